@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Reads a trace file from its first byte to its last and says what is in it and whether every
+ * reader will read it: whole windows of whole records, no padding, rounds with CPUs ascending.
+ *
+ * The file is untrusted. It is read in pieces: memory does not grow with the file. Any thread.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/event-set.h"
+
+/* What is wrong with a file, at trace_file_summary.damage_offset. */
+enum trace_file_damage {
+    TRACE_FILE_SOUND,
+    TRACE_FILE_EMPTY,             /* no byte at all: a capture in which nothing happened */
+    TRACE_FILE_NOT_A_TRACE,       /* does not begin with a cpu_change record */
+    TRACE_FILE_TORN_WINDOW,       /* the last window is cut off: a crash, a full disk */
+    TRACE_FILE_ZEROES,            /* zero bytes where a window should begin: preallocation, padding */
+    TRACE_FILE_NO_WINDOW,         /* something else where a window should begin */
+    TRACE_FILE_RECORD_OVERLAP,    /* a record reaches beyond its window */
+};
+
+struct trace_file_cpu {
+    bool present;
+    uint64_t windows;
+    uint64_t records; /* without lost_records, wrap_buffer */
+    uint64_t lost;    /* sum of the lost_records counts */
+    uint64_t lost_records; /* how many lost_records records */
+    uint64_t bytes;   /* of windows, their headers left out */
+    uint64_t first_tsc;
+    uint64_t last_tsc;
+};
+
+struct trace_file_summary {
+    enum trace_file_damage damage;
+    uint64_t damage_offset; /* where; everything in front of it is sound */
+    uint64_t bytes;         /* of the file */
+    uint64_t sound_bytes;   /* up to the end of the last whole, sound window */
+    uint64_t windows;
+    uint64_t rounds;
+    uint64_t records;
+    uint64_t lost;
+    uint64_t first_tsc; /* over all CPUs; 0 if no record has one */
+    uint64_t last_tsc;
+    uint64_t class_records[EVENT_CLASSES]; /* by lowest class bit */
+    unsigned int nr_cpus;                  /* entries in cpus[]: highest CPU present + 1 */
+    struct trace_file_cpu *cpus;
+};
+
+/*
+ * Reads all of FD, which need not be seekable. Returns 0 (a damaged file too: see damage) or a
+ * negative errno of read(), -ENOMEM. Free with trace_file_summary_free().
+ */
+int trace_file_scan(int fd, struct trace_file_summary **ret_summary);
+struct trace_file_summary *trace_file_summary_free(struct trace_file_summary *summary);
+
+/* What DAMAGE means, as half a sentence for people: "the last window is cut off". Static. */
+const char *trace_file_damage_text(enum trace_file_damage damage);
+
+/*
+ * Called for every record of a sound window, in file order. RECORD points to its header. A return
+ * value other than 0 ends the walk, which returns it.
+ */
+typedef int (*trace_file_record_fn)(void *context, unsigned int cpu, const void *record,
+                                    uint32_t record_bytes);
+
+/* As trace_file_scan(), and gives each record to FN. */
+int trace_file_walk(int fd, trace_file_record_fn fn, void *context,
+                    struct trace_file_summary **ret_summary);
