@@ -36,11 +36,11 @@ static inline bool cpu_set_has(const struct cpu_set *set, unsigned int cpu)
 unsigned int cpu_set_count(const struct cpu_set *set);
 
 /*
- * Parses TEXT for a host whose CPUs are numbered 0 to NR_CPUS-1: "all", a comma-separated list of
- * numbers, ranges "a-b" and open ranges "a-", or a hexadecimal mask "0x..." of any length. "0-0" is
- * CPU 0. Pass CPU_SET_MAX to check no more than the syntax. Returns 0; -EINVAL (not a list),
- * -ERANGE (a CPU that the host has not: the sentence names the highest), each with one sentence in
- * *RET_ERROR (free it); -ENOMEM.
+ * Parses TEXT for a host whose CPUs are numbered 0 to NR_CPUS-1 (1 to CPU_SET_MAX of them): "all",
+ * a comma-separated list of numbers, ranges "a-b" and open ranges "a-" and "-b", or a hexadecimal
+ * mask "0x..." of any length. "0-0" is CPU 0. Pass CPU_SET_MAX to check no more than the syntax.
+ * The set is never empty. Returns 0; -EINVAL (not a list), -ERANGE (a CPU that the host has not:
+ * the sentence names the highest), each with one sentence in *RET_ERROR (free it); -ENOMEM.
  */
 int cpu_set_parse(const char *text, unsigned int nr_cpus, struct cpu_set *ret_set,
                   char **ret_error);

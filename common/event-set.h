@@ -4,10 +4,11 @@
 /*
  * Sets of trace events, by class and subclass, as a user names them: "sched,hvm-entryexit".
  *
- * An event's number has a class in bits 16-27 and a subclass in bits 12-15 (<xen/trace.h>, TRC_CLS_*
- * and TRC_SUBCLS_*). Xen's own mask tests the two independently of each other, so one mask cannot
- * choose a different subclass for each class; a set here can, and event_set_xen_mask() gives the
- * smallest mask that covers it. Where event_set_is_exact() is false the records must be filtered.
+ * An event's number has a class in bits 16-27 and a subclass in bits 12-15 (<xen/trace.h>,
+ * TRC_CLS_* and TRC_SUBCLS_*). Xen's own mask tests the two independently of each other, so one
+ * mask cannot choose a different subclass for each class; a set here can, and event_set_xen_mask()
+ * gives the smallest mask that covers it. Where event_set_is_exact() is false the records must be
+ * filtered.
  *
  * Value types; nothing is owned; any thread.
  */
@@ -34,20 +35,30 @@ struct event_name {
 const struct event_name *event_names(size_t *ret_count);
 
 /*
- * Parses LIST: names and 0x numbers, separated by commas. Numbers are OR-ed with each other first
- * (as xentrace's mask is one number) and then joined to the names. "all" leaves guest-chosen events
- * out. Returns 0; -EINVAL with one sentence in *RET_ERROR (free it): an unknown name with the
- * nearest one, a number with bits outside 0x0ffff000, a set without any event. -ENOMEM.
+ * Parses LIST: names (in any case, '-' and '_' alike) and numbers (0x, or decimal), separated by
+ * commas. Numbers are OR-ed with each other first (as xentrace's mask is one number) and then
+ * joined to the names. "all" leaves guest-chosen events out. Returns 0; -EINVAL with one sentence
+ * in *RET_ERROR (free it): an unknown name with the nearest one, an item with nothing in it, a
+ * number with bits outside 0x0ffff000, numbers without a class or without a subclass. -ENOMEM.
  */
 int event_set_parse(const char *list, struct event_set *ret_set, char **ret_error);
 
 /* Everything but guest-chosen events: what "all" means. */
 struct event_set event_set_all(void);
 
-/* Whether an event (a record's header or its event number) is in the set. GEN always is. */
+/* Adds what MASK lets pass in Xen: each of its classes with each of its subclasses. */
+void event_set_add_mask(struct event_set *set, uint32_t mask);
+
+/*
+ * Whether an event (a record's header or its event number) is in the set. GEN always is: Xen writes
+ * it past the mask.
+ */
 bool event_set_has(const struct event_set *set, uint32_t event);
 
-/* The smallest mask of Xen's that lets all of the set pass. */
+/*
+ * The smallest mask of Xen's that lets all of the set pass. GEN needs no mask: its class bit is
+ * there if the set names it, its subclasses only if the set names nothing else.
+ */
 uint32_t event_set_xen_mask(const struct event_set *set);
 
 /* Whether that mask lets pass nothing but the set. */
