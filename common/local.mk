@@ -1,1 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+
+noinst_LIBRARIES += libcommon.a
+
+libcommon_a_SOURCES = \
+	common/cpu-set.c common/cpu-set.h \
+	common/event-set.c common/event-set-parse.c common/event-set.h \
+	common/protocol.h \
+	common/record.h \
+	common/suggest.c common/suggest.h \
+	common/text.c common/text.h \
+	common/trace-file.c common/trace-file.h \
+	common/units.c common/units.h \
+	common/util.h

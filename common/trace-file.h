@@ -14,37 +14,43 @@
 
 #include "common/event-set.h"
 
-/* What is wrong with a file, at trace_file_summary.damage_offset. */
+/*
+ * What is wrong with a file, at trace_file_summary.damage_offset: where the window begins that is
+ * torn, where one should begin, or where the record begins that is none.
+ */
 enum trace_file_damage {
     TRACE_FILE_SOUND,
-    TRACE_FILE_EMPTY,             /* no byte at all: a capture in which nothing happened */
-    TRACE_FILE_NOT_A_TRACE,       /* does not begin with a cpu_change record */
-    TRACE_FILE_TORN_WINDOW,       /* the last window is cut off: a crash, a full disk */
-    TRACE_FILE_ZEROES,            /* zero bytes where a window should begin: preallocation, padding */
-    TRACE_FILE_NO_WINDOW,         /* something else where a window should begin */
-    TRACE_FILE_RECORD_OVERLAP,    /* a record reaches beyond its window */
+    TRACE_FILE_EMPTY,       /* no byte at all: a capture in which nothing happened */
+    TRACE_FILE_NOT_A_TRACE, /* begins neither with a cpu_change record nor with zero bytes */
+    TRACE_FILE_TORN_WINDOW, /* the last window is cut off: a crash, a full disk */
+    TRACE_FILE_ZEROES,      /* zero bytes for a window or a record: preallocation, padding, crash */
+    TRACE_FILE_NO_WINDOW,   /* something else where a window should begin */
+    TRACE_FILE_RECORD_OVERLAP, /* a record reaches beyond its window */
+    TRACE_FILE_NESTED_WINDOW,  /* a cpu_change record inside a window */
 };
 
 struct trace_file_cpu {
     bool present;
     uint64_t windows;
-    uint64_t records; /* without lost_records, wrap_buffer */
-    uint64_t lost;    /* sum of the lost_records counts */
+    uint64_t records;      /* without lost_records, wrap_buffer */
+    uint64_t lost;         /* sum of the lost_records counts */
     uint64_t lost_records; /* how many lost_records records */
-    uint64_t bytes;   /* of windows, their headers left out */
-    uint64_t first_tsc;
+    uint64_t bytes;        /* of windows, their headers left out */
+    uint64_t first_tsc;    /* the lowest and the highest; 0 if no record has one */
     uint64_t last_tsc;
 };
 
+/* All counts are of whole, sound windows: what is left when the file is cut to sound_bytes. */
 struct trace_file_summary {
     enum trace_file_damage damage;
-    uint64_t damage_offset; /* where; everything in front of it is sound */
-    uint64_t bytes;         /* of the file */
+    uint64_t damage_offset; /* where */
+    uint64_t bytes;         /* of the file; of a pipe, up to the damage and as far as it was read */
     uint64_t sound_bytes;   /* up to the end of the last whole, sound window */
     uint64_t windows;
     uint64_t rounds;
     uint64_t records;
     uint64_t lost;
+    uint64_t lost_records;
     uint64_t first_tsc; /* over all CPUs; 0 if no record has one */
     uint64_t last_tsc;
     uint64_t class_records[EVENT_CLASSES]; /* by lowest class bit */
@@ -53,8 +59,9 @@ struct trace_file_summary {
 };
 
 /*
- * Reads all of FD, which need not be seekable. Returns 0 (a damaged file too: see damage) or a
- * negative errno of read(), -ENOMEM. Free with trace_file_summary_free().
+ * Reads FD from where it stands up to its end or to the first damage; it need not be seekable.
+ * Returns 0 (a damaged file too: see damage) or a negative errno of read(), -ENOMEM. Free with
+ * trace_file_summary_free().
  */
 int trace_file_scan(int fd, struct trace_file_summary **ret_summary);
 struct trace_file_summary *trace_file_summary_free(struct trace_file_summary *summary);
@@ -63,8 +70,10 @@ struct trace_file_summary *trace_file_summary_free(struct trace_file_summary *su
 const char *trace_file_damage_text(enum trace_file_damage damage);
 
 /*
- * Called for every record of a sound window, in file order. RECORD points to its header. A return
- * value other than 0 ends the walk, which returns it.
+ * Called for every record, lost_records and wrap_buffer too, in file order. RECORD points to its
+ * header, aligned to 4 bytes. A damaged window's records come up to the damage, which nobody knows
+ * before it is met: the summary does not count them. A return value other than 0 ends the walk,
+ * which returns it.
  */
 typedef int (*trace_file_record_fn)(void *context, unsigned int cpu, const void *record,
                                     uint32_t record_bytes);
@@ -72,3 +81,9 @@ typedef int (*trace_file_record_fn)(void *context, unsigned int cpu, const void 
 /* As trace_file_scan(), and gives each record to FN. */
 int trace_file_walk(int fd, trace_file_record_fn fn, void *context,
                     struct trace_file_summary **ret_summary);
+
+#define TRACE_FILE_BUFFER_MIN_BYTES 64u
+
+/* As trace_file_walk(), reading into a buffer of that size; for tests. FN may be NULL. */
+int trace_file_walk_buffered(int fd, size_t buffer_bytes, trace_file_record_fn fn, void *context,
+                             struct trace_file_summary **ret_summary);
