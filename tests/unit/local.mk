@@ -20,9 +20,11 @@ tests_unit_test_suggest_SOURCES = tests/unit/test-suggest.c tests/unit/test.h
 tests_unit_test_suggest_LDADD = libcommon.a
 tests_unit_test_text_SOURCES = tests/unit/test-text.c tests/unit/test.h
 tests_unit_test_text_LDADD = libcommon.a
-tests_unit_test_trace_file_SOURCES = tests/unit/test-trace-file.c tests/unit/trace-bytes.h tests/unit/test.h
+tests_unit_test_trace_file_SOURCES = \
+	tests/unit/test-trace-file.c tests/unit/trace-bytes.h tests/unit/test.h
 tests_unit_test_trace_file_LDADD = libcommon.a
-tests_unit_test_trace_file_cuts_SOURCES = tests/unit/test-trace-file-cuts.c tests/unit/trace-bytes.h tests/unit/test.h
+tests_unit_test_trace_file_cuts_SOURCES = \
+	tests/unit/test-trace-file-cuts.c tests/unit/trace-bytes.h tests/unit/test.h
 tests_unit_test_trace_file_cuts_LDADD = libcommon.a
 tests_unit_test_units_SOURCES = tests/unit/test-units.c tests/unit/test.h
 tests_unit_test_units_LDADD = libcommon.a
