@@ -5,8 +5,6 @@
  * them, masks may be longer than 32 bits, and a CPU that the host has not is told and not ignored.
  */
 
-#include "config.h"
-
 #include "common/cpu-set.h"
 
 #include <assert.h>

@@ -7,8 +7,6 @@
  * copied a number out of <xen/trace.h>, where single events and masks look alike.
  */
 
-#include "config.h"
-
 #include "common/event-set.h"
 
 #include <errno.h>

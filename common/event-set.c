@@ -12,8 +12,6 @@
  * Names and numbers: <xen/trace.h>. The parser of lists is event-set-parse.c.
  */
 
-#include "config.h"
-
 #include "common/event-set.h"
 
 #include <xen/trace.h>

@@ -6,8 +6,6 @@
  * are enough, and words are short, so everything lives on the stack.
  */
 
-#include "config.h"
-
 #include "common/suggest.h"
 
 #include <stdbool.h>

@@ -6,8 +6,6 @@
  * nothing here asks the locale: "all" must be the same word in Turkish.
  */
 
-#include "config.h"
-
 #include "common/text.h"
 
 #include <errno.h>

@@ -15,8 +15,6 @@
  * crash leaves of blocks that were allocated and not written.
  */
 
-#include "config.h"
-
 #include "common/trace-file.h"
 
 #include <assert.h>

@@ -9,8 +9,6 @@
  * cut off, so that 59.99 s is not shown as a minute that has not passed; a size is rounded.
  */
 
-#include "config.h"
-
 #include "common/units.h"
 
 #include <errno.h>

@@ -5,8 +5,6 @@
  * must come back from their own text, and from the mask that means them.
  */
 
-#include "config.h"
-
 #include "common/cpu-set.h"
 
 #include <errno.h>

@@ -5,8 +5,6 @@
  * be, that the mask covers the set and that it is called exact when and only when it is.
  */
 
-#include "config.h"
-
 #include "common/event-set.h"
 
 #include <errno.h>

@@ -5,8 +5,6 @@
  * struct t_rec.
  */
 
-#include "config.h"
-
 #include "common/record.h"
 
 #include "common/util.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "config.h"
-
 #include "common/text.h"
 
 #include <errno.h>

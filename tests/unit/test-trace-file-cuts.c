@@ -6,8 +6,6 @@
  * that what is called sound is sound.
  */
 
-#include "config.h"
-
 #include "common/trace-file.h"
 
 #include <errno.h>

@@ -5,8 +5,6 @@
  * and files that are cut anywhere is test-trace-file-cuts.c.
  */
 
-#include "config.h"
-
 #include "common/trace-file.h"
 
 #include <errno.h>

@@ -4,8 +4,6 @@
  * Sizes and durations: tables, and the properties that tie parsing and formatting together.
  */
 
-#include "config.h"
-
 #include "common/units.h"
 
 #include <errno.h>
