@@ -1,1 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+# The data plane: from Xen's trace buffers to the output.
+
+noinst_LIBRARIES += libcollector.a
+libcollector_a_CFLAGS = $(AM_CFLAGS) $(XEN_CFLAGS) $(XENSTORE_CFLAGS) $(URING_CFLAGS)
+libcollector_a_SOURCES = \
+	collector/collector.c collector/collector.h \
+	collector/mailbox.c collector/mailbox.h \
+	collector/pool.c collector/pool.h \
+	collector/sink.c collector/sink.h \
+	collector/tbuf.c collector/tbuf.h \
+	collector/uring.c collector/uring.h \
+	collector/walk.c collector/walk.h \
+	collector/xen.c collector/xen.h

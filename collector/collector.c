@@ -1,0 +1,649 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * One loop: wait in io_uring for VIRQ_TBUF, messages, completed writes or the fallback timer; drain
+ * one round over the CPUs; queue writes; wait again.
+ *
+ * VIRQ_TBUF fires only when a buffer becomes half full, so a timer looks after the rest: at the
+ * session's poll interval while it finds records, ever more rarely while it finds none. A loss of
+ * wakefulness costs nothing: half full comes long before full.
+ */
+
+#include "collector/collector.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "collector/pool.h"
+#include "collector/sink.h"
+#include "collector/tbuf.h"
+#include "collector/uring.h"
+#include "collector/walk.h"
+#include "collector/xen.h"
+#include "common/record.h"
+#include "common/units.h"
+#include "common/util.h"
+
+#define URING_ENTRIES      64u
+#define EVENTS_PER_WAIT    64u
+#define IDLE_INTERVAL_USEC (2 * USEC_PER_SEC) /* the timer's longest step while nothing comes */
+#define FLUSH_AGE_USEC     USEC_PER_SEC       /* no record waits longer before it is written */
+#define SETTLE_STEP_USEC   (2 * USEC_PER_MSEC)
+#define SETTLE_MAX_USEC    (100 * USEC_PER_MSEC)
+
+/* Tags of requests that are not writes; a write's tag is its chunk's address. */
+#define TAG_VIRQ    UINT64_C(1)
+#define TAG_MAILBOX UINT64_C(2)
+
+/* What is done with the attached sink. */
+enum phase {
+    PHASE_DETACHED, /* no sink */
+    PHASE_FEEDING,  /* records flow */
+    PHASE_DRAINING, /* rounds until one takes everything: then DRAINED */
+    PHASE_DRAINED,  /* quiet, until the main thread decides */
+    PHASE_SETTLING, /* only untold losses are taken: then DRAINED */
+    PHASE_CLOSING,  /* rounds until one takes everything, then ... */
+    PHASE_FLUSHING, /* ... waits for the last writes: then CLOSED */
+};
+
+struct collector {
+    pthread_t thread;
+    bool thread_runs;
+    sem_t ready;
+    int setup_result;
+
+    struct xen_host *host;
+    struct pool *pool;
+    struct uring *uring;
+    bool pool_is_registered;
+    struct mailbox *inbox;  /* from the main thread */
+    struct mailbox *outbox; /* to it */
+    unsigned int nr_cpus;
+    struct tbuf *tbufs; /* [nr_cpus] */
+
+    /* The collector thread's own. */
+    struct sink *sink;
+    enum phase phase;
+    bool discards;   /* what the sink cannot take any more */
+    bool has_settled; /* foreign records may be in the buffers: the final drain discards them */
+    bool limit_told;
+    bool starved;    /* the last round left records where they are: a freed chunk calls for another */
+    bool *settle_pending; /* [nr_cpus]: its first lost_records record is still wanted */
+    bool quits;
+    uint64_t now_usec;
+    uint64_t interval_usec;
+    uint64_t next_round_usec;
+    uint64_t settle_end_usec;
+
+    /* Written by the collector thread, read by the main thread: relaxed atomics. */
+    struct collector_stats stats;
+};
+
+/* What one round found. */
+struct round {
+    uint64_t waiting_bytes;
+    bool behind;  /* a buffer was half full or more, or a window was cut: go round again at once */
+    bool starved; /* records were left where they are, for want of a chunk */
+};
+
+static uint64_t monotonic_usec(void)
+{
+    struct timespec ts;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail for this clock */
+    return (uint64_t)ts.tv_sec * USEC_PER_SEC + (uint64_t)ts.tv_nsec / NSEC_PER_USEC;
+}
+
+static void count_up(uint64_t *counter)
+{
+    __atomic_store_n(counter, *counter + 1, __ATOMIC_RELAXED); /* one writer */
+}
+
+static void tell(struct collector *c, enum message_type type, int64_t value)
+{
+    struct message message = {.type = type, .sink = c->sink, .value = value};
+
+    (void)mailbox_send(c->outbox, &message); /* cannot be full: see mailbox.c */
+}
+
+/* --- The round. --- */
+
+static void set_aside(struct tbuf *tbuf)
+{
+    __atomic_store_n(&tbuf->set_aside, true, __ATOMIC_RELAXED);
+}
+
+/* While settling: of a window only the first lost_records record, which tells what came before. */
+static void keep_first_loss(uint8_t *window, struct walk_result *walked)
+{
+    uint32_t offset = 0;
+
+    walked->records = 0;
+    while (offset < walked->kept_bytes) {
+        struct lost_record lost;
+        uint32_t header;
+
+        memcpy(&header, window + offset, sizeof(header));
+        if (!record_is_lost(header)) {
+            offset += record_bytes(header);
+            continue;
+        }
+        memcpy(&lost, window + offset, sizeof(lost));
+        memmove(window, &lost, sizeof(lost));
+        walked->kept_bytes = sizeof(lost);
+        walked->lost = lost.count;
+        return;
+    }
+    walked->kept_bytes = 0;
+    walked->lost = 0;
+}
+
+/* Copies a window into the sink's chunk, walks it there, and gives the space back to Xen. */
+static void take_window(struct collector *c, unsigned int cpu, uint32_t waiting, uint8_t *records,
+                        uint32_t room, struct round *round)
+{
+    struct tbuf *tbuf = &c->tbufs[cpu];
+    uint64_t class_records[EVENT_CLASSES] = {0};
+    struct walk_result walked;
+
+    tbuf_copy(tbuf, room, records);
+    walk_window(records, room, room == waiting, sink_filter(c->sink), class_records, &walked);
+    tbuf_consume(tbuf, walked.consumed_bytes);
+
+    if (c->phase == PHASE_SETTLING) {
+        keep_first_loss(records, &walked);
+        memset(class_records, 0, sizeof(class_records));
+        if (!tbuf_is_unsettled(tbuf))
+            c->settle_pending[cpu] = false;
+    }
+    sink_end_window(c->sink, cpu, &walked, class_records);
+    if (walked.broken)
+        set_aside(tbuf);
+    if (room < waiting)
+        round->behind = true;
+}
+
+static void tell_limit(struct collector *c)
+{
+    if (!c->limit_told)
+        tell(c, MESSAGE_LIMIT, 0);
+    c->limit_told = true;
+}
+
+/* Whether the session wants what waits on CPU at all. */
+static bool is_wanted(const struct collector *c, unsigned int cpu)
+{
+    if (c->phase == PHASE_SETTLING)
+        return c->settle_pending[cpu];
+    return cpu_set_has(&sink_config(c->sink)->cpus, cpu) &&
+           !(c->phase == PHASE_CLOSING && c->has_settled);
+}
+
+static void drain_cpu(struct collector *c, unsigned int cpu, struct round *round)
+{
+    struct tbuf *tbuf = &c->tbufs[cpu];
+    uint8_t *records;
+    uint32_t waiting, room;
+
+    if (!tbuf->shared || tbuf->set_aside)
+        return;
+    if (tbuf_peek(tbuf, &waiting) < 0) {
+        set_aside(tbuf);
+        return;
+    }
+    if (waiting == 0)
+        return;
+    if (!is_wanted(c, cpu)) {
+        tbuf_consume(tbuf, waiting);
+        return;
+    }
+    round->waiting_bytes += waiting;
+
+    switch (sink_begin_window(c->sink, waiting, c->now_usec, &records, &room)) {
+    case SINK_ROOM:
+        round->behind = round->behind || waiting >= tbuf->data_bytes / 2;
+        take_window(c, cpu, waiting, records, room, round);
+        break;
+    case SINK_NO_CHUNK:
+        round->starved = true;
+        break;
+    case SINK_AT_LIMIT:
+        tell_limit(c);
+        /* fall through */
+    case SINK_HAS_FAILED:
+        if (c->discards)
+            tbuf_consume(tbuf, waiting);
+        break;
+    }
+}
+
+static struct round drain_round(struct collector *c)
+{
+    struct round round = {0};
+
+    for (unsigned int cpu = 0; cpu < c->nr_cpus; cpu++)
+        drain_cpu(c, cpu, &round);
+    count_up(&c->stats.rounds);
+    return round;
+}
+
+static void discard_all(struct collector *c)
+{
+    for (unsigned int cpu = 0; cpu < c->nr_cpus; cpu++) {
+        struct tbuf *tbuf = &c->tbufs[cpu];
+        uint32_t waiting;
+
+        if (tbuf->shared && !tbuf->set_aside && tbuf_peek(tbuf, &waiting) == 0)
+            tbuf_consume(tbuf, waiting);
+    }
+}
+
+/* --- Phases. --- */
+
+static int64_t count_unsettled(const struct collector *c)
+{
+    int64_t n = 0;
+
+    for (unsigned int cpu = 0; cpu < c->nr_cpus; cpu++)
+        n += collector_cpu_is_unsettled(c, cpu) && cpu_set_has(&sink_config(c->sink)->cpus, cpu);
+    return n;
+}
+
+static bool any_settle_pending(const struct collector *c)
+{
+    for (unsigned int cpu = 0; cpu < c->nr_cpus; cpu++)
+        if (c->settle_pending[cpu])
+            return true;
+    return false;
+}
+
+static void set_phase(struct collector *c, enum phase phase)
+{
+    c->phase = phase;
+    c->next_round_usec = c->now_usec;
+    if (phase == PHASE_DRAINED)
+        tell(c, MESSAGE_DRAINED, count_unsettled(c));
+}
+
+static void attach(struct collector *c, struct sink *sink)
+{
+    assert(c->phase == PHASE_DETACHED);
+    c->sink = sink;
+    c->discards = false;
+    c->has_settled = false;
+    c->limit_told = false;
+    c->starved = false;
+    c->interval_usec = sink_config(sink)->poll_usec;
+    if (sink_config(sink)->discard)
+        discard_all(c);
+    set_phase(c, PHASE_FEEDING);
+    xen_host_virq_rearm(c->host);
+    tell(c, MESSAGE_ATTACHED, 0);
+}
+
+static void settle(struct collector *c)
+{
+    for (unsigned int cpu = 0; cpu < c->nr_cpus; cpu++)
+        c->settle_pending[cpu] = collector_cpu_is_unsettled(c, cpu) &&
+                                 cpu_set_has(&sink_config(c->sink)->cpus, cpu);
+    c->has_settled = true;
+    set_phase(c, PHASE_SETTLING);
+    c->settle_end_usec = c->now_usec + SETTLE_MAX_USEC;
+}
+
+/* Returns whether rounds are to be made at all. */
+static bool phase_has_rounds(enum phase phase)
+{
+    switch (phase) {
+    case PHASE_FEEDING:
+    case PHASE_DRAINING:
+    case PHASE_SETTLING:
+    case PHASE_CLOSING:
+        return true;
+    case PHASE_DETACHED:
+    case PHASE_DRAINED:
+    case PHASE_FLUSHING:
+        return false;
+    }
+    return false;
+}
+
+/* When to look again, after a round. */
+static void schedule_round(struct collector *c, const struct round *round, bool timer_fired)
+{
+    uint64_t poll_usec = sink_config(c->sink)->poll_usec;
+
+    if (c->phase == PHASE_SETTLING)
+        c->interval_usec = SETTLE_STEP_USEC;
+    else if (round->waiting_bytes > 0)
+        c->interval_usec = poll_usec;
+    else if (timer_fired)
+        c->interval_usec = max_u64(min_u64(c->interval_usec * 2, IDLE_INTERVAL_USEC), poll_usec);
+    c->next_round_usec = c->now_usec + c->interval_usec;
+    if (round->behind && !round->starved)
+        c->next_round_usec = c->now_usec;
+}
+
+static void run_round(struct collector *c, bool timer_fired)
+{
+    struct round round = drain_round(c);
+    bool took_all = !round.starved && !round.behind;
+
+    c->starved = round.starved;
+    schedule_round(c, &round, timer_fired);
+    if (c->phase == PHASE_DRAINING && took_all)
+        set_phase(c, PHASE_DRAINED);
+    else if (c->phase == PHASE_CLOSING && took_all)
+        set_phase(c, PHASE_FLUSHING);
+    else if (c->phase == PHASE_SETTLING &&
+             (!any_settle_pending(c) || c->now_usec >= c->settle_end_usec))
+        set_phase(c, PHASE_DRAINED);
+}
+
+/* --- Messages and events. --- */
+
+static void handle_message(struct collector *c, const struct message *message)
+{
+    switch (message->type) {
+    case MESSAGE_ATTACH:
+        attach(c, message->sink);
+        break;
+    case MESSAGE_DRAIN:
+        c->discards = message->flag;
+        set_phase(c, PHASE_DRAINING);
+        break;
+    case MESSAGE_SETTLE:
+        settle(c);
+        break;
+    case MESSAGE_CLOSE:
+        set_phase(c, PHASE_CLOSING);
+        break;
+    case MESSAGE_GRANT:
+        sink_grant(c->sink, (uint64_t)message->value, message->flag);
+        break;
+    case MESSAGE_ABORT:
+        sink_abort(c->sink, c->uring);
+        break;
+    case MESSAGE_QUIT:
+        c->quits = true;
+        break;
+    case MESSAGE_ATTACHED:
+    case MESSAGE_DRAINED:
+    case MESSAGE_GRANT_WANTED:
+    case MESSAGE_LIMIT:
+    case MESSAGE_FAILED:
+    case MESSAGE_CLOSED:
+    case MESSAGE_DIED:
+        assert(false); /* those go the other way */
+    }
+}
+
+static void handle_messages(struct collector *c)
+{
+    struct message message;
+
+    while (mailbox_receive(c->inbox, &message)) {
+        /* A grant or an abort may cross with CLOSED. */
+        if (message.type == MESSAGE_ATTACH || message.type == MESSAGE_QUIT ||
+            message.sink == c->sink)
+            handle_message(c, &message);
+    }
+}
+
+struct wake {
+    bool virq;
+    bool completion;
+};
+
+static int handle_event(struct collector *c, const struct uring_event *event, struct wake *wake)
+{
+    int r;
+
+    switch (event->tag) {
+    case TAG_VIRQ:
+        wake->virq = true;
+        return event->more ? 0 : uring_poll(c->uring, xen_host_virq_fd(c->host), TAG_VIRQ);
+    case TAG_MAILBOX:
+        return event->more ? 0 : uring_poll(c->uring, mailbox_fd(c->inbox), TAG_MAILBOX);
+    default:
+        wake->completion = true;
+        r = sink_complete(c->sink, (struct chunk *)(uintptr_t)event->tag, event->result);
+        if (r < 0)
+            tell(c, MESSAGE_FAILED, r);
+        return 0;
+    }
+}
+
+/* What is left to do for the sink after a round: flush, write, ask for more, let go. */
+static void tend_sink(struct collector *c)
+{
+    uint64_t oldest_usec = sink_oldest_usec(c->sink);
+
+    if (oldest_usec && (sink_config(c->sink)->is_stream ||
+                        c->now_usec >= oldest_usec + FLUSH_AGE_USEC || c->phase != PHASE_FEEDING))
+        sink_flush(c->sink);
+    sink_submit(c->sink, c->uring);
+    if (sink_wants_grant(c->sink))
+        tell(c, MESSAGE_GRANT_WANTED, 0);
+    if (c->phase == PHASE_FLUSHING && sink_is_quiet(c->sink)) {
+        tell(c, MESSAGE_CLOSED, 0);
+        c->sink = NULL;
+        set_phase(c, PHASE_DETACHED);
+    }
+}
+
+static uint64_t wait_usec(const struct collector *c)
+{
+    uint64_t until_usec = UINT64_MAX;
+    uint64_t oldest_usec;
+
+    if (!c->sink)
+        return URING_FOREVER;
+    if (phase_has_rounds(c->phase))
+        until_usec = c->next_round_usec;
+    oldest_usec = sink_oldest_usec(c->sink);
+    if (oldest_usec)
+        until_usec = min_u64(until_usec, oldest_usec + FLUSH_AGE_USEC);
+    if (until_usec == UINT64_MAX)
+        return URING_FOREVER;
+    return until_usec > c->now_usec ? until_usec - c->now_usec : 0;
+}
+
+static int loop_once(struct collector *c)
+{
+    struct uring_event events[EVENTS_PER_WAIT];
+    struct wake wake = {0};
+    bool timer_fired;
+    int n, r;
+
+    n = uring_wait(c->uring, wait_usec(c), events, EVENTS_PER_WAIT);
+    if (n < 0)
+        return n;
+    c->now_usec = monotonic_usec();
+    count_up(&c->stats.wakeups);
+
+    for (int i = 0; i < n; i++) {
+        r = handle_event(c, &events[i], &wake);
+        if (r < 0)
+            return r;
+    }
+    /* Without a session nobody drains: it may fire once, and stays masked. */
+    if (wake.virq && c->sink)
+        xen_host_virq_rearm(c->host);
+    handle_messages(c);
+    if (!c->sink)
+        return 0;
+
+    timer_fired = c->now_usec >= c->next_round_usec;
+    if (phase_has_rounds(c->phase) &&
+        (wake.virq || timer_fired || (wake.completion && c->starved)))
+        run_round(c, timer_fired);
+    tend_sink(c);
+    return 0;
+}
+
+/* --- The thread. --- */
+
+static int set_up_ring(struct collector *c)
+{
+    int r;
+
+    r = uring_new(URING_ENTRIES, &c->uring);
+    if (r < 0)
+        return r;
+    c->pool_is_registered =
+        uring_register_buffer(c->uring, pool_base(c->pool), pool_bytes(c->pool)) >= 0;
+    r = uring_poll(c->uring, xen_host_virq_fd(c->host), TAG_VIRQ);
+    if (r >= 0)
+        r = uring_poll(c->uring, mailbox_fd(c->inbox), TAG_MAILBOX);
+    return r;
+}
+
+static void *collector_thread(void *argument)
+{
+    struct collector *c = argument;
+    int r;
+
+    r = set_up_ring(c);
+    c->setup_result = r;
+    (void)sem_post(&c->ready);
+
+    while (r >= 0 && !c->quits)
+        r = loop_once(c);
+    if (r < 0)
+        tell(c, MESSAGE_DIED, r);
+    c->uring = uring_free(c->uring);
+    return NULL;
+}
+
+static int start_thread(struct collector *c)
+{
+    sigset_t all, before;
+    int r;
+
+    /* Signals are the main thread's. */
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    r = -pthread_create(&c->thread, NULL, collector_thread, c);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (r < 0)
+        return r;
+    c->thread_runs = true;
+    (void)pthread_setname_np(c->thread, "collector");
+    while (sem_wait(&c->ready) < 0)
+        ; /* EINTR */
+    return c->setup_result;
+}
+
+int collector_new(struct xen_host *host, struct pool *pool, struct collector **ret_collector)
+{
+    struct collector *c;
+    int r;
+
+    c = calloc(1, sizeof(*c));
+    if (!c)
+        return -ENOMEM;
+    c->host = host;
+    c->pool = pool;
+    (void)sem_init(&c->ready, 0, 0);
+    r = mailbox_new(&c->inbox);
+    if (r >= 0)
+        r = mailbox_new(&c->outbox);
+    if (r >= 0)
+        r = start_thread(c);
+    if (r < 0) {
+        collector_free(c);
+        return r;
+    }
+    *ret_collector = c;
+    return 0;
+}
+
+struct collector *collector_free(struct collector *c)
+{
+    if (!c)
+        return NULL;
+    if (c->thread_runs) {
+        collector_send(c, MESSAGE_QUIT, NULL, false, 0);
+        (void)pthread_join(c->thread, NULL);
+    }
+    mailbox_free(c->inbox);
+    mailbox_free(c->outbox);
+    (void)sem_destroy(&c->ready);
+    free(c->tbufs);
+    free(c->settle_pending);
+    free(c);
+    return NULL;
+}
+
+bool collector_pool_is_registered(const struct collector *c)
+{
+    return c->pool_is_registered;
+}
+
+int collector_set_buffers(struct collector *c, const struct xen_trace_buffers *buffers)
+{
+    assert(!c->tbufs);
+    c->tbufs = calloc(buffers->nr_cpus, sizeof(*c->tbufs));
+    c->settle_pending = calloc(buffers->nr_cpus, sizeof(*c->settle_pending));
+    if (!c->tbufs || !c->settle_pending)
+        return -ENOMEM;
+    for (unsigned int cpu = 0; cpu < buffers->nr_cpus; cpu++)
+        if (buffers->buffer[cpu])
+            (void)tbuf_init(&c->tbufs[cpu], buffers->buffer[cpu], buffers->pages);
+    c->nr_cpus = buffers->nr_cpus; /* read by the thread after ATTACH only */
+    return 0;
+}
+
+void collector_send(struct collector *c, enum message_type type, struct sink *sink, bool flag,
+                    int64_t value)
+{
+    struct message message = {.type = type, .flag = flag, .sink = sink, .value = value};
+    int r = mailbox_send(c->inbox, &message);
+
+    assert(r >= 0);
+    (void)r; /* for NDEBUG */
+}
+
+int collector_fd(const struct collector *c)
+{
+    return mailbox_fd(c->outbox);
+}
+
+bool collector_receive(struct collector *c, struct message *ret_message)
+{
+    return mailbox_receive(c->outbox, ret_message);
+}
+
+void collector_read_stats(const struct collector *c, struct collector_stats *ret_stats)
+{
+    ret_stats->wakeups = __atomic_load_n(&c->stats.wakeups, __ATOMIC_RELAXED);
+    ret_stats->rounds = __atomic_load_n(&c->stats.rounds, __ATOMIC_RELAXED);
+}
+
+void collector_read_cpu(const struct collector *c, unsigned int cpu, struct collector_cpu *ret_cpu)
+{
+    const struct tbuf *tbuf = cpu < c->nr_cpus ? &c->tbufs[cpu] : NULL;
+
+    if (!tbuf || !tbuf->shared) {
+        *ret_cpu = (struct collector_cpu){0};
+        return;
+    }
+    *ret_cpu = (struct collector_cpu){
+        .has_buffer = true,
+        .set_aside = __atomic_load_n(&tbuf->set_aside, __ATOMIC_RELAXED),
+        .fill_percent = tbuf_fill_percent(tbuf),
+    };
+}
+
+bool collector_cpu_is_unsettled(const struct collector *c, unsigned int cpu)
+{
+    const struct tbuf *tbuf = cpu < c->nr_cpus ? &c->tbufs[cpu] : NULL;
+
+    return tbuf && tbuf->shared && !tbuf->set_aside && tbuf_is_unsettled(tbuf);
+}

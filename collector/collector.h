@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The collector: the thread that empties Xen's trace buffers, and never waits for anything else than
+ * for something to do. It is spoken to by messages only (mailbox.h).
+ *
+ * The life of a sink, as the main thread sees it:
+ *
+ *   ATTACH -> ATTACHED     records flow; GRANT_WANTED, LIMIT, FAILED may come at any time
+ *   DRAIN  -> DRAINED      with the masks emptied before: nothing is left in Xen's buffers
+ *   SETTLE -> DRAINED      if some CPUs have losses untold: waits a little for Xen to tell them
+ *   CLOSE  -> CLOSED       with tracing disabled before: the last records, the last write
+ *
+ * Everything here is called by the main thread. After collector_new() the collector thread does not
+ * allocate, log, open, or take a lock, and its only system calls are io_uring_enter(2) and the event
+ * channel's and the eventfds' reads and writes.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "collector/mailbox.h"
+
+struct collector;
+struct pool;
+struct xen_host;
+struct xen_trace_buffers;
+
+/*
+ * Starts the thread and waits until its ring is set up. HOST and POOL are borrowed until
+ * collector_free(). Returns 0 or a negative errno: of io_uring_setup(2) (-ENOSYS, -EPERM: io_uring
+ * is switched off), of pthread_create(3).
+ */
+int collector_new(struct xen_host *host, struct pool *pool, struct collector **ret_collector);
+/* Ends the thread; no sink may be attached. */
+struct collector *collector_free(struct collector *collector);
+
+/* Whether the pool could be registered with the kernel (RLIMIT_MEMLOCK); writes work either way. */
+bool collector_pool_is_registered(const struct collector *collector);
+
+/*
+ * Tells where Xen's trace buffers are mapped; once, before the first sink is attached. Returns 0,
+ * -ENOMEM; a buffer with an impossible state is set aside.
+ */
+int collector_set_buffers(struct collector *collector, const struct xen_trace_buffers *buffers);
+
+/* Sends a message; they never are so many that it could fail. */
+void collector_send(struct collector *collector, enum message_type type, struct sink *sink,
+                    bool flag, int64_t value);
+
+/* Readable while messages wait for the main thread. */
+int collector_fd(const struct collector *collector);
+bool collector_receive(struct collector *collector, struct message *ret_message);
+
+struct collector_stats {
+    uint64_t wakeups; /* times the thread ran */
+    uint64_t rounds;
+};
+
+void collector_read_stats(const struct collector *collector, struct collector_stats *ret_stats);
+
+struct collector_cpu {
+    bool has_buffer;
+    bool set_aside;
+    unsigned int fill_percent;
+};
+
+/* A CPU's trace buffer as of now. */
+void collector_read_cpu(const struct collector *collector, unsigned int cpu,
+                        struct collector_cpu *ret_cpu);
+
+/*
+ * Whether Xen may hold back a loss on that CPU. Only between DRAINED and the next message, or when
+ * no sink is attached.
+ */
+bool collector_cpu_is_unsettled(const struct collector *collector, unsigned int cpu);

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Single producer, single consumer. The release store of one index pairs with the acquire load of
+ * the same index on the other side: a message is whole before it is seen, and read before its slot
+ * is written again.
+ */
+
+#include "collector/mailbox.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+
+#include "common/util.h"
+
+#define MAILBOX_SLOTS 256u /* a power of two; a sink has a handful of messages under way at most */
+
+struct mailbox {
+    int eventfd;
+    _Atomic uint32_t written; /* counts up for ever; modulo MAILBOX_SLOTS */
+    _Atomic uint32_t read;
+    struct message slots[MAILBOX_SLOTS];
+};
+
+int mailbox_new(struct mailbox **ret_mailbox)
+{
+    struct mailbox *mailbox = calloc(1, sizeof(*mailbox));
+
+    if (!mailbox)
+        return -ENOMEM;
+    mailbox->eventfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (mailbox->eventfd < 0) {
+        int r = -errno;
+
+        free(mailbox);
+        return r;
+    }
+    *ret_mailbox = mailbox;
+    return 0;
+}
+
+struct mailbox *mailbox_free(struct mailbox *mailbox)
+{
+    if (!mailbox)
+        return NULL;
+    fd_close(&mailbox->eventfd);
+    free(mailbox);
+    return NULL;
+}
+
+int mailbox_fd(const struct mailbox *mailbox)
+{
+    return mailbox->eventfd;
+}
+
+int mailbox_send(struct mailbox *mailbox, const struct message *message)
+{
+    uint32_t written = __atomic_load_n(&mailbox->written, __ATOMIC_RELAXED);
+
+    if (written - __atomic_load_n(&mailbox->read, __ATOMIC_ACQUIRE) == MAILBOX_SLOTS)
+        return -EAGAIN;
+    mailbox->slots[written % MAILBOX_SLOTS] = *message;
+    __atomic_store_n(&mailbox->written, written + 1, __ATOMIC_RELEASE);
+    (void)eventfd_write(mailbox->eventfd, 1); /* can only fail when it is readable anyway */
+    return 0;
+}
+
+bool mailbox_receive(struct mailbox *mailbox, struct message *ret_message)
+{
+    uint32_t read = __atomic_load_n(&mailbox->read, __ATOMIC_RELAXED);
+    eventfd_t count;
+
+    if (read == __atomic_load_n(&mailbox->written, __ATOMIC_ACQUIRE)) {
+        /* Quieten first and look again: what is sent in between wakes anew. */
+        (void)eventfd_read(mailbox->eventfd, &count);
+        if (read == __atomic_load_n(&mailbox->written, __ATOMIC_ACQUIRE))
+            return false;
+    }
+    *ret_message = mailbox->slots[read % MAILBOX_SLOTS];
+    __atomic_store_n(&mailbox->read, read + 1, __ATOMIC_RELEASE);
+    return true;
+}

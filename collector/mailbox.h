@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Messages from one thread to one other: a ring of fixed size and an eventfd that wakes the reader.
+ * Neither side ever waits for the other. The control plane and the collector have one each way.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mailbox;
+struct sink;
+
+enum message_type {
+    /* To the collector. */
+    MESSAGE_ATTACH, /* sink: begin to feed it */
+    MESSAGE_DRAIN,  /* sink: empty Xen's buffers; answered with MESSAGE_DRAINED */
+    MESSAGE_SETTLE, /* sink: from now on take nothing but the losses still untold */
+    MESSAGE_CLOSE,  /* sink: no more records; answered with MESSAGE_CLOSED once all is written */
+    MESSAGE_GRANT,  /* sink, value: may be written up to there; flag: and never further */
+    MESSAGE_ABORT,  /* sink: give up on what has not been written; for a reader that does not read */
+    MESSAGE_QUIT,
+
+    /* From the collector. */
+    MESSAGE_ATTACHED,     /* sink is fed: tracing may be enabled */
+    MESSAGE_DRAINED,      /* value: CPUs whose losses are still untold */
+    MESSAGE_GRANT_WANTED, /* sink comes near the end of its grant */
+    MESSAGE_LIMIT,        /* sink is as long as it may be */
+    MESSAGE_FAILED,       /* sink, value: negative errno of a write */
+    MESSAGE_CLOSED,       /* sink is the main thread's again */
+    MESSAGE_DIED,         /* value: negative errno; the collector cannot go on */
+};
+
+struct message {
+    enum message_type type;
+    bool flag;
+    struct sink *sink;
+    int64_t value;
+};
+
+int mailbox_new(struct mailbox **ret_mailbox);
+struct mailbox *mailbox_free(struct mailbox *mailbox);
+
+/* Readable while something may be in it. Belongs to the mailbox. */
+int mailbox_fd(const struct mailbox *mailbox);
+
+/* Writer's thread. -EAGAIN: full, which the protocol between the two threads rules out. */
+int mailbox_send(struct mailbox *mailbox, const struct message *message);
+
+/* Reader's thread. Takes one message; false if there is none, and the descriptor is quiet then. */
+bool mailbox_receive(struct mailbox *mailbox, struct message *ret_message);

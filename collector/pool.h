@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The pool: one memfd, mapped once, cut into chunks. All the memory that trace data ever takes in
+ * xentraced; it is taken and touched at start and does not grow.
+ *
+ * A chunk holds whole windows only, so that a file can be cut between any two chunks. It belongs to
+ * one owner at a time: free -> filling -> queued -> writing -> written -> free.
+ *
+ * pool_new() and pool_free() may block and belong to the main thread; the rest to the collector
+ * thread. Only pool_free_bytes() may be called by any thread.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define CHUNK_BYTES (256u * 1024u)
+
+enum chunk_state {
+    CHUNK_FREE,
+    CHUNK_FILLING, /* windows are appended */
+    CHUNK_QUEUED,  /* closed, waits to be written */
+    CHUNK_WRITING, /* the kernel reads it */
+    CHUNK_WRITTEN, /* waits until those before it are written too */
+};
+
+struct chunk {
+    struct chunk *next; /* in the pool's free list, or in its owner's queue */
+    uint8_t *data;      /* CHUNK_BYTES, page aligned, in the pool's mapping */
+    enum chunk_state state;
+    uint32_t fill_bytes;
+    uint32_t last_window;    /* offset of the last window's header; valid if fill_bytes > 0 */
+    uint32_t written_bytes;  /* of a write that came back short */
+    uint64_t output_offset;  /* where it goes in the output */
+    uint64_t opened_usec;    /* CLOCK_MONOTONIC, when its first window came */
+};
+
+struct pool;
+
+/*
+ * BYTES is rounded down to whole chunks; at least 2. Returns -EINVAL (less), -ENOMEM, or what
+ * memfd_create() and mmap() say.
+ */
+int pool_new(uint64_t bytes, struct pool **ret_pool);
+struct pool *pool_free(struct pool *pool);
+
+/* The whole mapping, to be registered as one fixed buffer. */
+void *pool_base(const struct pool *pool);
+uint64_t pool_bytes(const struct pool *pool);
+
+/* What is not in use now. Any thread. */
+uint64_t pool_free_bytes(const struct pool *pool);
+
+/* A free chunk, empty, CHUNK_FILLING, or NULL. */
+struct chunk *pool_take(struct pool *pool);
+/* Gives a chunk back, in whatever state it is but CHUNK_FREE. */
+void pool_give(struct pool *pool, struct chunk *chunk);

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * A session's data-plane half: where the windows of one session go. It has a filter of its own,
+ * fills chunks of the pool, and writes them to its output; and it keeps the session's ledger.
+ *
+ * Ownership: the main thread makes it, hands it to the collector thread with MESSAGE_ATTACH and has
+ * it back with MESSAGE_CLOSED. In between the main thread may only call sink_read_*().
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "collector/walk.h"
+#include "common/cpu-set.h"
+#include "common/event-set.h"
+
+struct chunk;
+struct pool;
+struct sink;
+struct uring;
+
+#define SINK_NO_LIMIT UINT64_MAX
+
+struct sink_config {
+    int fd;                  /* borrowed; open for writing, positioned at 0 if a file */
+    bool is_stream;          /* a pipe: written in order, as it comes, without offsets */
+    uint32_t align_bytes;    /* every write's offset and length: a power of two >= 4 */
+    uint64_t granted_bytes;  /* may be written up to there for now */
+    uint64_t max_bytes;      /* and never further; SINK_NO_LIMIT */
+    uint64_t grant_ahead_bytes; /* ask for more when less than this is left of the grant */
+    uint64_t poll_usec;      /* the fallback timer while records come */
+    bool discard;            /* what is in Xen's buffers when it is attached */
+    struct event_set events;
+    struct cpu_set cpus;
+    unsigned int nr_cpus;
+};
+
+/* One CPU's line in the ledger. produced = delivered + lost + dropped + evicted, to the record. */
+struct ledger {
+    uint64_t produced;  /* by Xen, for this session: kept by the filter, or lost */
+    uint64_t delivered; /* in the output, or queued for it */
+    uint64_t lost;      /* dropped by Xen, as its lost_records records tell */
+    uint64_t dropped;   /* by xentraced: chunks that could not be written */
+    uint64_t evicted;   /* overwritten in a ring */
+    uint64_t first_tsc;
+    uint64_t last_tsc;
+};
+
+struct sink_totals {
+    uint64_t output_bytes; /* whole windows that are written: what a reader may rely on */
+    uint64_t queued_bytes; /* closed chunks still to be written */
+    uint64_t windows;
+    uint64_t class_records[EVENT_CLASSES];
+};
+
+/* Takes no chunk and touches nothing yet. CONFIG is copied. -ENOMEM. */
+int sink_new(const struct sink_config *config, struct pool *pool, struct sink **ret_sink);
+/* After MESSAGE_CLOSED, or if it was never attached. */
+struct sink *sink_free(struct sink *sink);
+
+/* --- Main thread, at any time: figures as of a moment ago. --- */
+
+void sink_read_ledger(const struct sink *sink, unsigned int cpu, struct ledger *ret_ledger);
+void sink_read_totals(const struct sink *sink, struct sink_totals *ret_totals);
+
+/* --- Collector thread. --- */
+
+const struct sink_config *sink_config(const struct sink *sink);
+/* What the session asked for. */
+const struct walk_filter *sink_filter(const struct sink *sink);
+
+/* What sink_begin_window() found. */
+enum sink_room {
+    SINK_ROOM,       /* go on */
+    SINK_NO_CHUNK,   /* the pool is empty: leave the records where they are */
+    SINK_AT_LIMIT,   /* the output is as long as it may be */
+    SINK_HAS_FAILED, /* a write failed: nothing more can be kept */
+};
+
+/*
+ * Room for a window of up to WANTED_BYTES of records. *RET_ROOM may be less: cut the window there.
+ * To be followed by sink_end_window(), or by nothing if there was nothing to keep.
+ */
+enum sink_room sink_begin_window(struct sink *sink, uint32_t wanted_bytes, uint64_t now_usec,
+                                 uint8_t **ret_records, uint32_t *ret_room);
+
+/* Keeps the window that was walked at *RET_RECORDS, and enters it into the ledger. */
+void sink_end_window(struct sink *sink, unsigned int cpu, const struct walk_result *walked,
+                     const uint64_t class_records[static EVENT_CLASSES]);
+
+/* Closes the chunk that is being filled, so that it gets written. */
+void sink_flush(struct sink *sink);
+
+/* When the oldest record not yet given to the disk came, or 0 if there is none. */
+uint64_t sink_oldest_usec(const struct sink *sink);
+
+/* Starts as many writes as the grant and the queue depth allow; their tags are chunk pointers. */
+void sink_submit(struct sink *sink, struct uring *uring);
+
+/*
+ * A write of CHUNK ended with RESULT. Returns 0, or the negative errno with which the output failed
+ * just now (once).
+ */
+int sink_complete(struct sink *sink, struct chunk *chunk, int result);
+
+/* Up to where it may be written; FINAL: what lies beyond is dropped, and it ends there. */
+void sink_grant(struct sink *sink, uint64_t granted_bytes, bool final);
+
+/* Whether more should be granted; true once per grant. */
+bool sink_wants_grant(struct sink *sink);
+
+/* Drops what is queued and cancels what is being written. */
+void sink_abort(struct sink *sink, struct uring *uring);
+
+/* Whether nothing is queued or being written. */
+bool sink_is_quiet(const struct sink *sink);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * One CPU's trace buffer, from the consumer's side: how much is in it, copy it out, give it back.
+ *
+ * Source: struct t_buf in <xen/trace.h>; Xen's common/trace.c. The memory is shared with the
+ * hypervisor: `prod` is loaded once per look and checked, `cons` is kept here and only ever
+ * published. Collector thread only; nothing allocates, nothing blocks.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct t_buf;
+
+struct tbuf {
+    struct t_buf *shared; /* NULL: this CPU has no buffer */
+    uint32_t data_bytes;  /* of the data area */
+    uint32_t cons;        /* what Xen was told last, in [0, 2 * data_bytes) */
+    bool set_aside;       /* prod was impossible, or the records made no sense: touched no more */
+    bool unsettled;       /* Xen may have lost records that it has not told yet */
+    uint32_t unsettled_prod; /* ... it tells with the first record behind this */
+};
+
+/* SHARED is mapped, PAGES long. Takes over at the buffer's own cons. -EBADMSG: it is impossible. */
+int tbuf_init(struct tbuf *tbuf, struct t_buf *shared, uint32_t pages);
+
+/*
+ * How many bytes wait to be consumed. Returns 0, or -EBADMSG for a prod that cannot be: the caller
+ * sets the buffer aside.
+ */
+int tbuf_peek(const struct tbuf *tbuf, uint32_t *ret_bytes);
+
+/* Copies the first BYTES of what waits, at most what tbuf_peek() said, to DESTINATION. */
+void tbuf_copy(const struct tbuf *tbuf, uint32_t bytes, void *destination);
+
+/*
+ * Gives the first BYTES of what waits back to Xen, after they were copied. Also notes whether the
+ * buffer was so full that Xen may have dropped records before it knew.
+ */
+void tbuf_consume(struct tbuf *tbuf, uint32_t bytes);
+
+/* Whether Xen may hold back a count of lost records: true until a record comes behind the loss. */
+bool tbuf_is_unsettled(const struct tbuf *tbuf);
+
+/* How full it is as of now, 0 to 100. Any thread. */
+unsigned int tbuf_fill_percent(const struct tbuf *tbuf);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The record walk: steps through the headers of a window that was just copied, while it is hot in
+ * the cache. It proves the framing, counts, reads the TSCs, and takes out what a session did not
+ * ask for. The bytes are private to us but their content is Xen's: untrusted.
+ *
+ * Collector thread; nothing allocates, nothing blocks.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/event-set.h"
+
+/* Class bits and subclass nibble of an event, bits 12-27, as an index into a bitmap. */
+#define WALK_FILTER_BITS 65536u
+
+struct walk_filter {
+    uint64_t allow[WALK_FILTER_BITS / 64];
+};
+
+/* Lets exactly SET pass; lost_records and wrap_buffer, which readers skip, always. */
+void walk_filter_init(struct walk_filter *filter, const struct event_set *set);
+
+struct walk_result {
+    uint32_t consumed_bytes; /* of the window as Xen wrote it: whole records */
+    uint32_t kept_bytes;     /* what is left at its start after filtering */
+    uint64_t records;        /* kept, without lost_records and wrap_buffer */
+    uint64_t lost;           /* the sum of the lost_records counts */
+    uint64_t first_tsc;      /* of the kept records; 0 if none has one */
+    uint64_t last_tsc;
+    bool broken;             /* a record reached beyond a window that was whole */
+};
+
+/*
+ * Walks BYTES of records at WINDOW, moving those that pass FILTER together. WHOLE says that Xen's
+ * own end of the window is its end; otherwise it was cut to fit and may end inside a record, which
+ * is left for the next round. CLASS_RECORDS is added to.
+ */
+void walk_window(uint8_t *window, uint32_t bytes, bool whole, const struct walk_filter *filter,
+                 uint64_t class_records[static EVENT_CLASSES], struct walk_result *ret_result);
+
+/*
+ * Fills BYTES (a multiple of 4) at DESTINATION with wrap_buffer records, which every reader skips.
+ */
+void walk_write_padding(uint8_t *destination, uint32_t bytes);

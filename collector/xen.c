@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * All calls of Xen's libraries, each as thin as it can be: the decisions are elsewhere.
+ *
+ * Two things libxenctrl cannot do. There is no call for XEN_SYSCTL_TBUFOP_get_info alone
+ * (xc_tbuf_get_size() maps t_info writable, which Xen refuses; xc_tbuf_enable() enables), so that
+ * one sysctl is made with libxencall, as libxenctrl itself does. And xc_tbuf_enable() hides the
+ * errors of set_size, so the size is set first and read back from t_info.
+ */
+
+#define __XEN_TOOLS__ 1 /* <xen/sysctl.h> is for the tools' side only */
+
+#include "collector/xen.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <xen/xen.h>
+#include <xen/sysctl.h>
+#include <xen/trace.h>
+#include <xen/version.h>
+#include <xencall.h>
+#include <xenctrl.h>
+#include <xenevtchn.h>
+#include <xenforeignmemory.h>
+#include <xenstore.h>
+
+#include "common/util.h"
+
+struct xen_host {
+    xc_interface *xc;
+    xencall_handle *xcall;
+    xenforeignmemory_handle *fmem;
+    xenevtchn_handle *evtchn;
+    int virq_port;
+    struct xen_host_info info;
+    bool buffers_mapped;
+    const struct t_info *t_info; /* untrusted memory of Xen's */
+    size_t t_info_pages;
+    struct xen_trace_buffers buffers;
+};
+
+/* Xen's libraries report errors as -1 with errno. */
+static int result_of(int rc)
+{
+    if (rc >= 0)
+        return 0;
+    return errno > 0 ? -errno : -EIO;
+}
+
+static int read_version(struct xen_host *host)
+{
+    struct xen_host_info *info = &host->info;
+    xen_extraversion_t extra = "";
+    xen_changeset_info_t changeset = "";
+    xen_commandline_t commandline = "";
+    int version;
+
+    version = xc_version(host->xc, XENVER_version, NULL);
+    if (version < 0)
+        return result_of(version);
+    /* The rest may be denied by Flask; then it stays empty. */
+    (void)xc_version(host->xc, XENVER_extraversion, &extra);
+    (void)xc_version(host->xc, XENVER_changeset, &changeset);
+    (void)xc_version(host->xc, XENVER_commandline, &commandline);
+
+    (void)snprintf(info->version, sizeof(info->version), "%d.%d%.*s", version >> 16,
+                   version & 0xffff, (int)sizeof(extra), extra);
+    (void)snprintf(info->changeset, sizeof(info->changeset), "%.*s", (int)sizeof(info->changeset) - 1,
+                   changeset);
+    (void)snprintf(info->commandline, sizeof(info->commandline), "%.*s",
+                   (int)sizeof(info->commandline) - 1, commandline);
+    return 0;
+}
+
+/* Scheduler ids: <xen/domctl.h>. The granularity is only told by Xen's command line. */
+static void read_scheduler(struct xen_host *host)
+{
+    static const char *const names[] = {
+        [XEN_SCHEDULER_CREDIT] = "credit", [XEN_SCHEDULER_CREDIT2] = "credit2",
+        [XEN_SCHEDULER_ARINC653] = "arinc653", [XEN_SCHEDULER_RTDS] = "rtds",
+        [XEN_SCHEDULER_NULL] = "null",
+    };
+    struct xen_host_info *info = &host->info;
+    const char *option = strstr(info->commandline, "sched-gran=");
+    const char *granularity = option ? option + strlen("sched-gran=") : "cpu";
+    const char *name = NULL;
+    int id = -1;
+
+    if (xc_sched_id(host->xc, &id) == 0 && id >= 0 && (size_t)id < ARRAY_SIZE(names))
+        name = names[id];
+    (void)snprintf(info->scheduler, sizeof(info->scheduler), "%s", name ? name : "unknown");
+    (void)snprintf(info->granularity, sizeof(info->granularity), "%.*s",
+                   (int)strcspn(granularity, " "), granularity);
+}
+
+static int read_host_info(struct xen_host *host)
+{
+    xc_physinfo_t physinfo = {0};
+    int r;
+
+    r = result_of(xc_physinfo(host->xc, &physinfo));
+    if (r < 0)
+        return r;
+    host->info.nr_cpus = physinfo.max_cpu_id + 1;
+    if (host->info.nr_cpus == 0 || host->info.nr_cpus > CPU_SET_MAX)
+        return -EBADMSG;
+    host->info.tsc_khz = physinfo.cpu_khz;
+
+    r = read_version(host);
+    if (r < 0)
+        return r;
+    read_scheduler(host);
+    return 0;
+}
+
+static int bind_virq(struct xen_host *host)
+{
+    int fd, flags, port;
+
+    port = xenevtchn_bind_virq(host->evtchn, VIRQ_TBUF);
+    if (port < 0)
+        return result_of(port);
+    host->virq_port = port;
+
+    fd = xenevtchn_fd(host->evtchn);
+    flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+        return -errno;
+    return 0;
+}
+
+/* A failure of Xen's open functions leaves errno, sometimes 0. */
+static int open_error(void)
+{
+    return errno > 0 ? -errno : -ENOENT;
+}
+
+static int open_handles(struct xen_host *host, enum xen_step *ret_step)
+{
+    *ret_step = XEN_STEP_OPEN;
+    errno = 0;
+    host->xc = xc_interface_open(NULL, NULL, 0);
+    if (!host->xc)
+        return open_error();
+    host->xcall = xencall_open(NULL, 0);
+    if (!host->xcall)
+        return open_error();
+    host->fmem = xenforeignmemory_open(NULL, 0);
+    if (!host->fmem)
+        return open_error();
+
+    *ret_step = XEN_STEP_OPEN_EVTCHN;
+    host->evtchn = xenevtchn_open(NULL, 0);
+    return host->evtchn ? 0 : open_error();
+}
+
+int xen_host_open(struct xen_host **ret_host, enum xen_step *ret_step)
+{
+    struct xen_host *host;
+    uint32_t mask;
+    bool allocated;
+    int r;
+
+    host = calloc(1, sizeof(*host));
+    if (!host)
+        return -ENOMEM;
+    host->virq_port = -1;
+
+    r = open_handles(host, ret_step);
+    if (r >= 0) {
+        *ret_step = XEN_STEP_HOST_INFO;
+        r = read_host_info(host);
+    }
+    if (r >= 0) {
+        *ret_step = XEN_STEP_TRACE_INFO;
+        r = xen_host_trace_info(host, &mask, &allocated);
+    }
+    if (r >= 0) {
+        *ret_step = XEN_STEP_BIND_VIRQ;
+        r = bind_virq(host);
+    }
+    if (r < 0) {
+        xen_host_free(host);
+        return r;
+    }
+    *ret_host = host;
+    return 0;
+}
+
+struct xen_host *xen_host_free(struct xen_host *host)
+{
+    if (!host)
+        return NULL;
+    for (unsigned int cpu = 0; cpu < host->buffers.nr_cpus; cpu++)
+        if (host->buffers.buffer[cpu])
+            (void)xenforeignmemory_unmap(host->fmem, host->buffers.buffer[cpu], host->buffers.pages);
+    free(host->buffers.buffer);
+    if (host->t_info)
+        (void)xenforeignmemory_unmap(host->fmem, (void *)(uintptr_t)host->t_info,
+                                     host->t_info_pages);
+    if (host->evtchn)
+        (void)xenevtchn_close(host->evtchn);
+    if (host->fmem)
+        (void)xenforeignmemory_close(host->fmem);
+    if (host->xcall)
+        (void)xencall_close(host->xcall);
+    if (host->xc)
+        (void)xc_interface_close(host->xc);
+    free(host);
+    return NULL;
+}
+
+const struct xen_host_info *xen_host_info(const struct xen_host *host)
+{
+    return &host->info;
+}
+
+/* Asks xenstore only through its socket: opening its device blocks while xenstored is down. */
+static void read_domain_names(struct xen_domain *domains, unsigned int n)
+{
+    struct xs_handle *xs = xs_open(XS_OPEN_SOCKETONLY);
+
+    if (!xs)
+        return;
+    for (unsigned int i = 0; i < n; i++) {
+        char path[64];
+        char *name;
+
+        (void)snprintf(path, sizeof(path), "/local/domain/%u/name", domains[i].domid);
+        name = xs_read(xs, XBT_NULL, path, NULL);
+        if (name)
+            (void)snprintf(domains[i].name, sizeof(domains[i].name), "%s", name);
+        free(name);
+    }
+    xs_close(xs);
+}
+
+int xen_host_list_domains(struct xen_host *host, struct xen_domain *ret_domains, unsigned int max)
+{
+    xc_domaininfo_t *infos;
+    int n;
+
+    infos = calloc(max, sizeof(*infos));
+    if (!infos)
+        return -ENOMEM;
+    n = xc_domain_getinfolist(host->xc, 0, max, infos);
+    if (n < 0) {
+        n = result_of(n);
+    } else {
+        for (int i = 0; i < n; i++)
+            ret_domains[i] = (struct xen_domain){.domid = infos[i].domain};
+        read_domain_names(ret_domains, (unsigned int)n);
+    }
+    free(infos);
+    return n;
+}
+
+/* XEN_SYSCTL_TBUFOP_get_info: <xen/sysctl.h>. */
+static int tbuf_get_info(struct xen_host *host, struct xen_sysctl_tbuf_op *ret_op)
+{
+    struct xen_sysctl *sysctl;
+    int r;
+
+    sysctl = xencall_alloc_buffer(host->xcall, sizeof(*sysctl));
+    if (!sysctl)
+        return -ENOMEM;
+    memset(sysctl, 0, sizeof(*sysctl));
+    sysctl->cmd = XEN_SYSCTL_tbuf_op;
+    sysctl->interface_version = XEN_SYSCTL_INTERFACE_VERSION;
+    sysctl->u.tbuf_op.cmd = XEN_SYSCTL_TBUFOP_get_info;
+    r = result_of(xencall1(host->xcall, __HYPERVISOR_sysctl, (uint64_t)(uintptr_t)sysctl));
+    if (r >= 0)
+        *ret_op = sysctl->u.tbuf_op;
+    xencall_free_buffer(host->xcall, sysctl);
+    return r;
+}
+
+int xen_host_trace_info(struct xen_host *host, uint32_t *ret_event_mask, bool *ret_allocated)
+{
+    struct xen_sysctl_tbuf_op op;
+    int r;
+
+    r = tbuf_get_info(host, &op);
+    if (r < 0)
+        return r;
+    *ret_event_mask = op.evt_mask;
+    *ret_allocated = op.buffer_mfn != 0;
+    return 0;
+}
+
+int xen_host_allocate_buffers(struct xen_host *host, uint32_t pages, enum xen_step *ret_step)
+{
+    uint32_t mask;
+    bool allocated;
+    int r, q;
+
+    *ret_step = XEN_STEP_TRACE_INFO;
+    r = xen_host_trace_info(host, &mask, &allocated);
+    if (r < 0)
+        return r;
+
+    *ret_step = XEN_STEP_EVENT_MASK;
+    r = xen_host_set_event_mask(host, 0);
+    if (r < 0)
+        return r;
+
+    *ret_step = XEN_STEP_BUFFER_SIZE;
+    r = result_of(xc_tbuf_set_size(host->xc, pages));
+    if (r >= 0) {
+        *ret_step = XEN_STEP_DISABLE;
+        r = xen_host_disable(host);
+    }
+
+    q = xen_host_set_event_mask(host, mask);
+    if (r >= 0 && q < 0) {
+        *ret_step = XEN_STEP_EVENT_MASK;
+        r = q;
+    }
+    return r;
+}
+
+/* Maps one CPU's buffer, whose MFNs t_info lists at OFFSET, in 32-bit words. */
+static int map_cpu_buffer(struct xen_host *host, size_t offset, void **ret_buffer)
+{
+    const volatile uint32_t *mfns_untrusted = (const volatile uint32_t *)host->t_info + offset;
+    uint32_t pages = host->buffers.pages;
+    xen_pfn_t *pfns;
+    void *buffer;
+
+    if ((offset + pages) * sizeof(uint32_t) > host->t_info_pages * PAGE_BYTES)
+        return -EBADMSG;
+    pfns = calloc(pages, sizeof(*pfns));
+    if (!pfns)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < pages; i++)
+        pfns[i] = mfns_untrusted[i];
+    buffer = xenforeignmemory_map(host->fmem, DOMID_XEN, PROT_READ | PROT_WRITE, pages, pfns, NULL);
+    free(pfns);
+    if (!buffer)
+        return -errno;
+    *ret_buffer = buffer;
+    return 0;
+}
+
+static int map_t_info(struct xen_host *host)
+{
+    struct xen_sysctl_tbuf_op op;
+    xen_pfn_t *pfns;
+    size_t pages;
+    int r;
+
+    r = tbuf_get_info(host, &op);
+    if (r < 0)
+        return r;
+    pages = op.size / PAGE_BYTES;
+    if (op.buffer_mfn == 0 || pages == 0)
+        return -ENODATA;
+
+    pfns = calloc(pages, sizeof(*pfns));
+    if (!pfns)
+        return -ENOMEM;
+    for (size_t i = 0; i < pages; i++)
+        pfns[i] = op.buffer_mfn + i;
+    host->t_info = xenforeignmemory_map(host->fmem, DOMID_XEN, PROT_READ, pages, pfns, NULL);
+    free(pfns);
+    if (!host->t_info)
+        return -errno;
+    host->t_info_pages = pages;
+    return 0;
+}
+
+int xen_host_map_buffers(struct xen_host *host, const struct xen_trace_buffers **ret_buffers)
+{
+    struct xen_trace_buffers *buffers = &host->buffers;
+    int r;
+
+    if (!host->t_info) {
+        r = map_t_info(host);
+        if (r < 0)
+            return r;
+    }
+    if (!buffers->buffer) {
+        buffers->buffer = calloc(host->info.nr_cpus, sizeof(*buffers->buffer));
+        if (!buffers->buffer)
+            return -ENOMEM;
+        buffers->nr_cpus = host->info.nr_cpus;
+        buffers->pages = host->t_info->tbuf_size;
+        if (buffers->pages == 0)
+            return -EBADMSG;
+    }
+    for (unsigned int cpu = 0; cpu < buffers->nr_cpus && !host->buffers_mapped; cpu++) {
+        uint16_t offset = ((const volatile struct t_info *)host->t_info)->mfn_offset[cpu];
+
+        if (offset == 0 || buffers->buffer[cpu])
+            continue;
+        r = map_cpu_buffer(host, offset, &buffers->buffer[cpu]);
+        if (r < 0)
+            return r;
+    }
+    host->buffers_mapped = true;
+    *ret_buffers = buffers;
+    return 0;
+}
+
+int xen_host_set_cpu_mask(struct xen_host *host, const struct cpu_set *set)
+{
+    xc_cpumap_t map;
+    int r;
+
+    map = xc_cpumap_alloc(host->xc); /* zeroed, as wide as Xen's own mask */
+    if (!map)
+        return -ENOMEM;
+    for (unsigned int cpu = 0; cpu < host->info.nr_cpus; cpu++)
+        if (cpu_set_has(set, cpu))
+            map[cpu / 8] = (uint8_t)(map[cpu / 8] | 1u << (cpu % 8));
+    r = result_of(xc_tbuf_set_cpu_mask(host->xc, map));
+    free(map);
+    return r;
+}
+
+int xen_host_set_event_mask(struct xen_host *host, uint32_t mask)
+{
+    return result_of(xc_tbuf_set_evt_mask(host->xc, mask));
+}
+
+int xen_host_enable(struct xen_host *host)
+{
+    unsigned long mfn, bytes;
+
+    /* It sets the size first and ignores the error: the size stands since allocation. */
+    return result_of(xc_tbuf_enable(host->xc, host->buffers.pages, &mfn, &bytes));
+}
+
+int xen_host_disable(struct xen_host *host)
+{
+    return result_of(xc_tbuf_disable(host->xc));
+}
+
+int xen_host_virq_fd(const struct xen_host *host)
+{
+    return xenevtchn_fd(host->evtchn);
+}
+
+void xen_host_virq_rearm(struct xen_host *host)
+{
+    /* Nothing pending (EAGAIN) is as good; a failed unmask is made up for by the fallback timer. */
+    if (xenevtchn_pending(host->evtchn) == host->virq_port)
+        (void)xenevtchn_unmask(host->evtchn, (evtchn_port_t)host->virq_port);
+}
