@@ -1,1 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+# The control plane: sessions, files, the control socket.
+
+noinst_LIBRARIES += libdaemon.a
+libdaemon_a_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS) $(INIH_CFLAGS)
+libdaemon_a_SOURCES = \
+	daemon/clock.h \
+	daemon/config.c daemon/config.h \
+	daemon/control.c daemon/control.h \
+	daemon/document.c daemon/document.h \
+	daemon/domains.c daemon/domains.h \
+	daemon/explain.c daemon/explain.h \
+	daemon/failure.h \
+	daemon/host.c daemon/host.h \
+	daemon/log.c daemon/log.h \
+	daemon/manager.c daemon/manager.h \
+	daemon/output.c daemon/output.h \
+	daemon/peer.c daemon/peer.h \
+	daemon/session.c daemon/session.h \
+	daemon/sidecar.c daemon/sidecar.h \
+	daemon/tracing.c daemon/tracing.h
+
+sbin_PROGRAMS += xentraced
+xentraced_SOURCES = daemon/main.c
+xentraced_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
+xentraced_LDADD = \
+	libdaemon.a libcollector.a libcommon.a \
+	$(SYSTEMD_LIBS) $(JSON_LIBS) $(INIH_LIBS) $(URING_LIBS) $(XEN_LIBS) $(XENSTORE_LIBS)

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The wall clock beside Xen's clock, so that a reader can tell when a record was. Any thread.
+ */
+
+#include <stdint.h>
+#include <time.h>
+
+#include "collector/xen.h"
+#include "common/units.h"
+
+struct clock_pair {
+    uint64_t realtime_ns; /* CLOCK_REALTIME, since 1970 */
+    uint64_t tsc;         /* as in records */
+};
+
+/* Both as of now, the TSC read in the middle of a pair of readings no further apart than needed. */
+static inline struct clock_pair clock_pair_now(void)
+{
+    struct timespec ts;
+    uint64_t before = xen_read_tsc();
+
+    (void)clock_gettime(CLOCK_REALTIME, &ts); /* cannot fail for this clock */
+    return (struct clock_pair){
+        .realtime_ns = (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec,
+        .tsc = before + (xen_read_tsc() - before) / 2,
+    };
+}

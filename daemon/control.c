@@ -1,0 +1,659 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * sd-bus in server mode, one bus object per connection: the only module that knows D-Bus.
+ *
+ * Who may do what is decided from SO_PEERCRED and SO_PEERGROUPS at accept, never from what a message
+ * says of its sender. Clients cannot hold the daemon up: they are few, they have two seconds to get
+ * through the handshake, and one that does not read its answers is disconnected.
+ *
+ * Start and Stop are answered when the session runs or has ended: until then the call is kept.
+ */
+
+#include "daemon/control.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <json-c/json.h>
+#include <systemd/sd-bus.h>
+#include <systemd/sd-event.h>
+
+#include "common/protocol.h"
+#include "common/units.h"
+#include "daemon/document.h"
+#include "daemon/log.h"
+#include "daemon/manager.h"
+#include "daemon/peer.h"
+#include "daemon/session.h"
+
+#define MAX_CLIENTS          32u
+#define MAX_CALLS            64u /* kept calls, of all clients */
+#define MAX_QUEUED_ANSWERS   16u /* of one client that does not read */
+#define HANDSHAKE_USEC       (2 * USEC_PER_SEC)
+
+struct client {
+    struct control *control;
+    sd_bus *bus;
+    struct peer peer;
+    bool is_ready;
+    sd_event_source *handshake_source;
+    char attached[SESSION_NAME_MAX + 1]; /* the session that ends when this client goes */
+};
+
+/* A call that is answered later. */
+struct call {
+    sd_bus_message *message;
+    const struct session *session;
+    enum session_state until; /* SESSION_RUNNING or SESSION_ENDED */
+};
+
+struct control {
+    struct manager *manager;
+    struct peer_groups groups;
+    int listen_fd;
+    sd_event_source *listen_source;
+    sd_event_source *ready_source; /* see handle_dispatched() */
+    struct client *clients[MAX_CLIENTS];
+    struct call calls[MAX_CALLS];
+    size_t nr_calls;
+};
+
+/* --- Answers. --- */
+
+static int answer_failure(sd_bus_message *call, const struct failure *failure)
+{
+    return sd_bus_reply_method_errorf(call, failure->name, "%s", failure->text);
+}
+
+static int answer_document(sd_bus_message *call, struct json_object *document)
+{
+    const char *text = json_object_to_json_string_ext(
+        document, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+    int r;
+
+    r = text ? sd_bus_reply_method_return(call, "s", text) : -ENOMEM;
+    json_object_put(document);
+    return r;
+}
+
+static int keep_call(struct control *control, sd_bus_message *message,
+                     const struct session *session, enum session_state until)
+{
+    if (control->nr_calls == MAX_CALLS)
+        return sd_bus_reply_method_errorf(message, ERROR_NO_MEMORY,
+                                          "Too many clients wait for an answer; try again later.");
+    control->calls[control->nr_calls++] = (struct call){
+        .message = sd_bus_message_ref(message),
+        .session = session,
+        .until = until,
+    };
+    return 1; /* handled: sd-bus is not to answer */
+}
+
+static void drop_call(struct control *control, size_t index)
+{
+    sd_bus_message_unref(control->calls[index].message);
+    control->nr_calls--;
+    memmove(&control->calls[index], &control->calls[index + 1],
+            (control->nr_calls - index) * sizeof(control->calls[0]));
+}
+
+/* The manager tells of a session that runs, could not start, or has ended. */
+static void handle_session_change(void *userdata, struct session *session)
+{
+    struct control *control = userdata;
+
+    for (size_t i = control->nr_calls; i-- > 0;) {
+        struct call *call = &control->calls[i];
+
+        if (call->session != session || session->state < call->until)
+            continue;
+        /* A client that has gone meanwhile gets no answer. */
+        if (session->start_failure.name)
+            (void)answer_failure(call->message, &session->start_failure);
+        else
+            (void)answer_document(call->message, document_of_session(session));
+        drop_call(control, i);
+    }
+}
+
+/* --- Methods. --- */
+
+static int check_may_control(const struct client *client, sd_bus_message *call)
+{
+    if (client->peer.may_control)
+        return 0;
+    (void)sd_bus_reply_method_errorf(
+        call, ERROR_NOT_PERMITTED,
+        "You may look, but not start or stop: that is for root and the group that control-group= "
+        "names in xentraced.conf. Use sudo.");
+    return -EPERM;
+}
+
+/* One option of Start: its D-Bus type and where it goes. */
+struct option_target {
+    const char *key;
+    char type;
+    void *value;
+};
+
+static int read_option(sd_bus_message *call, const struct option_target *targets, size_t count,
+                       struct failure *failure)
+{
+    const char *key, *contents;
+    char type;
+    int r;
+
+    r = sd_bus_message_read(call, "s", &key);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < count; i++) {
+        const struct option_target *target = &targets[i];
+        char signature[2] = {target->type, '\0'};
+
+        if (strcmp(key, target->key) != 0)
+            continue;
+        r = sd_bus_message_peek_type(call, &type, &contents);
+        if (r < 0 || strcmp(contents, signature) != 0)
+            return failure_set(failure, -EINVAL, ERROR_INVALID,
+                               "The option '%s' has the D-Bus type '%s', not '%s'.", key, signature,
+                               r < 0 ? "?" : contents);
+        return sd_bus_message_read(call, "v", signature, target->value);
+    }
+    return failure_set(failure, -EINVAL, ERROR_INVALID,
+                       "This xentraced (" PACKAGE_VERSION ") knows no option '%s': xentracectl is "
+                       "newer than the daemon. `systemctl restart xentraced` starts the installed one.",
+                       key);
+}
+
+struct start_request {
+    const char *name;
+    struct session_options options;
+    int discard, keep_enabled, start_disabled, attached; /* D-Bus booleans are ints */
+};
+
+static int read_options(sd_bus_message *call, struct start_request *request,
+                        struct failure *failure)
+{
+    struct session_options *options = &request->options;
+    const struct option_target targets[] = {
+        {OPTION_EVENTS, 's', &options->events},
+        {OPTION_CPUS, 's', &options->cpus},
+        {OPTION_TIME, 't', &options->time_usec},
+        {OPTION_RESERVE, 't', &options->reserve_bytes},
+        {OPTION_MAX_SIZE, 't', &options->max_size_bytes},
+        {OPTION_BUFFER_PAGES, 'u', &options->buffer_pages},
+        {OPTION_POLL, 't', &options->poll_usec},
+        {OPTION_DISCARD, 'b', &request->discard},
+        {OPTION_KEEP_ENABLED, 'b', &request->keep_enabled},
+        {OPTION_START_DISABLED, 'b', &request->start_disabled},
+        {OPTION_ATTACHED, 'b', &request->attached},
+        {OPTION_OUTPUT, 'h', &options->output_fd},
+        {OPTION_OUTPUT_PATH, 's', &options->output_path},
+        {OPTION_SIDECAR, 'h', &options->sidecar_fd},
+    };
+    int r;
+
+    r = sd_bus_message_enter_container(call, 'a', "{sv}");
+    if (r < 0)
+        return r;
+    while ((r = sd_bus_message_enter_container(call, 'e', "sv")) > 0) {
+        r = read_option(call, targets, ARRAY_SIZE(targets), failure);
+        if (r >= 0)
+            r = sd_bus_message_exit_container(call);
+        if (r < 0)
+            return r;
+    }
+    if (r >= 0)
+        r = sd_bus_message_exit_container(call);
+    return r;
+}
+
+static int read_start(sd_bus_message *call, const struct config *config,
+                      struct start_request *ret_request, struct failure *failure)
+{
+    struct start_request request = {
+        .options = {.output_fd = -1, .sidecar_fd = -1, .reserve_bytes = config->reserve_bytes},
+    };
+    int r;
+
+    r = sd_bus_message_read(call, "s", &request.name);
+    if (r >= 0)
+        r = read_options(call, &request, failure);
+    if (r < 0) {
+        if (!failure->name)
+            (void)failure_set(failure, r, ERROR_INVALID, "The call cannot be read: %s.", strerror(-r));
+        return r;
+    }
+    request.options.has_output = request.options.output_fd >= 0;
+    if (!request.options.output_path)
+        request.options.output_path = "-";
+    request.options.discard = request.discard;
+    request.options.keep_enabled = request.keep_enabled;
+    request.options.start_disabled = request.start_disabled;
+    *ret_request = request;
+    return 0;
+}
+
+static int method_start(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+    struct client *client = userdata;
+    struct control *control = client->control;
+    struct failure failure = {0};
+    struct start_request request;
+    struct session *session;
+    int r;
+
+    (void)error;
+    if (check_may_control(client, call) < 0)
+        return 1;
+    r = read_start(call, &control->manager->config, &request, &failure);
+    if (r >= 0)
+        r = manager_start_session(control->manager, request.name, &request.options, &session,
+                                  &failure);
+    if (r < 0)
+        return answer_failure(call, &failure);
+    if (request.attached)
+        (void)snprintf(client->attached, sizeof(client->attached), "%s", session->name);
+    return keep_call(control, call, session, SESSION_RUNNING);
+}
+
+static struct session *read_session(struct client *client, sd_bus_message *call,
+                                    struct failure *failure)
+{
+    const char *name;
+    int r;
+
+    r = sd_bus_message_read(call, "s", &name);
+    if (r < 0) {
+        (void)failure_set(failure, r, ERROR_INVALID, "The call cannot be read: %s.", strerror(-r));
+        return NULL;
+    }
+    return manager_find_session(client->control->manager, name, failure);
+}
+
+static int method_stop(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+    struct client *client = userdata;
+    struct failure failure = {0};
+    struct session *session;
+
+    (void)error;
+    if (check_may_control(client, call) < 0)
+        return 1;
+    session = read_session(client, call, &failure);
+    if (!session)
+        return answer_failure(call, &failure);
+    if (session->state == SESSION_ENDED)
+        return answer_document(call, document_of_session(session));
+    session_stop(session, END_STOP);
+    return keep_call(client->control, call, session, SESSION_ENDED);
+}
+
+static int method_status(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+    struct client *client = userdata;
+    struct failure failure = {0};
+    const struct session *session;
+    const char *name;
+    int r;
+
+    (void)error;
+    r = sd_bus_message_read(call, "s", &name);
+    if (r < 0)
+        return r;
+    if (name[0] == '\0')
+        return answer_document(call, document_of_manager(client->control->manager));
+    session = manager_find_session(client->control->manager, name, &failure);
+    if (!session)
+        return answer_failure(call, &failure);
+    return answer_document(call, document_of_session(session));
+}
+
+static int property_version(sd_bus *bus, const char *path, const char *interface,
+                            const char *property, sd_bus_message *reply, void *userdata,
+                            sd_bus_error *error)
+{
+    (void)bus, (void)path, (void)interface, (void)property, (void)userdata, (void)error;
+    return sd_bus_message_append(reply, "s", PACKAGE_VERSION);
+}
+
+/* Without UNPRIVILEGED sd-bus itself refuses everybody but root: the decision is ours. */
+static const sd_bus_vtable control_vtable[] = {
+    SD_BUS_VTABLE_START(0),
+    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_START, SD_BUS_ARGS("s", name, "a{sv}", options),
+                            SD_BUS_RESULT("s", session), method_start, SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_STOP, SD_BUS_ARGS("s", name), SD_BUS_RESULT("s", session),
+                            method_stop, SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_STATUS, SD_BUS_ARGS("s", name), SD_BUS_RESULT("s", status),
+                            method_status, SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_PROPERTY(PROTOCOL_VERSION, "s", property_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+    SD_BUS_VTABLE_END,
+};
+
+/* What busctl(1) and other clients made for a message bus ask first. */
+static int method_hello(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+    (void)userdata, (void)error;
+    return sd_bus_reply_method_return(call, "s", ":1.1");
+}
+
+static int method_match(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+    (void)userdata, (void)error;
+    return sd_bus_reply_method_return(call, NULL);
+}
+
+static const sd_bus_vtable bus_vtable[] = {
+    SD_BUS_VTABLE_START(0),
+    SD_BUS_METHOD("Hello", NULL, "s", method_hello, SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD("AddMatch", "s", NULL, method_match, SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD("RemoveMatch", "s", NULL, method_match, SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_VTABLE_END,
+};
+
+/* --- Clients. --- */
+
+static void end_attached_session(struct client *client)
+{
+    struct failure failure;
+    struct session *session;
+
+    if (!client->attached[0])
+        return;
+    session = manager_find_session(client->control->manager, client->attached, &failure);
+    if (session)
+        session_stop(session, END_CLIENT_GONE);
+}
+
+static void client_free(struct client *client)
+{
+    struct control *control = client->control;
+
+    for (size_t i = control->nr_calls; i-- > 0;)
+        if (sd_bus_message_get_bus(control->calls[i].message) == client->bus)
+            drop_call(control, i);
+    for (size_t i = 0; i < MAX_CLIENTS; i++)
+        if (control->clients[i] == client)
+            control->clients[i] = NULL;
+    end_attached_session(client);
+    sd_event_source_disable_unref(client->handshake_source);
+    sd_bus_close_unref(client->bus);
+    free(client);
+}
+
+static int handle_disconnected(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    (void)message, (void)error;
+    client_free(userdata);
+    return 0;
+}
+
+static int handle_handshake_time(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    (void)source, (void)usec;
+    client_free(userdata);
+    return 0;
+}
+
+/* A client's answers pile up if it does not read them. */
+static int filter_message(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    struct client *client = userdata;
+    uint64_t queued;
+
+    (void)message, (void)error;
+    if (sd_bus_get_n_queued_write(client->bus, &queued) >= 0 && queued > MAX_QUEUED_ANSWERS) {
+        client_free(client);
+        return 1;
+    }
+    return 0;
+}
+
+static int start_bus(struct client *client, int *fd)
+{
+    sd_id128_t id;
+    sd_bus *bus;
+    int r;
+
+    r = sd_bus_new(&client->bus);
+    if (r < 0)
+        return r;
+    bus = client->bus;
+    r = sd_bus_set_fd(bus, *fd, *fd);
+    if (r < 0)
+        return r;
+    (void)fd_take(fd); /* the bus closes it */
+    r = sd_id128_randomize(&id);
+    if (r >= 0)
+        r = sd_bus_set_server(bus, 1, id);
+    if (r >= 0)
+        r = sd_bus_negotiate_fds(bus, client->peer.may_control);
+    if (r >= 0)
+        r = sd_bus_negotiate_creds(bus, 0, 0);
+    if (r >= 0)
+        r = sd_bus_start(bus);
+    if (r >= 0)
+        r = sd_bus_attach_event(bus, client->control->manager->event, SD_EVENT_PRIORITY_NORMAL);
+    return r;
+}
+
+static int serve_objects(struct client *client)
+{
+    sd_bus *bus = client->bus;
+    int r;
+
+    r = sd_bus_add_object_vtable(bus, NULL, PROTOCOL_PATH, PROTOCOL_INTERFACE, control_vtable,
+                                 client);
+    if (r >= 0)
+        r = sd_bus_add_object_vtable(bus, NULL, "/org/freedesktop/DBus", "org.freedesktop.DBus",
+                                     bus_vtable, client);
+    if (r >= 0)
+        r = sd_bus_add_filter(bus, NULL, filter_message, client);
+    if (r >= 0)
+        r = sd_bus_match_signal_async(bus, NULL, "org.freedesktop.DBus.Local", NULL,
+                                      "org.freedesktop.DBus.Local", "Disconnected",
+                                      handle_disconnected, NULL, client);
+    return r;
+}
+
+static struct client **free_slot(struct control *control)
+{
+    for (size_t i = 0; i < MAX_CLIENTS; i++)
+        if (!control->clients[i])
+            return &control->clients[i];
+    return NULL;
+}
+
+static int client_new(struct control *control, int *fd, const struct peer *peer)
+{
+    struct client **slot = free_slot(control);
+    struct client *client;
+    int r;
+
+    if (!slot)
+        return -EMFILE;
+    client = calloc(1, sizeof(*client));
+    if (!client)
+        return -ENOMEM;
+    client->control = control;
+    client->peer = *peer;
+    *slot = client;
+    r = start_bus(client, fd);
+    if (r >= 0)
+        r = serve_objects(client);
+    if (r >= 0)
+        r = sd_event_add_time_relative(control->manager->event, &client->handshake_source,
+                                       CLOCK_MONOTONIC, HANDSHAKE_USEC, USEC_PER_MSEC,
+                                       handle_handshake_time, client);
+    if (r < 0) {
+        client_free(client);
+        return r;
+    }
+    (void)sd_event_source_set_enabled(control->ready_source, SD_EVENT_ON);
+    return 0;
+}
+
+/*
+ * Runs after every dispatch while a client is in its handshake. When the client's BEGIN and its first
+ * message come in one read, sd-bus (252) does not look at the message before the next readable event,
+ * which may never come: so the bus is processed until it has nothing more to do, once.
+ */
+static int handle_dispatched(sd_event_source *source, void *userdata)
+{
+    struct control *control = userdata;
+    bool any_waits = false;
+
+    for (size_t i = 0; i < MAX_CLIENTS; i++) {
+        struct client *client = control->clients[i];
+        sd_bus *bus;
+
+        if (!client || client->is_ready)
+            continue;
+        if (sd_bus_is_ready(client->bus) <= 0) {
+            any_waits = true;
+            continue;
+        }
+        client->is_ready = true;
+        client->handshake_source = sd_event_source_disable_unref(client->handshake_source);
+        bus = sd_bus_ref(client->bus); /* the client may go while it is processed */
+        while (sd_bus_process(bus, NULL) > 0)
+            ;
+        sd_bus_unref(bus);
+    }
+    if (!any_waits)
+        (void)sd_event_source_set_enabled(source, SD_EVENT_OFF);
+    return 0;
+}
+
+static int handle_connection(sd_event_source *source, int listen_fd, uint32_t revents,
+                             void *userdata)
+{
+    struct control *control = userdata;
+    _cleanup_fd_ int fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    struct peer peer;
+    int r;
+
+    (void)source, (void)revents;
+    if (fd < 0)
+        return 0; /* it went away again, or out of descriptors: then later ones are served */
+    r = peer_read(fd, &control->groups, &peer);
+    if (r >= 0 && peer.may_look)
+        r = client_new(control, &fd, &peer);
+    if (r < 0)
+        log_warning("A client (UID %u) could not be served: %s.", (unsigned int)peer.uid,
+                    strerror(-r));
+    return 0;
+}
+
+/* --- The socket. --- */
+
+static bool somebody_answers(const struct sockaddr_un *address)
+{
+    _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    return fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0;
+}
+
+static void make_parent_directory(const char *path)
+{
+    char parent[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
+    char *slash;
+
+    (void)snprintf(parent, sizeof(parent), "%s", path);
+    slash = strrchr(parent, '/');
+    if (slash && slash != parent) {
+        *slash = '\0';
+        (void)mkdir(parent, 0755); /* if it cannot be, bind() says so */
+    }
+}
+
+static int listen_on(struct control *control, const char *path, struct failure *failure)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    if (strlen(path) >= sizeof(address.sun_path))
+        return failure_set(failure, -ENAMETOOLONG, ERROR_INVALID,
+                           "The socket's path %s is longer than the %zu bytes a Unix socket may have.",
+                           path, sizeof(address.sun_path) - 1);
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+    if (somebody_answers(&address))
+        return failure_set(failure, -EADDRINUSE, ERROR_OUTPUT,
+                           "Another xentraced answers at %s already. Nothing was changed; give this one "
+                           "another --socket, or end that one.",
+                           path);
+    make_parent_directory(path);
+    (void)unlink(path); /* what a killed daemon left; bind() tells if it is still there */
+
+    control->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (control->listen_fd < 0 ||
+        bind(control->listen_fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
+        chmod(path, 0666) < 0 || /* everybody may knock; peer.c decides */
+        listen(control->listen_fd, SOMAXCONN) < 0)
+        return failure_set(failure, -errno, ERROR_OUTPUT, "Cannot listen at %s: %s.", path,
+                           strerror(errno));
+    return 0;
+}
+
+static int set_up(struct control *control, struct failure *failure)
+{
+    struct manager *manager = control->manager;
+    int r;
+
+    r = peer_groups_read(&control->groups, manager->config.control_group, failure);
+    if (r >= 0)
+        r = listen_on(control, manager->socket_path, failure);
+    if (r < 0)
+        return r;
+    r = sd_event_add_io(manager->event, &control->listen_source, control->listen_fd, EPOLLIN,
+                        handle_connection, control);
+    if (r >= 0)
+        r = sd_event_add_post(manager->event, &control->ready_source, handle_dispatched, control);
+    if (r >= 0)
+        r = sd_event_source_set_enabled(control->ready_source, SD_EVENT_OFF);
+    if (r < 0)
+        return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot serve %s: %s.",
+                           manager->socket_path, strerror(-r));
+    manager->session_changed = handle_session_change;
+    manager->userdata = control;
+    return 0;
+}
+
+int control_new(struct manager *manager, struct control **ret_control, struct failure *failure)
+{
+    struct control *control;
+    int r;
+
+    control = calloc(1, sizeof(*control));
+    if (!control)
+        return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
+    control->manager = manager;
+    control->listen_fd = -1;
+    r = set_up(control, failure);
+    if (r < 0) {
+        control_free(control);
+        return r;
+    }
+    *ret_control = control;
+    return 0;
+}
+
+struct control *control_free(struct control *control)
+{
+    if (!control)
+        return NULL;
+    control->manager->session_changed = NULL;
+    for (size_t i = 0; i < MAX_CLIENTS; i++)
+        if (control->clients[i])
+            client_free(control->clients[i]);
+    if (control->listen_source)
+        (void)unlink(control->manager->socket_path);
+    sd_event_source_disable_unref(control->listen_source);
+    sd_event_source_disable_unref(control->ready_source);
+    fd_close(&control->listen_fd);
+    free(control);
+    return NULL;
+}

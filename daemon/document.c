@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * json-c copies what it is given. An object that could not be allocated is NULL, which it shows as
+ * null: a document is then incomplete, never wrong.
+ */
+
+#include "daemon/document.h"
+
+#include <json-c/json.h>
+
+#include "collector/collector.h"
+#include "collector/pool.h"
+#include "collector/sink.h"
+#include "collector/xen.h"
+#include "daemon/host.h"
+#include "daemon/manager.h"
+#include "daemon/session.h"
+#include "daemon/tracing.h"
+
+typedef struct json_object json;
+
+static void put(json *object, const char *key, json *value)
+{
+    (void)json_object_object_add(object, key, value);
+}
+
+static void put_text(json *object, const char *key, const char *text)
+{
+    put(object, key, json_object_new_string(text ? text : ""));
+}
+
+static void put_count(json *object, const char *key, uint64_t count)
+{
+    put(object, key, json_object_new_uint64(count));
+}
+
+static void put_bool(json *object, const char *key, bool value)
+{
+    put(object, key, json_object_new_boolean(value));
+}
+
+static void put_cpus(json *object, const char *key, const struct cpu_set *set)
+{
+    _cleanup_free_ char *text = NULL;
+
+    if (cpu_set_format(set, &text) >= 0)
+        put_text(object, key, text);
+}
+
+static void put_clock(json *object, struct clock_pair pair)
+{
+    put_count(object, "realtime_ns", pair.realtime_ns);
+    put_count(object, "tsc", pair.tsc);
+}
+
+static json *output_document(const struct session *session, const struct sink_totals *totals)
+{
+    json *output = json_object_new_object();
+
+    put_text(output, "path", session->output.path);
+    if (session->sidecar_path)
+        put_text(output, "sidecar", session->sidecar_path);
+    put_text(output, "kind", session->output.is_stream ? "stream" : "file");
+    put_bool(output, "direct_io", session->output.is_direct);
+    put_count(output, "bytes", totals->output_bytes);
+    put_count(output, "queued_bytes", totals->queued_bytes);
+    return output;
+}
+
+static json *end_document(const struct session *session)
+{
+    json *end = json_object_new_object();
+
+    put_clock(end, session->ended);
+    put_text(end, "reason", end_reason_name(session->reason));
+    put_text(end, "message", session->message);
+    put_bool(end, "ok", end_reason_is_ok(session->reason));
+    return end;
+}
+
+static void put_selection(json *document, const struct session *session)
+{
+    json *events = json_object_new_object();
+    json *cpus = json_object_new_object();
+
+    put_text(events, "spec", session->events_spec);
+    put_count(events, "xen_mask", event_set_xen_mask(&session->events));
+    put_bool(events, "filtered", !event_set_is_exact(&session->events));
+    put(document, "events", events);
+    put_text(cpus, "spec", session->cpus_spec);
+    put_cpus(cpus, "list", &session->cpus);
+    put(document, "cpus", cpus);
+}
+
+static void put_settings(json *document, const struct session *session)
+{
+    const struct output *output = &session->output;
+    json *limits = json_object_new_object();
+    json *options = json_object_new_object();
+
+    put_count(limits, "time_usec", session->time_usec);
+    put_count(limits, "reserve_bytes", output->reserve_bytes);
+    put_count(limits, "max_size_bytes", output->max_bytes == UINT64_MAX ? 0 : output->max_bytes);
+    put(document, "limits", limits);
+    put_count(options, "poll_usec", session->poll_usec);
+    put_bool(options, "discard", session->discard);
+    put_bool(options, "keep_enabled", session->keep_enabled);
+    put_bool(options, "start_disabled", session->start_disabled);
+    put(document, "options", options);
+}
+
+static json *buffers_document(const struct session *session)
+{
+    const struct session_context *context = session->context;
+    json *buffers = json_object_new_object();
+    struct cpu_set have = {0}, set_aside = {0};
+
+    for (unsigned int cpu = 0; cpu < session->nr_cpus; cpu++) {
+        struct collector_cpu state;
+
+        collector_read_cpu(context->collector, cpu, &state);
+        if (state.has_buffer)
+            cpu_set_add(&have, cpu);
+        if (state.set_aside)
+            cpu_set_add(&set_aside, cpu);
+    }
+    put_count(buffers, "pages", tracing_buffer_pages(context->tracing));
+    put_cpus(buffers, "cpus", &have);
+    put_cpus(buffers, "set_aside", &set_aside);
+    return buffers;
+}
+
+static void put_ledger(json *object, const struct ledger *ledger)
+{
+    put_count(object, "produced", ledger->produced);
+    put_count(object, "delivered", ledger->delivered);
+    put_count(object, "lost", ledger->lost);
+    put_count(object, "dropped", ledger->dropped);
+    put_count(object, "evicted", ledger->evicted);
+}
+
+static json *cpu_document(const struct session *session, unsigned int cpu,
+                          const struct ledger *ledger)
+{
+    json *object = json_object_new_object();
+    struct collector_cpu state;
+
+    collector_read_cpu(session->context->collector, cpu, &state);
+    put_count(object, "cpu", cpu);
+    put_ledger(object, ledger);
+    put_count(object, "first_tsc", ledger->first_tsc);
+    put_count(object, "last_tsc", ledger->last_tsc);
+    if (session->state != SESSION_ENDED)
+        put_count(object, "fill_percent", state.fill_percent);
+    return object;
+}
+
+static json *ledger_document(const struct session *session)
+{
+    json *document = json_object_new_object();
+    json *cpus = json_object_new_array();
+    struct ledger total = {0};
+
+    for (unsigned int cpu = 0; cpu < session->nr_cpus; cpu++) {
+        struct ledger ledger;
+
+        if (!cpu_set_has(&session->cpus, cpu))
+            continue;
+        sink_read_ledger(session->sink, cpu, &ledger);
+        total.produced += ledger.produced;
+        total.delivered += ledger.delivered;
+        total.lost += ledger.lost;
+        total.dropped += ledger.dropped;
+        total.evicted += ledger.evicted;
+        (void)json_object_array_add(cpus, cpu_document(session, cpu, &ledger));
+    }
+    put_ledger(document, &total);
+    put_cpus(document, "loss_unknown_cpus", &session->loss_unknown);
+    put(document, "cpus", cpus);
+    return document;
+}
+
+static json *classes_document(const struct sink_totals *totals)
+{
+    json *classes = json_object_new_object();
+
+    for (unsigned int i = 0; i < EVENT_CLASSES; i++) {
+        const char *name = event_class_name(UINT32_C(0x10000) << i);
+        json *known = NULL;
+
+        if (totals->class_records[i] == 0)
+            continue;
+        /* Several class bits have no name of their own. */
+        (void)json_object_object_get_ex(classes, name, &known);
+        put_count(classes, name, totals->class_records[i] + json_object_get_uint64(known));
+    }
+    return classes;
+}
+
+static json *host_document(const struct session_context *context, const struct host *host)
+{
+    const struct xen_host_info *xen = xen_host_info(context->xen);
+    json *object = json_object_new_object();
+
+    put_text(object, "hostname", host->hostname);
+    put_text(object, "xen_version", xen->version);
+    put_text(object, "xen_changeset", xen->changeset);
+    put_text(object, "xen_commandline", xen->commandline);
+    put_text(object, "cpu_vendor", host->cpu_vendor);
+    put_text(object, "cpu_model", host->cpu_model);
+    put_count(object, "tsc_khz", xen->tsc_khz);
+    put_count(object, "cpus", xen->nr_cpus);
+    put_text(object, "scheduler", xen->scheduler);
+    put_text(object, "scheduler_granularity", xen->granularity);
+    return object;
+}
+
+static json *clocks_document(const struct session *session)
+{
+    json *clocks = json_object_new_array();
+    struct clock_pair pairs[] = {
+        session->started,
+        session->state == SESSION_ENDED ? session->ended : clock_pair_now(),
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
+        json *pair = json_object_new_object();
+
+        put_clock(pair, pairs[i]);
+        (void)json_object_array_add(clocks, pair);
+    }
+    return clocks;
+}
+
+static json *domains_document(const struct domains *domains)
+{
+    json *list = json_object_new_array();
+
+    for (size_t i = 0; i < domains->count; i++) {
+        const struct domain_seen *seen = &domains->seen[i];
+        json *object = json_object_new_object();
+
+        put_count(object, "domid", seen->domain.domid);
+        put_text(object, "name", seen->domain.name);
+        put_count(object, "first_seen_ns", seen->first_seen_ns);
+        put_count(object, "last_seen_ns", seen->last_seen_ns);
+        (void)json_object_array_add(list, object);
+    }
+    return list;
+}
+
+json *document_of_session(const struct session *session)
+{
+    json *document = json_object_new_object();
+    json *started = json_object_new_object();
+    struct sink_totals totals;
+
+    sink_read_totals(session->sink, &totals);
+    put_text(document, "format", "xentraced-session");
+    put_count(document, "version", 1);
+    put_text(document, "name", session->name);
+    put_text(document, "state", session_state_name(session->state));
+    put(document, "output", output_document(session, &totals));
+    put_clock(started, session->started);
+    put(document, "started", started);
+    if (session->state == SESSION_ENDED)
+        put(document, "ended", end_document(session));
+    put_selection(document, session);
+    put_settings(document, session);
+    put(document, "buffers", buffers_document(session));
+    put(document, "ledger", ledger_document(session));
+    put(document, "classes", classes_document(&totals));
+    put_count(document, "windows", totals.windows);
+    put(document, "host", host_document(session->context, session->context->host));
+    put(document, "clock", clocks_document(session));
+    put(document, "domains", domains_document(&session->domains));
+    return document;
+}
+
+static json *daemon_document(const struct manager *manager)
+{
+    json *object = json_object_new_object();
+    struct collector_stats stats;
+
+    collector_read_stats(manager->collector, &stats);
+    put_text(object, "version", PACKAGE_VERSION);
+    put_count(object, "pid", (uint64_t)getpid());
+    put_count(object, "started_ns", manager->started_ns);
+    put_text(object, "socket", manager->socket_path);
+    put_text(object, "state_dir", manager->state_dir);
+    put_count(object, "pool_bytes", pool_bytes(manager->pool));
+    put_count(object, "pool_free_bytes", pool_free_bytes(manager->pool));
+    put_count(object, "collector_wakeups", stats.wakeups);
+    put_count(object, "rounds", stats.rounds);
+    return object;
+}
+
+static json *xen_document(const struct manager *manager)
+{
+    static const char *const states[] = {
+        [TRACING_UNKNOWN] = "unknown",
+        [TRACING_ON] = "on",
+        [TRACING_OFF] = "off",
+    };
+    const struct xen_host_info *xen = xen_host_info(manager->xen);
+    json *object = json_object_new_object();
+
+    put_text(object, "version", xen->version);
+    put_count(object, "cpus", xen->nr_cpus);
+    put_count(object, "buffer_pages", tracing_buffer_pages(manager->tracing));
+    put_text(object, "tracing", states[tracing_state(manager->tracing)]);
+    put_count(object, "event_mask", tracing_event_mask(manager->tracing));
+    return object;
+}
+
+json *document_of_manager(const struct manager *manager)
+{
+    json *document = json_object_new_object();
+    json *sessions = json_object_new_array();
+
+    put_text(document, "format", "xentraced-status");
+    put_count(document, "version", 1);
+    put(document, "daemon", daemon_document(manager));
+    put(document, "xen", xen_document(manager));
+    for (size_t i = manager->nr_sessions; i-- > 0;) /* newest first: what runs comes first */
+        (void)json_object_array_add(sessions, document_of_session(manager->sessions[i]));
+    put(document, "sessions", sessions);
+    return document;
+}

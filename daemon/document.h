@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * What the daemon knows, as JSON: docs/control-protocol.md describes every key. One function makes
+ * the document of a session, and `status`, the sidecar and the answers of Start and Stop all are it:
+ * they cannot disagree. Main thread.
+ */
+
+struct json_object;
+struct manager;
+struct session;
+
+/* The caller owns the object: json_object_put(). */
+struct json_object *document_of_session(const struct session *session);
+struct json_object *document_of_manager(const struct manager *manager);

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Facts about this machine that a reader of a trace needs and Xen does not tell. Main thread.
+ */
+
+struct host {
+    char hostname[256];
+    char cpu_vendor[64]; /* without it VM exit reasons cannot be decoded */
+    char cpu_model[128];
+};
+
+/* What cannot be found out stays empty. */
+void host_read(struct host *ret_host);

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * xentraced: command line, signals, and the order in which things come up and go down.
+ */
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <systemd/sd-daemon.h>
+#include <systemd/sd-event.h>
+
+#include "common/util.h"
+#include "daemon/config.h"
+#include "daemon/control.h"
+#include "daemon/log.h"
+#include "daemon/manager.h"
+
+#define EXIT_USAGE 2
+
+static const char *arg_config = XENTRACED_CONFIG_FILE;
+static bool arg_config_given;
+static const char *arg_socket = XENTRACED_SOCKET;
+static const char *arg_state_dir = XENTRACED_STATE_DIR;
+
+static void print_help(void)
+{
+    (void)printf("xentraced [OPTIONS...]\n\n"
+                 "Records Xen's trace buffers. Controlled by xentracectl(1).\n\n"
+                 "  --config FILE     configuration (%s)\n"
+                 "  --socket PATH     where to listen (%s)\n"
+                 "  --state-dir DIR   where captures go (%s)\n"
+                 "  --help            show this\n"
+                 "  --version         show the version\n\n"
+                 "It stays in the foreground: `systemctl start xentraced` runs it as a service.\n",
+                 XENTRACED_CONFIG_FILE, XENTRACED_SOCKET, XENTRACED_STATE_DIR);
+}
+
+/* Returns 1 to go on, 0 if all is done, a negative errno for a usage error, which is printed. */
+static int parse_arguments(int argc, char *argv[])
+{
+    enum { ARG_CONFIG = 256, ARG_SOCKET, ARG_STATE_DIR };
+    static const struct option options[] = {
+        {"config", required_argument, NULL, ARG_CONFIG},
+        {"socket", required_argument, NULL, ARG_SOCKET},
+        {"state-dir", required_argument, NULL, ARG_STATE_DIR},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},
+        {NULL, 0, NULL, 0},
+    };
+    int option;
+
+    while ((option = getopt_long(argc, argv, "hV", options, NULL)) >= 0) {
+        switch (option) {
+        case ARG_CONFIG:
+            arg_config = optarg;
+            arg_config_given = true;
+            break;
+        case ARG_SOCKET:
+            arg_socket = optarg;
+            break;
+        case ARG_STATE_DIR:
+            arg_state_dir = optarg;
+            break;
+        case 'h':
+            print_help();
+            return 0;
+        case 'V':
+            (void)printf("xentraced %s\n", PACKAGE_VERSION);
+            return 0;
+        default:
+            return -EINVAL; /* getopt has said why */
+        }
+    }
+    if (optind < argc) {
+        (void)fprintf(stderr, "xentraced: Unexpected argument '%s'; see xentraced --help.\n",
+                      argv[optind]);
+        return -EINVAL;
+    }
+    return 1;
+}
+
+static int handle_signal(sd_event_source *source, const struct signalfd_siginfo *info,
+                         void *userdata)
+{
+    (void)source;
+    (void)info;
+    (void)sd_notify(false, "STOPPING=1"); /* nobody may be listening */
+    manager_shut_down(userdata);
+    return 0;
+}
+
+/* SIGTERM and SIGINT come through the event loop; SIGPIPE would end us when a reader goes away. */
+static int catch_signals(sd_event *event, struct manager *manager)
+{
+    sigset_t mask;
+    int r;
+
+    (void)sigemptyset(&mask);
+    (void)sigaddset(&mask, SIGTERM);
+    (void)sigaddset(&mask, SIGINT);
+    if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+        return -errno;
+    r = sd_event_add_signal(event, NULL, SIGTERM, handle_signal, manager);
+    if (r >= 0)
+        r = sd_event_add_signal(event, NULL, SIGINT, handle_signal, manager);
+    return r;
+}
+
+static int serve(sd_event *event, struct manager *manager)
+{
+    struct control *control = NULL;
+    struct failure failure = {0};
+    int r;
+
+    r = catch_signals(event, manager);
+    if (r < 0) {
+        log_error("Cannot catch signals: %s.", strerror(-r));
+        return r;
+    }
+    r = control_new(manager, &control, &failure);
+    if (r < 0) {
+        log_error("%s", failure.text);
+        return r;
+    }
+    log_info("Ready at %s.", manager->socket_path);
+    (void)sd_notify(false, "READY=1\nSTATUS=Ready."); /* nobody may be listening */
+    r = sd_event_loop(event);
+    control_free(control);
+    return r;
+}
+
+static int run(void)
+{
+    struct manager *manager = NULL;
+    struct failure failure = {0};
+    _cleanup_free_ char *error = NULL;
+    struct config config;
+    sd_event *event = NULL;
+    int r;
+
+    r = config_load(arg_config, arg_config_given, &config, &error);
+    if (r < 0) {
+        log_error("%s", error ? error : "Out of memory.");
+        return r;
+    }
+    r = sd_event_default(&event);
+    if (r < 0) {
+        log_error("Cannot make an event loop: %s.", strerror(-r));
+        return r;
+    }
+    r = manager_new(event, &config, arg_socket, arg_state_dir, &manager, &failure);
+    if (r < 0)
+        log_error("%s", failure.text);
+    else
+        r = serve(event, manager);
+    manager_free(manager);
+    sd_event_unref(event);
+    return r;
+}
+
+int main(int argc, char *argv[])
+{
+    int r;
+
+    r = parse_arguments(argc, argv);
+    if (r <= 0)
+        return r < 0 ? EXIT_USAGE : EXIT_SUCCESS;
+    log_open();
+    return run() < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

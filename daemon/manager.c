@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Order of construction: what another consumer would notice comes last, and that is nothing before
+ * the first session. VIRQ_TBUF is bound first, which proves that nobody else traces.
+ */
+
+#include "daemon/manager.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <systemd/sd-event.h>
+
+#include "collector/collector.h"
+#include "collector/pool.h"
+#include "collector/xen.h"
+#include "common/protocol.h"
+#include "daemon/explain.h"
+#include "daemon/log.h"
+#include "daemon/tracing.h"
+
+#define MAX_MADE_UP_NAMES 100u /* within one second */
+
+static struct session *unended_session(const struct manager *manager)
+{
+    for (size_t i = 0; i < manager->nr_sessions; i++)
+        if (manager->sessions[i]->state != SESSION_ENDED)
+            return manager->sessions[i];
+    return NULL;
+}
+
+static void remove_session(struct manager *manager, size_t index)
+{
+    session_free(manager->sessions[index]);
+    manager->nr_sessions--;
+    memmove(&manager->sessions[index], &manager->sessions[index + 1],
+            (manager->nr_sessions - index) * sizeof(manager->sessions[0]));
+}
+
+/* A session that never ran leaves nothing behind but its error. */
+static void forget_failed_start(struct manager *manager, const struct session *session)
+{
+    for (size_t i = 0; i < manager->nr_sessions; i++)
+        if (manager->sessions[i] == session)
+            remove_session(manager, i);
+}
+
+static void log_change(const struct session *session)
+{
+    if (session->start_failure.name)
+        log_line(LOG_ERR, session->name, "Not started. %s", session->start_failure.text);
+    else if (session->state == SESSION_RUNNING)
+        log_line(LOG_INFO, session->name, "Recording events %s of CPUs %s to %s.",
+                 session->events_spec, session->cpus_spec, session->output.path);
+    else
+        log_line(end_reason_is_ok(session->reason) ? LOG_INFO : LOG_WARNING, session->name,
+                 "Ended. %s", session->message);
+}
+
+static void handle_session_change(void *userdata, struct session *session)
+{
+    struct manager *manager = userdata;
+
+    log_change(session);
+    if (manager->session_changed)
+        manager->session_changed(manager->userdata, session);
+    if (session->start_failure.name)
+        forget_failed_start(manager, session);
+    if (manager->shuts_down && !unended_session(manager))
+        (void)sd_event_exit(manager->event, 0); /* cannot fail: the loop is running */
+}
+
+/* Without its collector the daemon is no use: end, so that it is started anew. */
+static void handle_collector_death(struct manager *manager, int error)
+{
+    log_error("The collector cannot go on: %s. What was written is whole; tracing is disabled.",
+              strerror(-error));
+    (void)tracing_stop(manager->tracing);
+    (void)sd_event_exit(manager->event, error);
+}
+
+static int handle_collector(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+    struct manager *manager = userdata;
+    struct message message;
+
+    (void)source;
+    (void)fd;
+    (void)revents;
+    while (collector_receive(manager->collector, &message)) {
+        if (message.type == MESSAGE_DIED) {
+            handle_collector_death(manager, (int)message.value);
+            return 0;
+        }
+        for (size_t i = 0; i < manager->nr_sessions; i++) {
+            if (manager->sessions[i]->sink == message.sink) {
+                session_handle_message(manager->sessions[i], &message);
+                break;
+            }
+        }
+    }
+    return 0;
+}
+
+/* --- Construction. --- */
+
+static int open_state_dir(struct manager *manager, struct failure *failure)
+{
+    if (mkdir(manager->state_dir, 0750) < 0 && errno != EEXIST)
+        return failure_set(failure, -errno, ERROR_OUTPUT, "Cannot create the state directory %s: %s.",
+                           manager->state_dir, strerror(errno));
+    manager->state_dir_fd = open(manager->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (manager->state_dir_fd < 0)
+        return failure_set(failure, -errno, ERROR_OUTPUT, "Cannot open the state directory %s: %s.",
+                           manager->state_dir, strerror(errno));
+    return 0;
+}
+
+static int start_collector(struct manager *manager, struct failure *failure)
+{
+    int r;
+
+    r = pool_new(manager->config.pool_bytes, &manager->pool);
+    if (r < 0)
+        return failure_set(failure, r, ERROR_NO_MEMORY,
+                           "No memory for the pool of %llu MiB (%s): set a smaller pool= in [daemon].",
+                           (unsigned long long)(manager->config.pool_bytes >> 20), strerror(-r));
+    r = collector_new(manager->xen, manager->pool, &manager->collector);
+    if (r == -ENOSYS || r == -EPERM || r == -EACCES)
+        return failure_set(failure, r, ERROR_OUTPUT,
+                           "io_uring is switched off on this machine (%s): set the sysctl "
+                           "kernel.io_uring_disabled=0, or lift the seccomp filter.",
+                           strerror(-r));
+    if (r < 0)
+        return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot start the collector: %s.",
+                           strerror(-r));
+    if (!collector_pool_is_registered(manager->collector))
+        log_info("The pool is not registered with io_uring: RLIMIT_MEMLOCK (LimitMEMLOCK=) is smaller "
+                 "than the pool. Writing takes a little more CPU.");
+    return 0;
+}
+
+static int set_up(struct manager *manager, struct failure *failure)
+{
+    enum xen_step step;
+    int r;
+
+    r = xen_host_open(&manager->xen, &step);
+    if (r < 0)
+        return explain_xen(failure, step, r);
+    r = open_state_dir(manager, failure);
+    if (r >= 0)
+        r = start_collector(manager, failure);
+    if (r < 0)
+        return r;
+    r = tracing_new(manager->xen, manager->collector, &manager->tracing);
+    if (r < 0)
+        return explain_xen(failure, XEN_STEP_TRACE_INFO, r);
+    r = sd_event_add_io(manager->event, &manager->collector_source,
+                        collector_fd(manager->collector), EPOLLIN, handle_collector, manager);
+    if (r < 0)
+        return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot listen to the collector: %s.",
+                           strerror(-r));
+    return 0;
+}
+
+int manager_new(struct sd_event *event, const struct config *config, const char *socket_path,
+                const char *state_dir, struct manager **ret_manager, struct failure *failure)
+{
+    struct manager *manager;
+    int r;
+
+    manager = calloc(1, sizeof(*manager));
+    if (!manager)
+        return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
+    manager->event = sd_event_ref(event);
+    manager->config = *config;
+    manager->socket_path = socket_path;
+    manager->state_dir = state_dir;
+    manager->state_dir_fd = -1;
+    manager->started_ns = clock_pair_now().realtime_ns;
+    host_read(&manager->host);
+
+    r = set_up(manager, failure);
+    if (r < 0) {
+        manager_free(manager);
+        return r;
+    }
+    manager->context = (struct session_context){
+        .event = event,
+        .xen = manager->xen,
+        .host = &manager->host,
+        .tracing = manager->tracing,
+        .collector = manager->collector,
+        .pool = manager->pool,
+        .state_dir_fd = manager->state_dir_fd,
+        .state_dir = manager->state_dir,
+        .default_buffer_pages = manager->config.buffer_pages,
+        .changed = handle_session_change,
+        .userdata = manager,
+    };
+    *ret_manager = manager;
+    return 0;
+}
+
+struct manager *manager_free(struct manager *manager)
+{
+    if (!manager)
+        return NULL;
+    manager->collector_source = sd_event_source_disable_unref(manager->collector_source);
+    collector_free(manager->collector);
+    while (manager->nr_sessions > 0)
+        remove_session(manager, manager->nr_sessions - 1);
+    tracing_free(manager->tracing);
+    pool_free(manager->pool);
+    xen_host_free(manager->xen);
+    fd_close(&manager->state_dir_fd);
+    sd_event_unref(manager->event);
+    free(manager);
+    return NULL;
+}
+
+/* --- Sessions. --- */
+
+static struct session *find_by_name(const struct manager *manager, const char *name)
+{
+    for (size_t i = manager->nr_sessions; i-- > 0;)
+        if (strcmp(manager->sessions[i]->name, name) == 0)
+            return manager->sessions[i];
+    return NULL;
+}
+
+/* "capture-20261121-060512", local time; "-2" and so on if that is taken. */
+static void make_up_name(const struct manager *manager, char name[static SESSION_NAME_MAX + 1])
+{
+    char stem[SESSION_NAME_MAX - 8], file[SESSION_NAME_MAX + 16];
+    time_t now = time(NULL);
+    struct tm tm;
+
+    if (!localtime_r(&now, &tm) || strftime(stem, sizeof(stem), "capture-%Y%m%d-%H%M%S", &tm) == 0)
+        (void)snprintf(stem, sizeof(stem), "capture");
+    (void)snprintf(name, SESSION_NAME_MAX + 1, "%s", stem);
+    for (unsigned int i = 2; i < MAX_MADE_UP_NAMES; i++) {
+        (void)snprintf(file, sizeof(file), "%s.xentrace", name);
+        if (!find_by_name(manager, name) && faccessat(manager->state_dir_fd, file, F_OK, 0) < 0)
+            return;
+        (void)snprintf(name, SESSION_NAME_MAX + 1, "%s-%u", stem, i);
+    }
+}
+
+static int check_start(const struct manager *manager, const char *name, struct failure *failure)
+{
+    const struct session *running = unended_session(manager);
+
+    if (manager->shuts_down)
+        return failure_set(failure, -ESHUTDOWN, ERROR_SHUTTING_DOWN,
+                           "xentraced is being stopped and starts nothing new.");
+    if (running && strcmp(running->name, name) == 0)
+        return failure_set(failure, -EEXIST, ERROR_NAME_IN_USE,
+                           "'%s' is being recorded already. `xentracectl stop %s` ends it.", name,
+                           name);
+    if (running)
+        return failure_set(failure, -EBUSY, ERROR_BUSY,
+                           "'%s' is being recorded, and one capture at a time is all this version can. "
+                           "`xentracectl stop %s` ends it.",
+                           running->name, running->name);
+    return 0;
+}
+
+int manager_start_session(struct manager *manager, const char *name,
+                          const struct session_options *options, struct session **ret_session,
+                          struct failure *failure)
+{
+    char made_up[SESSION_NAME_MAX + 1];
+    struct session *session;
+    int r;
+
+    r = check_start(manager, name, failure);
+    if (r < 0)
+        return r;
+    if (name[0] == '\0') {
+        make_up_name(manager, made_up);
+        name = made_up;
+    }
+    r = session_new(&manager->context, name, options, &session, failure);
+    if (r < 0)
+        return r;
+    if (manager->nr_sessions == ARRAY_SIZE(manager->sessions))
+        remove_session(manager, 0);
+    manager->sessions[manager->nr_sessions++] = session;
+    *ret_session = session;
+    return 0;
+}
+
+struct session *manager_find_session(struct manager *manager, const char *name,
+                                     struct failure *failure)
+{
+    struct session *session = name[0] ? find_by_name(manager, name) : unended_session(manager);
+
+    if (!session && name[0])
+        (void)failure_set(failure, -ENOENT, ERROR_NO_SESSION,
+                          "There is no session '%s'. `xentracectl list` shows those there are.", name);
+    else if (!session)
+        (void)failure_set(failure, -ENOENT, ERROR_NO_SESSION, "Nothing is being recorded.");
+    return session;
+}
+
+void manager_shut_down(struct manager *manager)
+{
+    struct session *session = unended_session(manager);
+
+    manager->shuts_down = true;
+    if (session)
+        session_stop(session, END_DAEMON_EXIT);
+    else
+        (void)sd_event_exit(manager->event, 0); /* cannot fail: the loop is running */
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The reserve. The writer never looks at the disk: it has a grant, a file offset up to which it may
+ * write. A grant is space that is already taken, with fallocate(2), and was only taken while more
+ * than the reserve remained afterwards: so the writes themselves cannot cross it, nor run into
+ * ENOSPC, however late this thread is. Where fallocate() is not to be had (tmpfs: it would use
+ * memory), what is granted but not yet written is reckoned as used.
+ *
+ * Blocks beyond the end of the file (FALLOC_FL_KEEP_SIZE) are not visible in it: a file that a
+ * crash leaves behind has no zero bytes at its end.
+ */
+
+#include "daemon/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+
+#include "common/protocol.h"
+#include "common/units.h"
+
+#define GRANT_STEP_BYTES (UINT64_C(128) << 20)
+#define GRANT_MIN_BYTES  (UINT64_C(64) << 10) /* less is not worth a window */
+
+/* Room for the sidecar and the file system's own blocks, which nobody grants. */
+#define MARGIN_BYTES (UINT64_C(256) << 10)
+
+void output_init(struct output *output, uint64_t reserve_bytes, uint64_t max_bytes)
+{
+    *output = (struct output){
+        .fd = -1,
+        .reserve_bytes = reserve_bytes,
+        .max_bytes = max_bytes,
+    };
+}
+
+void output_done(struct output *output)
+{
+    fd_close(&output->fd);
+    free_charp(&output->path);
+}
+
+/* What ordinary users may still use, as df(1) shows it; 0 if the file system does not tell. */
+static uint64_t available_bytes(const struct output *output)
+{
+    struct statvfs st;
+
+    if (fstatvfs(output->fd, &st) < 0)
+        return 0;
+    return (uint64_t)st.f_bavail * st.f_frsize;
+}
+
+/* What may still be granted, as of now. */
+static uint64_t headroom_bytes(const struct output *output, uint64_t written_bytes)
+{
+    uint64_t available = available_bytes(output);
+    uint64_t taken = output->reserve_bytes + MARGIN_BYTES;
+
+    if (!output->preallocates)
+        taken += output->granted_bytes - min_u64(written_bytes, output->granted_bytes);
+    return available > taken ? available - taken : 0;
+}
+
+/* Takes STEP bytes behind what is granted. Returns 0, or -ENOSPC to try with less. */
+static int take_space(struct output *output, uint64_t step)
+{
+    off_t start = (off_t)output->granted_bytes;
+
+    if (!output->preallocates)
+        return 0;
+    if (fallocate(output->fd, FALLOC_FL_KEEP_SIZE, start, (off_t)step) < 0) {
+        if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)
+            return -ENOSPC;
+        output->preallocates = false; /* the file system cannot */
+        return 0;
+    }
+    if (available_bytes(output) >= output->reserve_bytes)
+        return 0;
+    /* Somebody else was quicker: give it back. */
+    (void)fallocate(output->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, (off_t)step);
+    return -ENOSPC;
+}
+
+void output_extend(struct output *output, uint64_t written_bytes)
+{
+    uint64_t step = min_u64(GRANT_STEP_BYTES, output->max_bytes - output->granted_bytes);
+
+    if (output->is_stream || output->is_final)
+        return;
+    while (step > 0) {
+        uint64_t headroom = headroom_bytes(output, written_bytes);
+
+        if (step <= headroom && take_space(output, step) == 0) {
+            output->granted_bytes += step;
+            output->is_final = output->granted_bytes == output->max_bytes;
+            return;
+        }
+        step = align_down(min_u64(step / 2, headroom), GRANT_MIN_BYTES);
+    }
+    output->is_final = true;
+    output->ran_out = true;
+}
+
+/* Whether allocating ahead costs nothing but time: not where files are memory. */
+static bool can_preallocate(int fd)
+{
+    struct statfs st;
+
+    return fstatfs(fd, &st) == 0 && st.f_type != TMPFS_MAGIC && st.f_type != RAMFS_MAGIC;
+}
+
+static bool set_direct(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+
+    return flags >= 0 && fcntl(fd, F_SETFL, flags | O_DIRECT) == 0;
+}
+
+static int grant_first(struct output *output, struct failure *failure)
+{
+    char available_text[UNITS_TEXT_MAX], reserve_text[UNITS_TEXT_MAX];
+
+    output->preallocates = can_preallocate(output->fd);
+    output->is_direct = set_direct(output->fd);
+    output_extend(output, 0);
+    if (output->granted_bytes > 0)
+        return 0;
+
+    (void)size_format(available_text, available_bytes(output));
+    if (output->reserve_bytes == 0)
+        return failure_set(failure, -ENOSPC, ERROR_NO_SPACE,
+                           "There is no space for %s: its file system has %s left. Free some, or write "
+                           "elsewhere with --output.",
+                           output->path, available_text);
+    return failure_set(failure, -ENOSPC, ERROR_NO_SPACE,
+                       "There is no space for %s: its file system has %s left, and %s are to stay free. "
+                       "Free some, lower --reserve, or write elsewhere with --output.",
+                       output->path, available_text,
+                       size_format(reserve_text, output->reserve_bytes));
+}
+
+int output_create(struct output *output, int directory_fd, const char *directory, const char *name,
+                  struct failure *failure)
+{
+    _cleanup_free_ char *file = NULL;
+    int r;
+
+    if (asprintf(&file, "%s.xentrace", name) < 0 ||
+        asprintf(&output->path, "%s/%s", directory, file) < 0)
+        return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
+
+    output->fd = openat(directory_fd, file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640);
+    if (output->fd < 0 && errno == EEXIST)
+        return failure_set(failure, -EEXIST, ERROR_NAME_IN_USE,
+                           "%s exists, and captures are never overwritten. Choose another name, or "
+                           "none.",
+                           output->path);
+    if (output->fd < 0)
+        return failure_set(failure, -errno, ERROR_OUTPUT, "Cannot create %s: %s.", output->path,
+                           strerror(errno));
+    r = grant_first(output, failure);
+    if (r < 0)
+        (void)unlinkat(directory_fd, file, 0);
+    return r;
+}
+
+int output_adopt(struct output *output, int fd, const char *path, struct failure *failure)
+{
+    struct stat st;
+    int flags;
+
+    output->path = strdup(path);
+    output->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (!output->path || output->fd < 0)
+        return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory or descriptors.");
+    flags = fcntl(output->fd, F_GETFL);
+    if (fstat(output->fd, &st) < 0 || flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
+        return failure_set(failure, -EBADF, ERROR_OUTPUT, "%s is not open for writing.", path);
+    if (isatty(output->fd))
+        return failure_set(failure, -EINVAL, ERROR_OUTPUT,
+                           "Trace data is binary and is not written to a terminal: redirect it, or give "
+                           "a file.");
+    /* Without a path, standard output: appended to whatever it is. */
+    output->is_stream = !S_ISREG(st.st_mode) || strcmp(path, "-") == 0;
+    if (output->is_stream) {
+        output->granted_bytes = UINT64_MAX;
+        return 0;
+    }
+    if (st.st_size != 0)
+        return failure_set(failure, -EEXIST, ERROR_OUTPUT,
+                           "%s is not empty, and captures are never overwritten.", path);
+    return grant_first(output, failure);
+}
+
+int output_finish(struct output *output, uint64_t bytes)
+{
+    if (output->is_stream)
+        return 0;
+    /* Also where the length is right already: it frees the blocks behind the end. */
+    if (ftruncate(output->fd, (off_t)bytes) < 0 || fsync(output->fd) < 0)
+        return -errno;
+    output_drop_cache(output, bytes);
+    return 0;
+}
+
+void output_drop_cache(const struct output *output, uint64_t bytes)
+{
+    if (output->is_stream || output->is_direct)
+        return;
+    /* Advice: what has not reached the disk yet stays, and goes the next time. */
+    (void)sync_file_range(output->fd, 0, (off_t)bytes, SYNC_FILE_RANGE_WRITE);
+    (void)posix_fadvise(output->fd, 0, (off_t)bytes, POSIX_FADV_DONTNEED);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * A session's output file as the disk sees it: opened or adopted, space granted ahead of the
+ * writes so that the reserve is never touched, cut to its exact length at the end. Main thread:
+ * these calls may wait for the disk, the collector never does.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/failure.h"
+
+struct output {
+    int fd;
+    bool is_stream;          /* a pipe, a socket, a terminal-less device: written as it comes */
+    bool is_direct;          /* O_DIRECT */
+    bool preallocates;       /* the file system can fallocate(2) */
+    char *path;              /* for people; "-" if there is none */
+    uint64_t reserve_bytes;
+    uint64_t max_bytes;      /* UINT64_MAX: none */
+    uint64_t granted_bytes;  /* the writer may come as far as this */
+    bool is_final;           /* and never further */
+    bool ran_out;            /* because of the disk (not of max_bytes) */
+};
+
+/* Limits set, nothing open. */
+void output_init(struct output *output, uint64_t reserve_bytes, uint64_t max_bytes);
+/* Closes. Takes what output_init() made, at any stage. */
+void output_done(struct output *output);
+
+/*
+ * Creates NAME.xentrace, 0640, in the directory DIRECTORY_FD, whose path is DIRECTORY. Fails with
+ * ERROR_NAME_IN_USE, ERROR_OUTPUT, ERROR_NO_SPACE.
+ */
+int output_create(struct output *output, int directory_fd, const char *directory, const char *name,
+                  struct failure *failure);
+
+/* Takes over FD, which a client opened; PATH is what it calls it. Fails with ERROR_OUTPUT, _NO_SPACE. */
+int output_adopt(struct output *output, int fd, const char *path, struct failure *failure);
+
+/*
+ * Grants more, if there is more, in output->granted_bytes; sets is_final if this was the last.
+ * WRITTEN_BYTES is how far the writer has come.
+ */
+void output_extend(struct output *output, uint64_t written_bytes);
+
+/* Cuts the file to BYTES, which frees what was granted too much, and has it on the disk. */
+int output_finish(struct output *output, uint64_t bytes);
+
+/* Pages that buffered writes have left behind up to BYTES go out of the page cache. */
+void output_drop_cache(const struct output *output, uint64_t bytes);

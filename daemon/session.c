@@ -1,0 +1,565 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The life of a session as one state machine: session_set_state() is the only writer of `state`.
+ * Events that move it: requests (session_new, session_stop), the collector's messages, timers.
+ *
+ * How it ends, so that the ledger is exact: mute (no event passes, pending losses stay pending),
+ * drain, let Xen tell the losses it still holds back (a CPU that lost records tells it with its next
+ * record only), disable, drain once more, write, cut the file, close.
+ */
+
+#include "daemon/session.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <systemd/sd-event.h>
+
+#include "collector/collector.h"
+#include "collector/sink.h"
+#include "common/protocol.h"
+#include "common/record.h"
+#include "common/units.h"
+#include "collector/xen.h"
+#include "daemon/explain.h"
+#include "daemon/log.h"
+#include "daemon/sidecar.h"
+#include "daemon/tracing.h"
+
+#define DEFAULT_POLL_USEC   (100 * USEC_PER_MSEC) /* as xentrace */
+#define MIN_POLL_USEC       USEC_PER_MSEC
+#define TICK_USEC           (5 * USEC_PER_SEC)
+#define TICK_SLACK_USEC     USEC_PER_SEC
+#define STREAM_PATIENCE_USEC (5 * USEC_PER_SEC) /* with a reader, once the session has ended */
+
+static const struct {
+    const char *name;
+    bool ok;
+    const char *message;
+} end_reasons[] = {
+    [END_NONE] = {"", true, ""},
+    [END_STOP] = {"stop", true, "Stopped on request."},
+    [END_TIME] = {"time", true, "The time asked for is over."},
+    [END_MAX_SIZE] = {"max-size", true, "The file has the size asked for."},
+    [END_RESERVE] = {"reserve", false,
+                     "Only the reserve is left on the disk: the capture ended there, its file is whole."},
+    [END_DISK_FULL] = {"disk-full", false,
+                       "The disk is full: the capture ended there, its file is whole."},
+    [END_OUTPUT_ERROR] = {"output-error", false, "The output could not be written"},
+    [END_OUTPUT_CLOSED] = {"output-closed", true, "The reader closed the output."},
+    [END_CLIENT_GONE] = {"client-gone", true, "The client that recorded went away."},
+    [END_DAEMON_EXIT] = {"daemon-exit", false, "xentraced was stopped."},
+    [END_XEN_ERROR] = {"xen-error", false, "Xen refused to go on"},
+};
+
+const char *end_reason_name(enum end_reason reason)
+{
+    return end_reasons[reason].name;
+}
+
+bool end_reason_is_ok(enum end_reason reason)
+{
+    return end_reasons[reason].ok;
+}
+
+const char *session_state_name(enum session_state state)
+{
+    switch (state) {
+    case SESSION_STARTING:
+        return "starting";
+    case SESSION_RUNNING:
+        return "running";
+    case SESSION_DRAINING:
+    case SESSION_SETTLING:
+    case SESSION_CLOSING:
+        return "stopping";
+    case SESSION_ENDED:
+        return "ended";
+    }
+    return "ended";
+}
+
+bool session_name_is_valid(const char *name)
+{
+    size_t length = strlen(name);
+
+    if (length == 0 || length > SESSION_NAME_MAX || name[0] == '.' || name[0] == '-')
+        return false;
+    for (size_t i = 0; i < length; i++)
+        if (!isalnum((unsigned char)name[i]) && !strchr("._-@:", name[i]))
+            return false;
+    return true;
+}
+
+static void session_set_state(struct session *session, enum session_state state)
+{
+    assert(state > session->state || state == SESSION_STARTING);
+    session->state = state;
+    if (state == SESSION_RUNNING || state == SESSION_ENDED)
+        session->context->changed(session->context->userdata, session);
+}
+
+static void stop_timers(struct session *session)
+{
+    session->time_source = sd_event_source_disable_unref(session->time_source);
+    session->tick_source = sd_event_source_disable_unref(session->tick_source);
+    session->abort_source = sd_event_source_disable_unref(session->abort_source);
+}
+
+/* --- Making. --- */
+
+static int check_limits(struct session *session, const struct session_options *options,
+                        struct failure *failure)
+{
+    session->time_usec = options->time_usec;
+    session->poll_usec = options->poll_usec ? options->poll_usec : DEFAULT_POLL_USEC;
+    if (session->poll_usec < MIN_POLL_USEC || session->poll_usec > 3600 * USEC_PER_SEC)
+        return failure_set(failure, -EINVAL, ERROR_INVALID,
+                           "The poll interval must be from 1 ms to 1 h.");
+    if (options->buffer_pages > UINT16_MAX)
+        return failure_set(failure, -EINVAL, ERROR_INVALID,
+                           "Trace buffers have 65535 pages per CPU at most.");
+    session->discard = options->discard;
+    session->keep_enabled = options->keep_enabled;
+    session->start_disabled = options->start_disabled;
+    return 0;
+}
+
+/* What is recorded, from whom. */
+static int parse_selection(struct session *session, const struct session_options *options,
+                           struct failure *failure)
+{
+    const char *events = options->events ? options->events : "all";
+    const char *cpus = options->cpus ? options->cpus : "all";
+    _cleanup_free_ char *error = NULL;
+    int r;
+
+    session->nr_cpus = xen_host_info(session->context->xen)->nr_cpus;
+    session->events_spec = strdup(events);
+    session->cpus_spec = strdup(cpus);
+    if (!session->events_spec || !session->cpus_spec)
+        return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
+    r = event_set_parse(events, &session->events, &error);
+    if (r >= 0)
+        r = cpu_set_parse(cpus, session->nr_cpus, &session->cpus, &error);
+    if (r < 0)
+        return failure_set(failure, r, ERROR_INVALID, "%s", error ? error : "Out of memory.");
+    return 0;
+}
+
+static int open_output(struct session *session, const struct session_options *options,
+                       struct failure *failure)
+{
+    const struct session_context *context = session->context;
+    uint64_t max_bytes = options->max_size_bytes ? options->max_size_bytes : UINT64_MAX;
+
+    output_init(&session->output, options->reserve_bytes, max_bytes);
+    if (options->has_output) {
+        if (options->sidecar_fd >= 0) {
+            session->sidecar_fd = fcntl(options->sidecar_fd, F_DUPFD_CLOEXEC, 3);
+            if (session->sidecar_fd < 0)
+                return failure_set(failure, -errno, ERROR_OUTPUT, "Out of descriptors.");
+            session->sidecar_path = sidecar_path_of(options->output_path);
+        }
+        return output_adopt(&session->output, options->output_fd, options->output_path, failure);
+    }
+    session->owns_output = true;
+    if (asprintf(&session->sidecar_path, "%s/%s.json", context->state_dir, session->name) < 0)
+        return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
+    return output_create(&session->output, context->state_dir_fd, context->state_dir, session->name,
+                         failure);
+}
+
+static int make_sink(struct session *session, struct failure *failure)
+{
+    const struct output *output = &session->output;
+    struct sink_config config = {
+        .fd = output->fd,
+        .is_stream = output->is_stream,
+        .align_bytes = output->is_direct ? PAGE_BYTES : RECORD_MIN_BYTES,
+        .granted_bytes = output->granted_bytes,
+        .max_bytes = output->is_final ? output->granted_bytes : output->max_bytes,
+        .grant_ahead_bytes = output->granted_bytes / 2,
+        .poll_usec = session->poll_usec,
+        .discard = session->discard,
+        .events = session->events,
+        .cpus = session->cpus,
+        .nr_cpus = session->nr_cpus,
+    };
+
+    if (sink_new(&config, session->context->pool, &session->sink) < 0)
+        return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
+    return 0;
+}
+
+/* Takes back what was created in the state directory. */
+static void remove_files(struct session *session)
+{
+    const struct session_context *context = session->context;
+    char file[SESSION_NAME_MAX + 16];
+
+    if (!session->owns_output || session->output.fd < 0)
+        return;
+    (void)snprintf(file, sizeof(file), "%s.xentrace", session->name);
+    (void)unlinkat(context->state_dir_fd, file, 0);
+    (void)snprintf(file, sizeof(file), "%s.json", session->name);
+    (void)unlinkat(context->state_dir_fd, file, 0);
+}
+
+static int write_first_sidecar(struct session *session, struct failure *failure)
+{
+    int r;
+
+    domains_update(&session->domains, session->context->xen, session->started.realtime_ns);
+    r = sidecar_write(session);
+    if (r < 0)
+        return failure_set(failure, r, ERROR_OUTPUT, "Cannot write %s: %s.", session->sidecar_path,
+                           strerror(-r));
+    return 0;
+}
+
+static int prepare(struct session *session, const struct session_options *options,
+                   struct failure *failure)
+{
+    const struct session_context *context = session->context;
+    int r;
+
+    r = check_limits(session, options, failure);
+    if (r >= 0)
+        r = parse_selection(session, options, failure);
+    if (r >= 0)
+        r = open_output(session, options, failure);
+    if (r >= 0)
+        r = tracing_prepare(context->tracing, options->buffer_pages, context->default_buffer_pages,
+                            failure);
+    if (r >= 0)
+        r = make_sink(session, failure);
+    session->started = clock_pair_now();
+    if (r >= 0)
+        r = write_first_sidecar(session, failure);
+    return r;
+}
+
+int session_new(const struct session_context *context, const char *name,
+                const struct session_options *options, struct session **ret_session,
+                struct failure *failure)
+{
+    struct session *session;
+    int r;
+
+    if (!session_name_is_valid(name))
+        return failure_set(failure, -EINVAL, ERROR_INVALID,
+                           "'%s' cannot be a name: use 1 to %u letters, digits or ._-@: and begin with "
+                           "none of '.' and '-'.",
+                           name, SESSION_NAME_MAX);
+    session = calloc(1, sizeof(*session));
+    if (!session)
+        return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
+    session->context = context;
+    session->sidecar_fd = -1;
+    session->output.fd = -1;
+    (void)snprintf(session->name, sizeof(session->name), "%s", name);
+
+    r = prepare(session, options, failure);
+    if (r < 0) {
+        remove_files(session);
+        session_free(session);
+        return r;
+    }
+    session_set_state(session, SESSION_STARTING);
+    collector_send(context->collector, MESSAGE_ATTACH, session->sink, false, 0);
+    *ret_session = session;
+    return 0;
+}
+
+struct session *session_free(struct session *session)
+{
+    if (!session)
+        return NULL;
+    stop_timers(session);
+    sink_free(session->sink);
+    output_done(&session->output);
+    fd_close(&session->sidecar_fd);
+    domains_done(&session->domains);
+    free(session->sidecar_path);
+    free(session->events_spec);
+    free(session->cpus_spec);
+    free(session);
+    return NULL;
+}
+
+/* --- Running. --- */
+
+static int handle_time(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    (void)source;
+    (void)usec;
+    session_stop(userdata, END_TIME);
+    return 0;
+}
+
+/* What has no hurry and is not on the data path: who is running, the page cache. */
+static int handle_tick(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    struct session *session = userdata;
+    struct sink_totals totals;
+
+    (void)usec;
+    domains_update(&session->domains, session->context->xen, clock_pair_now().realtime_ns);
+    sink_read_totals(session->sink, &totals);
+    output_drop_cache(&session->output, totals.output_bytes);
+    /* A timer that cannot be set again only costs these extras. */
+    (void)sd_event_source_set_time_relative(source, TICK_USEC);
+    (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+    return 0;
+}
+
+static int start_timers(struct session *session)
+{
+    sd_event *event = session->context->event;
+    int r = 0;
+
+    if (session->time_usec)
+        r = sd_event_add_time_relative(event, &session->time_source, CLOCK_BOOTTIME,
+                                       session->time_usec, USEC_PER_MSEC, handle_time, session);
+    if (r >= 0)
+        r = sd_event_add_time_relative(event, &session->tick_source, CLOCK_MONOTONIC, TICK_USEC,
+                                       TICK_SLACK_USEC, handle_tick, session);
+    return r;
+}
+
+/* The collector takes records: now Xen may make them. */
+static void begin_running(struct session *session)
+{
+    const struct session_context *context = session->context;
+    int r;
+
+    if (session->state != SESSION_STARTING)
+        return; /* stopped before it began */
+    r = start_timers(session);
+    if (r < 0)
+        (void)failure_set(&session->start_failure, r, ERROR_NO_MEMORY, "Cannot set a timer: %s.",
+                          strerror(-r));
+    else
+        r = tracing_start(context->tracing, event_set_xen_mask(&session->events), &session->cpus,
+                          !session->start_disabled, &session->start_failure);
+    if (r < 0) {
+        session_stop(session, END_XEN_ERROR);
+        return;
+    }
+    session->told_xen = true;
+    session->started = clock_pair_now();
+    session_set_state(session, SESSION_RUNNING);
+}
+
+static void extend_grant(struct session *session)
+{
+    struct output *output = &session->output;
+    struct sink_totals totals;
+
+    sink_read_totals(session->sink, &totals);
+    output_extend(output, totals.output_bytes);
+    collector_send(session->context->collector, MESSAGE_GRANT, session->sink, output->is_final,
+                   (int64_t)output->granted_bytes);
+}
+
+/* Why the output is as long as it may be. */
+static enum end_reason limit_reason(const struct session *session)
+{
+    if (!session->output.ran_out)
+        return END_MAX_SIZE;
+    return session->output.reserve_bytes ? END_RESERVE : END_DISK_FULL;
+}
+
+static enum end_reason failure_reason(int error)
+{
+    switch (error) {
+    case -ENOSPC:
+    case -EDQUOT:
+        return END_DISK_FULL;
+    case -EPIPE:
+        return END_OUTPUT_CLOSED;
+    default:
+        return END_OUTPUT_ERROR;
+    }
+}
+
+static void handle_failure(struct session *session, int error)
+{
+    enum end_reason reason = failure_reason(error);
+
+    if (session->state > SESSION_RUNNING && session->reason != reason)
+        session->reason = reason; /* it was stopping: but this is why its file ends where it does */
+    if (reason == END_OUTPUT_ERROR)
+        (void)snprintf(session->message, sizeof(session->message),
+                       "%s could not be written: %s. It holds what was written before, in whole "
+                       "windows; the rest is counted as dropped.",
+                       session->output.path, explain_write(error));
+    session_stop(session, reason);
+}
+
+/* --- Ending. --- */
+
+static int handle_abort(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    struct session *session = userdata;
+
+    (void)source;
+    (void)usec;
+    collector_send(session->context->collector, MESSAGE_ABORT, session->sink, false, 0);
+    return 0;
+}
+
+/* Xen not doing what it is told at the end leaves the capture as it is; it is told and logged. */
+static void note_xen_error(struct session *session, enum xen_step step, int error)
+{
+    struct failure failure;
+
+    if (error >= 0)
+        return;
+    (void)explain_xen(&failure, step, error);
+    log_line(LOG_ERR, session->name, "%s", failure.text);
+}
+
+void session_stop(struct session *session, enum end_reason reason)
+{
+    const struct session_context *context = session->context;
+
+    if (session->state > SESSION_RUNNING)
+        return;
+    session->reason = reason;
+    stop_timers(session);
+    if (session->told_xen && !session->keep_enabled)
+        note_xen_error(session, XEN_STEP_EVENT_MASK, tracing_mute(context->tracing));
+    session->ended = clock_pair_now();
+    if (session->output.is_stream)
+        (void)sd_event_add_time_relative(context->event, &session->abort_source, CLOCK_MONOTONIC,
+                                         STREAM_PATIENCE_USEC, USEC_PER_MSEC, handle_abort, session);
+    session_set_state(session, SESSION_DRAINING);
+    collector_send(context->collector, MESSAGE_DRAIN, session->sink, !session->keep_enabled, 0);
+}
+
+static struct cpu_set unsettled_cpus(const struct session *session)
+{
+    struct cpu_set set = {0};
+
+    for (unsigned int cpu = 0; cpu < session->nr_cpus; cpu++)
+        if (cpu_set_has(&session->cpus, cpu) &&
+            collector_cpu_is_unsettled(session->context->collector, cpu))
+            cpu_set_add(&set, cpu);
+    return set;
+}
+
+static void begin_settling(struct session *session)
+{
+    const struct session_context *context = session->context;
+    struct cpu_set cpus = unsettled_cpus(session);
+
+    session_set_state(session, SESSION_SETTLING);
+    note_xen_error(session, XEN_STEP_EVENT_MASK, tracing_provoke(context->tracing, &cpus));
+    collector_send(context->collector, MESSAGE_SETTLE, session->sink, false, 0);
+}
+
+static void begin_closing(struct session *session)
+{
+    const struct session_context *context = session->context;
+
+    session->loss_unknown = unsettled_cpus(session);
+    session_set_state(session, SESSION_CLOSING);
+    if (session->told_xen && !session->keep_enabled)
+        note_xen_error(session, XEN_STEP_DISABLE, tracing_stop(context->tracing));
+    collector_send(context->collector, MESSAGE_CLOSE, session->sink, false, 0);
+}
+
+static void handle_drained(struct session *session, bool any_unsettled)
+{
+    bool may_provoke = session->told_xen && !session->keep_enabled &&
+                       tracing_state(session->context->tracing) != TRACING_OFF;
+
+    if (session->state == SESSION_DRAINING && any_unsettled && may_provoke)
+        begin_settling(session);
+    else
+        begin_closing(session);
+}
+
+static void describe_end(struct session *session)
+{
+    if (!session->message[0])
+        (void)snprintf(session->message, sizeof(session->message), "%s",
+                       end_reasons[session->reason].message);
+}
+
+static void finish_files(struct session *session)
+{
+    struct sink_totals totals;
+    int r;
+
+    sink_read_totals(session->sink, &totals);
+    r = output_finish(&session->output, totals.output_bytes);
+    if (r < 0) {
+        session->reason = END_OUTPUT_ERROR;
+        (void)snprintf(session->message, sizeof(session->message),
+                       "%s could not be finished: %s. Check it with `xentracectl info`.",
+                       session->output.path, explain_write(r));
+    }
+    describe_end(session);
+    domains_update(&session->domains, session->context->xen, session->ended.realtime_ns);
+    fd_close(&session->output.fd);
+}
+
+static void end(struct session *session)
+{
+    int r;
+
+    stop_timers(session);
+    if (session->start_failure.name) {
+        remove_files(session);
+        session_set_state(session, SESSION_ENDED);
+        return;
+    }
+    finish_files(session);
+    session->state = SESSION_ENDED; /* as the sidecar is to say; told below, when it is written */
+    r = sidecar_write(session);
+    if (r < 0)
+        log_line(LOG_ERR, session->name, "The sidecar %s could not be brought up to date: %s. %s is "
+                 "complete without it.", session->sidecar_path, strerror(-r), session->output.path);
+    fd_close(&session->sidecar_fd);
+    session->context->changed(session->context->userdata, session);
+}
+
+void session_handle_message(struct session *session, const struct message *message)
+{
+    switch (message->type) {
+    case MESSAGE_ATTACHED:
+        begin_running(session);
+        break;
+    case MESSAGE_DRAINED:
+        handle_drained(session, message->value > 0);
+        break;
+    case MESSAGE_GRANT_WANTED:
+        extend_grant(session);
+        break;
+    case MESSAGE_LIMIT:
+        session_stop(session, limit_reason(session));
+        break;
+    case MESSAGE_FAILED:
+        handle_failure(session, (int)message->value);
+        break;
+    case MESSAGE_CLOSED:
+        end(session);
+        break;
+    case MESSAGE_ATTACH:
+    case MESSAGE_DRAIN:
+    case MESSAGE_SETTLE:
+    case MESSAGE_CLOSE:
+    case MESSAGE_GRANT:
+    case MESSAGE_ABORT:
+    case MESSAGE_QUIT:
+    case MESSAGE_DIED:
+        assert(false); /* those are not about a session */
+    }
+}

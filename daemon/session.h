@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * A session: what a user starts and stops. A filter, an output, limits; its data-plane half is a
+ * sink. Main thread.
+ *
+ * States, in this order; session.c is the only place that changes them:
+ *
+ *   starting   the sink is handed to the collector, Xen is not yet told to trace
+ *   running    records flow
+ *   draining   Xen lets no more events pass; what is in its buffers is fetched
+ *   settling   some CPUs may hold back counts of lost records: a moment for Xen to tell them
+ *   closing    tracing is disabled; the last writes
+ *   ended      the file is finished
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/cpu-set.h"
+#include "common/event-set.h"
+#include "daemon/clock.h"
+#include "daemon/domains.h"
+#include "daemon/failure.h"
+#include "daemon/output.h"
+
+struct collector;
+struct host;
+struct message;
+struct pool;
+struct sd_event;
+struct sd_event_source;
+struct session;
+struct sink;
+struct tracing;
+struct xen_host;
+
+#define SESSION_NAME_MAX 64u
+
+/* What a session works with; lent by the manager, which outlives all sessions. */
+struct session_context {
+    struct sd_event *event;
+    struct xen_host *xen;
+    const struct host *host;
+    struct tracing *tracing;
+    struct collector *collector;
+    struct pool *pool;
+    int state_dir_fd;
+    const char *state_dir;
+    uint32_t default_buffer_pages;
+
+    /* Called when a session got to SESSION_RUNNING or SESSION_ENDED, last thing in the transition. */
+    void (*changed)(void *userdata, struct session *session);
+    void *userdata;
+};
+
+/* As asked for; NULL, 0 and false stand for "not said". Nothing here is kept. */
+struct session_options {
+    const char *events; /* "all" */
+    const char *cpus;   /* "all" */
+    uint64_t time_usec;
+    uint64_t reserve_bytes;
+    uint64_t max_size_bytes;
+    uint32_t buffer_pages;
+    uint64_t poll_usec;
+    bool discard;
+    bool keep_enabled;
+    bool start_disabled;
+    bool has_output;
+    int output_fd;           /* borrowed */
+    const char *output_path;
+    int sidecar_fd;          /* borrowed; -1: none */
+};
+
+enum session_state {
+    SESSION_STARTING,
+    SESSION_RUNNING,
+    SESSION_DRAINING,
+    SESSION_SETTLING,
+    SESSION_CLOSING,
+    SESSION_ENDED,
+};
+
+enum end_reason {
+    END_NONE,
+    END_STOP,
+    END_TIME,
+    END_MAX_SIZE,
+    END_RESERVE,
+    END_DISK_FULL,
+    END_OUTPUT_ERROR,
+    END_OUTPUT_CLOSED,
+    END_CLIENT_GONE,
+    END_DAEMON_EXIT,
+    END_XEN_ERROR,
+};
+
+struct session {
+    const struct session_context *context;
+    char name[SESSION_NAME_MAX + 1];
+    enum session_state state;
+
+    char *events_spec;
+    char *cpus_spec;
+    struct event_set events;
+    struct cpu_set cpus;
+    unsigned int nr_cpus;
+    uint64_t time_usec;
+    uint64_t poll_usec;
+    bool discard;
+    bool keep_enabled;
+    bool start_disabled;
+    bool told_xen; /* masks are set for it, and tracing enabled unless start_disabled */
+
+    struct output output;
+    bool owns_output;    /* in the state directory: with a sidecar beside it */
+    int sidecar_fd;      /* the client's; -1: none, or our own by name */
+    char *sidecar_path;  /* NULL: none */
+    struct sink *sink;   /* until it has ended; the collector's from STARTING to CLOSING */
+
+    struct clock_pair started;
+    struct clock_pair ended;
+    enum end_reason reason;
+    char message[512];             /* how it ended, for people */
+    struct cpu_set loss_unknown;   /* CPUs that may have lost more than Xen told */
+    struct domains domains;
+    struct failure start_failure;  /* why it ended before it ran: start_failure.name is set */
+
+    struct sd_event_source *time_source;  /* -T */
+    struct sd_event_source *tick_source;  /* every few seconds while running */
+    struct sd_event_source *abort_source; /* for a reader that does not read */
+};
+
+/*
+ * Makes a session and hands it to the collector; `changed` tells when it runs. NAME is checked; if
+ * something cannot be, nothing is left behind: FAILURE says what. Any errno.
+ */
+int session_new(const struct session_context *context, const char *name,
+                const struct session_options *options, struct session **ret_session,
+                struct failure *failure);
+/* Only in SESSION_ENDED, or before it was started. */
+struct session *session_free(struct session *session);
+
+/* Ends it for REASON, if it is not ending already; `changed` tells when it has ended. */
+void session_stop(struct session *session, enum end_reason reason);
+
+/* A message of the collector about this session's sink. */
+void session_handle_message(struct session *session, const struct message *message);
+
+/* Whether a name can be a session's, and its file's: letters, digits, "._-@:", not first a dot. */
+bool session_name_is_valid(const char *name);
+
+const char *session_state_name(enum session_state state); /* as in documents */
+const char *end_reason_name(enum end_reason reason);
+bool end_reason_is_ok(enum end_reason reason); /* the capture got all that was asked for */

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Temporary name, fsync(), rename(): a sidecar is the old one or the new one, never half of one. */
+
+#include "daemon/sidecar.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <json-c/json.h>
+
+#include "daemon/document.h"
+#include "daemon/session.h"
+
+static int write_all(int fd, const char *text, size_t bytes)
+{
+    while (bytes > 0) {
+        ssize_t n = write(fd, text, bytes);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        text += n;
+        bytes -= (size_t)n;
+    }
+    return 0;
+}
+
+static int replace_own(const struct session *session, const char *text, size_t bytes)
+{
+    int directory = session->context->state_dir_fd;
+    char name[SESSION_NAME_MAX + 16], temporary[SESSION_NAME_MAX + 16];
+    _cleanup_fd_ int fd = -1;
+    int r;
+
+    (void)snprintf(name, sizeof(name), "%s.json", session->name);
+    (void)snprintf(temporary, sizeof(temporary), ".%s.json.new", session->name);
+    fd = openat(directory, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
+    if (fd < 0)
+        return -errno;
+    r = write_all(fd, text, bytes);
+    if (r >= 0 && fsync(fd) < 0)
+        r = -errno;
+    if (r >= 0 && renameat(directory, temporary, directory, name) < 0)
+        r = -errno;
+    if (r < 0)
+        (void)unlinkat(directory, temporary, 0);
+    return r;
+}
+
+/* One pwrite() from the start; what is left of a longer old text is cut off afterwards. */
+static int overwrite(int fd, const char *text, size_t bytes)
+{
+    ssize_t n = pwrite(fd, text, bytes, 0);
+
+    if (n < 0)
+        return -errno;
+    if ((size_t)n != bytes)
+        return -ENOSPC;
+    if (ftruncate(fd, (off_t)bytes) < 0 || fsync(fd) < 0)
+        return -errno;
+    return 0;
+}
+
+int sidecar_write(const struct session *session)
+{
+    struct json_object *document;
+    const char *text;
+    size_t bytes;
+    int r;
+
+    if (!session->sidecar_path)
+        return 0;
+    document = document_of_session(session);
+    text = json_object_to_json_string_length(
+        document, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE, &bytes);
+    if (!text)
+        r = -ENOMEM;
+    else if (session->sidecar_fd >= 0)
+        r = overwrite(session->sidecar_fd, text, bytes);
+    else
+        r = replace_own(session, text, bytes);
+    json_object_put(document);
+    return r;
+}
+
+char *sidecar_path_of(const char *output_path)
+{
+    static const char suffix[] = ".xentrace";
+    size_t length = strlen(output_path);
+    char *path;
+
+    if (length > strlen(suffix) && strcmp(output_path + length - strlen(suffix), suffix) == 0)
+        length -= strlen(suffix);
+    return asprintf(&path, "%.*s.json", (int)length, output_path) < 0 ? NULL : path;
+}

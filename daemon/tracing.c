@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The order matters. To start: CPU mask, event mask, enable; each can be taken back until the last
+ * succeeded. To end: mute, drain, disable; disabling first would zero the counts of losses that Xen
+ * has not told yet (tb_control() in Xen's common/trace.c).
+ */
+
+#include "daemon/tracing.h"
+
+#include <errno.h>
+
+#include <xen/trace.h>
+
+#include "collector/collector.h"
+#include "collector/xen.h"
+#include "common/event-set.h"
+#include "common/protocol.h"
+#include "daemon/explain.h"
+#include "daemon/log.h"
+
+struct tracing {
+    struct xen_host *host;
+    struct collector *collector;
+    enum tracing_state state;
+    uint32_t event_mask;      /* in force */
+    uint32_t boot_event_mask; /* before we touched it */
+    struct cpu_set cpus;      /* in force, as far as we know: Xen's own default is all */
+    uint32_t pages;           /* 0: not mapped */
+};
+
+static struct cpu_set all_cpus(void)
+{
+    struct cpu_set set;
+
+    for (size_t i = 0; i < ARRAY_SIZE(set.bits); i++)
+        set.bits[i] = UINT64_MAX;
+    return set;
+}
+
+int tracing_new(struct xen_host *host, struct collector *collector, struct tracing **ret_tracing)
+{
+    struct tracing *tracing;
+    bool allocated;
+    int r;
+
+    tracing = calloc(1, sizeof(*tracing));
+    if (!tracing)
+        return -ENOMEM;
+    tracing->host = host;
+    tracing->collector = collector;
+    tracing->cpus = all_cpus();
+    r = xen_host_trace_info(host, &tracing->event_mask, &allocated);
+    if (r < 0) {
+        free(tracing);
+        return r;
+    }
+    tracing->boot_event_mask = tracing->event_mask;
+    tracing->state = allocated ? TRACING_UNKNOWN : TRACING_OFF;
+    *ret_tracing = tracing;
+    return 0;
+}
+
+struct tracing *tracing_free(struct tracing *tracing)
+{
+    free(tracing);
+    return NULL;
+}
+
+static int allocate_buffers(struct tracing *tracing, uint32_t pages, struct failure *failure)
+{
+    enum xen_step step;
+    int r;
+
+    r = xen_host_allocate_buffers(tracing->host, pages, &step);
+    if (r < 0)
+        return explain_xen(failure, step, r);
+    tracing->state = TRACING_OFF;
+    return 0;
+}
+
+static int map_buffers(struct tracing *tracing, struct failure *failure)
+{
+    const struct xen_trace_buffers *buffers;
+    int r;
+
+    r = xen_host_map_buffers(tracing->host, &buffers);
+    if (r >= 0)
+        r = collector_set_buffers(tracing->collector, buffers);
+    if (r < 0)
+        return explain_xen(failure, XEN_STEP_MAP, r);
+    tracing->pages = buffers->pages;
+    return 0;
+}
+
+int tracing_prepare(struct tracing *tracing, uint32_t wanted_pages, uint32_t default_pages,
+                    struct failure *failure)
+{
+    uint32_t mask;
+    bool allocated;
+    bool fresh = false;
+    int r;
+
+    if (tracing->pages == 0) {
+        r = xen_host_trace_info(tracing->host, &mask, &allocated);
+        if (r < 0)
+            return explain_xen(failure, XEN_STEP_TRACE_INFO, r);
+        if (!allocated) {
+            r = allocate_buffers(tracing, wanted_pages ? wanted_pages : default_pages, failure);
+            if (r < 0)
+                return r;
+            fresh = true;
+        }
+        r = map_buffers(tracing, failure);
+        if (r < 0)
+            return r;
+        if (fresh && wanted_pages && tracing->pages != wanted_pages)
+            log_line(LOG_NOTICE, NULL, "Xen reduced the trace buffers from %u to %u pages per CPU.",
+                     wanted_pages, tracing->pages);
+    }
+    if (!fresh && wanted_pages && wanted_pages != tracing->pages)
+        return failure_set(failure, -EINVAL, ERROR_BUFFER_SIZE,
+                           "Xen's trace buffers have %u pages per CPU since they were allocated, and "
+                           "keep them until the host reboots. Leave out --buffer-pages, or boot Xen "
+                           "with tbuf_size=%u.",
+                           tracing->pages, wanted_pages);
+    return 0;
+}
+
+static int set_event_mask(struct tracing *tracing, uint32_t mask)
+{
+    int r = xen_host_set_event_mask(tracing->host, mask);
+
+    if (r >= 0)
+        tracing->event_mask = mask;
+    return r;
+}
+
+static int set_cpus(struct tracing *tracing, const struct cpu_set *cpus)
+{
+    int r = xen_host_set_cpu_mask(tracing->host, cpus);
+
+    if (r >= 0)
+        tracing->cpus = *cpus;
+    return r;
+}
+
+int tracing_start(struct tracing *tracing, uint32_t event_mask, const struct cpu_set *cpus,
+                  bool enable, struct failure *failure)
+{
+    struct cpu_set cpus_before = tracing->cpus;
+    uint32_t mask_before = tracing->event_mask;
+    enum xen_step step = XEN_STEP_CPU_MASK;
+    int r;
+
+    r = set_cpus(tracing, cpus);
+    if (r >= 0) {
+        step = XEN_STEP_EVENT_MASK;
+        r = set_event_mask(tracing, event_mask);
+    }
+    if (r >= 0 && enable) {
+        step = XEN_STEP_ENABLE;
+        r = xen_host_enable(tracing->host);
+    }
+    if (r < 0) {
+        /* What was refused once may be refused again: then the first error is the one to tell. */
+        (void)set_event_mask(tracing, mask_before);
+        (void)set_cpus(tracing, &cpus_before);
+        return explain_xen(failure, step, r);
+    }
+    if (enable)
+        tracing->state = TRACING_ON;
+    return 0;
+}
+
+int tracing_mute(struct tracing *tracing)
+{
+    return set_event_mask(tracing, 0);
+}
+
+int tracing_provoke(struct tracing *tracing, const struct cpu_set *cpus)
+{
+    int r = set_cpus(tracing, cpus);
+
+    return r < 0 ? r : set_event_mask(tracing, TRC_ALL & ~(TRC_GUEST & ~TRC_GEN));
+}
+
+int tracing_stop(struct tracing *tracing)
+{
+    struct cpu_set all = all_cpus();
+    int r, q;
+
+    r = xen_host_disable(tracing->host);
+    if (r >= 0)
+        tracing->state = TRACING_OFF;
+    q = set_event_mask(tracing, tracing->boot_event_mask);
+    if (r >= 0)
+        r = q;
+    q = set_cpus(tracing, &all);
+    return r < 0 ? r : q;
+}
+
+enum tracing_state tracing_state(const struct tracing *tracing)
+{
+    return tracing->state;
+}
+
+uint32_t tracing_event_mask(const struct tracing *tracing)
+{
+    return tracing->event_mask;
+}
+
+uint32_t tracing_buffer_pages(const struct tracing *tracing)
+{
+    return tracing->pages;
+}
