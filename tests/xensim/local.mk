@@ -1,1 +1,54 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+# The stand-in for Xen. Built without the project's hardening and sanitizer flags, because the
+# library is preloaded into programs that have their own; and plainly as a shared object, since it
+# is never installed.
+
+XENSIM_CFLAGS = -std=gnu17 $(WARN_CFLAGS) $(XEN_CFLAGS) -O2 -pthread
+
+noinst_PROGRAMS += tests/xensim/xensim tests/xensim/libxensim.so
+
+xensim_core = \
+	tests/xensim/sim.c \
+	tests/xensim/sim.h \
+	tests/xensim/sysctl.h \
+	tests/xensim/tbuf.c \
+	tests/xensim/tbuf.h \
+	tests/xensim/virq.c \
+	tests/xensim/virq.h
+
+tests_xensim_libxensim_so_SOURCES = $(xensim_core) \
+	tests/xensim/preload-call.c \
+	tests/xensim/preload-ctrl.c \
+	tests/xensim/preload-evtchn.c \
+	tests/xensim/preload-memory.c \
+	tests/xensim/preload-store.c \
+	tests/xensim/preload.c \
+	tests/xensim/preload.h \
+	tests/xensim/sysctl.c
+tests_xensim_libxensim_so_CFLAGS = $(XENSIM_CFLAGS) $(XENSTORE_CFLAGS) -fPIC -fvisibility=hidden
+tests_xensim_libxensim_so_LDFLAGS = -shared -pthread
+
+tests_xensim_xensim_SOURCES = $(xensim_core) \
+	tests/xensim/commands.h \
+	tests/xensim/control.c \
+	tests/xensim/main.c \
+	tests/xensim/numbered.c \
+	tests/xensim/numbered.h \
+	tests/xensim/parse.c \
+	tests/xensim/parse.h \
+	tests/xensim/producer.c \
+	tests/xensim/producer.h \
+	tests/xensim/records.c \
+	tests/xensim/report.c \
+	tests/xensim/run-options.c \
+	tests/xensim/run-options.h \
+	tests/xensim/run.c \
+	tests/xensim/verify.c \
+	tests/xensim/walk.c \
+	tests/xensim/walk.h \
+	tests/xensim/workload-numbered.c \
+	tests/xensim/workload-replay.c \
+	tests/xensim/workload-sched.c \
+	tests/xensim/workload.h
+tests_xensim_xensim_CFLAGS = $(XENSIM_CFLAGS)
+tests_xensim_xensim_LDFLAGS = -pthread

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * VIRQ_TBUF and the /dev/xen/evtchn that delivers it. A handle is a FIFO of the run's directory: a
+ * descriptor open for reading *is* the handle, so it may be kept, passed and inherited, and the
+ * binding lives as long as anybody holds it, as with the real device.
+ */
+
+#include "sim.h"
+
+/* Opens a handle: its descriptor. FLAGS: O_CLOEXEC or 0. Negative errno. */
+int virq_open_handle(struct sim *sim, int flags);
+
+/* Number of the handle that FD belongs to, -EBADF if it is none. */
+int virq_handle_of_fd(const struct sim *sim, int fd);
+
+/* Binds VIRQ_TBUF. The port, or -EEXIST, -EBUSY. */
+int virq_bind(struct sim *sim, int handle);
+
+/* Does anybody who is alive hold VIRQ_TBUF? */
+bool virq_is_bound(struct sim *sim);
+
+int virq_unbind(struct sim *sim, int handle, uint32_t port);
+
+/* Lets the port fire again; at once if it was raised meanwhile. */
+int virq_unmask(struct sim *sim, int handle, uint32_t port);
+
+/* The hypervisor sends VIRQ_TBUF. Not for threads that die of SIGPIPE. */
+void virq_raise(struct sim *sim);
