@@ -1,1 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+
+bin_PROGRAMS += xentracectl
+
+# A library of its own, so that tests can link the parts.
+noinst_LIBRARIES += libctl.a
+
+libctl_a_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
+libctl_a_SOURCES = \
+	ctl/args.c ctl/args.h \
+	ctl/capture.c ctl/capture.h \
+	ctl/client.c ctl/client.h \
+	ctl/cmd-events.c \
+	ctl/cmd-info.c \
+	ctl/cmd-record.c \
+	ctl/cmd-start.c \
+	ctl/cmd-status.c \
+	ctl/cmd-stop.c \
+	ctl/cmd-version.c \
+	ctl/ctl.h \
+	ctl/doc.c ctl/doc.h \
+	ctl/info.c ctl/info-json.c ctl/info-print.c ctl/info.h \
+	ctl/options.c ctl/options.h \
+	ctl/output.c ctl/output.h \
+	ctl/progress.c ctl/progress.h \
+	ctl/session.c ctl/session.h \
+	ctl/str.c ctl/str.h \
+	ctl/table.c ctl/table.h \
+	ctl/verbs.c
+
+xentracectl_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
+xentracectl_SOURCES = ctl/main.c
+xentracectl_LDADD = libctl.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Starting a capture, as start and record both do.
+ */
+
+#include <stdio.h>
+
+#include "ctl/client.h"
+#include "ctl/options.h"
+
+/*
+ * Opens the output that OPTIONS name, asks the daemon to start, and lets the files stand or removes
+ * them again. ATTACHED: the capture ends with this connection. Returns as client_call(); and
+ * negative errnos of opening files.
+ */
+int capture_start(struct client *client, const struct capture_options *options, bool attached,
+                  struct json_object **ret_session, char **ret_error);
+
+/* Where people read: stderr if standard output carries the records. */
+FILE *capture_talk(const struct capture_options *options);

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The socket is connected here and not by sd-bus: connect() tells at once, with its own errno, why
+ * nobody answers, and the path needs no escaping.
+ *
+ * All waiting is done in one place, wait_until(), on an sd-event loop that also has the signals. So
+ * the commands are written one step after the other, and no step can be stuck.
+ */
+
+#include "config.h"
+
+#include "ctl/client.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <systemd/sd-event.h>
+
+#include "ctl/str.h"
+
+#define CONNECT_TIMEOUT_SEC 5
+
+struct client {
+    sd_event *event;
+    sd_bus *bus;
+    char *path;
+    unsigned int interrupts; /* signals that have not ended a wait yet */
+};
+
+/* What one call waits for. */
+struct call {
+    sd_bus_message *reply;
+};
+
+static int explain_connect(const char *path, int r, char **ret_error)
+{
+    switch (-r) {
+    case ENOENT:
+    case ECONNREFUSED:
+        return str_refuse(-ECONNRESET, ret_error,
+                          "Cannot reach xentraced at %s: it is not running. "
+                          "Start it: systemctl start xentraced",
+                          path);
+    case EACCES:
+    case EPERM:
+        return str_refuse(-ECONNRESET, ret_error,
+                          "Not permitted to reach xentraced at %s: the group xentrace may look, "
+                          "root and the group that control-group= names may start and stop.",
+                          path);
+    case EAGAIN:
+        return str_refuse(-ECONNRESET, ret_error,
+                          "Cannot reach xentraced at %s: it does not take connections. "
+                          "Look at: systemctl status xentraced",
+                          path);
+    }
+    errno = -r;
+    return str_refuse(-ECONNRESET, ret_error,
+                      "Cannot reach xentraced at %s: %m. Check --socket and XENTRACED_SOCKET.",
+                      path);
+}
+
+static int open_socket(const char *path, int *ret_fd)
+{
+    const struct timeval timeout = {.tv_sec = CONNECT_TIMEOUT_SEC};
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    _cleanup_fd_ int fd = -1;
+
+    if (strlen(path) >= sizeof(address.sun_path))
+        return -ENAMETOOLONG;
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) < 0 ||
+        connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+        return -errno;
+    *ret_fd = fd_take(&fd);
+    return 0;
+}
+
+/* FD is sd-bus's from here on, even if this fails. */
+static int open_bus(struct client *client, int fd)
+{
+    int r;
+
+    r = sd_bus_new(&client->bus);
+    if (r >= 0)
+        r = sd_bus_set_fd(client->bus, fd, fd);
+    if (r < 0) {
+        fd_close(&fd);
+        return r;
+    }
+    r = sd_bus_negotiate_fds(client->bus, true);
+    if (r >= 0)
+        r = sd_bus_start(client->bus);
+    if (r >= 0)
+        r = sd_bus_attach_event(client->bus, client->event, SD_EVENT_PRIORITY_NORMAL);
+    return r;
+}
+
+static bool is_ready(struct client *client, void *context)
+{
+    (void)context;
+    return sd_bus_is_ready(client->bus) != 0; /* or an error: it never will be */
+}
+
+static bool is_answered(struct client *client, void *context)
+{
+    (void)client;
+    return ((struct call *)context)->reply;
+}
+
+static bool is_never(struct client *client, void *context)
+{
+    (void)client, (void)context;
+    return false;
+}
+
+/* Runs the loop until DONE says so: 0; -ETIMEDOUT; -EINTR after a signal, which it uses up. */
+static int wait_until(struct client *client, bool (*done)(struct client *, void *), void *context,
+                      uint64_t timeout_usec)
+{
+    uint64_t now, end;
+    int r;
+
+    r = sd_event_now(client->event, CLOCK_MONOTONIC, &now);
+    if (r < 0)
+        return r;
+    end = now + timeout_usec;
+    while (!done(client, context)) {
+        if (client->interrupts > 0) {
+            client->interrupts--;
+            return -EINTR;
+        }
+        if (now >= end)
+            return -ETIMEDOUT;
+        r = sd_event_run(client->event, end - now);
+        if (r < 0)
+            return r;
+        r = sd_event_now(client->event, CLOCK_MONOTONIC, &now);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int shake_hands(struct client *client, char **ret_error)
+{
+    int r = wait_until(client, is_ready, NULL, CONNECT_TIMEOUT_SEC * USEC_PER_SEC);
+
+    if (r == -ETIMEDOUT)
+        return explain_connect(client->path, -EAGAIN, ret_error);
+    if (r < 0)
+        return explain_connect(client->path, r, ret_error);
+    r = sd_bus_is_ready(client->bus);
+    return r > 0 ? 0 : explain_connect(client->path, -EACCES, ret_error); /* closed by the daemon */
+}
+
+int client_new(const char *path, struct client **ret_client, char **ret_error)
+{
+    _cleanup_client_ struct client *client = calloc(1, sizeof(*client));
+    int fd = -1, r;
+
+    if (!client)
+        return -ENOMEM;
+    client->path = strdup(path);
+    if (!client->path)
+        return -ENOMEM;
+    str_make_printable(client->path);
+    r = open_socket(path, &fd);
+    if (r < 0)
+        return explain_connect(client->path, r, ret_error);
+    r = sd_event_new(&client->event);
+    if (r < 0) {
+        fd_close(&fd);
+        return r;
+    }
+    r = open_bus(client, fd);
+    if (r < 0)
+        return explain_connect(client->path, r, ret_error);
+    r = shake_hands(client, ret_error);
+    if (r < 0)
+        return r;
+    *ret_client = client;
+    client = NULL;
+    return 0;
+}
+
+struct client *client_free(struct client *client)
+{
+    if (!client)
+        return NULL;
+    if (client->bus)
+        (void)sd_bus_detach_event(client->bus); /* fails only if it never was attached */
+    sd_bus_close_unref(client->bus);
+    sd_event_unref(client->event);
+    free(client->path);
+    free(client);
+    return NULL;
+}
+
+static int count_interrupt(sd_event_source *source, const struct signalfd_siginfo *info,
+                           void *context)
+{
+    struct client *client = context;
+
+    (void)source, (void)info;
+    client->interrupts++;
+    return 0;
+}
+
+int client_catch_signals(struct client *client, char **ret_error)
+{
+    sigset_t signals;
+    int r;
+
+    if (sigemptyset(&signals) < 0 || sigaddset(&signals, SIGINT) < 0 ||
+        sigaddset(&signals, SIGTERM) < 0 || sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
+        return str_refuse(-errno, ret_error, "Cannot catch signals: %m.");
+    r = sd_event_add_signal(client->event, NULL, SIGINT, count_interrupt, client);
+    if (r >= 0)
+        r = sd_event_add_signal(client->event, NULL, SIGTERM, count_interrupt, client);
+    errno = -r;
+    return r < 0 ? str_refuse(r, ret_error, "Cannot catch signals: %m.") : 0;
+}
+
+int client_sleep(struct client *client, uint64_t usec)
+{
+    int r = wait_until(client, is_never, NULL, usec);
+
+    return r == -ETIMEDOUT ? 0 : r;
+}
+
+int client_make_call(struct client *client, const char *member, sd_bus_message **ret_call,
+                     char **ret_error)
+{
+    int r = sd_bus_message_new_method_call(client->bus, ret_call, NULL, PROTOCOL_PATH,
+                                           PROTOCOL_INTERFACE, member);
+
+    if (r >= 0)
+        return 0;
+    errno = -r;
+    return r == -ENOTCONN ? str_refuse(-ECONNRESET, ret_error, "The connection to xentraced broke.")
+                          : str_refuse(r, ret_error, "Cannot make a call of %s: %m.", member);
+}
+
+static int keep_reply(sd_bus_message *reply, void *context, sd_bus_error *error)
+{
+    struct call *call = context;
+
+    (void)error;
+    call->reply = sd_bus_message_ref(reply);
+    return 0;
+}
+
+/* The daemon's own errors are sentences for people; the others are sd-bus's. */
+static int explain_error(struct client *client, sd_bus_message *reply, const char *member,
+                         char **ret_error)
+{
+    const sd_bus_error *error = sd_bus_message_get_error(reply);
+    const char *name = error->name ? error->name : "", *text = error->message ? error->message : "";
+
+    if (strncmp(name, ERROR_PREFIX, strlen(ERROR_PREFIX)) == 0 && *text)
+        return str_refuse(-EREMOTEIO, ret_error, "%s", text);
+    if (sd_bus_is_open(client->bus) <= 0)
+        return str_refuse(-ECONNRESET, ret_error,
+                          "xentraced closed the connection before it answered %s. "
+                          "Look at: systemctl status xentraced",
+                          member);
+    if (strcmp(name, SD_BUS_ERROR_NO_REPLY) == 0 || strcmp(name, SD_BUS_ERROR_TIMEOUT) == 0)
+        return str_refuse(
+            -ETIMEDOUT, ret_error,
+            "xentraced did not answer %s in time. Look at: systemctl status xentraced", member);
+    if (strcmp(name, SD_BUS_ERROR_ACCESS_DENIED) == 0)
+        return str_refuse(-EREMOTEIO, ret_error,
+                          "Not permitted: root and the group that control-group= names may start "
+                          "and stop captures.");
+    if (strcmp(name, SD_BUS_ERROR_UNKNOWN_METHOD) == 0 ||
+        strcmp(name, SD_BUS_ERROR_UNKNOWN_OBJECT) == 0)
+        return str_refuse(-EREMOTEIO, ret_error,
+                          "What answers at %s does not know %s. Compare: xentracectl version",
+                          client->path, member);
+    return str_refuse(-EREMOTEIO, ret_error, "xentraced refused %s: %s", member,
+                      *text ? text : name);
+}
+
+static int call_and_wait(struct client *client, sd_bus_message *message, uint64_t timeout_usec,
+                         const char *member, sd_bus_message **ret_reply, char **ret_error)
+{
+    struct call call = {};
+    sd_bus_slot *slot = NULL;
+    int r;
+
+    r = sd_bus_call_async(client->bus, &slot, message, keep_reply, &call, timeout_usec);
+    if (r >= 0)
+        r = wait_until(client, is_answered, &call, timeout_usec + USEC_PER_SEC);
+    sd_bus_slot_unref(slot); /* an answer that comes later is nobody's */
+    if (r == -EINTR)
+        return r;
+    if (r < 0) {
+        errno = -r;
+        return str_refuse(r == -ETIMEDOUT ? r : -ECONNRESET, ret_error,
+                          "Cannot ask xentraced (%s): %m. Look at: systemctl status xentraced",
+                          member);
+    }
+    if (sd_bus_message_is_method_error(call.reply, NULL)) {
+        r = explain_error(client, call.reply, member, ret_error);
+        sd_bus_message_unref(call.reply);
+        return r;
+    }
+    *ret_reply = call.reply;
+    return 0;
+}
+
+int client_call(struct client *client, sd_bus_message *message, uint64_t timeout_usec,
+                const char *format, struct json_object **ret_doc, char **ret_error)
+{
+    const char *member = sd_bus_message_get_member(message), *text;
+    sd_bus_message *reply = NULL;
+    _cleanup_doc_ struct json_object *doc = NULL;
+    int r;
+
+    r = call_and_wait(client, message, timeout_usec, member, &reply, ret_error);
+    if (r < 0)
+        return r;
+    r = sd_bus_message_read(reply, "s", &text);
+    if (r > 0)
+        r = doc_parse(text, strlen(text), &doc);
+    sd_bus_message_unref(reply);
+    if (r == -ENOMEM)
+        return r;
+    if (r < 0 || !doc_is(doc, format))
+        return str_refuse(-EBADMSG, ret_error,
+                          "The answer to %s from %s is none that this xentracectl understands. "
+                          "Compare: xentracectl version",
+                          member, client->path);
+    *ret_doc = doc;
+    doc = NULL;
+    return 0;
+}
+
+static int call_by_name(struct client *client, const char *member, const char *name,
+                        uint64_t timeout_usec, const char *format, struct json_object **ret_doc,
+                        char **ret_error)
+{
+    sd_bus_message *call = NULL;
+    int r;
+
+    r = client_make_call(client, member, &call, ret_error);
+    if (r < 0)
+        return r;
+    r = sd_bus_message_append(call, "s", name);
+    if (r < 0)
+        r = str_refuse(-EREMOTEIO, ret_error, "\"%s\" cannot be the name of a capture.", name);
+    else
+        r = client_call(client, call, timeout_usec, format, ret_doc, ret_error);
+    sd_bus_message_unref(call);
+    return r;
+}
+
+int client_stop(struct client *client, const char *name, struct json_object **ret_doc,
+                char **ret_error)
+{
+    return call_by_name(client, PROTOCOL_STOP, name, CLIENT_STOP_TIMEOUT_USEC, DOC_FORMAT_SESSION,
+                        ret_doc, ret_error);
+}
+
+int client_status(struct client *client, const char *name, struct json_object **ret_doc,
+                  char **ret_error)
+{
+    return call_by_name(client, PROTOCOL_STATUS, name, CLIENT_TIMEOUT_USEC,
+                        *name ? DOC_FORMAT_SESSION : DOC_FORMAT_STATUS, ret_doc, ret_error);
+}
+
+int client_version(struct client *client, char **ret_version, char **ret_error)
+{
+    sd_bus_message *call = NULL, *reply = NULL;
+    const char *text;
+    char *version;
+    int r;
+
+    r = sd_bus_message_new_method_call(client->bus, &call, NULL, PROTOCOL_PATH,
+                                       "org.freedesktop.DBus.Properties", "Get");
+    if (r >= 0)
+        r = sd_bus_message_append(call, "ss", PROTOCOL_INTERFACE, PROTOCOL_VERSION);
+    if (r >= 0)
+        r = call_and_wait(client, call, CLIENT_TIMEOUT_USEC, PROTOCOL_VERSION, &reply, ret_error);
+    sd_bus_message_unref(call);
+    if (r < 0)
+        return r;
+    r = sd_bus_message_read(reply, "v", "s", &text);
+    version = r > 0 ? strdup(text) : NULL;
+    sd_bus_message_unref(reply);
+    if (r <= 0)
+        return str_refuse(-EBADMSG, ret_error, "The daemon's version is none.");
+    if (!version)
+        return -ENOMEM;
+    str_make_printable(version);
+    *ret_version = version;
+    return 0;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The connection to xentraced: D-Bus without a bus, as docs/control-protocol.md says.
+ *
+ * Calls wait for their answer, a limited time. Once signals are caught, Ctrl-C and SIGTERM end a
+ * wait with -EINTR instead of ending the process. One thread.
+ *
+ * Errors of all functions here: one sentence in *RET_ERROR (free it) and
+ *   -EREMOTEIO   the daemon refused: nothing was done
+ *   -ECONNRESET  the connection is gone, or never came about
+ *   -ETIMEDOUT   no answer in time
+ *   -EBADMSG     an answer that is none
+ *   -EINTR       interrupted (no sentence)
+ *   -ENOMEM and the like
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <systemd/sd-bus.h>
+
+#include "common/protocol.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "ctl/doc.h"
+
+#define CLIENT_TIMEOUT_USEC                                                                        \
+    (30 * USEC_PER_SEC) /* a start that allocates and opens: below a second */
+#define CLIENT_STOP_TIMEOUT_USEC                                                                   \
+    (3600 * USEC_PER_SEC) /* a last write to a slow disk may take long */
+
+struct client;
+
+/* Connects to the socket at PATH. */
+int client_new(const char *path, struct client **ret_client, char **ret_error);
+struct client *client_free(struct client *client);
+
+static inline void client_freep(struct client **client)
+{
+    *client = client_free(*client);
+}
+
+#define _cleanup_client_ _cleanup_(client_freep)
+
+/* From now on SIGINT and SIGTERM interrupt a wait: each signal one. */
+int client_catch_signals(struct client *client, char **ret_error);
+
+/* Waits. Returns 0 or -EINTR. */
+int client_sleep(struct client *client, uint64_t usec);
+
+/* A call of MEMBER, to be filled with its arguments. Free with sd_bus_message_unref(). */
+int client_make_call(struct client *client, const char *member, sd_bus_message **ret_call,
+                     char **ret_error);
+
+/* Makes the call; the answer must be a JSON document of that FORMAT. */
+int client_call(struct client *client, sd_bus_message *call, uint64_t timeout_usec,
+                const char *format, struct json_object **ret_doc, char **ret_error);
+
+/* Stop(NAME), Status(NAME): "" as the protocol says. */
+int client_stop(struct client *client, const char *name, struct json_object **ret_doc,
+                char **ret_error);
+int client_status(struct client *client, const char *name, struct json_object **ret_doc,
+                  char **ret_error);
+
+/* The daemon's version; free it. */
+int client_version(struct client *client, char **ret_version, char **ret_error);

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* xentracectl start: a capture in the background. */
+
+#include "config.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "ctl/args.h"
+#include "ctl/capture.h"
+#include "ctl/session.h"
+#include "ctl/str.h"
+
+static void print_started(FILE *file, struct json_object *session)
+{
+    uint64_t limit = doc_number(session, "limits.time_usec");
+    const char *name, *path;
+    char duration[UNITS_TEXT_MAX];
+
+    doc_make_printable(session);
+    name = doc_text(session, "name", "(without a name)");
+    path = doc_text(session, "output.path", "unknown");
+    session_print_field(file, "Name", "%s", name);
+    session_print_field(file, "File", "%s", strcmp(path, "-") == 0 ? "standard output" : path);
+    if (limit)
+        session_print_field(file, "Ends", "after %s, or: xentracectl stop %s",
+                            duration_format(duration, limit), name);
+    else
+        session_print_field(file, "Ends", "with: xentracectl stop %s", name);
+    session_print_field(file, "Look", "xentracectl status %s", name);
+}
+
+static int start(struct ctl *ctl, const struct capture_options *options, char **ret_error)
+{
+    _cleanup_client_ struct client *client = NULL;
+    _cleanup_doc_ struct json_object *session = NULL;
+    FILE *talk = capture_talk(options);
+    int r;
+
+    r = client_new(ctl->socket, &client, ret_error);
+    if (r >= 0)
+        r = client_catch_signals(client, ret_error);
+    if (r >= 0)
+        r = capture_start(client, options, false, &session, ret_error);
+    if (r < 0)
+        return r;
+    if (ctl->json)
+        doc_print(talk, session);
+    else
+        print_started(talk, session);
+    return 0;
+}
+
+int cmd_start(struct ctl *ctl, int argc, char **argv)
+{
+    _cleanup_(options_done) struct capture_options options;
+    char *error = NULL;
+    int r;
+
+    r = options_parse(ctl, false, argc, argv, &options, &error);
+    if (r < 0)
+        return args_exit("start", r, error);
+    r = start(ctl, &options, &error);
+    if (r < 0) {
+        ctl_error_sentence(error);
+        free(error);
+        return CTL_FAILURE;
+    }
+    return CTL_OK;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* xentracectl version: of the client, and of the daemon if it can be reached. */
+
+#include <errno.h>
+
+#include "config.h"
+
+#include "ctl/args.h"
+#include "ctl/client.h"
+
+int cmd_version(struct ctl *ctl, int argc, char **argv)
+{
+    _cleanup_client_ struct client *client = NULL;
+    _cleanup_free_ char *version = NULL, *why = NULL;
+    char *error = NULL;
+    int r;
+
+    r = args_parse_words(ctl, argc, argv, 0, &error);
+    if (r < 0)
+        return args_exit("version", r, error);
+    r = client_new(ctl->socket, &client, &why);
+    if (r >= 0)
+        r = client_version(client, &version, &why);
+    if (ctl->json) {
+        _cleanup_doc_ struct json_object *doc = doc_new("xentraced-version");
+
+        doc_add_text(doc, "client", PACKAGE_VERSION);
+        doc_add_text(doc, "daemon", version);
+        doc_print(stdout, doc);
+        return CTL_OK;
+    }
+    (void)printf("xentracectl %s\n", PACKAGE_VERSION);
+    if (version)
+        (void)printf("xentraced   %s\n", version);
+    else
+        (void)printf("xentraced   not reached: %s\n", why ? why : "out of memory");
+    return CTL_OK;
+}

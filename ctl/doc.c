@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * json-c converts between types silently ("12" is 12, {} is "{ }"); the readers here check the type
+ * first, so that a strange document shows as an empty one.
+ */
+
+#include "config.h"
+
+#include "ctl/doc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <json-c/json_visit.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "ctl/str.h"
+
+/* A sidecar with 4096 CPUs and a few thousand domains is below 2 MiB. */
+#define DOC_FILE_MAX_BYTES (16u * 1024 * 1024)
+
+#define DOC_VERSION 1u /* keys are only ever added to it */
+
+int doc_parse(const char *text, size_t bytes, struct json_object **ret_doc)
+{
+    struct json_tokener *tokener;
+    struct json_object *doc;
+    size_t end;
+
+    if (bytes > INT32_MAX)
+        return -EBADMSG;
+    tokener = json_tokener_new();
+    if (!tokener)
+        return -ENOMEM;
+    doc = json_tokener_parse_ex(tokener, text, (int)bytes);
+    end = json_tokener_get_parse_end(tokener);
+    json_tokener_free(tokener);
+
+    if (doc && json_object_is_type(doc, json_type_object)) {
+        while (end < bytes && strchr(" \t\r\n", text[end]) && text[end])
+            end++;
+        if (end == bytes) {
+            *ret_doc = doc;
+            return 0;
+        }
+    }
+    (void)doc_free(doc);
+    return -EBADMSG;
+}
+
+static int read_all(int fd, char *buffer, size_t bytes, size_t *ret_read)
+{
+    size_t done = 0;
+
+    while (done < bytes) {
+        ssize_t n = read(fd, buffer + done, bytes - done);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            break;
+        done += (size_t)n;
+    }
+    *ret_read = done;
+    return 0;
+}
+
+int doc_read_file(const char *path, struct json_object **ret_doc)
+{
+    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    _cleanup_free_ char *buffer = NULL;
+    struct stat st;
+    size_t bytes = 0;
+    int r;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode))
+        return -EBADMSG;
+    if (st.st_size > DOC_FILE_MAX_BYTES)
+        return -EFBIG;
+    buffer = malloc((size_t)st.st_size + 1);
+    if (!buffer)
+        return -ENOMEM;
+    r = read_all(fd, buffer, (size_t)st.st_size, &bytes);
+    if (r < 0)
+        return r;
+    return doc_parse(buffer, bytes, ret_doc);
+}
+
+struct json_object *doc_free(struct json_object *doc)
+{
+    (void)json_object_put(doc); /* says only whether others still hold it */
+    return NULL;
+}
+
+bool doc_is(struct json_object *doc, const char *format)
+{
+    return strcmp(doc_text(doc, "format", ""), format) == 0 &&
+           doc_number(doc, "version") == DOC_VERSION;
+}
+
+struct json_object *doc_find(struct json_object *doc, const char *path)
+{
+    while (doc) {
+        size_t length = strcspn(path, ".");
+        char key[64];
+
+        if (!json_object_is_type(doc, json_type_object) || length >= sizeof(key))
+            return NULL;
+        memcpy(key, path, length);
+        key[length] = 0;
+        if (!json_object_object_get_ex(doc, key, &doc))
+            return NULL;
+        if (!path[length])
+            break;
+        path += length + 1;
+    }
+    return doc;
+}
+
+const char *doc_text(struct json_object *doc, const char *path, const char *fallback)
+{
+    struct json_object *found = doc_find(doc, path);
+
+    return json_object_is_type(found, json_type_string) ? json_object_get_string(found) : fallback;
+}
+
+uint64_t doc_number(struct json_object *doc, const char *path)
+{
+    struct json_object *found = doc_find(doc, path);
+
+    if (!json_object_is_type(found, json_type_int) || json_object_get_int64(found) < 0)
+        return 0;
+    return json_object_get_uint64(found);
+}
+
+bool doc_flag(struct json_object *doc, const char *path)
+{
+    struct json_object *found = doc_find(doc, path);
+
+    return json_object_is_type(found, json_type_boolean) && json_object_get_boolean(found);
+}
+
+struct json_object *doc_array(struct json_object *doc, const char *path)
+{
+    struct json_object *found = doc_find(doc, path);
+
+    return json_object_is_type(found, json_type_array) ? found : NULL;
+}
+
+size_t doc_length(struct json_object *array)
+{
+    return array ? json_object_array_length(array) : 0;
+}
+
+struct json_object *doc_at(struct json_object *array, size_t i)
+{
+    return json_object_array_get_idx(array, i);
+}
+
+static int clean_string(struct json_object *object, int flags, struct json_object *parent,
+                        const char *key, size_t *index, void *context)
+{
+    _cleanup_free_ char *text = NULL;
+
+    (void)flags, (void)parent, (void)key, (void)index, (void)context;
+    if (!json_object_is_type(object, json_type_string))
+        return JSON_C_VISIT_RETURN_CONTINUE;
+    text = strdup(json_object_get_string(object));
+    if (text)
+        str_make_printable(text);
+    (void)json_object_set_string(object, text ? text : ""); /* 0 only for other types */
+    return JSON_C_VISIT_RETURN_CONTINUE;
+}
+
+void doc_make_printable(struct json_object *doc)
+{
+    (void)json_c_visit(doc, 0, clean_string, NULL); /* the visitor never fails */
+}
+
+void doc_print(FILE *file, struct json_object *doc)
+{
+    const int flags =
+        JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE;
+    const char *text = json_object_to_json_string_ext(doc, flags);
+
+    (void)fprintf(file, "%s\n", text ? text : "{}");
+}
+
+/* Takes VALUE in any case. Returns it, borrowed, or NULL if it was not added. */
+static struct json_object *add(struct json_object *doc, const char *key, struct json_object *value)
+{
+    if (doc && json_object_object_add(doc, key, value) == 0)
+        return value;
+    return doc_free(value);
+}
+
+struct json_object *doc_new(const char *format)
+{
+    struct json_object *doc = json_object_new_object();
+
+    doc_add_text(doc, "format", format);
+    doc_add_number(doc, "version", DOC_VERSION);
+    return doc;
+}
+
+void doc_add_text(struct json_object *doc, const char *key, const char *text)
+{
+    (void)add(doc, key, text ? json_object_new_string(text) : NULL);
+}
+
+void doc_add_number(struct json_object *doc, const char *key, uint64_t number)
+{
+    (void)add(doc, key, json_object_new_uint64(number));
+}
+
+void doc_add_flag(struct json_object *doc, const char *key, bool flag)
+{
+    (void)add(doc, key, json_object_new_boolean(flag));
+}
+
+struct json_object *doc_add_object(struct json_object *doc, const char *key)
+{
+    return add(doc, key, json_object_new_object());
+}
+
+struct json_object *doc_add_array(struct json_object *doc, const char *key)
+{
+    return add(doc, key, json_object_new_array());
+}
+
+struct json_object *doc_append_object(struct json_object *array)
+{
+    struct json_object *object = json_object_new_object();
+
+    if (array && json_object_array_add(array, object) == 0)
+        return object;
+    return doc_free(object);
+}
+
+void doc_add_document(struct json_object *doc, const char *key, struct json_object *value)
+{
+    (void)add(doc, key, json_object_get(value));
+}

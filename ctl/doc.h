@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * JSON documents that came from elsewhere: from the daemon, from a sidecar. Nothing about them is
+ * taken for granted: a key that is missing or has another type reads as nothing, never as an error.
+ *
+ * A PATH names nested keys: "ledger.lost". Any thread that owns the document.
+ */
+
+#include <json-c/json.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "common/util.h"
+
+#define DOC_FORMAT_SESSION "xentraced-session"
+#define DOC_FORMAT_STATUS  "xentraced-status"
+
+/*
+ * Parses BYTES of TEXT, which must be one whole JSON object. Returns 0, -EBADMSG (it is not),
+ * -ENOMEM. Free with doc_free().
+ */
+int doc_parse(const char *text, size_t bytes, struct json_object **ret_doc);
+
+/* Reads a file (a sidecar). As doc_parse(); also -EFBIG and errors of open() and read(). */
+int doc_read_file(const char *path, struct json_object **ret_doc);
+
+/* NULL is fine. Returns NULL. */
+struct json_object *doc_free(struct json_object *doc);
+
+static inline void doc_freep(struct json_object **doc)
+{
+    *doc = doc_free(*doc);
+}
+
+#define _cleanup_doc_ _cleanup_(doc_freep)
+
+/* Whether the document says of itself that it is a FORMAT of a version that this program reads. */
+bool doc_is(struct json_object *doc, const char *format);
+
+/* What is at PATH; NULL if it is not there. Borrowed. */
+struct json_object *doc_find(struct json_object *doc, const char *path);
+
+/* The string at PATH, else FALLBACK. Borrowed. */
+const char *doc_text(struct json_object *doc, const char *path, const char *fallback);
+
+/* The number at PATH; 0 if it is none or negative. */
+uint64_t doc_number(struct json_object *doc, const char *path);
+
+/* Whether true stands at PATH. */
+bool doc_flag(struct json_object *doc, const char *path);
+
+/* The array at PATH, or NULL; doc_length() of NULL is 0. Borrowed. */
+struct json_object *doc_array(struct json_object *doc, const char *path);
+size_t doc_length(struct json_object *array);
+struct json_object *doc_at(struct json_object *array, size_t i);
+
+/* Cleans all strings in it of control characters, before they are shown to people. */
+void doc_make_printable(struct json_object *doc);
+
+/* Prints the document as people and jq like it, with a newline. */
+void doc_print(FILE *file, struct json_object *doc);
+
+/*
+ * Making a document. Without memory a key is left out; NULL as the object is fine and adds nothing.
+ * TEXT NULL becomes null. Objects that are added are borrowed by the caller.
+ */
+struct json_object *doc_new(const char *format);
+void doc_add_text(struct json_object *doc, const char *key, const char *text);
+void doc_add_number(struct json_object *doc, const char *key, uint64_t number);
+void doc_add_flag(struct json_object *doc, const char *key, bool flag);
+struct json_object *doc_add_object(struct json_object *doc, const char *key);
+struct json_object *doc_add_array(struct json_object *doc, const char *key);
+struct json_object *doc_append_object(struct json_object *array);
+
+/* Adds VALUE, which the caller keeps. */
+void doc_add_document(struct json_object *doc, const char *key, struct json_object *value);

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Every key may be missing. What a document does not tell is left out or shown as nothing, but a
+ * loss is always shown: "none" is said only where the ledger says 0.
+ */
+
+#include "config.h"
+
+#include "ctl/session.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/units.h"
+#include "ctl/str.h"
+#include "ctl/table.h"
+
+#define LOSSES_SHOWN 6u /* CPUs named in one line; status has the table */
+
+bool session_has_ended(struct json_object *session)
+{
+    return strcmp(doc_text(session, "state", ""), "ended") == 0;
+}
+
+bool session_is_ok(struct json_object *session)
+{
+    return doc_flag(session, "ended.ok");
+}
+
+uint64_t session_duration_usec(struct json_object *session)
+{
+    uint64_t start = doc_number(session, "started.realtime_ns"), end;
+    struct timespec now;
+
+    end = doc_number(session, "ended.realtime_ns");
+    if (!end && clock_gettime(CLOCK_REALTIME, &now) == 0)
+        end = (uint64_t)now.tv_sec * NSEC_PER_SEC + (uint64_t)now.tv_nsec;
+    return start && end > start ? (end - start) / NSEC_PER_USEC : 0;
+}
+
+void session_print_field(FILE *file, const char *label, const char *format, ...)
+{
+    va_list ap;
+
+    (void)fprintf(file, "%9s: ", label);
+    va_start(ap, format);
+    (void)vfprintf(file, format, ap);
+    va_end(ap);
+    (void)fputc('\n', file);
+}
+
+/* " (CPU 2: 7, CPU 3: 3)"; empty if no CPU is named. */
+static char *lossy_cpus(struct json_object *session)
+{
+    struct json_object *cpus = doc_array(session, "ledger.cpus");
+    char *text = strdup("");
+    size_t shown = 0;
+
+    for (size_t i = 0; i < doc_length(cpus) && text; i++) {
+        struct json_object *cpu = doc_at(cpus, i);
+        uint64_t lost = doc_number(cpu, "lost") + doc_number(cpu, "dropped");
+        char *longer;
+
+        if (!lost)
+            continue;
+        longer = shown < LOSSES_SHOWN
+                     ? str_format("%s%sCPU %" PRIu64 ": %" PRIu64, text, shown ? ", " : " (",
+                                  doc_number(cpu, "cpu"), lost)
+                     : str_format("%s, ...", text);
+        free(text);
+        text = longer;
+        if (++shown > LOSSES_SHOWN)
+            break;
+    }
+    if (text && shown) {
+        char *closed = str_format("%s)", text);
+
+        free(text);
+        text = closed;
+    }
+    return text;
+}
+
+char *session_losses(struct json_object *session)
+{
+    uint64_t lost = doc_number(session, "ledger.lost");
+    uint64_t dropped = doc_number(session, "ledger.dropped");
+    const char *unknown = doc_text(session, "ledger.loss_unknown_cpus", "");
+    _cleanup_free_ char *cpus = NULL;
+
+    if (!lost && !dropped && !*unknown)
+        return strdup(doc_find(session, "ledger.lost") ? "none" : "unknown");
+    cpus = lossy_cpus(session);
+    if (!cpus)
+        return NULL;
+    return str_format("%" PRIu64 " by Xen, %" PRIu64 " by xentraced%s%s%s", lost, dropped, cpus,
+                      *unknown ? "; more, not counted, on CPUs " : "", unknown);
+}
+
+static void print_losses(FILE *file, struct json_object *session)
+{
+    _cleanup_free_ char *losses = session_losses(session);
+
+    session_print_field(file, "Lost", "%s", losses ? losses : "unknown");
+}
+
+static void print_written(FILE *file, struct json_object *session)
+{
+    uint64_t bytes = doc_number(session, "output.bytes"), usec = session_duration_usec(session);
+    char size[UNITS_TEXT_MAX], rate[UNITS_TEXT_MAX];
+    double per_second = usec ? (double)bytes * (double)USEC_PER_SEC / (double)usec : 0;
+
+    session_print_field(file, "Written", "%s, %" PRIu64 " records, %s/s on average",
+                        size_format(size, bytes), doc_number(session, "ledger.delivered"),
+                        size_format(rate, per_second < 9e18 ? (uint64_t)per_second : 0));
+}
+
+static void print_limits(FILE *file, struct json_object *session)
+{
+    uint64_t time = doc_number(session, "limits.time_usec");
+    uint64_t size = doc_number(session, "limits.max_size_bytes");
+    uint64_t reserve = doc_number(session, "limits.reserve_bytes");
+    char text[UNITS_TEXT_MAX];
+
+    if (time)
+        session_print_field(file, "Time", "ends after %s", duration_format(text, time));
+    if (size)
+        session_print_field(file, "Size", "ends at %s", size_format(text, size));
+    if (reserve)
+        session_print_field(file, "Reserve", "%s of the disk stay free",
+                            size_format(text, reserve));
+}
+
+static void print_cpus(FILE *file, struct json_object *session)
+{
+    struct json_object *cpus = doc_array(session, "ledger.cpus");
+    _cleanup_table_ struct table *table = NULL;
+
+    if (table_new(">CPU >RECORDS >LOST >DROPPED >FILL", &table) < 0)
+        return;
+    for (size_t i = 0; i < doc_length(cpus); i++) {
+        struct json_object *cpu = doc_at(cpus, i);
+
+        table_add(table, "%" PRIu64, doc_number(cpu, "cpu"));
+        table_add(table, "%" PRIu64, doc_number(cpu, "delivered"));
+        table_add(table, "%" PRIu64, doc_number(cpu, "lost"));
+        table_add(table, "%" PRIu64, doc_number(cpu, "dropped"));
+        table_add(table, "%" PRIu64 "%%", doc_number(cpu, "fill_percent"));
+    }
+    table_print(table, file, 4);
+}
+
+static void print_state(FILE *file, struct json_object *session)
+{
+    char since[STR_TIME_MAX], duration[UNITS_TEXT_MAX];
+    const char *state = doc_text(session, "state", "unknown");
+    bool ended = session_has_ended(session);
+
+    (void)duration_format(duration, session_duration_usec(session));
+    session_print_field(file, "State", "%s%s %s", state,
+                        !ended                   ? ", for"
+                        : session_is_ok(session) ? " after"
+                                                 : " early, after",
+                        duration);
+    session_print_field(file, "Since", "%s",
+                        str_time(since, doc_number(session, "started.realtime_ns")));
+    if (ended)
+        session_print_field(file, "Reason", "%s (%s)",
+                            doc_text(session, "ended.message", "unknown"),
+                            doc_text(session, "ended.reason", "unknown"));
+}
+
+void session_print(FILE *file, struct json_object *session, bool with_cpus)
+{
+    const char *set_aside;
+
+    doc_make_printable(session);
+    set_aside = doc_text(session, "buffers.set_aside", "");
+    (void)fprintf(file, "%s\n", doc_text(session, "name", "(without a name)"));
+    print_state(file, session);
+    session_print_field(file, "File", "%s", doc_text(session, "output.path", "unknown"));
+    session_print_field(file, "Events", "%s (Xen's mask 0x%08" PRIx64 "%s)",
+                        doc_text(session, "events.spec", "unknown"),
+                        doc_number(session, "events.xen_mask"),
+                        doc_flag(session, "events.filtered") ? ", filtered" : "");
+    session_print_field(file, "CPUs", "%s",
+                        doc_text(session, "cpus.list", doc_text(session, "cpus.spec", "unknown")));
+    print_limits(file, session);
+    print_written(file, session);
+    print_losses(file, session);
+    if (*set_aside)
+        session_print_field(file, "Damaged", "the trace buffers of CPUs %s are set aside",
+                            set_aside);
+    if (with_cpus || doc_number(session, "ledger.lost") || doc_number(session, "ledger.dropped"))
+        print_cpus(file, session);
+}
+
+void session_print_result(FILE *file, struct json_object *session)
+{
+    _cleanup_free_ char *losses = NULL;
+    char size[UNITS_TEXT_MAX], duration[UNITS_TEXT_MAX];
+    bool early = session_has_ended(session) && !session_is_ok(session);
+
+    doc_make_printable(session);
+    losses = session_losses(session);
+    (void)fprintf(file, "%s: %s, %" PRIu64 " records, %s in %s, lost: %s%s%s\n",
+                  doc_text(session, "name", "(without a name)"),
+                  doc_text(session, "output.path", "unknown file"),
+                  doc_number(session, "ledger.delivered"),
+                  size_format(size, doc_number(session, "output.bytes")),
+                  duration_format(duration, session_duration_usec(session)),
+                  losses ? losses : "unknown", early ? ". It ended early: " : "",
+                  early ? doc_text(session, "ended.message", "no reason given") : "");
+}
+
+static void print_next(FILE *file, struct json_object *session)
+{
+    _cleanup_free_ char *path = str_shell_quote(doc_text(session, "output.path", "-"));
+    uint64_t khz = doc_number(session, "host.tsc_khz");
+    char hz[STR_HZ_MAX];
+
+    if (!path)
+        return;
+    session_print_field(file, "Next", "xentracectl info %s", path);
+    if (khz)
+        (void)fprintf(file, "%9s  xenalyze --cpu-hz %s --summary %s\n", "", str_hz(hz, khz), path);
+    else
+        (void)fprintf(file, "%9s  xenalyze --summary %s\n", "", path);
+}
+
+void session_print_summary(FILE *file, struct json_object *session)
+{
+    char duration[UNITS_TEXT_MAX];
+    const char *path;
+
+    doc_make_printable(session);
+    path = doc_text(session, "output.path", "-");
+    (void)fprintf(file, "%s ended%s after %s: %s\n", doc_text(session, "name", "(without a name)"),
+                  session_is_ok(session) ? "" : " early",
+                  duration_format(duration, session_duration_usec(session)),
+                  doc_text(session, "ended.message", "no reason given"));
+    if (strcmp(path, "-") != 0)
+        session_print_field(file, "File", "%s", path);
+    print_written(file, session);
+    print_losses(file, session);
+    if (strcmp(path, "-") != 0 && strcmp(doc_text(session, "output.kind", "file"), "file") == 0)
+        print_next(file, session);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Session documents (docs/control-protocol.md) as people read them. All print functions first make
+ * the document printable.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "ctl/doc.h"
+
+bool session_has_ended(struct json_object *session);
+
+/* Whether it did what was asked for: false for a capture that ended early. */
+bool session_is_ok(struct json_object *session);
+
+/* How long it runs or ran. */
+uint64_t session_duration_usec(struct json_object *session);
+
+/* One labelled line, "   File: ...", as all blocks of status have them. */
+void session_print_field(FILE *file, const char *label, const char *format, ...) _printf_(3, 4);
+
+/* "10 by Xen (CPU 2: 7, CPU 3: 3), 0 by xentraced", or "none". NULL: no memory. */
+char *session_losses(struct json_object *session);
+
+/* The whole block of status; WITH_CPUS adds the table of CPUs even without a loss. */
+void session_print(FILE *file, struct json_object *session, bool with_cpus);
+
+/* One line: "NAME: 990 records, 80K in 12s, nothing lost, FILE". */
+void session_print_result(FILE *file, struct json_object *session);
+
+/* The summary at the end of record, with what to type next. */
+void session_print_summary(FILE *file, struct json_object *session);

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Strings that came from elsewhere are cleaned byte by byte: UTF-8 passes, anything that a terminal
+ * would obey does not.
+ */
+
+#include "config.h"
+
+#include "ctl/str.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/units.h"
+
+char *str_format(const char *format, ...)
+{
+    va_list ap;
+    char *text;
+    int r;
+
+    va_start(ap, format);
+    r = vasprintf(&text, format, ap);
+    va_end(ap);
+    return r < 0 ? NULL : text;
+}
+
+void str_make_printable(char *text)
+{
+    for (unsigned char *c = (unsigned char *)text; *c; c++) {
+        bool is_c1 = c[0] == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f; /* U+0080-9F in UTF-8 */
+
+        if (*c < 0x20 || *c == 0x7f)
+            *c = '?';
+        else if (is_c1)
+            c[0] = c[1] = '?';
+    }
+}
+
+int str_refuse(int error, char **ret_error, const char *format, ...)
+{
+    va_list ap;
+    char *text;
+    int r;
+
+    va_start(ap, format);
+    r = vasprintf(&text, format, ap);
+    va_end(ap);
+    if (r < 0)
+        return -ENOMEM;
+    str_make_printable(text);
+    *ret_error = text;
+    return error;
+}
+
+char *str_shell_quote(const char *text)
+{
+    static const char harmless[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                   "/._-+,:@%=";
+    char *quoted, *p;
+
+    if (text[0] && strspn(text, harmless) == strlen(text))
+        return strdup(text);
+
+    quoted = p = malloc(4 * strlen(text) + 3); /* each ' becomes '\'' */
+    if (!quoted)
+        return NULL;
+    *p++ = '\'';
+    for (; *text; text++) {
+        if (*text == '\'') {
+            memcpy(p, "'\\''", 4);
+            p += 4;
+        } else {
+            *p++ = *text;
+        }
+    }
+    *p++ = '\'';
+    *p = 0;
+    return quoted;
+}
+
+const char *str_time(char buffer[static STR_TIME_MAX], uint64_t realtime_ns)
+{
+    time_t seconds = (time_t)(realtime_ns / NSEC_PER_SEC);
+    struct tm tm;
+
+    if (!realtime_ns || !localtime_r(&seconds, &tm) ||
+        !strftime(buffer, STR_TIME_MAX, "%Y-%m-%d %H:%M:%S", &tm))
+        (void)strcpy(buffer, "-");
+    return buffer;
+}
+
+const char *str_hz(char buffer[static STR_HZ_MAX], uint64_t khz)
+{
+    /* 7 digits: a TSC's frequency in kHz has no more */
+    if (khz >= 1000000)
+        (void)snprintf(buffer, STR_HZ_MAX, "%.10gG", (double)khz / 1e6);
+    else
+        (void)snprintf(buffer, STR_HZ_MAX, "%.10gM", (double)khz / 1e3);
+    return buffer;
+}
+
+uint64_t str_ticks_usec(uint64_t ticks, uint64_t khz)
+{
+    if (!khz)
+        return 0;
+    return (uint64_t)((unsigned __int128)ticks * 1000 / khz);
+}

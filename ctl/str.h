@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Small pieces of text: formatted, made safe for a terminal, quoted for a shell. Any thread.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/util.h"
+
+/* printf() into new memory; NULL if there is none. */
+char *str_format(const char *format, ...) _printf_(1, 2);
+
+/*
+ * Puts '?' in place of control characters: text from the daemon or a file must not steer a
+ * terminal.
+ */
+void str_make_printable(char *text);
+
+/*
+ * Puts the sentence, made printable, into *RET_ERROR (free it) and returns ERROR, or -ENOMEM if
+ * there is no memory for it. FORMAT may have %m.
+ */
+int str_refuse(int error, char **ret_error, const char *format, ...) _printf_(3, 4);
+
+/* TEXT as one word for a shell: unchanged if it is harmless, else in single quotes. NULL: no
+ * memory. */
+char *str_shell_quote(const char *text);
+
+#define STR_TIME_MAX 64u
+
+/* "2026-11-21 06:05:12", local time; "-" for 0. Returns BUFFER. */
+const char *str_time(char buffer[static STR_TIME_MAX], uint64_t realtime_ns);
+
+#define STR_HZ_MAX 32u
+
+/* A frequency as xenalyze's --cpu-hz takes it: "2.3G", "2294.608M". Returns BUFFER. */
+const char *str_hz(char buffer[static STR_HZ_MAX], uint64_t khz);
+
+/* Ticks of a TSC of KHZ as a time in microseconds; 0 if KHZ is 0. */
+uint64_t str_ticks_usec(uint64_t ticks, uint64_t khz);

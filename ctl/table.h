@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * A table whose columns are as wide as their widest cell. Any thread that owns it.
+ */
+
+#include <stdio.h>
+
+#include "common/util.h"
+
+struct table;
+
+/*
+ * COLUMNS is the head, separated by blanks: "NAME STATE >RECORDS"; '>' aligns a column to the
+ * right. Returns 0 or -ENOMEM.
+ */
+int table_new(const char *columns, struct table **ret_table);
+struct table *table_free(struct table *table);
+
+static inline void table_freep(struct table **table)
+{
+    *table = table_free(*table);
+}
+
+#define _cleanup_table_ _cleanup_(table_freep)
+
+/* Appends the next cell, row by row. A cell for which there is no memory stays empty. */
+void table_add(struct table *table, const char *format, ...) _printf_(2, 3);
+
+/* Prints the head and all rows, each line after INDENT blanks. */
+void table_print(struct table *table, FILE *file, int indent);
