@@ -94,30 +94,26 @@ static int make_start(struct client *client, const struct capture_options *optio
     return 0;
 }
 
-/* What a failed start means for the data; the files stay if that is not known. Free it. */
-static char *meaning_of(int r, bool attached, const struct output *output)
+/*
+ * Adds what a failed start means to the sentence about it. In front of the daemon's sentences,
+ * which may end with a command; the files stay if the outcome is not known.
+ */
+static int explain_failure(int r, bool attached, const struct output *output, char **ret_error)
 {
+    _cleanup_free_ char *sentence = *ret_error;
     const char *file = NULL;
 
+    *ret_error = NULL;
     if (r == -EREMOTEIO)
-        return strdup("Nothing was started.");
+        return str_refuse(r, ret_error, "Nothing was started: %s",
+                          sentence ? sentence : "out of memory.");
     if (output)
         file = output->trace.temporary ? output->trace.temporary : output->trace.path;
-    return str_format("%s%s%s%s",
+    return str_refuse(r, ret_error, "%s %s%s%s.",
+                      sentence ? sentence : "Interrupted before xentraced answered.",
                       attached ? "If the capture had begun, it ends now"
                                : "Whether the capture runs, xentracectl list tells",
-                      file ? "; its file is " : "", file ? file : "", ".");
-}
-
-static void add_meaning(int r, bool attached, const struct output *output, char **error)
-{
-    _cleanup_free_ char *meaning = meaning_of(r, attached, output), *sentence = *error;
-
-    *error = NULL;
-    if (r == -EINTR && !sentence)
-        sentence = strdup("Interrupted before xentraced answered.");
-    if (sentence && meaning)
-        (void)str_refuse(r, error, "%s %s", sentence, meaning);
+                      file ? "; its file is " : "", file ? file : "");
 }
 
 static int settle_output(int r, struct output *output, char **ret_error)
@@ -149,7 +145,7 @@ int capture_start(struct client *client, const struct capture_options *options, 
     r = client_call(client, call, CLIENT_TIMEOUT_USEC, DOC_FORMAT_SESSION, &session, ret_error);
     sd_bus_message_unref(call);
     if (r < 0)
-        add_meaning(r, attached, output, ret_error);
+        r = explain_failure(r, attached, output, ret_error);
     r = settle_output(r, output, ret_error);
     if (r < 0)
         return r;

@@ -41,18 +41,20 @@ static int explain_connect(const char *path, int r, char **ret_error)
     case ECONNREFUSED:
         return str_refuse(-ECONNRESET, ret_error,
                           "Cannot reach xentraced at %s: it is not running. "
-                          "Start it: systemctl start xentraced",
+                          "Start it with: systemctl start xentraced",
                           path);
     case EACCES:
     case EPERM:
+    case EPIPE: /* closed at once: that is how the daemon says no */
+    case ECONNRESET:
         return str_refuse(-ECONNRESET, ret_error,
                           "Not permitted to reach xentraced at %s: the group xentrace may look, "
                           "root and the group that control-group= names may start and stop.",
                           path);
     case EAGAIN:
         return str_refuse(-ECONNRESET, ret_error,
-                          "Cannot reach xentraced at %s: it does not take connections. "
-                          "Look at: systemctl status xentraced",
+                          "Cannot reach xentraced at %s: it does not take connections "
+                          "(see: systemctl status xentraced).",
                           path);
     }
     errno = -r;
@@ -264,13 +266,14 @@ static int explain_error(struct client *client, sd_bus_message *reply, const cha
         return str_refuse(-EREMOTEIO, ret_error, "%s", text);
     if (sd_bus_is_open(client->bus) <= 0)
         return str_refuse(-ECONNRESET, ret_error,
-                          "xentraced closed the connection before it answered %s. "
-                          "Look at: systemctl status xentraced",
+                          "xentraced closed the connection before it answered %s "
+                          "(see: systemctl status xentraced).",
                           member);
     if (strcmp(name, SD_BUS_ERROR_NO_REPLY) == 0 || strcmp(name, SD_BUS_ERROR_TIMEOUT) == 0)
-        return str_refuse(
-            -ETIMEDOUT, ret_error,
-            "xentraced did not answer %s in time. Look at: systemctl status xentraced", member);
+        return str_refuse(-ETIMEDOUT, ret_error,
+                          "xentraced did not answer %s in time "
+                          "(see: systemctl status xentraced).",
+                          member);
     if (strcmp(name, SD_BUS_ERROR_ACCESS_DENIED) == 0)
         return str_refuse(-EREMOTEIO, ret_error,
                           "Not permitted: root and the group that control-group= names may start "
@@ -278,9 +281,10 @@ static int explain_error(struct client *client, sd_bus_message *reply, const cha
     if (strcmp(name, SD_BUS_ERROR_UNKNOWN_METHOD) == 0 ||
         strcmp(name, SD_BUS_ERROR_UNKNOWN_OBJECT) == 0)
         return str_refuse(-EREMOTEIO, ret_error,
-                          "What answers at %s does not know %s. Compare: xentracectl version",
+                          "What answers at %s does not know %s "
+                          "(compare: xentracectl version).",
                           client->path, member);
-    return str_refuse(-EREMOTEIO, ret_error, "xentraced refused %s: %s", member,
+    return str_refuse(-EREMOTEIO, ret_error, "xentraced refused %s: %s.", member,
                       *text ? text : name);
 }
 
@@ -300,7 +304,8 @@ static int call_and_wait(struct client *client, sd_bus_message *message, uint64_
     if (r < 0) {
         errno = -r;
         return str_refuse(r == -ETIMEDOUT ? r : -ECONNRESET, ret_error,
-                          "Cannot ask xentraced (%s): %m. Look at: systemctl status xentraced",
+                          "Cannot ask xentraced (%s): %m "
+                          "(see: systemctl status xentraced).",
                           member);
     }
     if (sd_bus_message_is_method_error(call.reply, NULL)) {
@@ -331,8 +336,8 @@ int client_call(struct client *client, sd_bus_message *message, uint64_t timeout
         return r;
     if (r < 0 || !doc_is(doc, format))
         return str_refuse(-EBADMSG, ret_error,
-                          "The answer to %s from %s is none that this xentracectl understands. "
-                          "Compare: xentracectl version",
+                          "The answer to %s from %s is none that this xentracectl "
+                          "understands (compare: xentracectl version).",
                           member, client->path);
     *ret_doc = doc;
     doc = NULL;

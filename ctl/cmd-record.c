@@ -143,8 +143,8 @@ static int start(struct ctl *ctl, struct record *record, const struct capture_op
         return -ENOMEM;
     if (!*record->name)
         return str_refuse(-EBADMSG, ret_error,
-                          "xentraced did not tell the capture's name, so it ends now. "
-                          "Compare: xentracectl version");
+                          "xentraced did not tell the capture's name, so it ends now "
+                          "(compare: xentracectl version).");
     return 0;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* xentracectl version: of the client, and of the daemon if it can be reached. */
 
-#include <errno.h>
-
 #include "config.h"
+
+#include <errno.h>
 
 #include "ctl/args.h"
 #include "ctl/client.h"

@@ -12,20 +12,20 @@
 #include "ctl/ctl.h"
 
 #define CAPTURE_OPTIONS                                                                            \
-    "  -e, --events LIST      events to record: sched,hvm-entryexit,0x0010f000 (default all;\n"    \
-    "                         see: xentracectl events)\n"                                          \
-    "  -c, --cpus LIST        CPUs to record: 0-7 or 0,2,4- or 0xff (default all)\n"               \
-    "  -T, --time TIME        end after TIME: 10 (seconds), 500ms, 5min\n"                         \
-    "  -o, --output FILE      write to FILE, and FILE's sidecar (.json); - is standard output\n"   \
-    "                         (default: a new file in " XENTRACED_STATE_DIR ")\n"                  \
-    "      --force            replace FILE and its sidecar if they exist\n"                        \
-    "  -r, --reserve SIZE     leave SIZE free on the disk: 500 (MiB), 2G\n"                        \
-    "      --max-size SIZE    end at SIZE: 1048576 (bytes), 100M\n"                                \
-    "  -S, --buffer-pages N   pages per CPU for Xen's buffers, if they are not set yet\n"          \
-    "  -s, --poll TIME        look at the buffers at least every TIME: 100 (ms), 1s\n"             \
-    "  -D, --discard          drop what is in Xen's buffers at the start\n"                        \
-    "  -x, --keep-enabled     leave tracing enabled at the end\n"                                  \
-    "  -X, --start-disabled   set up, but never enable tracing\n"
+    "  -e, --events LIST     events: sched,hvm-entryexit,0x0010f000 (default all;\n"               \
+    "                        for the names: xentracectl events)\n"                                 \
+    "  -c, --cpus LIST       CPUs: 0-7 or 0,2,4- or 0xff (default all)\n"                          \
+    "  -T, --time TIME       end after TIME: 10 (seconds), 500ms, 5min\n"                          \
+    "  -o, --output FILE     write to FILE, with its sidecar; - is standard output\n"              \
+    "                        (default: a new file in " XENTRACED_STATE_DIR ")\n"                   \
+    "      --force           replace FILE and its sidecar if they exist\n"                         \
+    "  -r, --reserve SIZE    leave SIZE of the disk free: 500 (MiB), 2G\n"                         \
+    "      --max-size SIZE   end at SIZE: 1048576 (bytes), 100M\n"                                 \
+    "  -S, --buffer-pages N  pages per CPU for Xen's buffers, if they are not set yet\n"           \
+    "  -s, --poll TIME       look at the buffers at least every TIME: 100 (ms), 1s\n"              \
+    "  -D, --discard         drop what is in Xen's buffers at the start\n"                         \
+    "  -x, --keep-enabled    leave tracing enabled at the end\n"                                   \
+    "  -X, --start-disabled  set up, but never enable tracing\n"
 
 static const char overview[] =
     "Usage: xentracectl [OPTION]... COMMAND [ARGUMENT]...\n"
@@ -59,13 +59,14 @@ static const struct verb verbs[] = {
      "Usage: xentracectl record [OPTION]... [NAME]\n"
      "Starts a capture, shows its progress on standard error and waits for its end.\n"
      "Ctrl-C ends the capture cleanly; a second one gives up waiting for its file.\n"
-     "\n" CAPTURE_OPTIONS "  -q, --quiet            show no progress\n"
+     "\n" CAPTURE_OPTIONS "  -q, --quiet           show no progress\n"
      "\n"
      "  xentracectl record -e hvm -T 30 -o hvm.xentrace\n"
      "  xentracectl record -T 10 -o - | zstd > all.xentrace.zst\n"},
     {"stop", cmd_stop,
      "Usage: xentracectl stop [NAME|--all]\n"
-     "Ends a capture and waits until its file is finished. Without NAME: the only one.\n"
+     "Ends a capture and waits until its file is finished. Without NAME: the only\n"
+     "one.\n"
      "\n"
      "  -a, --all            end all captures\n"},
     {"status", cmd_status,
@@ -79,8 +80,8 @@ static const struct verb verbs[] = {
      "      --names          only names\n"},
     {"info", cmd_info,
      "Usage: xentracectl info FILE...\n"
-     "Reads trace files (- is standard input) to their end and says what is in them and\n"
-     "whether they are sound; adds what their sidecars tell. Needs no daemon.\n"
+     "Reads trace files (- is standard input) to their end and says what is in them\n"
+     "and whether they are sound; adds what their sidecars tell. Needs no daemon.\n"
      "Exit code 1: a file is damaged, incomplete or cannot be read.\n"},
     {"events", cmd_events,
      "Usage: xentracectl events [--names]\n"

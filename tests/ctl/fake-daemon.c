@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * fake-daemon SOCKET MODE: speaks the control protocol as xentraced does, or as it never should.
+ *
+ * It keeps one session and writes small, sound windows to the descriptor it was given. Time passes
+ * only when it is asked: each Status adds a round to the file.
+ *
+ *   ok       as documented                    die        exits at the first Status of a session
+ *   refuse   refuses every Start              die-start  exits at Start
+ *   early    sessions end early, reserve      mute       never answers Start
+ *   lossy    Xen lost 10 records on CPU 1     slow-stop  never answers Stop
+ *   close    closes every connection          silent     never even authenticates
+ *   text     answers "none of your business"  number     answers a number in place of a text
+ *   types    every value has a wrong type     bare       documents without any key but the format
+ *   escape   texts with terminal sequences    array      answers "[]"
+ */
+
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <json-c/json.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <systemd/sd-bus.h>
+#include <systemd/sd-event.h>
+#include <time.h>
+
+#include "common/protocol.h"
+#include "common/record.h"
+#include "common/units.h"
+#include "common/util.h"
+
+#define BUSES_MAX   64
+#define NR_CPUS     2u
+#define RECORD_SIZE 12u
+
+struct fake {
+    const char *mode;
+    sd_event *event;
+    sd_bus *buses[BUSES_MAX];
+    int nr_buses;
+    sd_bus *attached; /* whose session it is; NULL: nobody's */
+    bool has_session, has_ended;
+    char name[64], path[4096], reason[32];
+    int fd, sidecar_fd;
+    uint64_t time_usec, started_ns, ended_ns, rounds, tsc;
+};
+
+static bool is_mode(const struct fake *fake, const char *mode)
+{
+    return strcmp(fake->mode, mode) == 0;
+}
+
+static uint64_t realtime_ns(void)
+{
+    struct timespec now = {};
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * NSEC_PER_SEC + (uint64_t)now.tv_nsec;
+}
+
+/* One round: a window of two sched records for each CPU. */
+static void write_round(struct fake *fake)
+{
+    for (uint32_t cpu = 0; cpu < NR_CPUS; cpu++) {
+        uint32_t words[3 + 6] = {WINDOW_HEADER, cpu, 2 * RECORD_SIZE};
+
+        for (int i = 0; i < 2; i++) {
+            fake->tsc += 1000;
+            words[3 + 3 * i] = 0x80021002u; /* sched-min, with a TSC */
+            words[4 + 3 * i] = (uint32_t)fake->tsc;
+        }
+        if (fake->fd >= 0 && write(fake->fd, words, sizeof(words)) != sizeof(words))
+            perror("fake-daemon: write");
+    }
+    fake->rounds++;
+}
+
+static struct json_object *number(uint64_t value)
+{
+    return json_object_new_uint64(value);
+}
+
+static struct json_object *text(const char *value)
+{
+    return json_object_new_string(value);
+}
+
+static struct json_object *add_object(struct json_object *doc, const char *key)
+{
+    struct json_object *object = json_object_new_object();
+
+    json_object_object_add(doc, key, object);
+    return object;
+}
+
+static void add_ledger(const struct fake *fake, struct json_object *doc)
+{
+    struct json_object *ledger = add_object(doc, "ledger"), *cpus = json_object_new_array();
+    uint64_t lost = is_mode(fake, "lossy") ? 10 : 0, delivered = fake->rounds * NR_CPUS * 2;
+
+    json_object_object_add(ledger, "produced", number(delivered + lost));
+    json_object_object_add(ledger, "delivered", number(delivered));
+    json_object_object_add(ledger, "lost", number(lost));
+    json_object_object_add(ledger, "dropped", number(0));
+    json_object_object_add(ledger, "evicted", number(0));
+    json_object_object_add(ledger, "loss_unknown_cpus", text(""));
+    json_object_object_add(ledger, "cpus", cpus);
+    for (uint64_t i = 0; i < NR_CPUS; i++) {
+        struct json_object *cpu = json_object_new_object();
+
+        json_object_object_add(cpu, "cpu", number(i));
+        json_object_object_add(cpu, "delivered", number(fake->rounds * 2));
+        json_object_object_add(cpu, "lost", number(i == 1 ? lost : 0));
+        json_object_object_add(cpu, "dropped", number(0));
+        json_object_object_add(cpu, "fill_percent", number(12));
+        json_object_array_add(cpus, cpu);
+    }
+}
+
+static void add_ended(const struct fake *fake, struct json_object *doc)
+{
+    struct json_object *ended = add_object(doc, "ended");
+    bool early = strcmp(fake->reason, "reserve") == 0;
+
+    json_object_object_add(ended, "realtime_ns", number(fake->ended_ns));
+    json_object_object_add(ended, "reason", text(fake->reason));
+    json_object_object_add(ended, "message",
+                           text(early ? "The disk reached its reserve." : "It was to end."));
+    json_object_object_add(ended, "ok", json_object_new_boolean(!early));
+}
+
+static struct json_object *session_document(const struct fake *fake)
+{
+    struct json_object *doc = json_object_new_object(), *part;
+
+    json_object_object_add(doc, "format", text("xentraced-session"));
+    json_object_object_add(doc, "version", number(1));
+    if (is_mode(fake, "bare"))
+        return doc;
+    json_object_object_add(doc, "name",
+                           text(is_mode(fake, "escape") ? "\033[31mred\n" : fake->name));
+    json_object_object_add(doc, "state", text(fake->has_ended ? "ended" : "running"));
+    part = add_object(doc, "output");
+    json_object_object_add(part, "path", text(*fake->path ? fake->path : "-"));
+    json_object_object_add(part, "kind", text(*fake->path ? "file" : "stream"));
+    json_object_object_add(
+        part, "bytes", number(fake->rounds * NR_CPUS * (WINDOW_HEADER_BYTES + 2 * RECORD_SIZE)));
+    part = add_object(doc, "started");
+    json_object_object_add(part, "realtime_ns", number(fake->started_ns));
+    if (fake->has_ended)
+        add_ended(fake, doc);
+    part = add_object(doc, "events");
+    json_object_object_add(part, "spec", text("sched"));
+    json_object_object_add(part, "xen_mask", number(0x2f000));
+    part = add_object(doc, "cpus");
+    json_object_object_add(part, "list", text("0-1"));
+    part = add_object(doc, "limits");
+    json_object_object_add(part, "time_usec", number(fake->time_usec));
+    add_ledger(fake, doc);
+    part = add_object(doc, "host");
+    json_object_object_add(part, "tsc_khz", number(2300000));
+    return doc;
+}
+
+/* The same keys, and nothing under them that fits. */
+static const char wrong_types[] =
+    "{\"format\":\"xentraced-session\",\"version\":1,\"name\":\"odd\",\"state\":7,"
+    "\"output\":[1,2],\"started\":{\"realtime_ns\":\"noon\"},\"ended\":\"yes\",\"events\":null,"
+    "\"cpus\":{\"list\":{}},\"limits\":{\"time_usec\":-5},\"ledger\":{\"delivered\":1e400,"
+    "\"lost\":18446744073709551615,\"dropped\":18446744073709551615,\"cpus\":[1,null,[],{\"lost\":"
+    "99999999999999999999999}]},\"host\":5,\"sessions\":{}}";
+
+static char *status_text(const struct fake *fake)
+{
+    struct json_object *doc = json_object_new_object(), *part, *sessions;
+    char *result;
+
+    json_object_object_add(doc, "format", text("xentraced-status"));
+    json_object_object_add(doc, "version", number(1));
+    if (!is_mode(fake, "bare")) {
+        part = add_object(doc, "daemon");
+        json_object_object_add(part, "version", text("9.9"));
+        json_object_object_add(part, "pid", number(4711));
+        part = add_object(doc, "xen");
+        json_object_object_add(part, "version", text("4.17.6"));
+        json_object_object_add(part, "cpus", number(NR_CPUS));
+        json_object_object_add(part, "buffer_pages", number(32));
+        sessions = json_object_new_array();
+        json_object_object_add(doc, "sessions", sessions);
+        if (fake->has_session)
+            json_object_array_add(sessions, session_document(fake));
+    }
+    result = strdup(json_object_to_json_string(doc));
+    json_object_put(doc);
+    return result;
+}
+
+static char *session_text(const struct fake *fake)
+{
+    struct json_object *doc;
+    char *result;
+
+    if (is_mode(fake, "types"))
+        return strdup(wrong_types);
+    doc = session_document(fake);
+    result = strdup(json_object_to_json_string(doc));
+    json_object_put(doc);
+    return result;
+}
+
+static void end_session(struct fake *fake, const char *reason)
+{
+    _cleanup_free_ char *document = NULL;
+
+    if (fake->has_ended)
+        return;
+    fake->has_ended = true;
+    fake->ended_ns = realtime_ns();
+    (void)snprintf(fake->reason, sizeof(fake->reason), "%s", reason);
+    document = session_text(fake);
+    if (fake->sidecar_fd >= 0 && document)
+        (void)!write(fake->sidecar_fd, document, strlen(document));
+    fd_close(&fake->fd);
+    fd_close(&fake->sidecar_fd);
+}
+
+static void pass_time(struct fake *fake)
+{
+    uint64_t now = realtime_ns();
+
+    if (!fake->has_session || fake->has_ended)
+        return;
+    write_round(fake);
+    if (is_mode(fake, "early"))
+        end_session(fake, "reserve");
+    else if (fake->time_usec && now - fake->started_ns >= fake->time_usec * NSEC_PER_USEC)
+        end_session(fake, "time");
+}
+
+static int answer(struct fake *fake, sd_bus_message *message, char *document)
+{
+    _cleanup_free_ char *freed = document;
+
+    if (is_mode(fake, "text"))
+        return sd_bus_reply_method_return(message, "s", "none of your business");
+    if (is_mode(fake, "array"))
+        return sd_bus_reply_method_return(message, "s", "[]");
+    if (is_mode(fake, "number"))
+        return sd_bus_reply_method_return(message, "u", 42);
+    return sd_bus_reply_method_return(message, "s", document);
+}
+
+static int quit(struct fake *fake)
+{
+    (void)sd_event_exit(fake->event, 0);
+    return 1; /* handled: no answer */
+}
+
+static int take_option(struct fake *fake, sd_bus_message *message, const char *key)
+{
+    const char *value;
+    int fd, flag, r;
+
+    if (strcmp(key, OPTION_ATTACHED) == 0) {
+        r = sd_bus_message_read(message, "v", "b", &flag);
+        if (r >= 0)
+            fake->attached = sd_bus_message_get_bus(message);
+        return r;
+    }
+    if (strcmp(key, OPTION_TIME) == 0)
+        return sd_bus_message_read(message, "v", "t", &fake->time_usec);
+    if (strcmp(key, OPTION_OUTPUT_PATH) == 0) {
+        r = sd_bus_message_read(message, "v", "s", &value);
+        if (r >= 0)
+            (void)snprintf(fake->path, sizeof(fake->path), "%s", value);
+        return r;
+    }
+    if (strcmp(key, OPTION_OUTPUT) == 0 || strcmp(key, OPTION_SIDECAR) == 0) {
+        r = sd_bus_message_read(message, "v", "h", &fd);
+        if (r >= 0)
+            *(strcmp(key, OPTION_OUTPUT) == 0 ? &fake->fd : &fake->sidecar_fd) =
+                fcntl(fd, F_DUPFD_CLOEXEC, 3);
+        return r;
+    }
+    return sd_bus_message_skip(message, "v");
+}
+
+static int read_start(struct fake *fake, sd_bus_message *message)
+{
+    const char *name, *key;
+    int r;
+
+    r = sd_bus_message_read(message, "s", &name);
+    if (r < 0)
+        return r;
+    (void)snprintf(fake->name, sizeof(fake->name), "%s", *name ? name : "capture-1");
+    r = sd_bus_message_enter_container(message, 'a', "{sv}");
+    while (r >= 0 && (r = sd_bus_message_enter_container(message, 'e', "sv")) > 0) {
+        r = sd_bus_message_read(message, "s", &key);
+        if (r >= 0)
+            r = take_option(fake, message, key);
+        if (r >= 0)
+            r = sd_bus_message_exit_container(message);
+    }
+    return r;
+}
+
+static int handle_start(struct fake *fake, sd_bus_message *message)
+{
+    int r;
+
+    if (is_mode(fake, "die-start"))
+        return quit(fake);
+    if (is_mode(fake, "mute"))
+        return 1;
+    if (is_mode(fake, "refuse") || (fake->has_session && !fake->has_ended))
+        return sd_bus_reply_method_errorf(message, ERROR_BUSY,
+                                          "The capture \"first\" is running; stop it first.");
+    fake->has_session = true;
+    fake->has_ended = false;
+    fake->fd = fake->sidecar_fd = -1;
+    fake->rounds = fake->tsc = fake->time_usec = 0;
+    fake->path[0] = 0;
+    fake->attached = NULL;
+    fake->started_ns = realtime_ns();
+    r = read_start(fake, message);
+    if (r < 0)
+        return sd_bus_reply_method_errno(message, r, NULL);
+    write_round(fake);
+    return answer(fake, message, session_text(fake));
+}
+
+static int handle_stop(struct fake *fake, sd_bus_message *message)
+{
+    const char *name;
+
+    if (is_mode(fake, "slow-stop"))
+        return 1;
+    if (sd_bus_message_read(message, "s", &name) < 0 || !fake->has_session || fake->has_ended ||
+        (*name && strcmp(name, fake->name) != 0))
+        return sd_bus_reply_method_errorf(message, ERROR_NO_SESSION, "No such capture runs.");
+    end_session(fake, "stop");
+    return answer(fake, message, session_text(fake));
+}
+
+static int handle_status(struct fake *fake, sd_bus_message *message)
+{
+    const char *name = "";
+
+    (void)sd_bus_message_read(message, "s", &name);
+    pass_time(fake);
+    if (!*name)
+        return answer(fake, message, status_text(fake));
+    if (is_mode(fake, "die"))
+        return quit(fake);
+    if (!fake->has_session)
+        return sd_bus_reply_method_errorf(message, ERROR_NO_SESSION, "There is no capture \"%s\".",
+                                          name);
+    return answer(fake, message, session_text(fake));
+}
+
+static int handle(sd_bus_message *message, void *context, sd_bus_error *error)
+{
+    struct fake *fake = context;
+
+    (void)error;
+    if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, PROTOCOL_START))
+        return handle_start(fake, message);
+    if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, PROTOCOL_STOP))
+        return handle_stop(fake, message);
+    if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, PROTOCOL_STATUS))
+        return handle_status(fake, message);
+    if (sd_bus_message_is_method_call(message, "org.freedesktop.DBus.Properties", "Get"))
+        return is_mode(fake, "number") ? sd_bus_reply_method_return(message, "u", 42)
+                                       : sd_bus_reply_method_return(message, "v", "s", "9.9");
+    return 0;
+}
+
+static int handle_gone(sd_bus_message *message, void *context, sd_bus_error *error)
+{
+    struct fake *fake = context;
+
+    (void)error;
+    if (fake->has_session && fake->attached == sd_bus_message_get_bus(message))
+        end_session(fake, "client-gone");
+    return 0;
+}
+
+static int accept_client(sd_event_source *source, int fd, uint32_t events, void *context)
+{
+    struct fake *fake = context;
+    int client = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    sd_bus *bus = NULL;
+    sd_id128_t id;
+
+    (void)source, (void)events;
+    if (client < 0 || is_mode(fake, "silent"))
+        return 0;
+    if (is_mode(fake, "close") || fake->nr_buses == BUSES_MAX)
+        return close(client);
+    if (sd_id128_randomize(&id) < 0 || sd_bus_new(&bus) < 0 ||
+        sd_bus_set_fd(bus, client, client) < 0 || sd_bus_set_server(bus, 1, id) < 0 ||
+        sd_bus_negotiate_fds(bus, 1) < 0 || sd_bus_negotiate_creds(bus, 0, 0) < 0 ||
+        sd_bus_start(bus) < 0 || sd_bus_attach_event(bus, fake->event, 0) < 0 ||
+        sd_bus_add_object(bus, NULL, PROTOCOL_PATH, handle, fake) < 0 ||
+        sd_bus_match_signal(bus, NULL, NULL, "/org/freedesktop/DBus/Local",
+                            "org.freedesktop.DBus.Local", "Disconnected", handle_gone, fake) < 0)
+        return -EIO;
+    fake->buses[fake->nr_buses++] = bus;
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct fake fake;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int r;
+
+    if (argc != 3 || strlen(argv[1]) >= sizeof(address.sun_path))
+        return 2;
+    fake.mode = argv[2];
+    fake.fd = fake.sidecar_fd = -1;
+    (void)strcpy(address.sun_path, argv[1]);
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
+        listen(fd, 16) < 0) {
+        perror("fake-daemon");
+        return 1;
+    }
+    if (sd_event_new(&fake.event) < 0 ||
+        sd_event_add_io(fake.event, NULL, fd, EPOLLIN, accept_client, &fake) < 0)
+        return 1;
+    r = sd_event_loop(fake.event);
+    (void)unlink(argv[1]);
+    for (int i = 0; i < fake.nr_buses; i++) {
+        (void)sd_bus_detach_event(fake.buses[i]);
+        sd_bus_close_unref(fake.buses[i]);
+    }
+    sd_event_unref(fake.event);
+    fd_close(&fake.fd);
+    fd_close(&fake.sidecar_fd);
+    return r < 0 ? 1 : 0;
+}
