@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+#
+# For scripts that tests/real-xen/run starts in dom0:  . "$REAL_XEN_LIB"
+#
+#   check NAME COMMAND...         runs COMMAND; prints "ok - NAME" or "not ok - NAME" and its output
+#   skip NAME REASON              counts a case that cannot run here
+#   summary                       prints "N passed, N failed"; fails if any did: the script's last line
+#   wait_until SECONDS COMMAND... repeats COMMAND until it succeeds
+#   pv_guest_start NAME [MIB] [idle|load|panic|poweroff]
+#   pv_guest_destroy NAME
+#   guest_id NAME                 prints a guest's domain id
+#   load_start, load_stop         keeps every vCPU of dom0, and so every physical CPU, busy
+
+real_xen_passed=0
+real_xen_failed=0
+real_xen_skipped=0
+real_xen_load=()
+
+check() {
+    local name=$1 output status=0
+    shift
+    output=$(mktemp)
+    # Not in a subshell: COMMAND may be a function that sets variables.
+    "$@" >"$output" 2>&1 || status=$?
+    if [ "$status" -eq 0 ]; then
+        echo "ok - $name"
+        real_xen_passed=$((real_xen_passed + 1))
+    else
+        echo "not ok - $name (status $status: $*)"
+        tail -n 30 "$output" | sed 's/^/#   /'
+        real_xen_failed=$((real_xen_failed + 1))
+    fi
+    rm -f "$output"
+    # A failed case is counted, and the script goes on, with set -e too.
+    return 0
+}
+
+skip() {
+    echo "ok - $1 # SKIP $2"
+    real_xen_skipped=$((real_xen_skipped + 1))
+}
+
+summary() {
+    local skipped=
+    [ "$real_xen_skipped" -eq 0 ] || skipped=", $real_xen_skipped skipped"
+    echo "$real_xen_passed passed, $real_xen_failed failed$skipped"
+    [ "$real_xen_failed" -eq 0 ]
+}
+
+wait_until() {
+    local deadline=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        [ "$SECONDS" -lt "$deadline" ] || return 1
+        sleep 0.1
+    done
+}
+
+guest_id() {
+    xl domid "$1"
+}
+
+# 64 MiB are too few for Debian's kernel. A guest that panics is destroyed, as it would be in production.
+pv_guest_start() {
+    local name=$1 mib=${2:-128} mode=${3:-idle} config
+    config=$(mktemp)
+    cat >"$config" <<END
+name = "$name"
+type = "pv"
+kernel = "/usr/lib/real-xen/guest-vmlinux"
+ramdisk = "/usr/lib/real-xen/guest-initramfs"
+extra = "console=hvc0 panic=1 loglevel=4 mitigations=off real_xen=$mode"
+memory = $mib
+vcpus = 1
+on_poweroff = "destroy"
+on_reboot = "destroy"
+on_crash = "destroy"
+END
+    if ! xl create -q "$config"; then
+        rm -f "$config"
+        return 1
+    fi
+    rm -f "$config"
+}
+
+pv_guest_destroy() {
+    xl destroy "$1"
+}
+
+# On each vCPU, pinned there, one process that makes nothing but system calls and one pair that wakes
+# each other up: hypercalls, and blocks and wake-ups of vCPUs, on all physical CPUs.
+load_start() {
+    local cpu
+    [ ${#real_xen_load[@]} -eq 0 ] || return 0
+    for cpu in $(seq 0 $(($(nproc) - 1))); do
+        taskset -c "$cpu" yes >/dev/null &
+        real_xen_load+=($!)
+        taskset -c "$cpu" bash -c '
+            coproc echo_back { while read -r line; do echo "$line"; done; }
+            while :; do
+                for i in {1..100}; do
+                    echo ping >&"${echo_back[1]}"
+                    read -r -u "${echo_back[0]}"
+                done
+                # A vCPU that never blocks has no schedule to trace.
+                sleep 0.01
+            done' &
+        real_xen_load+=($!)
+    done
+}
+
+load_stop() {
+    [ ${#real_xen_load[@]} -gt 0 ] || return 0
+    # The echoing half of each pair ends with its pipe.
+    kill "${real_xen_load[@]}" 2>/dev/null || true
+    wait "${real_xen_load[@]}" 2>/dev/null || true
+    real_xen_load=()
+}
