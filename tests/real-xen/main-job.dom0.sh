@@ -1,0 +1,108 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The main job on a real Xen, in dom0: the service, a capture of the scheduler, a capture of everything
+# while a guest comes and goes, and losses that the ledger, the file and `status` tell alike.
+
+set -uo pipefail
+. "$REAL_XEN_LIB"
+
+state=/var/lib/xentraced
+cpus=$(nproc)
+
+total() { # total KEY < document: the ledger's total of KEY, which stands before the list of CPUs
+    tr -d ' \n' | sed -n "s/.*\"ledger\":{[^[]*\"$1\":\([0-9]*\)[,}].*/\1/p"
+}
+info_number() { # info_number KEY FILE: a top-level number of `info --json`
+    xentracectl --json info "$2" | tr -d ' \n' | grep -o "\"$1\":[0-9]*" | head -n 1 | cut -d: -f2
+}
+
+daemon_is_ready() { systemctl is-active -q xentraced && xentracectl version | grep -q xentraced; }
+same() { [ "$1" = "$2" ] || { echo "'$1' is not '$2'"; return 1; }; }
+above() { [ "$1" -gt "$2" ] || { echo "$1 is not above $2"; return 1; }; }
+ended() { xentracectl status "$1" | grep -q 'State: ended'; }
+balances() { # balances NAME: produced = delivered + lost + dropped + evicted
+    local document
+    document=$(cat "$state/$1.json")
+    same "$(total produced <<<"$document")" "$(($(total delivered <<<"$document") +
+        $(total lost <<<"$document") + $(total dropped <<<"$document") +
+        $(total evicted <<<"$document")))"
+}
+
+check "the service starts" systemctl start xentraced
+check "and answers" wait_until 10 daemon_is_ready
+check "nothing was allocated or enabled by starting it" \
+    bash -c 'xentracectl --json status | tr -d " " | grep -q "\"buffer_pages\":0"'
+journalctl -u xentraced --no-pager -o cat | tail -n 5
+
+load_start
+check "start -e sched -c 0-7 -T 10" xentracectl start -e sched -c "0-$((cpus - 1))" -T 10 sched
+check "a second start is refused with the name of the first" \
+    bash -c '! xentracectl start second 2>&1 | tee /dev/stderr | grep -q sched || exit 0; exit 1'
+check "a running xentrace is kept out" \
+    bash -c '! timeout 5 xentrace -D -e 0x10000 -T 1 /tmp/none 2>/dev/null'
+check "it ends by itself" wait_until 20 ended sched
+check "its file is sound" xentracectl info "$state/sched.xentrace"
+check "its ledger balances" balances sched
+check "the file holds what the ledger says" \
+    same "$(info_number records "$state/sched.xentrace")" "$(total delivered <"$state/sched.json")"
+check "every CPU is in it" \
+    same "$(xentracectl --json info "$state/sched.xentrace" | tr -d ' \n' | grep -o '"cpu":[0-9]*' |
+        sort -u | wc -l)" "$cpus"
+
+check "start -e all" xentracectl start -e all everything
+check "a guest starts" pv_guest_start guest 128 idle
+guest=$(guest_id guest)
+sleep 3
+check "the guest is destroyed" pv_guest_destroy guest
+sleep 1
+check "stop" xentracectl stop everything
+check "the file of everything is sound" xentracectl info "$state/everything.xentrace"
+check "its ledger balances" balances everything
+echo "$guest" >"$OUT/guest-domid"
+check "the sidecar knows the guest by name" grep -q '"guest"' "$state/everything.json"
+
+# The collector cannot run for two seconds: Xen's buffers overflow, and Xen counts.
+check "start for the losses" xentracectl start -e all lossy
+sleep 1
+kill -STOP "$(systemctl show -P MainPID xentraced)"
+sleep 2
+kill -CONT "$(systemctl show -P MainPID xentraced)"
+sleep 1
+live=$(xentracectl --json status lossy | total lost)
+check "status tells the losses while it runs" above "$live" 0
+check "stop after the losses" xentracectl stop lossy
+load_stop
+lost=$(xentracectl --json status lossy | total lost)
+check "the file is sound" xentracectl info "$state/lossy.xentrace"
+check "the ledger balances" balances lossy
+check "status, file and sidecar tell the same number" same \
+    "$lost $lost" "$(info_number lost "$state/lossy.xentrace") $(total lost <"$state/lossy.json")"
+echo "lost $lost"
+
+check "one page more than in force is refused with the size in force" \
+    bash -c 'xentracectl start -S 33 2>&1 | tee /dev/stderr | grep -q "32 pages"'
+check "a CPU that is not there is refused with the highest" \
+    bash -c "xentracectl start -c 0-99 2>&1 | tee /dev/stderr | grep -q $((cpus - 1))"
+
+# A file system of its own for the disk that gets full.
+truncate -s 24M /tmp/small.img
+check "a small file system" bash -c 'mkfs.ext4 -q /tmp/small.img && mkdir -p /mnt/small &&
+    mount -o loop /tmp/small.img /mnt/small'
+load_start
+check "record until only the reserve is left" \
+    bash -c '! xentracectl record -e all -T 60 -r 4M -o /mnt/small/f.xentrace'
+load_stop
+check "the reserve is whole" \
+    above "$(($(stat -f -c '%a * %S' /mnt/small/f.xentrace)))" $((4 * 1024 * 1024 - 1))
+check "the reason is told" bash -c 'xentracectl status | grep -q reserve'
+check "the file is sound to its end" xentracectl info /mnt/small/f.xentrace
+check "tracing is off" bash -c 'xentracectl status | grep -q "tracing off"'
+
+check "the service stops" systemctl stop xentraced
+check "and failed nowhere" bash -c '! systemctl is-failed -q xentraced'
+check "xentrace can have Xen again" bash -c 'timeout 10 xentrace -e 0x0002f000 -T 1 /tmp/x && [ -s /tmp/x ]'
+
+cp "$state"/*.xentrace "$state"/*.json "$OUT"
+journalctl -u xentraced --no-pager -o cat >"$OUT/xentraced.log"
+summary
