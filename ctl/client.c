@@ -59,7 +59,7 @@ static int explain_connect(const char *path, int r, char **ret_error)
     }
     errno = -r;
     return str_refuse(-ECONNRESET, ret_error,
-                      "Cannot reach xentraced at %s: %m. Check --socket and XENTRACED_SOCKET.",
+                      "Cannot reach xentraced at %s: %m (check --socket and XENTRACED_SOCKET).",
                       path);
 }
 
@@ -100,10 +100,11 @@ static int open_bus(struct client *client, int fd)
     return r;
 }
 
+/* Or never will be: closed by the daemon. */
 static bool is_ready(struct client *client, void *context)
 {
     (void)context;
-    return sd_bus_is_ready(client->bus) != 0; /* or an error: it never will be */
+    return sd_bus_is_ready(client->bus) > 0 || sd_bus_is_open(client->bus) <= 0;
 }
 
 static bool is_answered(struct client *client, void *context)

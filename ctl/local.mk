@@ -31,3 +31,13 @@ libctl_a_SOURCES = \
 xentracectl_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 xentracectl_SOURCES = ctl/main.c
 xentracectl_LDADD = libctl.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
+
+dist_man_MANS += docs/man/xentracectl.1
+
+# bash finds a completion by the command's name
+nodist_bashcompletion_DATA = ctl/completion/xentracectl
+EXTRA_DIST += ctl/xentracectl.bash
+CLEANFILES += ctl/completion/xentracectl
+
+ctl/completion/xentracectl: ctl/xentracectl.bash
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && cp $(top_srcdir)/ctl/xentracectl.bash $@
