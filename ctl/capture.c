@@ -88,7 +88,11 @@ static int make_start(struct client *client, const struct capture_options *optio
     if (r < 0) {
         sd_bus_message_unref(call);
         errno = -r;
-        return str_refuse(-EREMOTEIO, ret_error, "Cannot ask for the capture: %m.");
+        return r == -EOPNOTSUPP /* descriptors are negotiated only with those who may pass them */
+                   ? str_refuse(-EREMOTEIO, ret_error,
+                                "Nothing was started: xentraced takes no file from this user; "
+                                "root and the group that control-group= names may pass one.")
+                   : str_refuse(-EREMOTEIO, ret_error, "Nothing was started: %m.");
     }
     *ret_call = call;
     return 0;

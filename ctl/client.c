@@ -290,16 +290,18 @@ static int explain_error(struct client *client, sd_bus_message *reply, const cha
 }
 
 static int call_and_wait(struct client *client, sd_bus_message *message, uint64_t timeout_usec,
-                         const char *member, sd_bus_message **ret_reply, char **ret_error)
+                         sd_bus_message **ret_reply, char **ret_error)
 {
     struct call call = {};
     sd_bus_slot *slot = NULL;
+    const char *member;
     int r;
 
     r = sd_bus_call_async(client->bus, &slot, message, keep_reply, &call, timeout_usec);
     if (r >= 0)
         r = wait_until(client, is_answered, &call, timeout_usec + USEC_PER_SEC);
-    sd_bus_slot_unref(slot); /* an answer that comes later is nobody's */
+    sd_bus_slot_unref(slot);                     /* an answer that comes later is nobody's */
+    member = sd_bus_message_get_member(message); /* not before: sending moves it */
     if (r == -EINTR)
         return r;
     if (r < 0) {
@@ -321,12 +323,12 @@ static int call_and_wait(struct client *client, sd_bus_message *message, uint64_
 int client_call(struct client *client, sd_bus_message *message, uint64_t timeout_usec,
                 const char *format, struct json_object **ret_doc, char **ret_error)
 {
-    const char *member = sd_bus_message_get_member(message), *text;
+    const char *text;
     sd_bus_message *reply = NULL;
     _cleanup_doc_ struct json_object *doc = NULL;
     int r;
 
-    r = call_and_wait(client, message, timeout_usec, member, &reply, ret_error);
+    r = call_and_wait(client, message, timeout_usec, &reply, ret_error);
     if (r < 0)
         return r;
     r = sd_bus_message_read(reply, "s", &text);
@@ -339,7 +341,7 @@ int client_call(struct client *client, sd_bus_message *message, uint64_t timeout
         return str_refuse(-EBADMSG, ret_error,
                           "The answer to %s from %s is none that this xentracectl "
                           "understands (compare: xentracectl version).",
-                          member, client->path);
+                          sd_bus_message_get_member(message), client->path);
     *ret_doc = doc;
     doc = NULL;
     return 0;
@@ -390,7 +392,7 @@ int client_version(struct client *client, char **ret_version, char **ret_error)
     if (r >= 0)
         r = sd_bus_message_append(call, "ss", PROTOCOL_INTERFACE, PROTOCOL_VERSION);
     if (r >= 0)
-        r = call_and_wait(client, call, CLIENT_TIMEOUT_USEC, PROTOCOL_VERSION, &reply, ret_error);
+        r = call_and_wait(client, call, CLIENT_TIMEOUT_USEC, &reply, ret_error);
     sd_bus_message_unref(call);
     if (r < 0)
         return r;

@@ -3,7 +3,7 @@
 
 # The last item of a comma-separated list, among the names of events.
 _xentracectl_events() {
-    local list=$1 head= names
+    local list=$1 head='' names
 
     [[ $list == *,* ]] && head=${list%,*},
     names=$(xentracectl events --names 2>/dev/null)
@@ -16,7 +16,7 @@ _xentracectl() {
     local capture="--events --cpus --time --output --force --reserve --max-size --buffer-pages
         --poll --discard --keep-enabled --start-disabled"
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-    local command= options="--socket --json --help" words= i socket=()
+    local command="" options="--socket --json --help" words="" i socket=()
 
     COMPREPLY=()
     # bash splits --option=value at the =

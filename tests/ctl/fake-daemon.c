@@ -13,6 +13,7 @@
  *   text     answers "none of your business"  number     answers a number in place of a text
  *   types    every value has a wrong type     bare       documents without any key but the format
  *   escape   texts with terminal sequences    array      answers "[]"
+ *   no-files takes no descriptors
  */
 
 #include "config.h"
@@ -240,17 +241,21 @@ static void pass_time(struct fake *fake)
         end_session(fake, "time");
 }
 
+/* Frees DOCUMENT. */
 static int answer(struct fake *fake, sd_bus_message *message, char *document)
 {
-    _cleanup_free_ char *freed = document;
+    int r;
 
     if (is_mode(fake, "text"))
-        return sd_bus_reply_method_return(message, "s", "none of your business");
-    if (is_mode(fake, "array"))
-        return sd_bus_reply_method_return(message, "s", "[]");
-    if (is_mode(fake, "number"))
-        return sd_bus_reply_method_return(message, "u", 42);
-    return sd_bus_reply_method_return(message, "s", document);
+        r = sd_bus_reply_method_return(message, "s", "none of your business");
+    else if (is_mode(fake, "array"))
+        r = sd_bus_reply_method_return(message, "s", "[]");
+    else if (is_mode(fake, "number"))
+        r = sd_bus_reply_method_return(message, "u", 42);
+    else
+        r = sd_bus_reply_method_return(message, "s", document);
+    free(document);
+    return r;
 }
 
 static int quit(struct fake *fake)
@@ -403,8 +408,9 @@ static int accept_client(sd_event_source *source, int fd, uint32_t events, void 
         return close(client);
     if (sd_id128_randomize(&id) < 0 || sd_bus_new(&bus) < 0 ||
         sd_bus_set_fd(bus, client, client) < 0 || sd_bus_set_server(bus, 1, id) < 0 ||
-        sd_bus_negotiate_fds(bus, 1) < 0 || sd_bus_negotiate_creds(bus, 0, 0) < 0 ||
-        sd_bus_start(bus) < 0 || sd_bus_attach_event(bus, fake->event, 0) < 0 ||
+        sd_bus_negotiate_fds(bus, !is_mode(fake, "no-files")) < 0 ||
+        sd_bus_negotiate_creds(bus, 0, 0) < 0 || sd_bus_start(bus) < 0 ||
+        sd_bus_attach_event(bus, fake->event, 0) < 0 ||
         sd_bus_add_object(bus, NULL, PROTOCOL_PATH, handle, fake) < 0 ||
         sd_bus_match_signal(bus, NULL, NULL, "/org/freedesktop/DBus/Local",
                             "org.freedesktop.DBus.Local", "Disconnected", handle_gone, fake) < 0)
