@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+#
+# For the tests of xentraced on the stand-in for Xen. A test is a script that sources this:
+#
+#   sim [XENSIM OPTION]... -- FUNCTION [ARGUMENT]...   runs FUNCTION of the script on a fresh Xen,
+#                                                      in a fresh directory $dir, then ends the daemon
+#   daemon_start [OPTION]...  inside: starts xentraced and waits until it is ready; $daemon is its PID
+#   daemon_stop               ends it, and fails if it did not end well
+#   ctl ...                   xentracectl, on that daemon
+#   check NAME COMMAND...     runs COMMAND; prints "ok - NAME" or "not ok - NAME" and its output
+#   refuses REGEX COMMAND...  COMMAND fails with exit status 1 and one line that matches REGEX
+#   number FILE KEY...        a number out of a JSON document
+#   finish                    the script's last line: fails if any check did
+#
+# BUILD names the build directory; it is the current one by default.
+
+set -uo pipefail
+
+build=${BUILD:-$PWD}
+xensim=$build/tests/xensim/xensim
+script=$(readlink -f "$0")
+sim_passed=0
+sim_failed=0
+
+for program in xentraced xentracectl tests/xensim/xensim tests/xensim/libxensim.so; do
+    if [ ! -e "$build/$program" ]; then
+        echo "$script: $build/$program is not built: run make check, or set BUILD" >&2
+        exit 1
+    fi
+done
+
+check() {
+    local name=$1 output status=0
+    shift
+    output=$(mktemp)
+    "$@" >"$output" 2>&1 || status=$?
+    if [ "$status" -eq 0 ]; then
+        echo "ok - $name"
+        sim_passed=$((sim_passed + 1))
+    else
+        echo "not ok - $name (status $status: $*)"
+        tail -n 30 "$output" | sed 's/^/#   /'
+        sim_failed=$((sim_failed + 1))
+    fi
+    rm -f "$output"
+    return 0
+}
+
+finish() {
+    echo "# $(basename "$script"): $sim_passed passed, $sim_failed failed"
+    [ "$sim_failed" -eq 0 ]
+}
+
+wait_until() { # wait_until SECONDS COMMAND...
+    local deadline=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        [ "$SECONDS" -lt "$deadline" ] || return 1
+        sleep 0.05
+    done
+}
+
+same() { [ "$1" = "$2" ] || { echo "'$1' is not '$2'"; return 1; }; }
+above() { [ "$1" -gt "$2" ] || { echo "$1 is not above $2"; return 1; }; }
+below() { [ "$1" -lt "$2" ] || { echo "$1 is not below $2"; return 1; }; }
+
+refuses() {
+    local regex=$1 output status=0
+    shift
+    output=$("$@" 2>&1) || status=$?
+    echo "$output"
+    [ "$status" -eq 1 ] || { echo "the exit status is $status"; return 1; }
+    [ "$(wc -l <<<"$output")" -eq 1 ] || { echo "that is not one line"; return 1; }
+    grep -Eq -- "$regex" <<<"$output" || { echo "it does not match $regex"; return 1; }
+}
+
+# python3 is on every build machine; dom0 needs none.
+number() { # number FILE KEY [KEY]...
+    python3 - "$@" <<'END'
+import json, sys
+value = json.load(open(sys.argv[1]))
+for key in sys.argv[2:]:
+    value = value[int(key)] if isinstance(value, list) else value[key]
+print(json.dumps(value) if isinstance(value, (dict, list)) else value)
+END
+}
+
+balances() { # balances DOCUMENT: in total and per CPU, to the record
+    python3 - "$1" <<'END'
+import json, sys
+ledger = json.load(open(sys.argv[1]))["ledger"]
+for line in [ledger] + ledger["cpus"]:
+    out = line["delivered"] + line["lost"] + line["dropped"] + line["evicted"]
+    assert line["produced"] == out, line
+END
+}
+
+# The producer's own account, which `xensim run --report` wrote: what passed the masks.
+produced_as_reported() { # produced_as_reported DOCUMENT REPORT
+    python3 - "$1" "$2" <<'END'
+import json, sys
+ledger = json.load(open(sys.argv[1]))["ledger"]
+report = json.load(open(sys.argv[2]))
+attempted = {c["cpu"]: c["attempted"] for c in report["cpus"]}
+lost = {c["cpu"]: c["lost"] for c in report["cpus"]}
+for line in ledger["cpus"]:
+    assert line["produced"] == attempted[line["cpu"]], (line, attempted)
+    assert line["lost"] == lost[line["cpu"]], (line, lost)
+END
+}
+
+# --- Inside the simulation. ---
+
+daemon_start() {
+    "$build/xentraced" --config "$dir/xentraced.conf" --socket "$dir/control" \
+        --state-dir "$dir/state" "$@" 2>"$dir/log" &
+    daemon=$!
+    wait_until 10 daemon_is_ready || {
+        cat "$dir/log"
+        return 1
+    }
+}
+daemon_is_ready() {
+    kill -0 "$daemon" 2>/dev/null || return 0 # it is dead: do not wait; the caller finds out
+    grep -q "Ready at" "$dir/log"
+}
+
+daemon_stop() {
+    kill -TERM "$daemon" && wait "$daemon"
+}
+
+ctl() { "$build/xentracectl" "$@"; }
+
+ended() { ctl --json status "$1" | grep -q '"state": *"ended"'; }
+
+sim() {
+    local options=()
+    while [ "$1" != -- ]; do
+        options+=("$1")
+        shift
+    done
+    shift
+    dir=$(mktemp -d "${TMPDIR:-/tmp}/xentraced-test.XXXXXX")
+    touch "$dir/xentraced.conf"
+    dir=$dir XENTRACED_SOCKET=$dir/control BUILD=$build SIM_INSIDE=1 \
+        "$xensim" run --report "$dir/report" "${options[@]}" -- \
+        bash "$script" "$@" >"$dir/output" 2>"$dir/errors" </dev/null
+    local status=$?
+    grep -E '^(ok|not ok) - |^#' "$dir/output"
+    sim_passed=$((sim_passed + $(grep -c '^ok - ' "$dir/output")))
+    sim_failed=$((sim_failed + $(grep -c '^not ok - ' "$dir/output")))
+    if [ "$status" -ne 0 ]; then
+        echo "not ok - $1 ends well (status $status)"
+        tail -n 20 "$dir/errors" "$dir/log" 2>/dev/null | sed 's/^/#   /'
+        sim_failed=$((sim_failed + 1))
+    fi
+}
+
+# To be called when the checks outside on what is in $dir are done.
+sim_clean() { rm -rf "$dir"; }
+
+if [ -n "${SIM_INSIDE:-}" ]; then
+    dir=${dir:?}
+    trap 'jobs -p | xargs -r kill 2>/dev/null' EXIT
+fi
+
+# A script ends with `main "$@"`: inside, that is the function that sim() was given.
+dispatch() {
+    if [ -n "${SIM_INSIDE:-}" ]; then
+        local function=$1
+        shift
+        "$function" "$@"
+        if [ -n "${daemon:-}" ] && kill -0 "$daemon" 2>/dev/null; then
+            check "$function: the daemon ends well" daemon_stop
+        fi
+        trap - EXIT
+        exit 0
+    fi
+    main
+    finish
+}
