@@ -39,6 +39,9 @@ struct collector *collector_free(struct collector *collector);
 /* Whether the pool could be registered with the kernel (RLIMIT_MEMLOCK); writes work either way. */
 bool collector_pool_is_registered(const struct collector *collector);
 
+/* Whether the thread could take a real-time priority (RLIMIT_RTPRIO, CAP_SYS_NICE). */
+bool collector_is_real_time(const struct collector *collector);
+
 /*
  * Tells where Xen's trace buffers are mapped; once, before the first sink is attached. Returns 0,
  * -ENOMEM; a buffer with an impossible state is set aside.

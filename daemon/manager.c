@@ -140,6 +140,9 @@ static int start_collector(struct manager *manager, struct failure *failure)
     if (!collector_pool_is_registered(manager->collector))
         log_info("The pool is not registered with io_uring: RLIMIT_MEMLOCK (LimitMEMLOCK=) is smaller "
                  "than the pool. Writing takes a little more CPU.");
+    if (!collector_is_real_time(manager->collector))
+        log_info("The collector has no real-time priority: RLIMIT_RTPRIO (LimitRTPRIO=) is 0. On a busy "
+                 "dom0 it may come too late, and Xen may lose records.");
     return 0;
 }
 

@@ -1,0 +1,69 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The collector is kept from running and Xen loses records: file, ledger and `status` tell the same
+# number, and it is the producer's own. Losses at the very end are told too.
+
+. "$(dirname "$0")/lib.sh"
+
+stop_for() { # stop_for SECONDS: the daemon does not run
+    kill -STOP "$daemon"
+    sleep "$1"
+    kill -CONT "$daemon"
+}
+
+info_lost() {
+    ctl --json info "$1" >"$dir/info"
+    number "$dir/info" lost
+}
+
+in_the_middle() {
+    daemon_start || exit 1
+    ctl start -e all lossy >/dev/null
+    sleep 1
+    stop_for 2
+    sleep 1
+    ctl --json status lossy >"$dir/live"
+    check "middle: status tells it while it runs" above "$(number "$dir/live" ledger lost)" 0
+    ctl stop lossy >/dev/null
+    ctl --json status lossy >"$dir/status"
+}
+
+# Stopped until the very end: nothing drains in between, so all losses are still untold then.
+at_the_end() {
+    daemon_start || exit 1
+    ctl start -e all lossy >/dev/null
+    sleep 0.5
+    kill -STOP "$daemon"
+    sleep 1
+    ctl stop lossy >/dev/null &
+    sleep 0.2
+    kill -CONT "$daemon"
+    wait $!
+    ctl --json status lossy >"$dir/status"
+}
+
+check_losses() { # check_losses NAME
+    local sidecar=$dir/state/lossy.json file=$dir/state/lossy.xentrace
+    check "$1: records were lost" above "$(number "$sidecar" ledger lost)" 0
+    check "$1: the ledger balances" balances "$sidecar"
+    check "$1: every gap has exactly its count" "$xensim" verify --from-start "$file"
+    check "$1: the file tells the same number" same "$(info_lost "$file")" \
+        "$(number "$sidecar" ledger lost)"
+    check "$1: status tells the same number" same "$(number "$dir/status" ledger lost)" \
+        "$(number "$sidecar" ledger lost)"
+    check "$1: no CPU's losses are unknown" same \
+        "$(number "$sidecar" ledger loss_unknown_cpus)" ""
+    check "$1: it is the producer's own account" produced_as_reported "$sidecar" "$dir/report"
+}
+
+main() {
+    sim --cpus 4 --workload numbered --rate 20M -- in_the_middle
+    check_losses middle
+    sim_clean
+    sim --cpus 4 --workload numbered --rate 20M -- at_the_end
+    check_losses end
+    sim_clean
+}
+
+dispatch "$@"
