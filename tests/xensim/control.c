@@ -68,12 +68,13 @@ int command_stat(int argc, char **argv)
     if (argc != 1 || attach(&sim) < 0)
         return argc != 1 ? 2 : 1;
     s = sim.shared;
-    (void)printf("{\"enabled\":%s,\"event_mask\":\"0x%08x\",", tbuf_is_enabled(&sim) ? "true" : "false",
-                 s->tb_event_mask);
+    (void)printf("{\"enabled\":%s,\"event_mask\":\"0x%08x\",",
+                 tbuf_is_enabled(&sim) ? "true" : "false", s->tb_event_mask);
     print_cpu_mask(s);
     (void)printf(",\"pages\":%u,\"data_size\":%u,\"cpu_khz\":%u,\"paused\":%s,\"finished\":%s,"
                  "\"bogus_cpu\":%d,\"virq_bound\":%s,\"virqs_raised\":%" PRIu64
-                 ",\"virqs_delivered\":%" PRIu64 ",\"producer_pid\":%u,\"faults\":\"0x%x\",\"cpus\":[",
+                 ",\"virqs_delivered\":%" PRIu64
+                 ",\"producer_pid\":%u,\"faults\":\"0x%x\",\"cpus\":[",
                  s->opt_tbuf_size, s->data_size, s->cpu_khz, s->paused ? "true" : "false",
                  s->producer_finished ? "true" : "false", (int)s->bogus_cpu - 1,
                  virq_is_bound(&sim) ? "true" : "false", s->virqs_raised, s->virqs_delivered,
@@ -190,6 +191,10 @@ static int poke(struct sim *sim, const char *what, uint32_t cpu)
 {
     struct t_buf *buf = tbuf_of_cpu(sim, cpu);
 
+    if (strcmp(what, "virq") == 0) {
+        virq_raise(sim);
+        return 0;
+    }
     if (!buf)
         return -ENXIO;
     if (strcmp(what, "bogus-prod") == 0)
@@ -197,16 +202,15 @@ static int poke(struct sim *sim, const char *what, uint32_t cpu)
     else if (strcmp(what, "unaligned-prod") == 0)
         __atomic_store_n(&buf->prod, buf->prod | 2, __ATOMIC_RELEASE);
     else if (strcmp(what, "far-prod") == 0) /* more than a buffer's distance */
-        __atomic_store_n(&buf->prod, (buf->cons + sim->shared->data_size + 4) %
-                                         (2 * sim->shared->data_size), __ATOMIC_RELEASE);
+        __atomic_store_n(&buf->prod,
+                         (buf->cons + sim->shared->data_size + 4) % (2 * sim->shared->data_size),
+                         __ATOMIC_RELEASE);
     else if (strcmp(what, "bogus-cons") == 0)
         __atomic_store_n(&buf->cons, 2 * sim->shared->data_size + 4, __ATOMIC_RELEASE);
     else if (strcmp(what, "bogus-record") == 0)
         poke_bogus_record(sim, cpu, buf);
     else if (strcmp(what, "offline") == 0) /* a CPU that comes back has no buffer any more */
         sim->shared->cpus[cpu].has_buffer = 0;
-    else if (strcmp(what, "virq") == 0)
-        virq_raise(sim);
     else
         return -EINVAL;
     return 0;

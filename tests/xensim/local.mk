@@ -3,7 +3,7 @@
 # library is preloaded into programs that have their own; and plainly as a shared object, since it
 # is never installed.
 
-XENSIM_CFLAGS = -std=gnu17 $(WARN_CFLAGS) $(XEN_CFLAGS) -O2 -pthread
+XENSIM_CFLAGS = -std=gnu17 -D_GNU_SOURCE $(WARN_CFLAGS) $(XEN_CFLAGS) -O2 -pthread
 
 noinst_PROGRAMS += tests/xensim/xensim tests/xensim/libxensim.so
 
@@ -52,3 +52,42 @@ tests_xensim_xensim_SOURCES = $(xensim_core) \
 	tests/xensim/workload.h
 tests_xensim_xensim_CFLAGS = $(XENSIM_CFLAGS)
 tests_xensim_xensim_LDFLAGS = -pthread
+
+check_PROGRAMS += tests/xensim/test-insert tests/xensim/test-verify
+check_SCRIPTS += tests/xensim/test-run.sh
+noinst_PROGRAMS += tests/xensim/test-preload
+EXTRA_DIST += tests/xensim/test-run.sh \
+	tests/samples/README.md \
+	tests/samples/hotplug-4cpu.xentrace.zst \
+	tests/samples/idle.xentrace.zst \
+	tests/samples/pv-domu.xentrace.zst
+
+tests_xensim_test_insert_SOURCES = $(xensim_core) \
+	tests/xensim/numbered.c \
+	tests/xensim/numbered.h \
+	tests/xensim/test-drain.c \
+	tests/xensim/test-drain.h \
+	tests/xensim/test-insert.c
+tests_xensim_test_insert_CFLAGS = $(XENSIM_CFLAGS)
+tests_xensim_test_insert_LDFLAGS = -pthread
+
+tests_xensim_test_verify_SOURCES = $(xensim_core) \
+	tests/xensim/commands.h \
+	tests/xensim/numbered.c \
+	tests/xensim/numbered.h \
+	tests/xensim/parse.c \
+	tests/xensim/parse.h \
+	tests/xensim/test-drain.c \
+	tests/xensim/test-drain.h \
+	tests/xensim/test-verify.c \
+	tests/xensim/verify.c \
+	tests/xensim/walk.c \
+	tests/xensim/walk.h
+tests_xensim_test_verify_CFLAGS = $(XENSIM_CFLAGS)
+tests_xensim_test_verify_LDFLAGS = -pthread
+
+# Run by test-run.sh, under xensim.
+tests_xensim_test_preload_SOURCES = tests/xensim/test-preload.c
+tests_xensim_test_preload_CFLAGS = $(XENSIM_CFLAGS) $(XENSTORE_CFLAGS)
+tests_xensim_test_preload_LDFLAGS = -pthread
+tests_xensim_test_preload_LDADD = $(XEN_LIBS) $(XENSTORE_LIBS)

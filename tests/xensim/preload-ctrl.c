@@ -22,8 +22,8 @@ static int call(xc_interface *xch, struct xen_sysctl *sysctl)
     return preload_result(sysctl_call(xch->sim, sysctl));
 }
 
-EXPORT xc_interface *xc_interface_open(xentoollog_logger *logger, xentoollog_logger *dombuild_logger,
-                                       unsigned int open_flags)
+EXPORT xc_interface *xc_interface_open(xentoollog_logger *logger,
+                                       xentoollog_logger *dombuild_logger, unsigned int open_flags)
 {
     struct sim *sim = preload_open();
     xc_interface *xch;
@@ -136,8 +136,8 @@ EXPORT int xc_version(xc_interface *xch, int cmd, void *arg)
     }
 }
 
-EXPORT int xc_domain_getinfolist(xc_interface *xch, uint32_t first_domain,
-                                 unsigned int max_domains, xc_domaininfo_t *info)
+EXPORT int xc_domain_getinfolist(xc_interface *xch, uint32_t first_domain, unsigned int max_domains,
+                                 xc_domaininfo_t *info)
 {
     const struct sim_shared *s = xch->sim->shared;
     unsigned int n = 0;

@@ -33,7 +33,8 @@ static bool is_active(const struct sim *sim)
 {
     const struct sim_shared *s = sim->shared;
 
-    return tbuf_is_enabled(sim) && s->tb_event_mask && !__atomic_load_n(&s->paused, __ATOMIC_ACQUIRE);
+    return tbuf_is_enabled(sim) && s->tb_event_mask &&
+           !__atomic_load_n(&s->paused, __ATOMIC_ACQUIRE);
 }
 
 /* Sleeps until somebody calls sim_wake(), unless it happened since WAKE was read. */

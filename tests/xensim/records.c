@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * `xensim records`: what is in a file per CPU, however it was cut into windows. Lost and wrap
- * records are left out: they depend on when the consumer came by. Two captures of the same deterministic replay
- * print the same lines.
+ * records are left out: they depend on when the consumer came by. Two captures of the same
+ * deterministic replay print the same lines.
  */
 
 #include "commands.h"

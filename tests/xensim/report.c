@@ -87,12 +87,13 @@ static void print_report(const struct sim *sim, const struct producer_summary *m
         add(&sum, &pending, c);
     }
     print_line("all", &sum, pending);
-    (void)fprintf(stderr,
-                  "xensim: %s: %.1f MiB in %.3f s (%.3f s of it skipped): %.2f MiB/s of %.2f asked; "
-                  "%.3f s CPU; VIRQ_TBUF %" PRIu64 " raised, %" PRIu64 " delivered\n",
-                  m->workload, (double)m->generated_bytes / 1048576, m->active_sec, m->skipped_sec,
-                  achieved(m) / 1048576, m->rate_asked / 1048576, m->cpu_sec, s->virqs_raised,
-                  s->virqs_delivered);
+    (void)fprintf(
+        stderr,
+        "xensim: %s: %.1f MiB in %.3f s (%.3f s of it skipped): %.2f MiB/s of %.2f asked; "
+        "%.3f s CPU; VIRQ_TBUF %" PRIu64 " raised, %" PRIu64 " delivered\n",
+        m->workload, (double)m->generated_bytes / 1048576, m->active_sec, m->skipped_sec,
+        achieved(m) / 1048576, m->rate_asked / 1048576, m->cpu_sec, s->virqs_raised,
+        s->virqs_delivered);
 }
 
 int report_write(const struct sim *sim, const struct producer_summary *summary, const char *file,

@@ -20,12 +20,14 @@ static const char usage[] =
     "  --preset-pages N     as booted with tbuf_size=N: buffers are there, tracing is on\n"
     "  --preset-mask M      as booted with tevt_mask=M\n"
     "  --workload W         numbered (default), sched, replay, none\n"
-    "  --rate BYTES         a second over all CPUs: 512K, 50M, 1G, max, 0 (10M; sched, replay: own)\n"
+    "  --rate BYTES         a second over all CPUs: 512K, 50M, 1G, max, 0 (10M; sched, replay: "
+    "own)\n"
     "  --events LIST        numbered: up to 32 event numbers in place of the 12 built-in ones\n"
     "  --replay FILE        a trace, also .zst; implies --workload replay\n"
     "  --speed X            replay: times as fast (1)\n"
     "  --loops N            replay: N times, then nothing (for ever)\n"
-    "  --tsc exact|moved|now, --tsc-exact  replay: the file's TSCs, moved to now (default), the clock\n"
+    "  --tsc exact|moved|now, --tsc-exact  replay: the file's TSCs, moved to now (default), the "
+    "clock\n"
     "  --tick USEC          the producer's step (200)\n"
     "  --duration S         produce for S seconds of tracing only\n"
     "  --paused             start paused; see `xensim resume`\n"
@@ -201,8 +203,8 @@ static int parse_arguments(int argc, char **argv, struct run_options *o)
     while ((option = getopt_long(argc, argv, "+", long_options, NULL)) != -1) {
         if (option == '?' || parse_option(option, o) != 0) {
             if (option != '?')
-                (void)fprintf(stderr, "xensim: '%s' is not a value for %s\n",
-                              optarg ? optarg : "", argv[optind - 2]);
+                (void)fprintf(stderr, "xensim: '%s' is not a value for %s\n", optarg ? optarg : "",
+                              argv[optind - 2]);
             return -EINVAL;
         }
         has_rate |= option == OPT_RATE;

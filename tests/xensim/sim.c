@@ -24,18 +24,12 @@
 #define CALIBRATE_NSEC 50000000L
 
 static const char *const fault_names[_SIM_FAULT_N] = {
-    [SIM_FAULT_NO_XEN] = "no-xen",
-    [SIM_FAULT_NOT_ROOT] = "not-root",
-    [SIM_FAULT_NOT_DOM0] = "not-dom0",
-    [SIM_FAULT_VERSION_MISMATCH] = "version-mismatch",
-    [SIM_FAULT_NO_TBUF] = "no-tbuf",
-    [SIM_FAULT_FLASK] = "flask",
-    [SIM_FAULT_NO_MEMORY] = "no-memory",
-    [SIM_FAULT_VIRQ_TAKEN] = "virq-taken",
-    [SIM_FAULT_VIRQ_BUSY] = "virq-busy",
-    [SIM_FAULT_VIRQ_DROP] = "virq-drop",
-    [SIM_FAULT_NO_EVTCHN] = "no-evtchn",
-    [SIM_FAULT_MAP_DENIED] = "map-denied",
+    [SIM_FAULT_NO_XEN] = "no-xen",       [SIM_FAULT_NOT_ROOT] = "not-root",
+    [SIM_FAULT_NOT_DOM0] = "not-dom0",   [SIM_FAULT_VERSION_MISMATCH] = "version-mismatch",
+    [SIM_FAULT_NO_TBUF] = "no-tbuf",     [SIM_FAULT_FLASK] = "flask",
+    [SIM_FAULT_NO_MEMORY] = "no-memory", [SIM_FAULT_VIRQ_TAKEN] = "virq-taken",
+    [SIM_FAULT_VIRQ_BUSY] = "virq-busy", [SIM_FAULT_VIRQ_DROP] = "virq-drop",
+    [SIM_FAULT_NO_EVTCHN] = "no-evtchn", [SIM_FAULT_MAP_DENIED] = "map-denied",
 };
 
 const char *sim_fault_name(enum sim_fault fault)

@@ -94,9 +94,9 @@ struct sim_shared {
     uint32_t nr_cpus;        /* nr_cpu_ids: possible CPUs */
     uint32_t nr_cpus_config; /* NR_CPUS: sizes t_info's table */
     uint32_t cpu_khz;
-    uint32_t max_pages;      /* memory that is there, in pages per CPU; 0: no limit of its own */
-    uint32_t faults;         /* bits of enum sim_fault; atomic */
-    uint32_t fault_hits;     /* no-memory: how often still; UINT32_MAX: for ever */
+    uint32_t max_pages;  /* memory that is there, in pages per CPU; 0: no limit of its own */
+    uint32_t faults;     /* bits of enum sim_fault; atomic */
+    uint32_t fault_hits; /* no-memory: how often still; UINT32_MAX: for ever */
 
     pthread_mutex_t control_lock; /* tb_control()'s */
     uint32_t opt_tbuf_size;       /* pages per buffer once allocated */

@@ -27,8 +27,8 @@ struct indices {
 
 static uint32_t word_offset_of_first_list(const struct sim *sim)
 {
-    size_t table = offsetof(struct t_info, mfn_offset) +
-                   sim->shared->nr_cpus_config * sizeof(uint16_t);
+    size_t table =
+        offsetof(struct t_info, mfn_offset) + sim->shared->nr_cpus_config * sizeof(uint16_t);
 
     return (uint32_t)((table + sizeof(uint32_t) - 1) / sizeof(uint32_t));
 }
@@ -252,7 +252,8 @@ static bool read_indices(struct sim *sim, unsigned int cpu, const struct t_buf *
     struct sim_shared *s = sim->shared;
     struct indices i = {
         .prod = __atomic_load_n(&buf->prod, __ATOMIC_RELAXED), /* ours */
-        .cons = __atomic_load_n(&buf->cons, __ATOMIC_ACQUIRE), /* pairs with the consumer's release */
+        .cons =
+            __atomic_load_n(&buf->cons, __ATOMIC_ACQUIRE), /* pairs with the consumer's release */
     };
 
     if (((i.prod | i.cons) & 3) || i.prod >= 2 * s->data_size || i.cons >= 2 * s->data_size) {
@@ -336,7 +337,8 @@ static void put_event(struct sim *sim, unsigned int cpu, struct t_buf *buf,
 static void put_wrap(struct sim *sim, unsigned int cpu, struct t_buf *buf, uint32_t bytes,
                      uint64_t tsc)
 {
-    struct tbuf_event e = {.event = TRC_TRACE_WRAP_BUFFER, .extra_words = bytes / 4 - 1, .tsc = tsc};
+    struct tbuf_event e = {
+        .event = TRC_TRACE_WRAP_BUFFER, .extra_words = bytes / 4 - 1, .tsc = tsc};
 
     if (e.extra_words > TRACE_EXTRA_MAX) {
         e.event = (uint32_t)(e.event | TRC_HD_CYCLE_FLAG);

@@ -17,9 +17,9 @@
 
 enum tbuf_result {
     TBUF_INSERTED,
-    TBUF_LOST,      /* did not fit: counted */
-    TBUF_FILTERED,  /* a mask, or a CPU without a buffer: as if it had never been */
-    TBUF_DISABLED,  /* tracing is off */
+    TBUF_LOST,     /* did not fit: counted */
+    TBUF_FILTERED, /* a mask, or a CPU without a buffer: as if it had never been */
+    TBUF_DISABLED, /* tracing is off */
 };
 
 struct tbuf_event {

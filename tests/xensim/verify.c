@@ -4,13 +4,14 @@
  *
  * Every attempted record has taken a number, so per CPU: the next record's number is the last one's
  * plus 1 plus exactly what the lost_records records between them tell. With --kinds the capture was
- * filtered after Xen: then only the numbers per event are without gaps, and what is told is an upper
- * bound of what they may miss.
+ * filtered after Xen: then only the numbers per event are without gaps, and what is told is an
+ * upper bound of what they may miss.
  *
- * Rounds: CPUs ascend within a round. A window whose CPU is not above the one before starts the next
- * round. That alone cannot tell a round that was split in two, but time can: when CPU c was drained,
- * all lower CPUs of that round had been before, so what c has in the next round cannot be older than
- * what they had in this one. (Exact, since one producer makes all records in the order of time.)
+ * Rounds: CPUs ascend within a round. A window whose CPU is not above the one before starts the
+ * next round. That alone cannot tell a round that was split in two, but time can: when CPU c was
+ * drained, all lower CPUs of that round had been before, so what c has in the next round cannot be
+ * older than what they had in this one. (Exact, since one producer makes all records in the order
+ * of time.)
  */
 
 #include "commands.h"
@@ -116,8 +117,8 @@ static int check_number(struct verify *v, struct cpu_state *c, size_t offset,
         c->first = r->number;
         if (v->from_start && r->number != c->told_now)
             return violation(v, offset,
-                             "CPU %u: begins with number %" PRIu64 ", not with 0 (told lost: %" PRIu64
-                             ")",
+                             "CPU %u: begins with number %" PRIu64
+                             ", not with 0 (told lost: %" PRIu64 ")",
                              r->cpu, r->number, c->told_now);
     } else if (r->number != expected) {
         return violation(v, offset,
@@ -380,9 +381,9 @@ static const char verify_usage[] =
 static int parse_arguments(int argc, char **argv, struct verify *v)
 {
     static const struct option options[] = {
-        {"cpus", required_argument, NULL, 'c'},   {"kinds", required_argument, NULL, 'k'},
-        {"from-start", no_argument, NULL, 's'},   {"report", required_argument, NULL, 'r'},
-        {"warn-rounds", no_argument, NULL, 'w'},  {NULL, 0, NULL, 0},
+        {"cpus", required_argument, NULL, 'c'},  {"kinds", required_argument, NULL, 'k'},
+        {"from-start", no_argument, NULL, 's'},  {"report", required_argument, NULL, 'r'},
+        {"warn-rounds", no_argument, NULL, 'w'}, {NULL, 0, NULL, 0},
     };
     int option, r = 0;
 

@@ -17,8 +17,7 @@ struct numbered_state {
     double carried_bytes[SIM_MAX_CPUS];
 };
 
-static int numbered_start(struct sim *sim, const struct workload_options *options,
-                          void **ret_state)
+static int numbered_start(struct sim *sim, const struct workload_options *options, void **ret_state)
 {
     (void)sim;
     (void)options;

@@ -30,9 +30,9 @@ struct replay_state {
     size_t next;
     uint64_t loop;
     uint64_t first_tsc;
-    uint64_t span;  /* TSC ticks of one loop */
-    uint64_t base;  /* what first_tsc is moved to */
-    double passed;  /* TSC ticks of file time, in this loop */
+    uint64_t span; /* TSC ticks of one loop */
+    uint64_t base; /* what first_tsc is moved to */
+    double passed; /* TSC ticks of file time, in this loop */
     double credit_bytes;
 };
 

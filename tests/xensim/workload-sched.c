@@ -3,9 +3,9 @@
  * `sched`: the vCPUs of some domains taking turns on the physical CPUs.
  *
  * A physical CPU idles for a while, wakes a blocked vCPU, runs it, and idles again when it blocks.
- * Both switches have the records that Xen's scheduler makes, in its order and formats (<xen/trace.h>,
- * checked against traces of a real Xen). Events of all CPUs happen in one order of time, so a vCPU
- * is never seen in two places. Durations are random from a fixed seed.
+ * Both switches have the records that Xen's scheduler makes, in its order and formats
+ * (<xen/trace.h>, checked against traces of a real Xen). Events of all CPUs happen in one order of
+ * time, so a vCPU is never seen in two places. Durations are random from a fixed seed.
  */
 
 #include "workload.h"
@@ -16,9 +16,9 @@
 
 enum runstate { RUNNING, RUNNABLE, BLOCKED };
 
-#define MEAN_NSEC   1000000.0   /* idling and running, unless a rate is asked for */
-#define CYCLE_BYTES 280.0       /* of records that one wake and one block make */
-#define SLICE_NSEC  10000000u   /* credit2's, as traced */
+#define MEAN_NSEC   1000000.0 /* idling and running, unless a rate is asked for */
+#define CYCLE_BYTES 280.0     /* of records that one wake and one block make */
+#define SLICE_NSEC  10000000u /* credit2's, as traced */
 
 struct vcpu {
     uint32_t domid;

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The preloaded library as a consumer sees it. Linked with the real Xen libraries and run by
+ * `xensim run`: what is called here is the simulation or the test fails.
+ *
+ * usage: test-preload [fault NAME]
+ */
+
+#define XC_WANT_COMPAT_MAP_FOREIGN_API
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <xenctrl.h>
+#include <xen/trace.h>
+#include <xencall.h>
+#include <xenevtchn.h>
+#include <xenforeignmemory.h>
+#include <xenstore.h>
+
+#include "common/util.h"
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            (void)fprintf(stderr, "%s:%d: failed (%s): %s\n", __FILE__, __LINE__, strerror(errno), \
+                          #condition);                                                             \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+/* `xensim ARGUMENTS`, inside this run. */
+static void xensim(const char *arguments)
+{
+    char command[512];
+
+    (void)snprintf(command, sizeof(command), "%s %s >/dev/null", getenv("XENSIM_COMMAND"),
+                   arguments);
+    CHECK(system(command) == 0);
+}
+
+static int tbuf_op(xencall_handle *call, struct xen_sysctl_tbuf_op *op, uint32_t version)
+{
+    struct xen_sysctl *sysctl = xencall_alloc_buffer(call, sizeof(*sysctl));
+    int r;
+
+    CHECK(sysctl);
+    sysctl->cmd = XEN_SYSCTL_tbuf_op;
+    sysctl->interface_version = version;
+    sysctl->u.tbuf_op = *op;
+    r = xencall1(call, __HYPERVISOR_sysctl, (uintptr_t)sysctl);
+    *op = sysctl->u.tbuf_op;
+    xencall_free_buffer(call, sysctl);
+    return r;
+}
+
+static bool is_readable(xenevtchn_handle *evtchn)
+{
+    struct pollfd p = {.fd = xenevtchn_fd(evtchn), .events = POLLIN};
+
+    return poll(&p, 1, 0) == 1 && p.revents == POLLIN;
+}
+
+static void test_delivery(xenevtchn_handle *evtchn, int port)
+{
+    CHECK(fcntl(xenevtchn_fd(evtchn), F_SETFL, O_NONBLOCK) == 0);
+    CHECK(!is_readable(evtchn));
+    CHECK(xenevtchn_pending(evtchn) == -1 && errno == EAGAIN);
+    xensim("poke virq 0");
+    CHECK(is_readable(evtchn) && xenevtchn_pending(evtchn) == port);
+    xensim("poke virq 0"); /* masked: remembered, once */
+    xensim("poke virq 0");
+    CHECK(!is_readable(evtchn));
+    CHECK(xenevtchn_unmask(evtchn, (evtchn_port_t)port) == 0);
+    CHECK(is_readable(evtchn) && xenevtchn_pending(evtchn) == port);
+    CHECK(xenevtchn_unmask(evtchn, (evtchn_port_t)port) == 0);
+    CHECK(!is_readable(evtchn));
+}
+
+static void test_event_channel(void)
+{
+    xenevtchn_handle *first = xenevtchn_open(NULL, 0), *second = xenevtchn_open(NULL, 0);
+    int port, kept;
+
+    CHECK(first && second);
+    port = xenevtchn_bind_virq(first, VIRQ_TBUF);
+    CHECK(port > 0);
+    CHECK(xenevtchn_bind_virq(second, VIRQ_TBUF) == -1 && errno == EEXIST);
+    CHECK(xenevtchn_bind_virq(first, VIRQ_TBUF) == -1 && errno == EEXIST);
+    test_delivery(first, port);
+
+    /* A descriptor that somebody keeps holds the binding, and works when it comes back. */
+    kept = dup(xenevtchn_fd(first));
+    CHECK(xenevtchn_close(first) == 0);
+    CHECK(xenevtchn_bind_virq(second, VIRQ_TBUF) == -1 && errno == EEXIST);
+    first = xenevtchn_fdopen(NULL, kept, 0);
+    CHECK(first);
+    test_delivery(first, port);
+    CHECK(xenevtchn_unbind(first, (evtchn_port_t)port) == 0);
+    port = xenevtchn_bind_virq(second, VIRQ_TBUF);
+    CHECK(port > 0);
+    CHECK(xenevtchn_close(second) == 0);
+    port = xenevtchn_bind_virq(first, VIRQ_TBUF);
+    CHECK(port > 0);
+    test_delivery(first, port);
+    CHECK(xenevtchn_close(first) == 0);
+}
+
+/* A holder that is killed holds nothing any more. */
+static void test_killed_holder(void)
+{
+    xenevtchn_handle *evtchn;
+    pid_t pid = fork();
+    int status;
+
+    if (pid == 0) {
+        evtchn = xenevtchn_open(NULL, 0);
+        (void)kill(getpid(),
+                   evtchn && xenevtchn_bind_virq(evtchn, VIRQ_TBUF) > 0 ? SIGKILL : SIGTERM);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid && WTERMSIG(status) == SIGKILL);
+    evtchn = xenevtchn_open(NULL, 0);
+    CHECK(evtchn && xenevtchn_bind_virq(evtchn, VIRQ_TBUF) > 0);
+    CHECK(xenevtchn_close(evtchn) == 0);
+}
+
+static void test_mapping(xencall_handle *call)
+{
+    struct xen_sysctl_tbuf_op op = {.cmd = XEN_SYSCTL_TBUFOP_get_info};
+    xenforeignmemory_handle *memory = xenforeignmemory_open(NULL, 0);
+    xen_pfn_t mfns[64] = {0};
+    const struct t_info *info;
+    struct t_buf *buf;
+    int err[64];
+    size_t pages;
+
+    CHECK(memory && tbuf_op(call, &op, XEN_SYSCTL_INTERFACE_VERSION) == 0 && op.buffer_mfn);
+    pages = op.size / PAGE_BYTES;
+    for (size_t i = 0; i < pages; i++)
+        mfns[i] = op.buffer_mfn + i;
+    CHECK(!xenforeignmemory_map(memory, DOMID_XEN, PROT_READ | PROT_WRITE, pages, mfns, NULL));
+    CHECK(!xenforeignmemory_map(memory, 0, PROT_READ, pages, mfns, NULL));
+    info = xenforeignmemory_map(memory, DOMID_XEN, PROT_READ, pages, mfns, err);
+    CHECK(info && err[0] == 0 && info->tbuf_size == 4);
+    for (size_t i = 0; i < 4; i++)
+        mfns[i] = ((const uint32_t *)info + info->mfn_offset[1])[i];
+    buf = xenforeignmemory_map(memory, DOMID_XEN, PROT_READ | PROT_WRITE, 4, mfns, NULL);
+    CHECK(buf);
+    xensim("insert 1 100");
+    CHECK(buf->prod > 2400 && buf->cons == 0);
+    buf->cons = buf->prod;
+    xensim("insert 1 1");
+    mfns[2] = 1;
+    CHECK(!xenforeignmemory_map(memory, DOMID_XEN, PROT_READ, 4, mfns, NULL) && errno == EINVAL);
+    CHECK(xenforeignmemory_unmap(memory, buf, 4) == 0);
+    CHECK(xenforeignmemory_close(memory) == 0);
+}
+
+static void test_calls(void)
+{
+    struct xen_sysctl_tbuf_op op = {.cmd = XEN_SYSCTL_TBUFOP_get_info};
+    xencall_handle *call = xencall_open(NULL, 0);
+    xc_interface *xch = xc_interface_open(NULL, NULL, 0);
+    xc_domaininfo_t domains[8];
+    xc_physinfo_t physinfo;
+
+    CHECK(call && xch);
+    CHECK(xc_physinfo(xch, &physinfo) == 0 && physinfo.max_cpu_id == 3 &&
+          physinfo.cpu_khz > 100000);
+    CHECK(xc_get_max_cpus(xch) == 4 && xc_get_cpumap_size(xch) == 1);
+    CHECK(xc_version(xch, XENVER_version, NULL) >> 16 == 4);
+    CHECK(xc_domain_getinfolist(xch, 1, 8, domains) == 2 && domains[0].domain == 1);
+    CHECK(tbuf_op(call, &op, 1) == -1 && errno == EACCES);
+    CHECK(tbuf_op(call, &op, XEN_SYSCTL_INTERFACE_VERSION) == 0 && op.buffer_mfn == 0);
+    CHECK(xc_tbuf_set_size(xch, 4) == 0);
+    CHECK(xc_tbuf_set_size(xch, 4) == -1 && errno == EBUSY);
+    CHECK(xc_tbuf_set_size(xch, 5) == -1 && errno == EINVAL);
+    test_mapping(call);
+    CHECK(xc_tbuf_disable(xch) == 0);
+    CHECK(xencall_close(call) == 0 && xc_interface_close(xch) == 0);
+}
+
+static void test_store(void)
+{
+    struct xs_handle *xs = xs_open(0);
+    unsigned int length;
+    char *name;
+
+    CHECK(xs);
+    name = xs_read(xs, XBT_NULL, "/local/domain/0/name", &length);
+    CHECK(name && strcmp(name, "Domain-0") == 0 && length == 8);
+    free(name);
+    CHECK(!xs_read(xs, XBT_NULL, "/local/domain/9/name", &length) && errno == ENOENT);
+    xs_close(xs);
+}
+
+/* Which call fails with which errno; 0: it works. */
+static const struct fault {
+    const char *name;
+    int open, physinfo, set_size, bind;
+} faults[] = {
+    {"no-xen", ENOENT, 0, 0, 0},      {"not-root", EACCES, 0, 0, 0},
+    {"not-dom0", 0, EPERM, EPERM, 0}, {"version-mismatch", 0, EACCES, EACCES, 0},
+    {"no-tbuf", 0, 0, ENOSYS, 0},     {"flask", 0, 0, EACCES, 0},
+    {"no-memory", 0, 0, ENOMEM, 0},   {"virq-taken", 0, 0, 0, EEXIST},
+    {"virq-busy", 0, 0, 0, EBUSY},
+};
+
+static int result_of(int r)
+{
+    return r < 0 ? errno : 0;
+}
+
+static void test_fault(const struct fault *f)
+{
+    xc_interface *xch = xc_interface_open(NULL, NULL, 0);
+    xenevtchn_handle *evtchn = xenevtchn_open(NULL, 0);
+    xc_physinfo_t physinfo;
+
+    if (f->open) {
+        CHECK(!xch && !evtchn && errno == f->open);
+        CHECK(!xencall_open(NULL, 0) && errno == f->open);
+        CHECK(!xenforeignmemory_open(NULL, 0) && errno == f->open);
+        return;
+    }
+    CHECK(xch && evtchn);
+    CHECK(result_of(xc_physinfo(xch, &physinfo)) == f->physinfo);
+    CHECK(result_of(xc_tbuf_set_size(xch, 1)) == f->set_size);
+    CHECK(result_of(xenevtchn_bind_virq(evtchn, VIRQ_TBUF)) == f->bind);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3) {
+        for (size_t i = 0; i < ARRAY_SIZE(faults); i++) {
+            if (strcmp(faults[i].name, argv[2]) != 0)
+                continue;
+            test_fault(&faults[i]);
+            return 0;
+        }
+        return 1;
+    }
+    test_event_channel();
+    test_killed_holder();
+    test_calls();
+    test_store();
+    return 0;
+}

@@ -1,0 +1,95 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# xensim run, end to end: the libraries' calls, faults, exit statuses, replay, and Debian's own
+# xentrace if it is there.
+
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+build=${builddir:-.}
+[ -x "$build/tests/xensim/xensim" ] || build=.
+bin=$(cd "$build/tests/xensim" && pwd)
+xensim=$bin/xensim
+export XENSIM_COMMAND=$xensim
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+
+fail() {
+    echo "FAIL: $*" >&2
+    exit 1
+}
+
+run() { # expected status, arguments of xensim run
+    local expected=$1
+    shift
+    "$xensim" run --quiet "$@" >out 2>err
+    local status=$?
+    [ "$status" = "$expected" ] || fail "status $status, not $expected: xensim run $*: $(cat out err)"
+}
+
+run 0 --cpus 4 --workload none -- "$bin/test-preload"
+for fault in no-xen not-root not-dom0 version-mismatch no-tbuf flask no-memory virq-taken virq-busy; do
+    run 0 --workload none --fault $fault -- "$bin/test-preload" fault $fault
+done
+
+run 7 -- sh -c 'exit 7'
+run 143 -- sh -c 'kill -TERM $$'
+run 127 -- /nonexistent
+run 2 --cpus 0 -- true
+run 2 --fault nothing -- true
+run 1 --replay /nonexistent -- true
+"$xensim" stat 2>err && fail "stat outside of a run"
+grep -q 'not inside' err || fail "no sentence from stat outside of a run"
+
+# SIGTERM is forwarded, and nothing is left over.
+"$xensim" run --quiet -- sh -c 'trap "exit 5" TERM; echo "$XENSIM"; while :; do sleep 0.1; done' >out &
+pid=$!
+for _ in $(seq 50); do [ -s out ] && break; sleep 0.1; done
+kill -TERM $pid
+wait $pid
+[ $? = 5 ] || fail "SIGTERM is not forwarded"
+[ -e "$(cat out)" ] && fail "the run's directory is left over"
+
+# Boot with tbuf_size=: the buffers fill with the oldest records, then lose.
+run 0 --cpus 2 --preset-pages 2 --preset-mask 0x0002f000 --rate 10M --report report.json -- \
+    sh -c "sleep 0.3; $xensim pause; $xensim stat; $xensim poke offline 0; $xensim fault no-xen on"
+grep -q '"enabled":true,"event_mask":"0x0002f000","cpu_mask":"0x3","pages":2' out || fail "stat: $(cat out)"
+grep -q '"cpu":1,.*"inserted":[1-9].*"pending":[1-9]' report.json || fail "report: $(cat report.json)"
+
+xentrace=/usr/lib/xen-4.17/bin/xentrace
+if ! [ -x $xentrace ]; then
+    echo "no $xentrace: captures by it are skipped" >&2
+    exit 0
+fi
+
+run 0 --cpus 4 --rate 5M --report report.json -- $xentrace -e 0x0ffff000 -T 1 numbered
+"$xensim" verify --from-start --cpus 0-3 --report report.json numbered >out 2>&1 || fail "verify: $(cat out)"
+grep -q '"lost":0}' out || fail "losses: $(cat out)"
+
+# A mask in Xen leaves no gaps; a CPU mask leaves whole CPUs.
+run 0 --cpus 4 --rate 5M -- $xentrace -e 0x0002f000 -c 1-2 -T 1 numbered
+"$xensim" verify --from-start --cpus 1-2 numbered >out 2>&1 || fail "verify: $(cat out)"
+"$xensim" verify --kinds 0x0002f000 numbered >out 2>&1 || fail "verify: $(cat out)"
+
+# A stopped consumer loses, and every loss is told.
+run 0 --cpus 4 --rate 5M --report report.json -- bash -c "
+    $xentrace -S 1 -e 0x0ffff000 numbered & p=\$!
+    sleep 0.3; kill -STOP \$p; sleep 0.3; kill -CONT \$p; sleep 0.3; $xensim pause; kill -INT \$p; wait \$p"
+"$xensim" verify --from-start --cpus 0-3 --report report.json numbered >out 2>&1 || fail "verify: $(cat out)"
+grep -q '"lost":0}' out && fail "no losses: $(cat out)"
+
+# Two runs of a replay insert the same.
+for i in 1 2; do
+    run 0 --cpus 4 --replay "$here/../samples/hotplug-4cpu.xentrace.zst" --tsc-exact --loops 1 --rate 4M -- bash -c "
+        $xentrace -S 64 -e 0x0ffff000 replay$i & p=\$!; $xensim wait; kill -INT \$p; wait \$p"
+    "$xensim" records replay$i >records$i || fail "records"
+done
+cmp records1 records2 || fail "two replays differ"
+"$xensim" records "$here/../samples/hotplug-4cpu.xentrace.zst" | cmp - records1 || fail "the replay is not the file"
+
+# What makes Xen switch tracing off.
+run 0 --cpus 2 --rate 1M -- bash -c "
+    $xentrace -e 0x0ffff000 bogus & p=\$!; sleep 0.3; kill -STOP \$p # it would assert
+    $xensim poke bogus-cons 1; sleep 0.2; $xensim stat; kill -KILL \$p"
+grep -q '"enabled":false.*"bogus_cpu":1' out || fail "stat: $(cat out)"
+exit 0
