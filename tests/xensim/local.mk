@@ -56,7 +56,7 @@ tests_xensim_xensim_LDFLAGS = -pthread
 check_PROGRAMS += tests/xensim/test-insert tests/xensim/test-verify
 check_SCRIPTS += tests/xensim/test-run.sh
 noinst_PROGRAMS += tests/xensim/test-preload
-EXTRA_DIST += tests/xensim/test-run.sh \
+EXTRA_DIST += docs/xensim.md tests/xensim/test-run.sh \
 	tests/samples/README.md \
 	tests/samples/hotplug-4cpu.xentrace.zst \
 	tests/samples/idle.xentrace.zst \

@@ -47,8 +47,11 @@ int test_control(struct sim *sim, uint32_t command, uint32_t value)
 
 static void append(struct test_file *file, const void *p, size_t bytes)
 {
-    file->data = realloc(file->data, file->bytes + bytes);
-    CHECK(file->data);
+    while (file->bytes + bytes > file->room) {
+        file->room = file->room ? 2 * file->room : PAGE_BYTES;
+        file->data = realloc(file->data, file->room);
+        CHECK(file->data);
+    }
     memcpy(file->data + file->bytes, p, bytes);
     file->bytes += bytes;
 }

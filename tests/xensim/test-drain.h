@@ -19,6 +19,7 @@
 struct test_file {
     unsigned char *data;
     size_t bytes;
+    size_t room;
 };
 
 /* A Xen with NR_CPUS CPUs whose buffers have PAGES pages (0: not allocated). Exits on failure. */
