@@ -8,6 +8,8 @@ XENSIM_CFLAGS = -std=gnu17 -D_GNU_SOURCE $(WARN_CFLAGS) $(XEN_CFLAGS) -O2 -pthre
 noinst_PROGRAMS += tests/xensim/xensim tests/xensim/libxensim.so
 
 xensim_core = \
+	common/record.h \
+	common/util.h \
 	tests/xensim/sim.c \
 	tests/xensim/sim.h \
 	tests/xensim/sysctl.h \
