@@ -92,7 +92,10 @@ static int handle_signal(sd_event_source *source, const struct signalfd_siginfo 
     return 0;
 }
 
-/* SIGTERM and SIGINT come through the event loop; SIGPIPE would end us when a reader goes away. */
+/*
+ * SIGTERM and SIGINT come through the event loop. SIGPIPE and SIGXFSZ would end us when a reader goes
+ * away or a file becomes too large: the write's error is enough.
+ */
 static int catch_signals(sd_event *event, struct manager *manager)
 {
     sigset_t mask;
@@ -101,7 +104,8 @@ static int catch_signals(sd_event *event, struct manager *manager)
     (void)sigemptyset(&mask);
     (void)sigaddset(&mask, SIGTERM);
     (void)sigaddset(&mask, SIGINT);
-    if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+    if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ||
+        signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
         return -errno;
     r = sd_event_add_signal(event, NULL, SIGTERM, handle_signal, manager);
     if (r >= 0)

@@ -14,7 +14,7 @@ stop_for() { # stop_for SECONDS: the daemon does not run
 
 info_lost() {
     ctl --json info "$1" >"$dir/info"
-    number "$dir/info" lost
+    number "$dir/info" files 0 lost
 }
 
 in_the_middle() {

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+#
+# What tests/all and tests/demo share: installing what is missing, and building.
+
+root=$(readlink -f "$(dirname "${BASH_SOURCE[0]}")/..")
+
+# Everything that building and testing needs on Debian 12, real Xen left out: tests/real-xen/ fetches that.
+packages=(
+    build-essential autoconf automake pkg-config
+    libxen-dev liburing-dev libsystemd-dev libjson-c-dev libinih-dev
+)
+test_packages=(
+    clang libclang-rt-14-dev xen-utils-4.17 zstd python3-minimal e2fsprogs util-linux systemd dbus-bin
+    mandoc procps
+)
+
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    else
+        sudo "$@"
+    fi
+}
+
+install_missing() { # install_missing PACKAGE...
+    local missing=() package
+    for package in "$@"; do
+        dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||
+            missing+=("$package")
+    done
+    [ ${#missing[@]} -gt 0 ] || return 0
+    echo "Installing ${missing[*]}" >&2
+    as_root apt-get -qq update >&2 || return
+    as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get -qq -y --no-install-recommends install "${missing[@]}" >&2
+}
+
+prepare_source() { (cd "$root" && { [ -x configure ] || autoreconf -fi; }); }
+
+# build_in DIRECTORY [CONFIGURE-OPTION]...: an out-of-tree build, for /usr and /etc.
+build_in() {
+    local directory=$1
+    shift
+    mkdir -p "$directory" && cd "$directory" &&
+        "$root/configure" --quiet --prefix=/usr --sysconfdir=/etc "$@" &&
+        make -s -j"$(nproc)"
+}
