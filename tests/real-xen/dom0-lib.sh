@@ -88,24 +88,14 @@ pv_guest_destroy() {
     xl destroy "$1"
 }
 
-# On each vCPU, pinned there, one process that makes nothing but system calls and one pair that wakes
-# each other up: hypercalls, and blocks and wake-ups of vCPUs, on all physical CPUs.
+# On each vCPU, pinned there, a pair of processes that wake each other up through pipes, in short bursts:
+# hypercalls, blocks and wake-ups on all physical CPUs. Bursts, because each emulated CPU is a thread of
+# the host; eight of them always busy on two cores, and nothing else in dom0 gets anywhere.
 load_start() {
     local cpu
     [ ${#real_xen_load[@]} -eq 0 ] || return 0
     for cpu in $(seq 0 $(($(nproc) - 1))); do
-        taskset -c "$cpu" yes >/dev/null &
-        real_xen_load+=($!)
-        taskset -c "$cpu" bash -c '
-            coproc echo_back { while read -r line; do echo "$line"; done; }
-            while :; do
-                for i in {1..100}; do
-                    echo ping >&"${echo_back[1]}"
-                    read -r -u "${echo_back[0]}"
-                done
-                # A vCPU that never blocks has no schedule to trace.
-                sleep 0.01
-            done' &
+        taskset -c "$cpu" bash "${BASH_SOURCE[0]%/*}/load" &
         real_xen_load+=($!)
     done
 }

@@ -30,7 +30,7 @@ trace_under_load() {
     "$xentrace" -D -e all -T 3 "$OUT/smoke.xentrace" &
     tracer=$!
     load_start
-    pv_guest_start smoke 128 load
+    time pv_guest_start smoke 128 load
     sleep 1
     guest_id smoke
     pv_guest_destroy smoke
