@@ -26,16 +26,17 @@ guest_is_gone() {
 }
 
 trace_under_load() {
-    local tracer
+    local tracer status=0
     "$xentrace" -D -e all -T 3 "$OUT/smoke.xentrace" &
     tracer=$!
     load_start
-    time pv_guest_start smoke 128 load
+    pv_guest_start smoke 128 load || status=1
     sleep 1
-    guest_id smoke
-    pv_guest_destroy smoke
-    wait "$tracer"
+    guest_id smoke || status=1
+    pv_guest_destroy smoke || status=1
+    wait "$tracer" || status=1
     load_stop
+    return $status
 }
 
 # Windows of a trace: cpu_change (0x2001F003), CPU, bytes, as docs/file-format.md has it.
