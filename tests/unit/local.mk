@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# One program per module of common/, all linked with the library that they test.
+# One program per module, linked with the library that it tests.
 
 check_PROGRAMS += \
 	tests/unit/test-cpu-set \
 	tests/unit/test-event-set \
+	tests/unit/test-mailbox \
+	tests/unit/test-pool \
 	tests/unit/test-record \
+	tests/unit/test-sink \
+	tests/unit/test-sink-limits \
+	tests/unit/test-sink-ring \
 	tests/unit/test-suggest \
+	tests/unit/test-tbuf \
 	tests/unit/test-text \
 	tests/unit/test-trace-file \
 	tests/unit/test-trace-file-cuts \
-	tests/unit/test-units
+	tests/unit/test-units \
+	tests/unit/test-walk
 
 tests_unit_test_cpu_set_SOURCES = tests/unit/test-cpu-set.c tests/unit/test.h
 tests_unit_test_cpu_set_LDADD = libcommon.a
@@ -28,3 +35,24 @@ tests_unit_test_trace_file_cuts_SOURCES = \
 tests_unit_test_trace_file_cuts_LDADD = libcommon.a
 tests_unit_test_units_SOURCES = tests/unit/test-units.c tests/unit/test.h
 tests_unit_test_units_LDADD = libcommon.a
+
+tests_unit_test_mailbox_SOURCES = tests/unit/test-mailbox.c tests/unit/test.h
+tests_unit_test_mailbox_LDADD = libcollector.a
+tests_unit_test_pool_SOURCES = tests/unit/test-pool.c tests/unit/test.h
+tests_unit_test_pool_LDADD = libcollector.a
+tests_unit_test_tbuf_SOURCES = tests/unit/test-tbuf.c tests/unit/test.h
+tests_unit_test_tbuf_LDADD = libcollector.a
+tests_unit_test_walk_SOURCES = tests/unit/test-walk.c tests/unit/test.h
+tests_unit_test_walk_LDADD = libcollector.a libcommon.a
+
+# The sink on a ring of the test's own, and on io_uring.
+sink_fake_sources = \
+	tests/unit/fake-uring.c tests/unit/fake-uring.h tests/unit/fake-disk.h \
+	tests/unit/sink-rig.h tests/unit/test.h
+tests_unit_test_sink_SOURCES = tests/unit/test-sink.c $(sink_fake_sources)
+tests_unit_test_sink_LDADD = libcollector.a libcommon.a
+tests_unit_test_sink_limits_SOURCES = tests/unit/test-sink-limits.c $(sink_fake_sources)
+tests_unit_test_sink_limits_LDADD = libcollector.a libcommon.a
+tests_unit_test_sink_ring_SOURCES = \
+	tests/unit/test-sink-ring.c tests/unit/sink-rig.h tests/unit/test.h
+tests_unit_test_sink_ring_LDADD = libcollector.a libcommon.a $(URING_LIBS)

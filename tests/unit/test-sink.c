@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * The sink's state machine, with writes that end as the test wants: filling, the order of
+ * completions, failures, short writes. Limits, grants and aborts: test-sink-limits.c.
+ */
+
+#include "tests/unit/fake-disk.h"
+
+/* --- Filling. --- */
+
+struct fill_case {
+    const char *name;
+    uint32_t align_bytes;
+    uint32_t window_bytes;
+    unsigned int windows; /* of each CPU, each followed by what can be written */
+};
+
+static const struct fill_case fill_cases[] = {
+    {"one record", 4, 8, 1},
+    {"small windows", 4, 300, 100},
+    {"windows of half a chunk", 4, CHUNK_BYTES / 2, 6},
+    {"windows as large as a chunk", 4, CHUNK_BYTES, 4},
+    {"windows larger than a chunk", 4, 3 * CHUNK_BYTES, 2},
+    {"one record, whole blocks", PAGE_BYTES, 8, 1},
+    {"small windows, whole blocks", PAGE_BYTES, 300, 100},
+    {"windows as large as a chunk, whole blocks", PAGE_BYTES, CHUNK_BYTES, 4},
+    {"windows larger than a chunk, whole blocks", PAGE_BYTES, 3 * CHUNK_BYTES, 2},
+};
+
+static void test_fill(uint64_t seed)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(fill_cases); i++) {
+        const struct fill_case *c = &fill_cases[i];
+        struct sink_config config = rig_config(c->align_bytes);
+        struct disk *disk = disk_new(&config, seed);
+
+        test_case(c->name);
+        for (unsigned int j = 0; j < c->windows; j++) {
+            for (unsigned int cpu = 0; cpu < RIG_CPUS; cpu++) {
+                CHECK_INT(rig_feed(&disk->rig, cpu, c->window_bytes), SINK_ROOM);
+                disk_settle(disk);
+            }
+        }
+        sink_flush(disk->rig.sink);
+        disk_settle(disk);
+        CHECK_UINT(disk_totals(disk).output_bytes, disk->end_bytes);
+        CHECK(disk->rig.number[RIG_CPUS - 1] > 0);
+        disk_check_end(disk);
+        disk_free(disk);
+    }
+}
+
+/* What nobody asked for takes no space, and its chunk is given back. */
+static void test_nothing_kept(uint64_t seed)
+{
+    struct sink_config config = rig_config(4);
+    struct disk *disk;
+
+    test_case("nothing kept");
+    config.events = (struct event_set){0};
+    disk = disk_new(&config, seed);
+    for (int i = 0; i < 100; i++) {
+        static const uint32_t record = 0x00021001;
+        uint64_t classes[EVENT_CLASSES] = {0};
+        struct walk_result walked;
+        uint8_t *records;
+        uint32_t room;
+
+        CHECK_INT(sink_begin_window(disk->rig.sink, 4, 1, &records, &room), SINK_ROOM);
+        memcpy(records, &record, sizeof(record));
+        walk_window(records, room, true, sink_filter(disk->rig.sink), classes, &walked);
+        sink_end_window(disk->rig.sink, 0, &walked, classes);
+    }
+    CHECK_UINT(sink_oldest_usec(disk->rig.sink), 0);
+    CHECK(!sink_is_quiet(disk->rig.sink)); /* it holds a chunk, until it is told to flush */
+    sink_flush(disk->rig.sink);
+    disk_check_end(disk);
+    CHECK_UINT(disk_totals(disk).output_bytes, 0);
+    CHECK_UINT(disk_totals(disk).windows, 0);
+    disk_free(disk);
+}
+
+/* With the pool empty the records stay where they are, until a write has ended. */
+static void test_no_chunk(uint64_t seed)
+{
+    struct sink_config config = rig_config(4);
+    struct disk *disk = disk_new(&config, seed);
+    uint32_t number;
+
+    test_case("no chunk");
+    for (unsigned int i = 0; i < RIG_CHUNKS; i++)
+        disk_put_chunk(disk, 1000);
+    number = disk->rig.number[0];
+    CHECK_INT(rig_feed(&disk->rig, 0, 100), SINK_NO_CHUNK);
+    CHECK_UINT(disk->rig.number[0], number);
+    sink_submit(disk->rig.sink, &disk->uring);
+    CHECK_UINT(disk->uring.nr_writes, 8);
+    CHECK_INT(disk_end_write(disk, 7, INT32_MAX), 0);
+    CHECK_INT(rig_feed(&disk->rig, 0, 100), SINK_NO_CHUNK); /* those before it are not written */
+    CHECK_INT(disk_end_write(disk, 0, INT32_MAX), 0);
+    CHECK_INT(rig_feed(&disk->rig, 0, 100), SINK_ROOM);
+    sink_flush(disk->rig.sink);
+    disk_settle(disk);
+    disk_check_end(disk);
+    disk_free(disk);
+}
+
+/* --- How writes end. --- */
+
+#define CHUNKS 5u
+#define ALL    INT32_MAX
+
+struct step {
+    unsigned int chunk; /* whose write ends */
+    int32_t result;     /* ALL, bytes, or a negative errno */
+    int told;           /* what sink_complete() returns */
+    unsigned int sound; /* chunks that are in the output by then */
+};
+
+struct order_case {
+    const char *name;
+    uint32_t align_bytes;
+    struct step steps[12];
+};
+
+static const struct order_case order_cases[] = {
+    {"in order", 4, {{0, ALL, 0, 1}, {1, ALL, 0, 2}, {2, ALL, 0, 3}, {3, ALL, 0, 4}, {4, ALL, 0, 5}}},
+    {"backwards", 4, {{4, ALL, 0, 0}, {3, ALL, 0, 0}, {2, ALL, 0, 0}, {1, ALL, 0, 0}, {0, ALL, 0, 5}}},
+    {"mixed", 4096,
+     {{2, ALL, 0, 0}, {0, ALL, 0, 1}, {4, ALL, 0, 1}, {1, ALL, 0, 3}, {3, ALL, 0, 5}}},
+    {"the first fails", 4,
+     {{0, -EIO, -EIO, 0}, {1, ALL, 0, 0}, {2, ALL, 0, 0}, {3, ALL, 0, 0}, {4, ALL, 0, 0}}},
+    {"the first fails last", 4,
+     {{1, ALL, 0, 0}, {2, ALL, 0, 0}, {3, ALL, 0, 0}, {4, ALL, 0, 0}, {0, -ENOSPC, -ENOSPC, 0}}},
+    {"the middle fails, those before it come later", 4096,
+     {{2, -EIO, -EIO, 0}, {4, ALL, 0, 0}, {1, ALL, 0, 0}, {0, ALL, 0, 2}, {3, ALL, 0, 2}}},
+    {"the last fails", 4,
+     {{0, ALL, 0, 1}, {4, -EFBIG, -EFBIG, 1}, {3, ALL, 0, 1}, {2, ALL, 0, 1}, {1, ALL, 0, 4}}},
+    {"all fail: told once", 4,
+     {{3, -EIO, -EIO, 0}, {1, -EIO, 0, 0}, {4, -EIO, 0, 0}, {0, -ENOSPC, 0, 0}, {2, -EIO, 0, 0}}},
+    {"an earlier one fails later", 4,
+     {{0, ALL, 0, 1}, {3, -EIO, -EIO, 1}, {2, ALL, 0, 1}, {1, -EIO, 0, 1}, {4, ALL, 0, 1}}},
+    {"nothing written means no space", 4,
+     {{0, ALL, 0, 1}, {1, 0, -ENOSPC, 1}, {2, ALL, 0, 1}, {3, ALL, 0, 1}, {4, ALL, 0, 1}}},
+    {"interrupted, then well", 4,
+     {{0, -EINTR, 0, 0}, {1, -EAGAIN, 0, 0}, {0, ALL, 0, 1}, {4, ALL, 0, 1}, {3, ALL, 0, 1},
+      {2, ALL, 0, 1}, {1, ALL, 0, 5}}},
+    {"interrupted behind the end", 4,
+     {{1, -EIO, -EIO, 0}, {2, -EINTR, 0, 0}, {3, 4, 0, 0}, {4, ALL, 0, 0}, {0, ALL, 0, 1}}},
+    {"short, then well", 4,
+     {{0, 1000, 0, 0}, {1, ALL, 0, 0}, {2, ALL, 0, 0}, {3, ALL, 0, 0}, {4, ALL, 0, 0},
+      {0, 4, 0, 0}, {0, ALL, 0, 5}}},
+    {"short inside a word", 4,
+     {{0, 1001, 0, 0}, {1, ALL, 0, 0}, {2, ALL, 0, 0}, {3, ALL, 0, 0}, {4, ALL, 0, 0},
+      {0, ALL, 0, 5}}},
+    {"short inside a block", 4096,
+     {{0, 5000, 0, 0}, {1, ALL, 0, 0}, {2, ALL, 0, 0}, {3, ALL, 0, 0}, {4, ALL, 0, 0},
+      {0, ALL, 0, 5}}},
+    {"short, then it fails", 4096,
+     {{0, 8192, 0, 0}, {1, ALL, 0, 0}, {2, ALL, 0, 0}, {3, ALL, 0, 0}, {4, ALL, 0, 0},
+      {0, -ENOSPC, -ENOSPC, 0}}},
+    {"less than a block fits", 4096,
+     {{0, 4096, 0, 0}, {1, ALL, 0, 0}, {2, ALL, 0, 0}, {3, ALL, 0, 0}, {4, ALL, 0, 0},
+      {0, 1024, -ENOSPC, 0}}},
+    {"less than a word fits", 4,
+     {{0, 4096, 0, 0}, {1, ALL, 0, 0}, {2, ALL, 0, 0}, {3, ALL, 0, 0}, {4, ALL, 0, 0},
+      {0, 3, -ENOSPC, 0}}},
+};
+
+/* The write under way that is of the chunk from BEGIN to END in the output. */
+static unsigned int find_write(const struct disk *disk, uint64_t begin, uint64_t end)
+{
+    for (unsigned int i = 0; i < disk->uring.nr_writes; i++)
+        if (disk->uring.writes[i].offset >= begin && disk->uring.writes[i].offset < end)
+            return i;
+    CHECK(!"the chunk is being written");
+    exit(EXIT_FAILURE);
+}
+
+static void test_order(uint64_t seed)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(order_cases); i++) {
+        const struct order_case *c = &order_cases[i];
+        struct sink_config config = rig_config(c->align_bytes);
+        struct disk *disk = disk_new(&config, seed);
+        uint64_t begin[CHUNKS + 1] = {0};
+
+        test_case(c->name);
+        for (unsigned int j = 0; j < CHUNKS; j++) {
+            disk_put_chunk(disk, 20000);
+            begin[j + 1] = disk_totals(disk).queued_bytes;
+        }
+        for (const struct step *step = c->steps; step->result != 0 || step->told != 0; step++) {
+            unsigned int write;
+
+            sink_submit(disk->rig.sink, &disk->uring);
+            write = find_write(disk, begin[step->chunk], begin[step->chunk + 1]);
+            CHECK_INT(disk_end_write(disk, write, step->result), step->told);
+            CHECK_UINT(disk_totals(disk).output_bytes, begin[step->sound]);
+            CHECK(rig_read_output(disk->data, begin[step->sound]).sound);
+        }
+        disk_check_end(disk);
+        disk_free(disk);
+    }
+}
+
+/* Once it has failed nothing more is taken. */
+static void test_after_failure(uint64_t seed)
+{
+    struct sink_config config = rig_config(4);
+    struct disk *disk = disk_new(&config, seed);
+
+    test_case("after a failure");
+    disk_put_chunk(disk, 2000);
+    CHECK_INT(rig_feed(&disk->rig, 1, 500), SINK_ROOM); /* the chunk that is being filled goes too */
+    sink_submit(disk->rig.sink, &disk->uring);
+    CHECK_INT(disk_end_write(disk, 0, -EPIPE), -EPIPE);
+    CHECK_INT(rig_feed(&disk->rig, 1, 500), SINK_HAS_FAILED);
+    disk_settle(disk);
+    disk_check_end(disk);
+    CHECK_UINT(disk_totals(disk).output_bytes, 0);
+    disk_free(disk);
+}
+
+/* --- Submitting. --- */
+
+static void test_busy(uint64_t seed)
+{
+    struct sink_config config = rig_config(4096);
+    struct disk *disk = disk_new(&config, seed);
+
+    test_case("a busy ring");
+    disk->uring.max_writes = 2;
+    for (unsigned int i = 0; i < CHUNKS; i++)
+        disk_put_chunk(disk, 5000);
+    sink_submit(disk->rig.sink, &disk->uring);
+    sink_submit(disk->rig.sink, &disk->uring);
+    CHECK_UINT(disk->uring.nr_writes, 2);
+    disk_settle(disk);
+    disk_check_end(disk);
+    disk_free(disk);
+}
+
+/* A stream is written in order, one write at a time, and goes on at the very byte. */
+static void test_stream(uint64_t seed)
+{
+    static const int32_t results[] = {1, ALL, 4097, 3, -EINTR, 5, -EAGAIN, 1022, 2, ALL};
+    struct sink_config config = rig_config(4);
+    struct disk *disk;
+
+    test_case("stream");
+    config.is_stream = true;
+    disk = disk_new(&config, seed);
+    for (unsigned int i = 0; i < CHUNKS; i++)
+        disk_put_chunk(disk, 20000);
+    for (unsigned int i = 0; !sink_is_quiet(disk->rig.sink); i++) {
+        sink_submit(disk->rig.sink, &disk->uring);
+        CHECK_UINT(disk->uring.nr_writes, 1);
+        CHECK_INT(disk_end_write(disk, 0, results[i % ARRAY_SIZE(results)]), 0);
+    }
+    CHECK_UINT(disk->stream_bytes, disk_totals(disk).output_bytes);
+    disk_check_end(disk);
+    disk_free(disk);
+}
+
+int main(void)
+{
+    uint64_t seed = test_seed();
+
+    test_fill(seed);
+    test_nothing_kept(seed);
+    test_no_chunk(seed);
+    test_order(seed);
+    test_after_failure(seed);
+    test_busy(seed);
+    test_stream(seed);
+    return test_end();
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "collector/walk.h"
+
+#include "common/record.h"
+#include "common/util.h"
+#include "tests/unit/test.h"
+
+#define MAX_RECORDS 64u
+
+#define SCHED 0x80021001u /* with a TSC: 12 bytes */
+#define HVM   0x10082003u /* without, one word: 8 bytes */
+#define GUEST 0xf0801001u /* with a TSC and 7 words: 40 bytes */
+#define LOST  LOST_RECORD_HEADER
+#define WRAP  0x3001f002u /* 16 bytes */
+#define BARE  0x00021001u /* 4 bytes */
+
+/* A window that is being built; the word after the header (and the TSC) is the record's number. */
+struct window {
+    uint32_t bytes;
+    uint32_t records;
+    uint32_t offsets[MAX_RECORDS + 1];
+    uint8_t data[MAX_RECORDS * RECORD_MAX_BYTES];
+};
+
+static void put_word(struct window *window, uint32_t word)
+{
+    memcpy(window->data + window->bytes, &word, sizeof(word));
+    window->bytes += 4;
+}
+
+static void put(struct window *window, uint32_t header)
+{
+    uint32_t end = window->bytes + record_bytes(header);
+
+    put_word(window, header);
+    if (record_has_tsc(header)) {
+        put_word(window, 1000 + window->records);
+        put_word(window, 7);
+    }
+    while (window->bytes < end)
+        put_word(window, 100 + window->records);
+    window->offsets[++window->records] = window->bytes;
+}
+
+static void put_lost(struct window *window, uint32_t count)
+{
+    struct lost_record lost = {.header = LOST, .tsc = {5, 5}, .count = count, .first_tsc = {4, 5}};
+
+    memcpy(window->data + window->bytes, &lost, sizeof(lost));
+    window->bytes += LOST_RECORD_BYTES;
+    window->offsets[++window->records] = window->bytes;
+}
+
+static struct walk_filter filter_of(uint32_t mask)
+{
+    struct event_set set = {0};
+    struct walk_filter filter;
+
+    event_set_add_mask(&set, mask);
+    walk_filter_init(&filter, &set);
+    return filter;
+}
+
+static bool filter_allows(const struct walk_filter *filter, uint32_t event)
+{
+    uint32_t i = record_event(event) >> 12;
+
+    return filter->allow[i / 64] >> (i % 64) & 1;
+}
+
+static void test_filter(void)
+{
+    uint64_t random = test_seed();
+
+    test_case("filter");
+    for (int round = 0; round < 8; round++) {
+        struct event_set set;
+        struct walk_filter filter;
+        uint32_t wrong = 0;
+
+        for (unsigned int i = 0; i < EVENT_CLASSES; i++)
+            set.subclasses[i] = (uint8_t)(test_random(&random) & test_random(&random) & 0xf);
+        walk_filter_init(&filter, &set);
+        for (uint32_t i = 0; i < WALK_FILTER_BITS; i++)
+            wrong += filter_allows(&filter, i << 12 | 0xabc) !=
+                     event_set_has(&set, i << 12 | 0xabc);
+        CHECK_UINT(wrong, 0);
+    }
+}
+
+/* --- Compaction. --- */
+
+struct kept_case {
+    const char *name;
+    const char *records; /* s: sched, h: hvm, g: guest, l: lost, w: wrap */
+    uint32_t mask;
+    const char *kept;
+    uint64_t nr_records;
+    uint64_t lost;
+    uint64_t first_tsc; /* its number behind 1000; 0: none */
+    uint64_t last_tsc;
+};
+
+#define TSC(n) (UINT64_C(7) << 32 | (1000 + (n)))
+
+static const struct kept_case kept_cases[] = {
+    {"nothing", "", 0x0002f000, "", 0, 0, 0, 0},
+    {"all kept", "ssss", 0x0002f000, "ssss", 4, 0, TSC(0), TSC(3)},
+    {"none kept", "hghg", 0x0002f000, "", 0, 0, 0, 0},
+    {"alternating", "shshsgs", 0x0002f000, "ssss", 4, 0, TSC(0), TSC(6)},
+    {"first only", "shhhg", 0x0002f000, "s", 1, 0, TSC(0), TSC(0)},
+    {"last only", "hhhgs", 0x0002f000, "s", 1, 0, TSC(4), TSC(4)},
+    {"all but the first", "gsss", 0x0002f000, "sss", 3, 0, TSC(1), TSC(3)},
+    {"all but the last", "sssg", 0x0002f000, "sss", 3, 0, TSC(0), TSC(2)},
+    {"runs", "sshhhsssghss", 0x0002f000, "sssssss", 7, 0, TSC(0), TSC(11)},
+    {"lost stays", "hlhl", 0x0002f000, "ll", 0, 14, 0, 0},
+    {"wrap stays and is no record", "wswgw", 0x0002f000, "wsww", 1, 0, TSC(1), TSC(1)},
+    {"lost and wrap past any filter", "slw", 0x0008f000, "lw", 0, 7, 0, 0},
+    {"no TSC in what is kept", "hh", 0x0008f000, "hh", 2, 0, 0, 0},
+    {"another subclass", "shs", 0x0008f000, "h", 1, 0, 0, 0},
+    {"TSCs of what is kept only", "gsg", 0x0002f000, "s", 1, 0, TSC(1), TSC(1)},
+};
+
+static void put_letter(struct window *window, char letter)
+{
+    switch (letter) {
+    case 's':
+        put(window, SCHED);
+        break;
+    case 'h':
+        put(window, HVM);
+        break;
+    case 'g':
+        put(window, GUEST);
+        break;
+    case 'w':
+        put(window, WRAP);
+        break;
+    case 'l':
+        put_lost(window, 7);
+        break;
+    }
+}
+
+/* What ought to be left: each record of WINDOW that KEPT names, one after the other. */
+static uint32_t expect_kept(const struct window *window, const struct kept_case *c, uint8_t *expected)
+{
+    uint32_t bytes = 0;
+
+    for (uint32_t i = 0, k = 0; i < window->records; i++) {
+        uint32_t length = window->offsets[i + 1] - window->offsets[i];
+
+        if (c->kept[k] != c->records[i])
+            continue;
+        k++;
+        memcpy(expected + bytes, window->data + window->offsets[i], length);
+        bytes += length;
+    }
+    return bytes;
+}
+
+static void test_kept(void)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(kept_cases); i++) {
+        const struct kept_case *c = &kept_cases[i];
+        struct walk_filter filter = filter_of(c->mask);
+        uint64_t classes[EVENT_CLASSES] = {0};
+        struct window window = {0};
+        uint8_t expected[sizeof(window.data)];
+        struct walk_result result;
+        uint32_t bytes;
+
+        test_case(c->name);
+        for (const char *letter = c->records; *letter; letter++)
+            put_letter(&window, *letter);
+        bytes = expect_kept(&window, c, expected);
+        walk_window(window.data, window.bytes, true, &filter, classes, &result);
+        CHECK_UINT(result.consumed_bytes, window.bytes);
+        CHECK_UINT(result.kept_bytes, bytes);
+        CHECK(memcmp(window.data, expected, bytes) == 0);
+        CHECK_UINT(result.records, c->nr_records);
+        CHECK_UINT(result.lost, c->lost);
+        CHECK_UINT(result.first_tsc, c->first_tsc);
+        CHECK_UINT(result.last_tsc, c->last_tsc);
+        CHECK(!result.broken);
+    }
+}
+
+/* --- Where a window ends. --- */
+
+/* Every cut of a window, in words: inside a record, or between two. */
+static void test_cuts(void)
+{
+    struct walk_filter filter = filter_of(0x0faff000);
+    struct window window = {0};
+
+    put(&window, SCHED);
+    put_lost(&window, 3);
+    put(&window, BARE);
+    put(&window, GUEST);
+    put(&window, HVM);
+    for (uint32_t bytes = 0, i = 0; bytes <= window.bytes; bytes += 4) {
+        for (int whole = 0; whole < 2; whole++) {
+            uint64_t classes[EVENT_CLASSES] = {0};
+            struct window cut = window;
+            struct walk_result result;
+
+            test_case(whole ? "broken framing" : "cut to fit");
+            while (i < window.records && window.offsets[i + 1] <= bytes)
+                i++;
+            walk_window(cut.data, bytes, whole, &filter, classes, &result);
+            CHECK_UINT(result.consumed_bytes, window.offsets[i]);
+            CHECK_UINT(result.kept_bytes, window.offsets[i]);
+            CHECK(result.broken == (whole && bytes != window.offsets[i]));
+            CHECK(memcmp(cut.data, window.data, window.bytes) == 0);
+        }
+    }
+}
+
+/* Counted by their lowest class bit, and added to what is there. */
+static void test_classes(void)
+{
+    struct walk_filter filter = filter_of(0x0ffff000);
+    uint64_t classes[EVENT_CLASSES] = {[1] = 10};
+    struct window window = {0};
+    struct walk_result result;
+
+    test_case("classes");
+    put(&window, SCHED);
+    put(&window, SCHED);
+    put(&window, HVM);
+    put(&window, 0x000a1001); /* sched and hvm */
+    put(&window, 0x0001f003); /* gen */
+    put(&window, 0x08001001); /* the highest bit */
+    put(&window, GUEST);
+    put_lost(&window, UINT32_MAX);
+    put_lost(&window, UINT32_MAX);
+    put(&window, WRAP);
+    walk_window(window.data, window.bytes, true, &filter, classes, &result);
+    CHECK_UINT(result.records, 7);
+    CHECK_UINT(result.lost, UINT64_C(2) * UINT32_MAX);
+    CHECK_UINT(classes[0], 1);
+    CHECK_UINT(classes[1], 10 + 3);
+    CHECK_UINT(classes[3], 1);
+    CHECK_UINT(classes[7], 1);
+    CHECK_UINT(classes[11], 1);
+}
+
+/* --- Padding. --- */
+
+static void test_padding(void)
+{
+    struct walk_filter filter = filter_of(0);
+
+    test_case("padding");
+    for (uint32_t bytes = 0; bytes <= 4096; bytes += 4) {
+        uint64_t classes[EVENT_CLASSES] = {0};
+        uint8_t padding[4096 + 4];
+        struct walk_result result;
+        uint32_t records = 0, wraps = 0;
+
+        memset(padding, 0xee, sizeof(padding));
+        walk_write_padding(padding, bytes);
+        CHECK_UINT(padding[bytes], 0xee);
+        for (uint32_t offset = 0, header; offset < bytes; offset += record_bytes(header)) {
+            memcpy(&header, padding + offset, sizeof(header));
+            records++;
+            wraps += record_is_wrap(header) && !record_has_tsc(header);
+        }
+        CHECK_UINT(wraps, records);
+        walk_window(padding, bytes, true, &filter, classes, &result);
+        CHECK(!result.broken && result.records == 0 && result.lost == 0);
+        CHECK_UINT(result.kept_bytes, bytes);
+    }
+}
+
+int main(void)
+{
+    test_filter();
+    test_kept();
+    test_cuts();
+    test_classes();
+    test_padding();
+    return test_end();
+}
