@@ -364,6 +364,8 @@ static bool fail_at(struct sink *sink, uint64_t offset)
 /* Notes how far a write came. Returns a negative errno if it cannot go on. */
 static int note_result(struct sink *sink, struct chunk *chunk, int result)
 {
+    uint32_t written_bytes;
+
     chunk->state = CHUNK_QUEUED; /* to be written again, unless it turns out to be done */
     if (result == -EINTR || result == -EAGAIN)
         return 0;
@@ -371,12 +373,16 @@ static int note_result(struct sink *sink, struct chunk *chunk, int result)
         return result;
     if (result == 0)
         return -ENOSPC; /* write(2) of more than nothing gives 0 only where nothing fits */
-    chunk->written_bytes += (uint32_t)result;
-    if (chunk->written_bytes == chunk->fill_bytes)
+    written_bytes = chunk->written_bytes + (uint32_t)result;
+    if (written_bytes == chunk->fill_bytes) {
         chunk->state = CHUNK_WRITTEN;
-    else /* short: go on behind it, from the last whole block */
-        chunk->written_bytes = (uint32_t)align_down(chunk->written_bytes,
-                                                    sink->config.align_bytes);
+    } else if (!sink->config.is_stream) {
+        /* Short: go on from the last whole block. Where not even one fits, none ever will. */
+        written_bytes = (uint32_t)align_down(written_bytes, sink->config.align_bytes);
+        if (written_bytes == chunk->written_bytes)
+            return -ENOSPC;
+    }
+    chunk->written_bytes = written_bytes;
     return 0;
 }
 
