@@ -55,8 +55,7 @@ static inline int disk_end_write(struct disk *disk, unsigned int index, int32_t 
         disk->misaligned += write.offset % config->align_bytes != 0 ||
                             write.bytes % config->align_bytes != 0 ||
                             (uintptr_t)write.data % config->align_bytes != 0;
-    if (result > (int64_t)write.bytes)
-        result = (int32_t)write.bytes;
+    result = result > (int64_t)write.bytes ? (int32_t)write.bytes : result;
     if (result > 0 && CHECK(offset + (uint32_t)result <= DISK_BYTES)) {
         memcpy(disk->data + offset, write.data, (uint32_t)result);
         disk->stream_bytes += (uint32_t)result;

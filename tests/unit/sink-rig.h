@@ -85,8 +85,9 @@ static inline enum sink_room rig_feed(struct rig *rig, unsigned int cpu, uint32_
 
     if (test_random(&rig->random) % 8 == 0)
         end += rig_put_lost(waiting, 3);
-    while (end < bytes && end + RECORD_MAX_BYTES <= sizeof(waiting))
+    do
         end += rig_put_record(rig, waiting + end, number++);
+    while (end < bytes && end + RECORD_MAX_BYTES <= sizeof(waiting));
 
     for (uint32_t begin = 0; begin < end;) {
         uint64_t classes[EVENT_CLASSES] = {0};
