@@ -38,7 +38,8 @@ struct sink {
     struct chunk *queue_tail;
     unsigned int nr_writing;
     uint64_t closed_bytes;    /* output offset behind the last closed chunk */
-    uint64_t failed_offset;   /* the output ends there; SINK_NO_LIMIT while all is well */
+    uint64_t end_offset;      /* the output ends there; SINK_NO_LIMIT while it may grow */
+    bool has_failed;          /* ... because of a write or an abort, not of its last grant */
     bool grant_wanted;
 
     /* Written by the collector thread only, read by the main thread: relaxed atomics. */
@@ -75,7 +76,7 @@ int sink_new(const struct sink_config *config, struct pool *pool, struct sink **
     }
     sink->config = *config;
     sink->pool = pool;
-    sink->failed_offset = SINK_NO_LIMIT;
+    sink->end_offset = SINK_NO_LIMIT;
     if (sink->config.max_bytes != SINK_NO_LIMIT)
         sink->config.max_bytes = align_down(sink->config.max_bytes, config->align_bytes);
     walk_filter_init(&sink->filter, &config->events);
@@ -157,8 +158,8 @@ enum sink_room sink_begin_window(struct sink *sink, uint32_t wanted_bytes, uint6
     uint64_t limit;
     uint32_t room;
 
-    if (sink->failed_offset != SINK_NO_LIMIT)
-        return SINK_HAS_FAILED;
+    if (sink->end_offset != SINK_NO_LIMIT)
+        return sink->has_failed ? SINK_HAS_FAILED : SINK_AT_LIMIT;
     /* A window is cut only where it would not fit into a chunk of its own either. */
     if (sink->filling && chunk_room(sink->filling) < wanted_bytes &&
         (wanted_bytes <= CHUNK_BYTES - WINDOW_HEADER_BYTES ||
@@ -336,29 +337,27 @@ static void retire_written(struct sink *sink)
     while (sink->queue_head && sink->queue_head->state == CHUNK_WRITTEN)
         unlink_chunk(sink, sink->queue_head);
     end = sink->queue_head ? sink->queue_head->output_offset : sink->closed_bytes;
-    publish(&sink->totals.output_bytes, min_u64(end, sink->failed_offset));
+    publish(&sink->totals.output_bytes, min_u64(end, sink->end_offset));
 }
 
 /*
  * The output ends in front of OFFSET: what lies behind is dropped, but for chunks that the kernel
- * still reads; they follow when their writes end. Returns whether this is the first failure.
+ * still reads; they follow when their writes end.
  */
-static bool fail_at(struct sink *sink, uint64_t offset)
+static void end_at(struct sink *sink, uint64_t offset)
 {
-    bool first = sink->failed_offset == SINK_NO_LIMIT;
     struct chunk *next;
 
-    sink->failed_offset = min_u64(sink->failed_offset, offset);
+    sink->end_offset = min_u64(sink->end_offset, offset);
     sink_flush(sink);
     for (struct chunk *chunk = sink->queue_head; chunk; chunk = next) {
         next = chunk->next;
-        if (chunk->output_offset < sink->failed_offset || chunk->state == CHUNK_WRITING)
+        if (chunk->output_offset < sink->end_offset || chunk->state == CHUNK_WRITING)
             continue;
         drop_records(sink, chunk);
         unlink_chunk(sink, chunk);
     }
     retire_written(sink);
-    return first;
 }
 
 /* Notes how far a write came. Returns a negative errno if it cannot go on. */
@@ -388,15 +387,19 @@ static int note_result(struct sink *sink, struct chunk *chunk, int result)
 
 int sink_complete(struct sink *sink, struct chunk *chunk, int result)
 {
+    bool first = !sink->has_failed;
     int r;
 
     assert(chunk->state == CHUNK_WRITING);
     sink->nr_writing--;
     r = note_result(sink, chunk, result);
-    if (r < 0)
-        return fail_at(sink, chunk->output_offset) ? r : 0;
-    if (chunk->output_offset >= sink->failed_offset)
-        (void)fail_at(sink, sink->failed_offset); /* the output has ended before it meanwhile */
+    if (r < 0) {
+        sink->has_failed = true;
+        end_at(sink, chunk->output_offset);
+        return first ? r : 0;
+    }
+    if (chunk->output_offset >= sink->end_offset)
+        end_at(sink, sink->end_offset); /* the output has ended before it meanwhile */
     else
         retire_written(sink);
     return 0;
@@ -418,7 +421,7 @@ void sink_grant(struct sink *sink, uint64_t granted_bytes, bool final)
     sink_flush(sink);
     for (const struct chunk *chunk = sink->queue_head; chunk; chunk = chunk->next) {
         if (chunk->output_offset + chunk->fill_bytes > sink->config.max_bytes) {
-            (void)fail_at(sink, chunk->output_offset);
+            end_at(sink, chunk->output_offset);
             return;
         }
     }
@@ -443,7 +446,8 @@ void sink_abort(struct sink *sink, struct uring *uring)
     for (const struct chunk *chunk = sink->queue_head; chunk; chunk = chunk->next)
         if (chunk->state == CHUNK_WRITING)
             (void)uring_cancel(uring, (uint64_t)(uintptr_t)chunk); /* else it ends by itself */
-    (void)fail_at(sink, offset);
+    sink->has_failed = true;
+    end_at(sink, offset);
 }
 
 bool sink_is_quiet(const struct sink *sink)
