@@ -2,6 +2,7 @@
 # One program per module, linked with the library that it tests.
 
 check_PROGRAMS += \
+	tests/unit/test-collector \
 	tests/unit/test-cpu-set \
 	tests/unit/test-event-set \
 	tests/unit/test-mailbox \
@@ -56,3 +57,6 @@ tests_unit_test_sink_limits_LDADD = libcollector.a libcommon.a
 tests_unit_test_sink_ring_SOURCES = \
 	tests/unit/test-sink-ring.c tests/unit/sink-rig.h tests/unit/test.h
 tests_unit_test_sink_ring_LDADD = libcollector.a libcommon.a $(URING_LIBS)
+
+tests_unit_test_collector_SOURCES = tests/unit/test-collector.c tests/unit/test.h
+tests_unit_test_collector_LDADD = libcollector.a libcommon.a $(URING_LIBS)
