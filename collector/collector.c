@@ -426,8 +426,10 @@ static void tend_sink(struct collector *c)
 {
     uint64_t oldest_usec = sink_oldest_usec(c->sink);
 
-    if (oldest_usec && (sink_config(c->sink)->is_stream ||
-                        c->now_usec >= oldest_usec + FLUSH_AGE_USEC || c->phase != PHASE_FEEDING))
+    /* Towards the end also a chunk in which nothing was kept: it has to go back. */
+    if (c->phase != PHASE_FEEDING ||
+        (oldest_usec && (sink_config(c->sink)->is_stream ||
+                         c->now_usec >= oldest_usec + FLUSH_AGE_USEC)))
         sink_flush(c->sink);
     sink_submit(c->sink, c->uring);
     if (sink_wants_grant(c->sink))
