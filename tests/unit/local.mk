@@ -3,11 +3,14 @@
 
 check_PROGRAMS += \
 	tests/unit/test-collector \
+	tests/unit/test-config \
 	tests/unit/test-cpu-set \
 	tests/unit/test-event-set \
 	tests/unit/test-mailbox \
+	tests/unit/test-output \
 	tests/unit/test-pool \
 	tests/unit/test-record \
+	tests/unit/test-session-name \
 	tests/unit/test-sink \
 	tests/unit/test-sink-limits \
 	tests/unit/test-sink-ring \
@@ -60,3 +63,10 @@ tests_unit_test_sink_ring_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 
 tests_unit_test_collector_SOURCES = tests/unit/test-collector.c tests/unit/test.h
 tests_unit_test_collector_LDADD = libcollector.a libcommon.a $(URING_LIBS)
+
+tests_unit_test_config_SOURCES = tests/unit/test-config.c tests/unit/test.h
+tests_unit_test_config_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
+tests_unit_test_output_SOURCES = tests/unit/test-output.c tests/unit/test.h
+tests_unit_test_output_LDADD = libdaemon.a libcommon.a
+tests_unit_test_session_name_SOURCES = tests/unit/test-session-name.c tests/unit/test.h
+tests_unit_test_session_name_LDADD = $(xentraced_LDADD)
