@@ -25,6 +25,9 @@ static const struct config config_defaults = {
 
 struct parser {
     struct config config;
+    FILE *file;
+    int line;         /* that inih has read last */
+    int problem_line; /* that the problem is in; inih's own complaints have none */
     char problem[256];
 };
 
@@ -93,12 +96,27 @@ static void report_unknown(struct parser *parser, const char *section, const cha
     const char *words[ARRAY_SIZE(keys)];
     const char *nearest;
 
-    for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
         words[i] = keys[i].key;
+        if (strcmp(key, keys[i].key) != 0)
+            continue;
+        (void)snprintf(parser->problem, sizeof(parser->problem), "'%s' belongs in [%s], not [%s]",
+                       key, keys[i].section, section);
+        return;
+    }
     nearest = suggest_nearest(key, words, ARRAY_SIZE(words));
     (void)snprintf(parser->problem, sizeof(parser->problem), "there is no key '%s' in [%s]%s%s%s",
                    key, section, nearest ? "; did you mean '" : "", nearest ? nearest : "",
                    nearest ? "'?" : "");
+}
+
+/* inih's reader, which counts lines as inih does: it does not tell its handler. */
+static char *read_line(char *buffer, int size, void *context)
+{
+    struct parser *parser = context;
+
+    parser->line++;
+    return fgets(buffer, size, parser->file);
 }
 
 /* inih's handler: 0 means that the line is wrong. It goes on; the first problem is kept. */
@@ -108,6 +126,7 @@ static int handle_key(void *context, const char *section, const char *key, const
 
     if (parser->problem[0])
         return 0;
+    parser->problem_line = parser->line;
     for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
         if (strcmp(section, keys[i].section) == 0 && strcmp(key, keys[i].key) == 0)
             return keys[i].parse(parser, value) == 0;
@@ -132,9 +151,16 @@ int config_load(const char *path, bool required, struct config *ret_config, char
             return -ENOMEM;
         return -error;
     }
-    line = ini_parse_file(file, handle_key, &parser);
+    parser.file = file;
+    line = ini_parse_stream(read_line, &parser, handle_key, &parser);
+    if (ferror(file)) {
+        if (asprintf(ret_error, "Cannot read the configuration %s: %s.", path, strerror(errno)) < 0)
+            return -ENOMEM;
+        return -EIO;
+    }
     if (line != 0) {
-        const char *problem = parser.problem[0] ? parser.problem : "this is not 'key = value'";
+        const char *problem =
+            line == parser.problem_line ? parser.problem : "this is not 'key = value'";
 
         if (asprintf(ret_error, "%s, line %d: %s; see xentraced(8).", path, line, problem) < 0)
             return -ENOMEM;
