@@ -81,7 +81,8 @@ static int take_space(struct output *output, uint64_t step)
     }
     if (available_bytes(output) >= output->reserve_bytes)
         return 0;
-    /* Somebody else was quicker: give it back. */
+    /* Somebody else was quicker: give it back. (ext4 does so only when the file is cut, at the
+     * end: behind the end of a file it punches nothing.) */
     (void)fallocate(output->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, (off_t)step);
     return -ENOSPC;
 }
@@ -191,6 +192,9 @@ int output_adopt(struct output *output, int fd, const char *path, struct failure
         output->granted_bytes = UINT64_MAX;
         return 0;
     }
+    /* Writes go to offsets, several at once; appending would put them where they come. */
+    if ((flags & O_APPEND) && fcntl(output->fd, F_SETFL, flags & ~O_APPEND) < 0)
+        return failure_set(failure, -errno, ERROR_OUTPUT, "%s can only be appended to.", path);
     if (st.st_size != 0)
         return failure_set(failure, -EEXIST, ERROR_OUTPUT,
                            "%s is not empty, and captures are never overwritten.", path);
