@@ -17,8 +17,8 @@
 
 struct mailbox {
     int eventfd;
-    _Atomic uint32_t written; /* counts up for ever; modulo MAILBOX_SLOTS */
-    _Atomic uint32_t read;
+    uint32_t written; /* atomic; counts up for ever; modulo MAILBOX_SLOTS */
+    uint32_t read;    /* atomic */
     struct message slots[MAILBOX_SLOTS];
 };
 

@@ -21,7 +21,7 @@ struct pool {
     uint64_t bytes;
     struct chunk *chunks;
     struct chunk *free_list;
-    _Atomic uint64_t free_bytes;
+    uint64_t free_bytes; /* atomic: one thread writes, any reads */
 };
 
 static int map_memfd(struct pool *pool)
@@ -101,6 +101,11 @@ uint64_t pool_free_bytes(const struct pool *pool)
     return __atomic_load_n(&pool->free_bytes, __ATOMIC_RELAXED);
 }
 
+static void set_free_bytes(struct pool *pool, uint64_t bytes)
+{
+    __atomic_store_n(&pool->free_bytes, bytes, __ATOMIC_RELAXED);
+}
+
 struct chunk *pool_take(struct pool *pool)
 {
     struct chunk *chunk = pool->free_list;
@@ -109,7 +114,7 @@ struct chunk *pool_take(struct pool *pool)
         return NULL;
     assert(chunk->state == CHUNK_FREE);
     pool->free_list = chunk->next;
-    pool->free_bytes -= CHUNK_BYTES;
+    set_free_bytes(pool, pool->free_bytes - CHUNK_BYTES);
     *chunk = (struct chunk){.data = chunk->data, .state = CHUNK_FILLING};
     return chunk;
 }
@@ -120,5 +125,5 @@ void pool_give(struct pool *pool, struct chunk *chunk)
     chunk->state = CHUNK_FREE;
     chunk->next = pool->free_list;
     pool->free_list = chunk;
-    pool->free_bytes += CHUNK_BYTES;
+    set_free_bytes(pool, pool->free_bytes + CHUNK_BYTES);
 }
