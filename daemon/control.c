@@ -571,6 +571,15 @@ static void make_parent_directory(const char *path)
     }
 }
 
+/* What a killed daemon left, and nothing else: bind() tells if something is still there. */
+static void remove_stale_socket(const char *path)
+{
+    struct stat st;
+
+    if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode))
+        (void)unlink(path);
+}
+
 static int listen_on(struct control *control, const char *path, struct failure *failure)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -586,14 +595,14 @@ static int listen_on(struct control *control, const char *path, struct failure *
                            "another --socket, or end that one.",
                            path);
     make_parent_directory(path);
-    (void)unlink(path); /* what a killed daemon left; bind() tells if it is still there */
+    remove_stale_socket(path);
 
     control->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (control->listen_fd < 0 ||
         bind(control->listen_fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
         chmod(path, 0666) < 0 || /* everybody may knock; peer.c decides */
         listen(control->listen_fd, SOMAXCONN) < 0)
-        return failure_set(failure, -errno, ERROR_OUTPUT, "Cannot listen at %s: %s.", path,
+        return failure_set(failure, -errno, ERROR_OUTPUT, "Cannot listen at %s: %s. Name another place with --socket.", path,
                            strerror(errno));
     return 0;
 }

@@ -110,11 +110,11 @@ static int handle_collector(sd_event_source *source, int fd, uint32_t revents, v
 static int open_state_dir(struct manager *manager, struct failure *failure)
 {
     if (mkdir(manager->state_dir, 0750) < 0 && errno != EEXIST)
-        return failure_set(failure, -errno, ERROR_OUTPUT, "Cannot create the state directory %s: %s.",
+        return failure_set(failure, -errno, ERROR_OUTPUT, "Cannot create the state directory %s: %s. Name another with --state-dir.",
                            manager->state_dir, strerror(errno));
     manager->state_dir_fd = open(manager->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (manager->state_dir_fd < 0)
-        return failure_set(failure, -errno, ERROR_OUTPUT, "Cannot open the state directory %s: %s.",
+        return failure_set(failure, -errno, ERROR_OUTPUT, "Cannot open the state directory %s: %s. Name another with --state-dir.",
                            manager->state_dir, strerror(errno));
     return 0;
 }
