@@ -151,11 +151,25 @@ static int parse_selection(struct session *session, const struct session_options
     return 0;
 }
 
+/* Its trace may have been moved away; the sidecar would be replaced without a word. */
+static int refuse_old_sidecar(const struct session *session, struct failure *failure)
+{
+    char file[SESSION_NAME_MAX + 16];
+
+    (void)snprintf(file, sizeof(file), "%s.json", session->name);
+    if (faccessat(session->context->state_dir_fd, file, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0;
+    return failure_set(failure, -EEXIST, ERROR_NAME_IN_USE,
+                       "%s exists, and sidecars are never overwritten. Choose another name, or none.",
+                       session->sidecar_path);
+}
+
 static int open_output(struct session *session, const struct session_options *options,
                        struct failure *failure)
 {
     const struct session_context *context = session->context;
     uint64_t max_bytes = options->max_size_bytes ? options->max_size_bytes : UINT64_MAX;
+    int r;
 
     output_init(&session->output, options->reserve_bytes, max_bytes);
     if (options->has_output) {
@@ -170,6 +184,9 @@ static int open_output(struct session *session, const struct session_options *op
     session->owns_output = true;
     if (asprintf(&session->sidecar_path, "%s/%s.json", context->state_dir, session->name) < 0)
         return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
+    r = refuse_old_sidecar(session, failure);
+    if (r < 0)
+        return r;
     return output_create(&session->output, context->state_dir_fd, context->state_dir, session->name,
                          failure);
 }
