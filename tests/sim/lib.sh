@@ -10,6 +10,8 @@
 #   ctl ...                   xentracectl, on that daemon
 #   check NAME COMMAND...     runs COMMAND; prints "ok - NAME" or "not ok - NAME" and its output
 #   refuses REGEX COMMAND...  COMMAND fails with exit status 1 and one line that matches REGEX
+#   refuses_usage REGEX COMMAND...   the same with exit status 2
+#   xen_state                 what Xen's masks are, and whether it traces
 #   number FILE KEY...        a number out of a JSON document
 #   finish                    the script's last line: fails if any check did
 #
@@ -65,12 +67,14 @@ same() { [ "$1" = "$2" ] || { echo "'$1' is not '$2'"; return 1; }; }
 above() { [ "$1" -gt "$2" ] || { echo "$1 is not above $2"; return 1; }; }
 below() { [ "$1" -lt "$2" ] || { echo "$1 is not below $2"; return 1; }; }
 
-refuses() {
-    local regex=$1 output status=0
-    shift
+refuses() { refuses_with 1 "$@"; }
+refuses_usage() { refuses_with 2 "$@"; }
+refuses_with() { # refuses_with STATUS REGEX COMMAND...
+    local expected=$1 regex=$2 output status=0
+    shift 2
     output=$("$@" 2>&1) || status=$?
     echo "$output"
-    [ "$status" -eq 1 ] || { echo "the exit status is $status"; return 1; }
+    [ "$status" -eq "$expected" ] || { echo "the exit status is $status"; return 1; }
     [ "$(wc -l <<<"$output")" -eq 1 ] || { echo "that is not one line"; return 1; }
     grep -Eq -- "$regex" <<<"$output" || { echo "it does not match $regex"; return 1; }
 }
@@ -113,6 +117,7 @@ END
 # --- Inside the simulation. ---
 
 daemon_start() {
+    [ ! -e "$dir/log" ] || cat "$dir/log" >>"$dir/log.before"
     "$build/xentraced" --config "$dir/xentraced.conf" --socket "$dir/control" \
         --state-dir "$dir/state" "$@" 2>"$dir/log" &
     daemon=$!
@@ -132,7 +137,15 @@ daemon_stop() {
 
 ctl() { "$build/xentracectl" "$@"; }
 
+xen_state() { "$xensim" stat | tr -d '\n' | grep -o '"enabled".*"cpu_mask":"[^"]*"'; }
+
 ended() { ctl --json status "$1" | grep -q '"state": *"ended"'; }
+
+# A sanitizer's report, of any process in the simulation, or a failed assert().
+no_sanitizer_report() {
+    ! grep -rahE -A 20 --include='log*' --include='errors' --include='output' --include='sanitizer.*' \
+        'runtime error:|(Address|Leak|Thread|Undefined)[A-Za-z]*Sanitizer|Assertion .* failed' "$dir"
+}
 
 sim() {
     local options=()
@@ -143,7 +156,10 @@ sim() {
     shift
     dir=$(mktemp -d "${TMPDIR:-/tmp}/xentraced-test.XXXXXX")
     touch "$dir/xentraced.conf"
-    dir=$dir XENTRACED_SOCKET=$dir/control BUILD=$build SIM_INSIDE=1 \
+    ASAN_OPTIONS=log_path=$dir/sanitizer:${ASAN_OPTIONS:-} \
+        UBSAN_OPTIONS=log_path=$dir/sanitizer:print_stacktrace=1:${UBSAN_OPTIONS:-} \
+        TSAN_OPTIONS=log_path=$dir/sanitizer:${TSAN_OPTIONS:-} \
+        dir=$dir XENTRACED_SOCKET=$dir/control BUILD=$build SIM_INSIDE=1 \
         "$xensim" run --report "$dir/report" "${options[@]}" -- \
         bash "$script" "$@" >"$dir/output" 2>"$dir/errors" </dev/null
     local status=$?
@@ -155,6 +171,7 @@ sim() {
         tail -n 20 "$dir/errors" "$dir/log" 2>/dev/null | sed 's/^/#   /'
         sim_failed=$((sim_failed + 1))
     fi
+    check "$1: no sanitizer complains" no_sanitizer_report
 }
 
 # To be called when the checks outside on what is in $dir are done.

@@ -1,0 +1,322 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Whatever is wrong, with the host, the configuration or what was typed, is told in one line that says
+# what to do; Xen's masks, what it traces and all files are then as they were, and the daemon serves on.
+
+. "$(dirname "$0")/lib.sh"
+
+xentrace=/usr/lib/xen-4.17/bin/xentrace
+
+# All that a refused command must leave alone: Xen's state, files with their sizes.
+everything() {
+    xen_state
+    find "$dir" -mindepth 1 \( -name 'log*' -o -name output -o -name errors \) -prune -o \
+        -printf '%P %s %Ts\n' | sort
+}
+
+refused() { # refused NAME REGEX COMMAND...
+    local name=$1 regex=$2 before
+    shift 2
+    before=$(everything)
+    check "$name" "${refuses:-refuses}" "$regex" "$@"
+    check "$name: nothing changed" same "$(everything)" "$before"
+}
+
+misused() { # misused REGEX ARGUMENT...: a usage error of xentracectl
+    local regex=$1
+    shift
+    refuses=refuses_usage refused "xentracectl $*" "$regex" ctl "$@"
+}
+
+mistaken() { # mistaken REGEX ARGUMENT...: an error of what was asked for
+    local regex=$1
+    shift
+    refused "xentracectl $*" "$regex" ctl "$@"
+}
+
+run_daemon() { # run_daemon OPTION...: one that is to give up by itself
+    timeout 10 "$build/xentraced" --config "$dir/xentraced.conf" --socket "$dir/control" \
+        --state-dir "$dir/state" "$@"
+}
+
+no_start() { # no_start NAME REGEX OPTION...
+    local name=$1 regex=$2
+    shift 2
+    refused "$name" "$regex" run_daemon "$@"
+}
+
+works() { # works NAME: a capture comes out complete
+    ctl record --quiet -T 0.3 "$1" && "$xensim" verify "$dir/state/$1.xentrace"
+}
+
+# --- The host. ---
+
+fault() { # fault FAULT REGEX: the daemon does not start on such a host
+    "$xensim" fault "$1" on
+    no_start "$1" "$2"
+    "$xensim" fault "$1" off
+}
+
+# Xen denies what it allowed when the daemon started.
+denied() { # denied FAULT REGEX
+    "$xensim" fault "$1" on
+    mistaken "^xentracectl: Nothing was started: $2" start "denied-$1"
+    mistaken "^xentracectl: Nothing was started: $2" start -o "$dir/denied.xentrace"
+    "$xensim" fault "$1" off
+}
+
+bad_host() {
+    fault no-xen "not a Xen host.*Boot"
+    fault not-root "No access to /dev/xen/privcmd: run xentraced as root"
+    fault not-dom0 "not the control domain.*there"
+    fault version-mismatch "another version than the hypervisor.*install"
+    fault flask "Flask policy"
+    fault no-tbuf "without trace buffers"
+    fault no-evtchn "/dev/xen/evtchn is not there: load the module"
+    fault virq-busy "Another domain traces this host already.*Nothing was changed; end it"
+
+    daemon_start || exit 1
+    denied flask "Xen denies access.*Flask"
+    denied not-dom0 "This is not the control domain"
+    denied map-denied "Xen did not map its trace buffers"
+    check "once all is allowed a capture works" works allowed
+    denied flask "Xen denies access.*Flask" # this time with the buffers mapped
+    check "and again" works again
+}
+
+# --- Another consumer. ---
+
+beside_xentrace() {
+    "$xentrace" -e 0x0002f000 "$dir/by-xentrace" >/dev/null 2>&1 &
+    local pid=$!
+    wait_until 10 is_bound
+    check "beside xentrace" refuses "xentrace \(PID $pid\) traces this host already.*end it first" \
+        run_daemon
+    check "beside xentrace: no file" test ! -e "$dir/state" -a ! -e "$dir/control"
+    check "beside xentrace: its masks are as they were" grep -q '"event_mask":"0x0002f000"' \
+        <(xen_state)
+    sleep 0.3
+    kill -INT "$pid"
+    check "xentrace ends undisturbed" wait "$pid"
+    check "and its file is complete" "$xensim" verify --warn-rounds "$dir/by-xentrace"
+}
+is_bound() { "$xensim" stat | tr -d ' \n' | grep -q '"virq_bound":true'; }
+
+beside_xentraced() {
+    daemon_start || exit 1
+    ctl start first >/dev/null
+    no_start_beside "the same socket"
+    no_start_beside "another socket" --socket "$dir/other" --state-dir "$dir/other-state"
+    check "the first one's capture ends well" ctl stop first
+    check "and is complete" "$xensim" verify "$dir/state/first.xentrace"
+}
+no_start_beside() {
+    local name="beside xentraced, $1" before
+    shift
+    before=$(xen_state)
+    check "$name" refuses "xentraced \(PID $daemon\) traces this host already" run_daemon "$@"
+    check "$name: nothing changed" same "$(xen_state)" "$before"
+    check "$name: no file" test ! -e "$dir/other" -a ! -e "$dir/other-state"
+}
+
+# --- No memory for the buffers. ---
+
+no_memory() {
+    daemon_start || exit 1
+    mistaken "Xen has no memory for trace buffers.*--buffer-pages" start
+    mistaken "Xen has no memory for trace buffers" start -S 1000 -o "$dir/f.xentrace"
+    check "fewer may be tried" ctl start -S 16 smaller
+    check "and are there" ctl stop smaller
+    check "the file is complete" "$xensim" verify "$dir/state/smaller.xentrace"
+}
+
+# --- Configuration. ---
+
+bad_line() { # bad_line LINE REGEX TEXT
+    printf '%b' "$3" >"$dir/bad.conf"
+    no_start "configuration: $3" "$dir/bad.conf, line $1: .*$2" --config "$dir/bad.conf"
+}
+
+bad_configuration() {
+    mkdir "$dir/state"
+    bad_line 2 "no key 'pol' in \[daemon\]; did you mean 'pool'" '[daemon]\npol = 64M\n'
+    bad_line 3 "no key 'reserve' in \[daemon\]" '[daemon]\npool = 64M\nreserve = 1G\n'
+    bad_line 2 "'much' is not a size" '[daemon]\npool = much\n'
+    bad_line 2 "'1K' is not a size from 1M" '[daemon]\npool = 1K\n'
+    bad_line 2 "'-1' is not a size" '[capture]\nreserve = -1\n'
+    bad_line 2 "not a number of pages" '[capture]\nbuffer-pages = 0\n'
+    bad_line 4 "not a number of pages" '# a comment\n\n[capture]\nbuffer-pages = 65536\n'
+    bad_line 2 "not 'key = value'" '[daemon]\npool\n'
+    bad_line 1 "no key 'pool'" 'pool = 64M\n'
+    bad_line 1 "not 'key = value'" '[daemon\n'
+    no_start "a configuration that is not there" "Cannot read.*none.conf: No such file" \
+        --config "$dir/none.conf"
+    no_start "a configuration that is a directory" "Cannot read the configuration $dir: " --config "$dir"
+    printf '[daemon]\ncontrol-group = no-such-group\n' >"$dir/bad.conf"
+    no_start "a group that is not there" "no such group.*groupadd" --config "$dir/bad.conf"
+    printf '[daemon]\npool = 64M ; %0500d\n' 0 >"$dir/bad.conf"
+    echo "[capture]" >>"$dir/bad.conf"
+    touch "$dir/file"
+    no_start "a state directory that is a file" "state directory $dir/file: .*--state-dir" \
+        --state-dir "$dir/file"
+    no_start "a socket where none can be" "Cannot listen at /proc/none/control: .*--socket" \
+        --socket /proc/none/control
+    no_start "a socket with a long path" "longer than" --socket "$dir/$(printf '%0200d' 0)"
+    no_start "a socket whose place a file has" "Cannot listen at $dir/file: .*--socket" --socket "$dir/file"
+    refuses=refuses_usage refused "xentraced --nonsense" "nonsense" "$build/xentraced" --nonsense
+    refuses=refuses_usage refused "xentraced now" "'now'; see xentraced --help" "$build/xentraced" now
+}
+
+# A socket on which somebody listens is not taken from him.
+foreign_socket() {
+    mkdir "$dir/state"
+    python3 -c 'if True:
+        import socket, sys, time
+        s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(9); time.sleep(60)' \
+        "$dir/control" &
+    wait_until 5 test -S "$dir/control"
+    sleep 0.2
+    no_start "somebody else's socket" "Another xentraced answers at $dir/control"
+    kill $!
+}
+
+# --- What is typed. ---
+
+nobody_there() {
+    local command
+    for command in start record "stop any" "status" list; do
+        mistaken "Cannot reach xentraced at $dir/none: it is not running.*systemctl start" \
+            --socket "$dir/none" $command
+    done
+    mistaken "Cannot reach xentraced" --socket "$dir/none" record -o "$dir/out.xentrace"
+}
+
+bad_values() {
+    mistaken "CPU.*7" start -c 8
+    mistaken "CPU.*7" start -c 0,2-99
+    mistaken "CPU.*7" record -c 0x100
+    misused "CPU" start -c 0x0
+    misused "CPU" start -c ""
+    misused "CPU" start -c 5-2
+    misused "CPU" start -c zero
+    misused "did you mean \"?'?sched" start -e shced
+    misused "did you mean \"?'?hvm-entryexit" start -e sched,hvm-entryexti
+    misused "selects nothing" start -e 0x0
+    misused "selects nothing" start -e 0x00020000
+    misused "nothing in it" start -e ""
+    misused "event mask" start -e 0xfffffffff
+    misused "not a time" start -T soon
+    misused "not a time" start -T -1
+    misused "more than nothing" record -T 0
+    misused "more than nothing" start -s 0
+    misused "not a size" start -r lots
+    misused "not a size" start --max-size 1X
+    misused "more than nothing" start --max-size 0
+    misused "number of pages" start -S 0
+    misused "number of pages" start -S 16k
+    misused "number of pages" start -S 99999999999
+    misused "needs a value" start -e
+    misused "no option --evnts; did you mean --events" start --evnts sched
+    misused "no option -Z" start -Z
+    misused "There is no command.*start|did you mean.*start" strat
+    misused "one argument" start a b
+    misused "cannot be the name" start a/b
+    misused "cannot be the name" start ""
+    misused "needs -o" start --force
+    mistaken "poll interval" start -s 2h
+    mistaken "65535" start -S 65536
+    mistaken "M.*not in this version" start -M
+    mistaken "M.*not in this version" record -M64
+}
+
+bad_names() {
+    local name
+    for name in ../up . .hidden "two words" $'two\nlines' "$(printf 'n%064d' 0)" 'a*' "naïve"; do
+        case $name in
+            */*) misused "cannot be" start "$name" ;;
+            *) mistaken "cannot be a name: use 1 to 64 letters" start "$name" ;;
+        esac
+    done
+    touch "$dir/state/taken.xentrace"
+    mistaken "taken.xentrace exists.*another name" start taken
+    echo "mine" >"$dir/state/half.json"
+    mistaken "half.json exists.*another name" start half
+    mistaken "no session 'unknown'.*list" stop unknown
+    mistaken "no session 'unknown'.*list" status unknown
+    mistaken "Nothing is being recorded" stop
+}
+
+bad_outputs() {
+    echo "precious" >"$dir/exists.xentrace"
+    mistaken "exists and was left as it is.*--force" start -o "$dir/exists.xentrace"
+    mistaken "exists" record -o "$dir/exists.xentrace"
+    touch "$dir/other.json"
+    mistaken "other.json exists" start -o "$dir/other.xentrace"
+    mistaken "Cannot write to $dir/none/f: No such file" start -o "$dir/none/f"
+    mistaken "directory" start -o "$dir"
+    mistaken "directory" start -o "$dir/"
+    mistaken "Cannot create /proc/f" start -o /proc/f
+    mkfifo "$dir/pipe"
+    mistaken "Nobody reads from" start -o "$dir/pipe"
+    misused "needs the name" start -o ""
+    mistaken "There is no space for .*Free some, lower --reserve" start -r 1000000000
+    mistaken "There is no space" start -r 1000000000 -o "$dir/new.xentrace"
+    mistaken "There is no space" start -r 1000000000 --force -o "$dir/exists.xentrace"
+    check "what --force was to replace is as it was" same "$(cat "$dir/exists.xentrace")" precious
+    mistaken "have 16 pages per CPU.*Leave out --buffer-pages" start -S 17
+}
+
+one_at_a_time() {
+    check "one runs" ctl start one
+    # What it writes changes all the time: refused() would tell.
+    check "another is refused" refuses "'one' is being recorded.*xentracectl stop one" ctl start two
+    check "and record" refuses "'one' is being recorded" ctl record -o "$dir/two.xentrace"
+    check "the same one is refused" refuses "'one' is being recorded already" ctl start one
+    check "no file is left of them" test ! -e "$dir/two.xentrace" -a ! -e "$dir/state/two.xentrace"
+    check "the first one ends well" ctl stop one
+    check "and is complete" "$xensim" verify "$dir/state/one.xentrace"
+    mistaken "one.* exists.*Choose another name" start one
+}
+
+bad_requests() {
+    nobody_there
+    daemon_start || exit 1
+    bad_values
+    bad_names
+    bad_outputs
+    check "after all that a capture works" works works
+    bad_values # now with the buffers mapped
+    one_at_a_time
+    check "the daemon is the one it was" kill -0 "$daemon"
+}
+
+# Booted with tracing on and a mask of its own: a change of either would be seen.
+booted=(--preset-pages 16 --preset-mask 0x0002f000 --rate 1M)
+
+main() {
+    # In a PID namespace of its own, where no other test's daemon can be taken for the one in the way.
+    if [ $$ -ne 1 ] && unshare --pid --fork --mount-proc true 2>/dev/null; then
+        exec unshare --pid --fork --kill-child --mount-proc "$script"
+    fi
+    sim "${booted[@]}" -- bad_host
+    sim_clean
+    sim "${booted[@]}" -- bad_configuration
+    sim_clean
+    sim "${booted[@]}" -- foreign_socket
+    sim_clean
+    sim "${booted[@]}" -- bad_requests
+    sim_clean
+    sim --pages 16 --rate 1M -- no_memory
+    sim_clean
+    if [ -x "$xentrace" ]; then
+        sim --rate 1M -- beside_xentrace
+        sim_clean
+    else
+        echo "# $xentrace is not installed: nothing beside it"
+    fi
+    sim --rate 1M -- beside_xentraced
+    sim_clean
+}
+
+dispatch "$@"
