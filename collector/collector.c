@@ -75,7 +75,7 @@ struct collector {
     bool has_settled; /* foreign records may be in the buffers: the final drain discards them */
     bool limit_told;
     bool starved;    /* the last round left records where they are: a freed chunk calls for another */
-    bool *settle_pending; /* [nr_cpus]: its first lost_records record is still wanted */
+    bool *settle_pending; /* [nr_cpus]: its first record, which tells a loss, is still wanted */
     bool quits;
     uint64_t now_usec;
     uint64_t interval_usec;
@@ -120,13 +120,33 @@ static void set_aside(struct tbuf *tbuf)
     __atomic_store_n(&tbuf->set_aside, true, __ATOMIC_RELAXED);
 }
 
-/* While settling: of a window only the first lost_records record, which tells what came before. */
-static void keep_first_loss(uint8_t *window, struct walk_result *walked)
+/* Whether RECORDS begin with a lost_records record, but for wrap_buffer records. */
+static bool begins_with_loss(const uint8_t *records, uint32_t bytes)
+{
+    uint32_t offset = 0;
+    uint32_t header;
+
+    while (bytes - offset >= RECORD_MIN_BYTES) {
+        memcpy(&header, records + offset, sizeof(header));
+        if (!record_is_wrap(header))
+            return record_is_lost(header);
+        if (record_bytes(header) > bytes - offset)
+            break;
+        offset += record_bytes(header);
+    }
+    return false;
+}
+
+/*
+ * While settling: of a CPU's first window only the lost_records record that it begins with, which
+ * tells what came before. All others tell of records that nobody asked for.
+ */
+static void keep_first_loss(uint8_t *window, bool has_loss, struct walk_result *walked)
 {
     uint32_t offset = 0;
 
     walked->records = 0;
-    while (offset < walked->kept_bytes) {
+    while (has_loss && offset < walked->kept_bytes) {
         struct lost_record lost;
         uint32_t header;
 
@@ -152,16 +172,17 @@ static void take_window(struct collector *c, unsigned int cpu, uint32_t waiting,
     struct tbuf *tbuf = &c->tbufs[cpu];
     uint64_t class_records[EVENT_CLASSES] = {0};
     struct walk_result walked;
+    bool tells_loss;
 
     tbuf_copy(tbuf, room, records);
+    tells_loss = c->phase == PHASE_SETTLING && begins_with_loss(records, room);
     walk_window(records, room, room == waiting, sink_filter(c->sink), class_records, &walked);
     tbuf_consume(tbuf, walked.consumed_bytes);
 
     if (c->phase == PHASE_SETTLING) {
-        keep_first_loss(records, &walked);
+        keep_first_loss(records, tells_loss, &walked);
         memset(class_records, 0, sizeof(class_records));
-        if (!tbuf_is_unsettled(tbuf))
-            c->settle_pending[cpu] = false;
+        c->settle_pending[cpu] = false;
     }
     sink_end_window(c->sink, cpu, &walked, class_records);
     if (walked.broken)
@@ -668,5 +689,8 @@ bool collector_cpu_is_unsettled(const struct collector *c, unsigned int cpu)
 {
     const struct tbuf *tbuf = cpu < c->nr_cpus ? &c->tbufs[cpu] : NULL;
 
-    return tbuf && tbuf->shared && !tbuf->set_aside && tbuf_is_unsettled(tbuf);
+    if (!tbuf || !tbuf->shared || tbuf->set_aside)
+        return false;
+    /* What was lost since is not the sink's. Pairs with DRAINED, which the caller has received. */
+    return c->has_settled ? c->settle_pending[cpu] : tbuf_is_unsettled(tbuf);
 }
