@@ -390,7 +390,8 @@ static void handle_message(struct collector *c, const struct message *message)
         sink_grant(c->sink, (uint64_t)message->value, message->flag);
         break;
     case MESSAGE_ABORT:
-        sink_abort(c->sink, c->uring);
+        if (sink_abort(c->sink, c->uring))
+            tell(c, MESSAGE_FAILED, -ECANCELED);
         break;
     case MESSAGE_QUIT:
         c->quits = true;

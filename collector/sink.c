@@ -437,17 +437,22 @@ bool sink_wants_grant(struct sink *sink)
     return sink->grant_wanted;
 }
 
-void sink_abort(struct sink *sink, struct uring *uring)
+bool sink_abort(struct sink *sink, struct uring *uring)
 {
     uint64_t offset = sink->closed_bytes;
+    bool first;
 
+    if (sink_is_quiet(sink))
+        return false;
     if (sink->queue_head)
         offset = sink->queue_head->output_offset;
     for (const struct chunk *chunk = sink->queue_head; chunk; chunk = chunk->next)
         if (chunk->state == CHUNK_WRITING)
             (void)uring_cancel(uring, (uint64_t)(uintptr_t)chunk); /* else it ends by itself */
+    first = !sink->has_failed;
     sink->has_failed = true;
     end_at(sink, offset);
+    return first;
 }
 
 bool sink_is_quiet(const struct sink *sink)

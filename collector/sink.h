@@ -111,8 +111,8 @@ void sink_grant(struct sink *sink, uint64_t granted_bytes, bool final);
 /* Whether more should be granted; true once per grant. */
 bool sink_wants_grant(struct sink *sink);
 
-/* Drops what is queued and cancels what is being written. */
-void sink_abort(struct sink *sink, struct uring *uring);
+/* Drops what is queued and cancels what is being written. Returns whether there was anything. */
+bool sink_abort(struct sink *sink, struct uring *uring);
 
 /* Whether nothing is queued or being written. */
 bool sink_is_quiet(const struct sink *sink);
