@@ -349,6 +349,15 @@ static int start_timers(struct session *session)
     return r;
 }
 
+static void update_sidecar(const struct session *session)
+{
+    int r = sidecar_write(session);
+
+    if (r < 0)
+        log_line(LOG_ERR, session->name, "The sidecar %s could not be brought up to date: %s. %s is "
+                 "complete without it.", session->sidecar_path, strerror(-r), session->output.path);
+}
+
 /* The collector takes records: now Xen may make them. */
 static void begin_running(struct session *session)
 {
@@ -370,7 +379,9 @@ static void begin_running(struct session *session)
     }
     session->told_xen = true;
     session->started = clock_pair_now();
-    session_set_state(session, SESSION_RUNNING);
+    session->state = SESSION_RUNNING; /* as the sidecar is to say; told below, when it is written */
+    update_sidecar(session);
+    session->context->changed(session->context->userdata, session);
 }
 
 static void extend_grant(struct session *session)
@@ -411,7 +422,12 @@ static void handle_failure(struct session *session, int error)
 
     if (session->state > SESSION_RUNNING && session->reason != reason)
         session->reason = reason; /* it was stopping: but this is why its file ends where it does */
-    if (reason == END_OUTPUT_ERROR)
+    if (reason == END_OUTPUT_ERROR && session->output.is_stream)
+        (void)snprintf(session->message, sizeof(session->message),
+                       "The output could not be written: %s. What did not get through is counted as "
+                       "dropped.",
+                       explain_write(error));
+    else if (reason == END_OUTPUT_ERROR)
         (void)snprintf(session->message, sizeof(session->message),
                        "%s could not be written: %s. It holds what was written before, in whole "
                        "windows; the rest is counted as dropped.",
@@ -530,8 +546,6 @@ static void finish_files(struct session *session)
 
 static void end(struct session *session)
 {
-    int r;
-
     stop_timers(session);
     if (session->start_failure.name) {
         remove_files(session);
@@ -540,10 +554,7 @@ static void end(struct session *session)
     }
     finish_files(session);
     session->state = SESSION_ENDED; /* as the sidecar is to say; told below, when it is written */
-    r = sidecar_write(session);
-    if (r < 0)
-        log_line(LOG_ERR, session->name, "The sidecar %s could not be brought up to date: %s. %s is "
-                 "complete without it.", session->sidecar_path, strerror(-r), session->output.path);
+    update_sidecar(session);
     fd_close(&session->sidecar_fd);
     session->context->changed(session->context->userdata, session);
 }
