@@ -106,6 +106,12 @@ static void handle_session_change(void *userdata, struct session *session)
 {
     struct control *control = userdata;
 
+    /* Its name may come again, and is then another client's. */
+    for (size_t i = 0; i < MAX_CLIENTS; i++)
+        if (session->state == SESSION_ENDED && control->clients[i] &&
+            strcmp(control->clients[i]->attached, session->name) == 0)
+            control->clients[i]->attached[0] = '\0';
+
     for (size_t i = control->nr_calls; i-- > 0;) {
         struct call *call = &control->calls[i];
 
