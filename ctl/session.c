@@ -9,10 +9,12 @@
 #include "ctl/session.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <string.h>
 #include <time.h>
 
+#include "common/cpu-set.h"
 #include "common/units.h"
 #include "ctl/str.h"
 #include "ctl/table.h"
@@ -133,9 +135,21 @@ static void print_limits(FILE *file, struct json_object *session)
                             size_format(text, reserve));
 }
 
+/* The CPUs that have a trace buffer; all of them if the document does not tell. */
+static struct cpu_set read_buffer_cpus(struct json_object *session)
+{
+    _cleanup_free_ char *error = NULL;
+    struct cpu_set set = {};
+
+    if (cpu_set_parse(doc_text(session, "buffers.cpus", "all"), CPU_SET_MAX, &set, &error) < 0)
+        return (struct cpu_set){};
+    return set;
+}
+
 static void print_cpus(FILE *file, struct json_object *session)
 {
     struct json_object *cpus = doc_array(session, "ledger.cpus");
+    struct cpu_set buffers = read_buffer_cpus(session);
     _cleanup_table_ struct table *table = NULL;
 
     if (table_new(">CPU >RECORDS >LOST >DROPPED >FILL", &table) < 0)
@@ -147,7 +161,10 @@ static void print_cpus(FILE *file, struct json_object *session)
         table_add(table, "%" PRIu64, doc_number(cpu, "delivered"));
         table_add(table, "%" PRIu64, doc_number(cpu, "lost"));
         table_add(table, "%" PRIu64, doc_number(cpu, "dropped"));
-        table_add(table, "%" PRIu64 "%%", doc_number(cpu, "fill_percent"));
+        if (cpu_set_has(&buffers, (unsigned int)min_u64(doc_number(cpu, "cpu"), UINT_MAX)))
+            table_add(table, "%" PRIu64 "%%", doc_number(cpu, "fill_percent"));
+        else
+            table_add(table, "no buffer");
     }
     table_print(table, file, 4);
 }
