@@ -17,16 +17,13 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
+#include "collector/drain.h"
 #include "collector/pool.h"
 #include "collector/sink.h"
-#include "collector/tbuf.h"
 #include "collector/uring.h"
-#include "collector/walk.h"
 #include "collector/xen.h"
-#include "common/record.h"
 #include "common/units.h"
 #include "common/util.h"
 
@@ -65,17 +62,14 @@ struct collector {
     bool is_real_time;
     struct mailbox *inbox;  /* from the main thread */
     struct mailbox *outbox; /* to it */
-    unsigned int nr_cpus;
-    struct tbuf *tbufs; /* [nr_cpus] */
+    struct drain *drain;    /* NULL before the first session; only looked at after ATTACH */
 
     /* The collector thread's own. */
     struct sink *sink;
     enum phase phase;
-    bool discards;   /* what the sink cannot take any more */
-    bool has_settled; /* foreign records may be in the buffers: the final drain discards them */
+    enum drain_mode drain_mode;
     bool limit_told;
-    bool starved;    /* the last round left records where they are: a freed chunk calls for another */
-    bool *settle_pending; /* [nr_cpus]: its first record, which tells a loss, is still wanted */
+    bool starved; /* the last round left records where they are: a freed chunk calls for another */
     bool quits;
     uint64_t now_usec;
     uint64_t interval_usec;
@@ -84,13 +78,6 @@ struct collector {
 
     /* Written by the collector thread, read by the main thread: relaxed atomics. */
     struct collector_stats stats;
-};
-
-/* What one round found. */
-struct round {
-    uint64_t waiting_bytes;
-    bool behind;  /* a buffer was half full or more, or a window was cut: go round again at once */
-    bool starved; /* records were left where they are, for want of a chunk */
 };
 
 static uint64_t monotonic_usec(void)
@@ -113,197 +100,27 @@ static void tell(struct collector *c, enum message_type type, int64_t value)
     (void)mailbox_send(c->outbox, &message); /* cannot be full: see mailbox.c */
 }
 
-/* --- The round. --- */
-
-static void set_aside(struct tbuf *tbuf)
-{
-    __atomic_store_n(&tbuf->set_aside, true, __ATOMIC_RELAXED);
-}
-
-/* Whether RECORDS begin with a lost_records record, but for wrap_buffer records. */
-static bool begins_with_loss(const uint8_t *records, uint32_t bytes)
-{
-    uint32_t offset = 0;
-    uint32_t header;
-
-    while (bytes - offset >= RECORD_MIN_BYTES) {
-        memcpy(&header, records + offset, sizeof(header));
-        if (!record_is_wrap(header))
-            return record_is_lost(header);
-        if (record_bytes(header) > bytes - offset)
-            break;
-        offset += record_bytes(header);
-    }
-    return false;
-}
-
-/*
- * While settling: of a CPU's first window only the lost_records record that it begins with, which
- * tells what came before. All others tell of records that nobody asked for.
- */
-static void keep_first_loss(uint8_t *window, bool has_loss, struct walk_result *walked)
-{
-    uint32_t offset = 0;
-
-    walked->records = 0;
-    while (has_loss && offset < walked->kept_bytes) {
-        struct lost_record lost;
-        uint32_t header;
-
-        memcpy(&header, window + offset, sizeof(header));
-        if (!record_is_lost(header)) {
-            offset += record_bytes(header);
-            continue;
-        }
-        memcpy(&lost, window + offset, sizeof(lost));
-        memmove(window, &lost, sizeof(lost));
-        walked->kept_bytes = sizeof(lost);
-        walked->lost = lost.count;
-        return;
-    }
-    walked->kept_bytes = 0;
-    walked->lost = 0;
-}
-
-/* Copies a window into the sink's chunk, walks it there, and gives the space back to Xen. */
-static void take_window(struct collector *c, unsigned int cpu, uint32_t waiting, uint8_t *records,
-                        uint32_t room, struct round *round)
-{
-    struct tbuf *tbuf = &c->tbufs[cpu];
-    uint64_t class_records[EVENT_CLASSES] = {0};
-    struct walk_result walked;
-    bool tells_loss;
-
-    tbuf_copy(tbuf, room, records);
-    tells_loss = c->phase == PHASE_SETTLING && begins_with_loss(records, room);
-    walk_window(records, room, room == waiting, sink_filter(c->sink), class_records, &walked);
-    tbuf_consume(tbuf, walked.consumed_bytes);
-
-    if (c->phase == PHASE_SETTLING) {
-        keep_first_loss(records, tells_loss, &walked);
-        memset(class_records, 0, sizeof(class_records));
-        c->settle_pending[cpu] = false;
-    }
-    sink_end_window(c->sink, cpu, &walked, class_records);
-    if (walked.broken)
-        set_aside(tbuf);
-    if (room < waiting)
-        round->behind = true;
-}
-
-static void tell_limit(struct collector *c)
-{
-    if (!c->limit_told)
-        tell(c, MESSAGE_LIMIT, 0);
-    c->limit_told = true;
-}
-
-/* Whether the session wants what waits on CPU at all. */
-static bool is_wanted(const struct collector *c, unsigned int cpu)
-{
-    if (c->phase == PHASE_SETTLING)
-        return c->settle_pending[cpu];
-    return cpu_set_has(&sink_config(c->sink)->cpus, cpu) &&
-           !(c->phase == PHASE_CLOSING && c->has_settled);
-}
-
-static void drain_cpu(struct collector *c, unsigned int cpu, struct round *round)
-{
-    struct tbuf *tbuf = &c->tbufs[cpu];
-    uint8_t *records;
-    uint32_t waiting, room;
-
-    if (!tbuf->shared || tbuf->set_aside)
-        return;
-    if (tbuf_peek(tbuf, &waiting) < 0) {
-        set_aside(tbuf);
-        return;
-    }
-    if (waiting == 0)
-        return;
-    if (!is_wanted(c, cpu)) {
-        tbuf_consume(tbuf, waiting);
-        return;
-    }
-    round->waiting_bytes += waiting;
-
-    switch (sink_begin_window(c->sink, waiting, c->now_usec, &records, &room)) {
-    case SINK_ROOM:
-        round->behind = round->behind || waiting >= tbuf->data_bytes / 2;
-        take_window(c, cpu, waiting, records, room, round);
-        break;
-    case SINK_NO_CHUNK:
-        round->starved = true;
-        break;
-    case SINK_AT_LIMIT:
-        tell_limit(c);
-        /* fall through */
-    case SINK_HAS_FAILED:
-        if (c->discards)
-            tbuf_consume(tbuf, waiting);
-        break;
-    }
-}
-
-static struct round drain_round(struct collector *c)
-{
-    struct round round = {0};
-
-    for (unsigned int cpu = 0; cpu < c->nr_cpus; cpu++)
-        drain_cpu(c, cpu, &round);
-    count_up(&c->stats.rounds);
-    return round;
-}
-
-static void discard_all(struct collector *c)
-{
-    for (unsigned int cpu = 0; cpu < c->nr_cpus; cpu++) {
-        struct tbuf *tbuf = &c->tbufs[cpu];
-        uint32_t waiting;
-
-        if (tbuf->shared && !tbuf->set_aside && tbuf_peek(tbuf, &waiting) == 0)
-            tbuf_consume(tbuf, waiting);
-    }
-}
-
 /* --- Phases. --- */
-
-static int64_t count_unsettled(const struct collector *c)
-{
-    int64_t n = 0;
-
-    for (unsigned int cpu = 0; cpu < c->nr_cpus; cpu++)
-        n += collector_cpu_is_unsettled(c, cpu) && cpu_set_has(&sink_config(c->sink)->cpus, cpu);
-    return n;
-}
-
-static bool any_settle_pending(const struct collector *c)
-{
-    for (unsigned int cpu = 0; cpu < c->nr_cpus; cpu++)
-        if (c->settle_pending[cpu])
-            return true;
-    return false;
-}
 
 static void set_phase(struct collector *c, enum phase phase)
 {
     c->phase = phase;
     c->next_round_usec = c->now_usec;
     if (phase == PHASE_DRAINED)
-        tell(c, MESSAGE_DRAINED, count_unsettled(c));
+        tell(c, MESSAGE_DRAINED, drain_count_unsettled(c->drain, &sink_config(c->sink)->cpus));
 }
 
 static void attach(struct collector *c, struct sink *sink)
 {
     assert(c->phase == PHASE_DETACHED);
     c->sink = sink;
-    c->discards = false;
-    c->has_settled = false;
+    c->drain_mode = DRAIN_RECORDS;
     c->limit_told = false;
     c->starved = false;
     c->interval_usec = sink_config(sink)->poll_usec;
+    drain_end_settling(c->drain);
     if (sink_config(sink)->discard)
-        discard_all(c);
+        (void)drain_round(c->drain, DRAIN_NOTHING, sink, c->now_usec);
     set_phase(c, PHASE_FEEDING);
     xen_host_virq_rearm(c->host);
     tell(c, MESSAGE_ATTACHED, 0);
@@ -311,12 +128,24 @@ static void attach(struct collector *c, struct sink *sink)
 
 static void settle(struct collector *c)
 {
-    for (unsigned int cpu = 0; cpu < c->nr_cpus; cpu++)
-        c->settle_pending[cpu] = collector_cpu_is_unsettled(c, cpu) &&
-                                 cpu_set_has(&sink_config(c->sink)->cpus, cpu);
-    c->has_settled = true;
+    drain_begin_settling(c->drain, &sink_config(c->sink)->cpus);
+    c->drain_mode = DRAIN_LOSSES;
     set_phase(c, PHASE_SETTLING);
     c->settle_end_usec = c->now_usec + SETTLE_MAX_USEC;
+}
+
+/* The final drain. What comes after settling is what nobody asked for. */
+static void close_sink(struct collector *c)
+{
+    if (c->drain_mode == DRAIN_LOSSES)
+        c->drain_mode = DRAIN_NOTHING;
+    set_phase(c, PHASE_CLOSING);
+}
+
+static bool is_settled(const struct collector *c)
+{
+    return c->now_usec >= c->settle_end_usec ||
+           drain_count_unsettled(c->drain, &sink_config(c->sink)->cpus) == 0;
 }
 
 /* Returns whether rounds are to be made at all. */
@@ -354,17 +183,21 @@ static void schedule_round(struct collector *c, const struct round *round, bool 
 
 static void run_round(struct collector *c, bool timer_fired)
 {
-    struct round round = drain_round(c);
+    struct round round = drain_round(c->drain, c->drain_mode, c->sink, c->now_usec);
     bool took_all = !round.starved && !round.behind;
 
+    count_up(&c->stats.rounds);
     c->starved = round.starved;
+    if (round.at_limit && !c->limit_told) {
+        tell(c, MESSAGE_LIMIT, 0);
+        c->limit_told = true;
+    }
     schedule_round(c, &round, timer_fired);
     if (c->phase == PHASE_DRAINING && took_all)
         set_phase(c, PHASE_DRAINED);
     else if (c->phase == PHASE_CLOSING && took_all)
         set_phase(c, PHASE_FLUSHING);
-    else if (c->phase == PHASE_SETTLING &&
-             (!any_settle_pending(c) || c->now_usec >= c->settle_end_usec))
+    else if (c->phase == PHASE_SETTLING && is_settled(c))
         set_phase(c, PHASE_DRAINED);
 }
 
@@ -377,14 +210,14 @@ static void handle_message(struct collector *c, const struct message *message)
         attach(c, message->sink);
         break;
     case MESSAGE_DRAIN:
-        c->discards = message->flag;
+        c->drain_mode = message->flag ? DRAIN_LAST_RECORDS : DRAIN_RECORDS;
         set_phase(c, PHASE_DRAINING);
         break;
     case MESSAGE_SETTLE:
         settle(c);
         break;
     case MESSAGE_CLOSE:
-        set_phase(c, PHASE_CLOSING);
+        close_sink(c);
         break;
     case MESSAGE_GRANT:
         sink_grant(c->sink, (uint64_t)message->value, message->flag);
@@ -615,8 +448,7 @@ struct collector *collector_free(struct collector *c)
     mailbox_free(c->inbox);
     mailbox_free(c->outbox);
     (void)sem_destroy(&c->ready);
-    free(c->tbufs);
-    free(c->settle_pending);
+    drain_free(c->drain);
     free(c);
     return NULL;
 }
@@ -633,16 +465,8 @@ bool collector_is_real_time(const struct collector *c)
 
 int collector_set_buffers(struct collector *c, const struct xen_trace_buffers *buffers)
 {
-    assert(!c->tbufs);
-    c->tbufs = calloc(buffers->nr_cpus, sizeof(*c->tbufs));
-    c->settle_pending = calloc(buffers->nr_cpus, sizeof(*c->settle_pending));
-    if (!c->tbufs || !c->settle_pending)
-        return -ENOMEM;
-    for (unsigned int cpu = 0; cpu < buffers->nr_cpus; cpu++)
-        if (buffers->buffer[cpu])
-            (void)tbuf_init(&c->tbufs[cpu], buffers->buffer[cpu], buffers->pages);
-    c->nr_cpus = buffers->nr_cpus; /* read by the thread after ATTACH only */
-    return 0;
+    assert(!c->drain);
+    return drain_new(buffers, &c->drain);
 }
 
 void collector_send(struct collector *c, enum message_type type, struct sink *sink, bool flag,
@@ -671,27 +495,7 @@ void collector_read_stats(const struct collector *c, struct collector_stats *ret
     ret_stats->rounds = __atomic_load_n(&c->stats.rounds, __ATOMIC_RELAXED);
 }
 
-void collector_read_cpu(const struct collector *c, unsigned int cpu, struct collector_cpu *ret_cpu)
+const struct drain *collector_drain(const struct collector *c)
 {
-    const struct tbuf *tbuf = cpu < c->nr_cpus ? &c->tbufs[cpu] : NULL;
-
-    if (!tbuf || !tbuf->shared) {
-        *ret_cpu = (struct collector_cpu){0};
-        return;
-    }
-    *ret_cpu = (struct collector_cpu){
-        .has_buffer = true,
-        .set_aside = __atomic_load_n(&tbuf->set_aside, __ATOMIC_RELAXED),
-        .fill_percent = tbuf_fill_percent(tbuf),
-    };
-}
-
-bool collector_cpu_is_unsettled(const struct collector *c, unsigned int cpu)
-{
-    const struct tbuf *tbuf = cpu < c->nr_cpus ? &c->tbufs[cpu] : NULL;
-
-    if (!tbuf || !tbuf->shared || tbuf->set_aside)
-        return false;
-    /* What was lost since is not the sink's. Pairs with DRAINED, which the caller has received. */
-    return c->has_settled ? c->settle_pending[cpu] : tbuf_is_unsettled(tbuf);
+    return c->drain;
 }

@@ -23,6 +23,7 @@
 #include "collector/mailbox.h"
 
 struct collector;
+struct drain;
 struct pool;
 struct xen_host;
 struct xen_trace_buffers;
@@ -63,18 +64,8 @@ struct collector_stats {
 
 void collector_read_stats(const struct collector *collector, struct collector_stats *ret_stats);
 
-struct collector_cpu {
-    bool has_buffer;
-    bool set_aside;
-    unsigned int fill_percent;
-};
-
-/* A CPU's trace buffer as of now. */
-void collector_read_cpu(const struct collector *collector, unsigned int cpu,
-                        struct collector_cpu *ret_cpu);
-
 /*
- * Whether Xen may hold back a loss on that CPU. Only between DRAINED and the next message, or when
- * no sink is attached.
+ * The trace buffers, for drain_read_cpu() at any time, and for drain_cpu_is_unsettled() between DRAINED
+ * and the next message to the collector. NULL before collector_set_buffers().
  */
-bool collector_cpu_is_unsettled(const struct collector *collector, unsigned int cpu);
+const struct drain *collector_drain(const struct collector *collector);

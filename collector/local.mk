@@ -5,6 +5,7 @@ noinst_LIBRARIES += libcollector.a
 libcollector_a_CFLAGS = $(AM_CFLAGS) $(XEN_CFLAGS) $(XENSTORE_CFLAGS) $(URING_CFLAGS)
 libcollector_a_SOURCES = \
 	collector/collector.c collector/collector.h \
+	collector/drain.c collector/drain.h \
 	collector/mailbox.c collector/mailbox.h \
 	collector/pool.c collector/pool.h \
 	collector/sink.c collector/sink.h \

@@ -9,6 +9,7 @@
 #include <json-c/json.h>
 
 #include "collector/collector.h"
+#include "collector/drain.h"
 #include "collector/pool.h"
 #include "collector/sink.h"
 #include "collector/xen.h"
@@ -116,9 +117,9 @@ static json *buffers_document(const struct session *session)
     struct cpu_set have = {0}, set_aside = {0};
 
     for (unsigned int cpu = 0; cpu < session->nr_cpus; cpu++) {
-        struct collector_cpu state;
+        struct drain_cpu state;
 
-        collector_read_cpu(context->collector, cpu, &state);
+        drain_read_cpu(collector_drain(context->collector), cpu, &state);
         if (state.has_buffer)
             cpu_set_add(&have, cpu);
         if (state.set_aside)
@@ -143,9 +144,9 @@ static json *cpu_document(const struct session *session, unsigned int cpu,
                           const struct ledger *ledger)
 {
     json *object = json_object_new_object();
-    struct collector_cpu state;
+    struct drain_cpu state;
 
-    collector_read_cpu(session->context->collector, cpu, &state);
+    drain_read_cpu(collector_drain(session->context->collector), cpu, &state);
     put_count(object, "cpu", cpu);
     put_ledger(object, ledger);
     put_count(object, "first_tsc", ledger->first_tsc);

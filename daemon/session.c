@@ -20,6 +20,7 @@
 #include <systemd/sd-event.h>
 
 #include "collector/collector.h"
+#include "collector/drain.h"
 #include "collector/sink.h"
 #include "common/protocol.h"
 #include "common/record.h"
@@ -95,12 +96,26 @@ bool session_name_is_valid(const char *name)
     return true;
 }
 
+/* The capture is complete without its sidecar: a sidecar that cannot be written is told, no more. */
+static void update_sidecar(const struct session *session)
+{
+    int r = sidecar_write(session);
+
+    if (r < 0)
+        log_line(LOG_ERR, session->name,
+                 "The sidecar %s could not be brought up to date: %s. %s is complete without it.",
+                 session->sidecar_path, strerror(-r), session->output.path);
+}
+
 static void session_set_state(struct session *session, enum session_state state)
 {
     assert(state > session->state || state == SESSION_STARTING);
     session->state = state;
-    if (state == SESSION_RUNNING || state == SESSION_ENDED)
-        session->context->changed(session->context->userdata, session);
+    if (state != SESSION_RUNNING && state != SESSION_ENDED)
+        return;
+    if (!session->start_failure.name)
+        update_sidecar(session);
+    session->context->changed(session->context->userdata, session);
 }
 
 static void stop_timers(struct session *session)
@@ -349,15 +364,6 @@ static int start_timers(struct session *session)
     return r;
 }
 
-static void update_sidecar(const struct session *session)
-{
-    int r = sidecar_write(session);
-
-    if (r < 0)
-        log_line(LOG_ERR, session->name, "The sidecar %s could not be brought up to date: %s. %s is "
-                 "complete without it.", session->sidecar_path, strerror(-r), session->output.path);
-}
-
 /* The collector takes records: now Xen may make them. */
 static void begin_running(struct session *session)
 {
@@ -379,9 +385,7 @@ static void begin_running(struct session *session)
     }
     session->told_xen = true;
     session->started = clock_pair_now();
-    session->state = SESSION_RUNNING; /* as the sidecar is to say; told below, when it is written */
-    update_sidecar(session);
-    session->context->changed(session->context->userdata, session);
+    session_set_state(session, SESSION_RUNNING);
 }
 
 static void extend_grant(struct session *session)
@@ -478,11 +482,11 @@ void session_stop(struct session *session, enum end_reason reason)
 
 static struct cpu_set unsettled_cpus(const struct session *session)
 {
+    const struct drain *drain = collector_drain(session->context->collector);
     struct cpu_set set = {0};
 
     for (unsigned int cpu = 0; cpu < session->nr_cpus; cpu++)
-        if (cpu_set_has(&session->cpus, cpu) &&
-            collector_cpu_is_unsettled(session->context->collector, cpu))
+        if (cpu_set_has(&session->cpus, cpu) && drain_cpu_is_unsettled(drain, cpu))
             cpu_set_add(&set, cpu);
     return set;
 }
@@ -547,16 +551,11 @@ static void finish_files(struct session *session)
 static void end(struct session *session)
 {
     stop_timers(session);
-    if (session->start_failure.name) {
+    if (session->start_failure.name)
         remove_files(session);
-        session_set_state(session, SESSION_ENDED);
-        return;
-    }
-    finish_files(session);
-    session->state = SESSION_ENDED; /* as the sidecar is to say; told below, when it is written */
-    update_sidecar(session);
-    fd_close(&session->sidecar_fd);
-    session->context->changed(session->context->userdata, session);
+    else
+        finish_files(session);
+    session_set_state(session, SESSION_ENDED);
 }
 
 void session_handle_message(struct session *session, const struct message *message)

@@ -6,6 +6,7 @@
  */
 
 #include "collector/collector.h"
+#include "collector/drain.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -234,7 +235,7 @@ static void test_final_grant(void)
 static void test_set_aside(void)
 {
     struct bench bench;
-    struct collector_cpu cpu;
+    struct drain_cpu cpu;
 
     test_case("set aside");
     bench_init(&bench, config_of(0x0002f000));
@@ -245,7 +246,7 @@ static void test_set_aside(void)
     produce(&bench, 2, SCHED, 10);
     close_sink(&bench);
     for (unsigned int i = 0; i < CPUS; i++) {
-        collector_read_cpu(bench.collector, i, &cpu);
+        drain_read_cpu(collector_drain(bench.collector), i, &cpu);
         CHECK(cpu.has_buffer && cpu.set_aside == (i < 2));
     }
     CHECK_UINT(((struct t_buf *)bench.buffer[0])->cons, 0);
