@@ -9,22 +9,22 @@
 #include "common/util.h"
 #include "tests/unit/test.h"
 
-/* A file with TEXT; its path goes to PATH. Close what comes back. */
-static int write_file(const char *text, char *path, size_t size)
+/* A file with TEXT. */
+static int write_file(const char *text)
 {
     int fd = memfd_create("config", MFD_CLOEXEC);
 
     if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
         exit(EXIT_FAILURE);
-    (void)snprintf(path, size, "/proc/self/fd/%d", fd);
     return fd;
 }
 
 static int load_text(const char *text, struct config *ret_config, char **ret_error)
 {
     char path[64];
-    _cleanup_fd_ int fd = write_file(text, path, sizeof(path));
+    _cleanup_fd_ int fd = write_file(text);
 
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     return config_load(path, true, ret_config, ret_error);
 }
 
