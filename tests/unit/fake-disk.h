@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The sink of sink-rig.h on the ring of fake-uring.h, and an output in memory that notes where it was
- * written at all.
+ * The sink of sink-rig.h on the ring of fake-uring.h, and an output in memory that notes where it
+ * was written at all.
  */
 
 #include <errno.h>

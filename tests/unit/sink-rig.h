@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * A sink with a pool of its own, fed as the collector feeds it, and the proof of what came out: each
- * record carries its CPU's running number, so whatever is missing, doubled or out of place shows.
+ * A sink with a pool of its own, fed as the collector feeds it, and the proof of what came out:
+ * each record carries its CPU's running number, so whatever is missing, doubled or out of place
+ * shows.
  */
 
 #include "collector/pool.h"
@@ -65,7 +66,8 @@ static inline uint32_t rig_put_record(struct rig *rig, uint8_t *p, uint32_t numb
 {
     uint64_t random = test_random(&rig->random);
     uint32_t extra_words = (uint32_t)(1 + random % 7);
-    uint32_t header = 0x00021001u | extra_words << TRACE_EXTRA_SHIFT | (uint32_t)(random >> 63) << 31;
+    uint32_t has_tsc = (uint32_t)(random >> 63) << 31;
+    uint32_t header = 0x00021001u | extra_words << TRACE_EXTRA_SHIFT | has_tsc;
 
     memcpy(p, &header, sizeof(header));
     for (uint32_t offset = 4; offset < record_bytes(header); offset += 4)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Where a sink's output has to end: its limit, its grant, an abort; and all of it at once, at random.
+ * Where a sink's output has to end: its limit, its grant, an abort; and all of it at once, at
+ * random.
  */
 
 #include "tests/unit/fake-disk.h"
@@ -120,7 +121,8 @@ static const struct final_case final_cases[] = {
 };
 
 /* Ends what was granted; records beyond are dropped, exactly, and the limit is reached. */
-static void check_final(struct disk *disk, const struct final_case *c, uint64_t granted, uint64_t end)
+static void check_final(struct disk *disk, const struct final_case *c, uint64_t granted,
+                        uint64_t end)
 {
     sink_grant(disk->rig.sink, granted, true);
     CHECK(!sink_wants_grant(disk->rig.sink));
@@ -219,7 +221,8 @@ static void test_abort(uint64_t seed)
         sink_submit(disk->rig.sink, &disk->uring);
         output_bytes = disk_totals(disk).output_bytes;
 
-        sink_abort(disk->rig.sink, &disk->uring);
+        CHECK(sink_abort(disk->rig.sink, &disk->uring));
+        CHECK(!sink_abort(disk->rig.sink, &disk->uring)); /* it was given up before */
         while (disk->uring.nr_writes > 0) {
             CHECK(disk->uring.writes[0].cancelled);
             CHECK_INT(disk_end_write(disk, 0, c->after), 0); /* asked for, so not told */
@@ -230,6 +233,21 @@ static void test_abort(uint64_t seed)
         disk_check_end(disk);
         disk_free(disk);
     }
+}
+
+/* All is written: there is nothing to give up, and nothing is lost. */
+static void test_abort_of_nothing(uint64_t seed)
+{
+    struct sink_config config = rig_config(4);
+    struct disk *disk = disk_new(&config, seed);
+
+    test_case("an abort of nothing");
+    disk_put_chunk(disk, 20000);
+    disk_settle(disk);
+    CHECK(!sink_abort(disk->rig.sink, &disk->uring));
+    CHECK_UINT(disk_totals(disk).output_bytes, disk->end_bytes);
+    disk_check_end(disk);
+    disk_free(disk);
 }
 
 /* --- At random. --- */
@@ -244,7 +262,7 @@ static int32_t random_result(struct disk *disk, bool may_fail)
     case 1:
         return -EAGAIN;
     case 2:
-        return (int32_t)(random >> 32 & 0x3ffff) | PAGE_BYTES; /* short, by a block at least */
+        return (int32_t)((random >> 32 & 0x3ffff) | PAGE_BYTES); /* short, by a block at least */
     case 62:
         return -EIO;
     case 63:
@@ -297,7 +315,7 @@ static void test_random_life(uint64_t seed)
     for (unsigned int i = 0; i < 300; i++)
         random_step(disk, &granted, seed >> 3 & 1);
     if (seed & 16)
-        sink_abort(disk->rig.sink, &disk->uring);
+        (void)sink_abort(disk->rig.sink, &disk->uring);
     sink_flush(disk->rig.sink);
     while (!sink_is_quiet(disk->rig.sink)) {
         if (sink_wants_grant(disk->rig.sink))
@@ -320,6 +338,7 @@ int main(void)
     test_final_grant(seed);
     test_failure_after_final_grant(seed);
     test_abort(seed);
+    test_abort_of_nothing(seed);
     test_case("random life");
     for (int i = 0; i < 100; i++)
         test_random_life(test_random(&random));

@@ -106,7 +106,7 @@ static struct sink_totals setup_totals(const struct setup *setup)
 
 /* --- Files. --- */
 
-/* A file without a name in the working directory; O_DIRECT where that can be had, for ALIGN_BYTES. */
+/* A file without a name in the working directory; with O_DIRECT, if it can be had, for pages. */
 static int open_file(uint32_t align_bytes)
 {
     int fd = open(".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -310,7 +310,7 @@ static void test_abort(uint64_t seed)
         CHECK_INT(rig_feed(&setup.rig, i % RIG_CPUS, CHUNK_BYTES), SINK_ROOM);
     turn(&setup, 0);
     CHECK(!sink_is_quiet(setup.rig.sink));
-    sink_abort(setup.rig.sink, setup.uring);
+    CHECK(sink_abort(setup.rig.sink, setup.uring));
     finish(&setup);
     CHECK_INT(setup.told, 0);
     CHECK_UINT(setup_totals(&setup).output_bytes, 0);

@@ -10,7 +10,7 @@
 #include "tests/unit/test.h"
 
 #define PAGES      2u
-#define DATA_BYTES (PAGES * PAGE_BYTES - 8u) /* no power of two, nor a multiple of the record sizes */
+#define DATA_BYTES (PAGES * PAGE_BYTES - 8u) /* no power of two */
 
 /* A trace buffer in our own memory, and what the hypervisor would know of it. */
 struct buffer {

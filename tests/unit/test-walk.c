@@ -144,7 +144,8 @@ static void put_letter(struct window *window, char letter)
 }
 
 /* What ought to be left: each record of WINDOW that KEPT names, one after the other. */
-static uint32_t expect_kept(const struct window *window, const struct kept_case *c, uint8_t *expected)
+static uint32_t expect_kept(const struct window *window, const struct kept_case *c,
+                            uint8_t *expected)
 {
     uint32_t bytes = 0;
 
