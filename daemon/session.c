@@ -115,6 +115,8 @@ static void session_set_state(struct session *session, enum session_state state)
         return;
     if (!session->start_failure.name)
         update_sidecar(session);
+    if (state == SESSION_ENDED)
+        fd_close(&session->sidecar_fd);
     session->context->changed(session->context->userdata, session);
 }
 

@@ -141,14 +141,14 @@ bad_line() { # bad_line LINE REGEX TEXT
 bad_configuration() {
     mkdir "$dir/state"
     bad_line 2 "no key 'pol' in \[daemon\]; did you mean 'pool'" '[daemon]\npol = 64M\n'
-    bad_line 3 "no key 'reserve' in \[daemon\]" '[daemon]\npool = 64M\nreserve = 1G\n'
+    bad_line 3 "'reserve' belongs in \[capture\]" '[daemon]\npool = 64M\nreserve = 1G\n'
     bad_line 2 "'much' is not a size" '[daemon]\npool = much\n'
     bad_line 2 "'1K' is not a size from 1M" '[daemon]\npool = 1K\n'
     bad_line 2 "'-1' is not a size" '[capture]\nreserve = -1\n'
     bad_line 2 "not a number of pages" '[capture]\nbuffer-pages = 0\n'
     bad_line 4 "not a number of pages" '# a comment\n\n[capture]\nbuffer-pages = 65536\n'
     bad_line 2 "not 'key = value'" '[daemon]\npool\n'
-    bad_line 1 "no key 'pool'" 'pool = 64M\n'
+    bad_line 1 "'pool' belongs in \[daemon\]" 'pool = 64M\n'
     bad_line 1 "not 'key = value'" '[daemon\n'
     no_start "a configuration that is not there" "Cannot read.*none.conf: No such file" \
         --config "$dir/none.conf"

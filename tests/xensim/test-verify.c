@@ -116,7 +116,7 @@ static size_t find_lost(const struct test_file *file)
         if (word == LOST_RECORD_HEADER)
             return at;
     }
-    CHECK(!"a lost record");
+    CHECK(false); /* there is a lost_records record */
     return 0;
 }
 
