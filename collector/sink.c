@@ -86,9 +86,17 @@ int sink_new(const struct sink_config *config, struct pool *pool, struct sink **
 
 struct sink *sink_free(struct sink *sink)
 {
+    struct chunk *next;
+
     if (!sink)
         return NULL;
-    assert(!sink->filling && !sink->queue_head);
+    /* Nothing, unless the collector thread died. */
+    if (sink->filling)
+        pool_give(sink->pool, sink->filling);
+    for (struct chunk *chunk = sink->queue_head; chunk; chunk = next) {
+        next = chunk->next;
+        pool_give(sink->pool, chunk);
+    }
     free(sink->ledger);
     free(sink);
     return NULL;

@@ -57,7 +57,7 @@ struct sink_totals {
 
 /* Takes no chunk and touches nothing yet. CONFIG is copied. -ENOMEM. */
 int sink_new(const struct sink_config *config, struct pool *pool, struct sink **ret_sink);
-/* After MESSAGE_CLOSED, or if it was never attached. */
+/* After MESSAGE_CLOSED, if it was never attached, or when the collector thread has ended. */
 struct sink *sink_free(struct sink *sink);
 
 /* --- Main thread, at any time: figures as of a moment ago. --- */
