@@ -33,6 +33,8 @@
 #define MAX_CALLS            64u /* kept calls, of all clients */
 #define MAX_QUEUED_ANSWERS   16u /* of one client that does not read */
 #define HANDSHAKE_USEC       (2 * USEC_PER_SEC)
+#define ACCEPT_INTERVAL_USEC (100 * USEC_PER_MSEC)
+#define ACCEPT_BURST         100u /* attempts per interval */
 
 struct client {
     struct control *control;
@@ -625,6 +627,9 @@ static int set_up(struct control *control, struct failure *failure)
         return r;
     r = sd_event_add_io(manager->event, &control->listen_source, control->listen_fd, EPOLLIN,
                         handle_connection, control);
+    if (r >= 0) /* out of descriptors, what waits cannot be accepted, and wakes all the time */
+        r = sd_event_source_set_ratelimit(control->listen_source, ACCEPT_INTERVAL_USEC,
+                                          ACCEPT_BURST);
     if (r >= 0)
         r = sd_event_add_post(manager->event, &control->ready_source, handle_dispatched, control);
     if (r >= 0)
