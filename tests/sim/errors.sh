@@ -12,7 +12,7 @@ xentrace=/usr/lib/xen-4.17/bin/xentrace
 everything() {
     xen_state
     find "$dir" -mindepth 1 \( -name 'log*' -o -name output -o -name errors \) -prune -o \
-        -printf '%P %s %Ts\n' | sort
+        \( -type d -printf '%P\n' -o -printf '%P %s %Ts\n' \) | sort
 }
 
 refused() { # refused NAME REGEX COMMAND...

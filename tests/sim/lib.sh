@@ -32,6 +32,9 @@ for program in xentraced xentracectl tests/xensim/xensim tests/xensim/libxensim.
     fi
 done
 
+# Built with sanitizers: memory is then no measure, and leaks are told, of libraries too.
+sanitized() { nm "$build/xentraced" 2>/dev/null | grep -qE ' (__asan_init|__tsan_init)$'; }
+
 check() {
     local name=$1 output status=0
     shift
@@ -121,8 +124,8 @@ daemon_start() {
     "$build/xentraced" --config "$dir/xentraced.conf" --socket "$dir/control" \
         --state-dir "$dir/state" "$@" 2>"$dir/log" &
     daemon=$!
-    wait_until 10 daemon_is_ready || {
-        cat "$dir/log"
+    wait_until 10 daemon_is_ready && kill -0 "$daemon" 2>/dev/null || {
+        cat "$dir/log" >&2
         return 1
     }
 }

@@ -1,0 +1,162 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Clients that misbehave, and those that may not do what they want, cannot disturb a capture nor the
+# daemon; the ordinary tools of D-Bus work on its socket.
+
+. "$(dirname "$0")/lib.sh"
+
+attack() { # attack NAME
+    check "attack: ${1//_/ }" timeout 60 python3 "$(dirname "$script")/hostile.py" "$dir/control" "$1"
+    check "attack: ${1//_/ }: the next one is served" ctl status
+}
+
+descriptors() { ls "/proc/$daemon/fd" | wc -l; }
+no_more_descriptors() { [ "$(descriptors)" -le "$1" ] || { ls -l "/proc/$daemon/fd"; return 1; }; }
+memory_kib() { awk '/^RssAnon/ { print $2 }' "/proc/$daemon/status"; }
+
+attacks() {
+    local fds kib name
+    daemon_start || exit 1
+    ctl record --quiet -T 0.1 -S 128 warm-up >/dev/null
+    fds=$(descriptors)
+    kib=$(memory_kib)
+    check "a capture starts" ctl start numbered
+    for name in garbage silence half_a_handshake crowd crowd_of_the_authenticated come_and_go \
+        huge_lengths unfinished deaf descriptors_where_none_belong wrong_types; do
+        attack "$name"
+    done
+    check "the capture ends well" ctl stop numbered
+    for name in wrong_outputs start_and_leave; do
+        attack "$name"
+    done
+    check "nothing is left running" wait_until 10 nothing_runs
+    check "tracing is off" grep -q '"enabled":false' <(xen_state)
+    check "no descriptor is left" wait_until 10 no_more_descriptors "$fds"
+    # What the allocator keeps for the largest messages is not lost.
+    if ! sanitized; then
+        check "no memory is left" below "$(memory_kib)" $((kib + 16384))
+        attack miscounted_descriptors
+    fi
+    check "the log does not overflow" below "$(wc -l <"$dir/log")" 1000
+}
+nothing_runs() { [ "$(ctl list --running)" = "No capture is running." ]; }
+
+# More clients than there are descriptors: the last ones wait, and the daemon does not spin.
+few_descriptors() {
+    local before
+    ulimit -n 24
+    daemon_start || exit 1
+    python3 -c 'if True:
+        import socket, sys, time
+        sys.path.insert(0, sys.argv[2])
+        from bus import Peer
+        peers = []
+        try:
+            while len(peers) < 12:
+                peers.append(Peer(sys.argv[1]))
+        except Exception:
+            pass
+        time.sleep(60)' "$dir/control" "$(dirname "$script")" &
+    sleep 2
+    before=$(ticks)
+    sleep 3
+    check "out of descriptors: less than a third of a CPU" below $((($(ticks) - before))) \
+        "$(getconf CLK_TCK)"
+    kill $!
+    check "afterwards clients are served" wait_until 15 ctl status
+}
+ticks() { awk '{ print $14 + $15 }' "/proc/$daemon/stat"; }
+
+# --- The tools of D-Bus. ---
+
+tools() {
+    local address=unix:path=$dir/control object=(org.xentraced /org/xentraced org.xentraced.Control1)
+    local i served=0
+    daemon_start || exit 1
+    for i in $(seq 40); do
+        timeout 5 dbus-send --peer="$address" --print-reply --type=method_call /org/xentraced \
+            org.xentraced.Control1.Status string: >"$dir/reply" 2>&1 &&
+            grep -q xentraced-status "$dir/reply" && served=$((served + 1))
+    done
+    check "dbus-send --peer: 40 of 40 are served" same "$served" 40
+    check "busctl call" grep -q xentraced-status \
+        <(busctl --address="$address" call "${object[@]}" Status s "")
+    check "busctl introspect" grep -q "Start *method *sa{sv}" \
+        <(busctl --address="$address" introspect "${object[@]:0:2}")
+    check "busctl tree" grep -q /org/xentraced <(busctl --address="$address" tree org.xentraced)
+    check "busctl get-property" grep -q '^s "' \
+        <(busctl --address="$address" get-property "${object[@]}" Version)
+}
+
+# --- Who may do what. Groups as in the file that main() puts over /etc/group. ---
+
+as_group() { # as_group GROUP|none COMMAND...: xentracectl as nobody
+    local groups=(--clear-groups)
+    [ "$1" = none ] || groups=(--groups "$(getent group "$1" | cut -d: -f3)")
+    shift
+    env -u LD_PRELOAD setpriv --reuid=65534 --regid=65534 "${groups[@]}" "$dir/xentracectl" "$@"
+}
+
+permissions() {
+    local command
+    chmod 0755 "$dir"
+    cp "$build/xentracectl" "$dir/xentracectl" # the build directory may be nobody's to read
+    printf '[daemon]\ncontrol-group = tracers\n' >"$dir/xentraced.conf"
+    daemon_start || exit 1
+    for command in status list start stop "record -T 1"; do
+        check "nobody: $command" refuses "Not permitted to reach.*group xentrace may look.*start and stop" \
+            as_group none $command
+    done
+    check "group xentrace: status" as_group xentrace status
+    check "group xentrace: list" as_group xentrace list
+    check "group xentrace: version" as_group xentrace version
+    check "group xentrace: no start" refuses "You may look, but not start or stop.*sudo" \
+        as_group xentrace start
+    check "group xentrace: no start with a file" refuses "takes no file from this user" \
+        as_group xentrace start -o - </dev/null
+    ctl start running >/dev/null
+    check "group xentrace: no stop" refuses "You may look, but not start or stop" \
+        as_group xentrace stop
+    check "nobody has started or stopped anything" same \
+        "$(ctl list --running --names)" running
+    check "control-group: status" as_group tracers status running
+    check "control-group: stop" as_group tracers stop running
+    mkdir -m 0777 "$dir/mine"
+    check "control-group: a capture into a file of its own" \
+        as_group tracers record --quiet -T 0.3 -o "$dir/mine/f.xentrace"
+    check "control-group: it is its own" same "$(stat -c %u "$dir/mine/f.xentrace")" 65534
+    check "control-group: and is complete" "$xensim" verify "$dir/mine/f.xentrace"
+}
+
+main() {
+    # Groups of our own, seen by nobody else.
+    if [ -z "${HOSTILE_GROUPS:-}" ] && unshare --mount true 2>/dev/null; then
+        HOSTILE_GROUPS=1 exec unshare --mount "$script"
+    fi
+    sim -- tools
+    sim_clean
+    if [ -n "${HOSTILE_GROUPS:-}" ]; then
+        local groups
+        groups=$(mktemp)
+        grep -vE '^(xentrace|tracers):' /etc/group >"$groups"
+        printf 'xentrace:x:64001:\ntracers:x:64002:\n' >>"$groups"
+        chmod 0644 "$groups"
+        mount --bind "$groups" /etc/group
+        sim --rate 5M -- permissions
+        sim_clean
+        umount /etc/group
+        rm -f "$groups"
+    else
+        echo "# not root: permissions are not tested"
+    fi
+    sim -- few_descriptors
+    sim_clean
+    sim --rate 10M -- attacks
+    check "the capture is complete" "$xensim" verify "$dir/state/numbered.xentrace"
+    check "and nothing was lost" same "$(number "$dir/state/numbered.json" ledger lost)" 0
+    check "the ledger balances" balances "$dir/state/numbered.json"
+    sim_clean
+}
+
+dispatch "$@"
