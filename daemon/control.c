@@ -14,8 +14,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 
 #include <json-c/json.h>
 #include <systemd/sd-bus.h>
@@ -24,10 +22,12 @@
 #include "common/protocol.h"
 #include "common/units.h"
 #include "daemon/document.h"
+#include "daemon/listener.h"
 #include "daemon/log.h"
 #include "daemon/manager.h"
 #include "daemon/peer.h"
 #include "daemon/session.h"
+#include "daemon/start-request.h"
 
 #define MAX_CLIENTS          32u
 #define MAX_CALLS            64u /* kept calls, of all clients */
@@ -141,111 +141,6 @@ static int check_may_control(const struct client *client, sd_bus_message *call)
     return -EPERM;
 }
 
-/* One option of Start: its D-Bus type and where it goes. */
-struct option_target {
-    const char *key;
-    char type;
-    void *value;
-};
-
-static int read_option(sd_bus_message *call, const struct option_target *targets, size_t count,
-                       struct failure *failure)
-{
-    const char *key, *contents;
-    char type;
-    int r;
-
-    r = sd_bus_message_read(call, "s", &key);
-    if (r < 0)
-        return r;
-    for (size_t i = 0; i < count; i++) {
-        const struct option_target *target = &targets[i];
-        char signature[2] = {target->type, '\0'};
-
-        if (strcmp(key, target->key) != 0)
-            continue;
-        r = sd_bus_message_peek_type(call, &type, &contents);
-        if (r < 0 || strcmp(contents, signature) != 0)
-            return failure_set(failure, -EINVAL, ERROR_INVALID,
-                               "The option '%s' has the D-Bus type '%s', not '%s'.", key, signature,
-                               r < 0 ? "?" : contents);
-        return sd_bus_message_read(call, "v", signature, target->value);
-    }
-    return failure_set(failure, -EINVAL, ERROR_INVALID,
-                       "This xentraced (" PACKAGE_VERSION ") knows no option '%s': xentracectl is "
-                       "newer than the daemon. `systemctl restart xentraced` starts the installed one.",
-                       key);
-}
-
-struct start_request {
-    const char *name;
-    struct session_options options;
-    int discard, keep_enabled, start_disabled, attached; /* D-Bus booleans are ints */
-};
-
-static int read_options(sd_bus_message *call, struct start_request *request,
-                        struct failure *failure)
-{
-    struct session_options *options = &request->options;
-    const struct option_target targets[] = {
-        {OPTION_EVENTS, 's', &options->events},
-        {OPTION_CPUS, 's', &options->cpus},
-        {OPTION_TIME, 't', &options->time_usec},
-        {OPTION_RESERVE, 't', &options->reserve_bytes},
-        {OPTION_MAX_SIZE, 't', &options->max_size_bytes},
-        {OPTION_BUFFER_PAGES, 'u', &options->buffer_pages},
-        {OPTION_POLL, 't', &options->poll_usec},
-        {OPTION_DISCARD, 'b', &request->discard},
-        {OPTION_KEEP_ENABLED, 'b', &request->keep_enabled},
-        {OPTION_START_DISABLED, 'b', &request->start_disabled},
-        {OPTION_ATTACHED, 'b', &request->attached},
-        {OPTION_OUTPUT, 'h', &options->output_fd},
-        {OPTION_OUTPUT_PATH, 's', &options->output_path},
-        {OPTION_SIDECAR, 'h', &options->sidecar_fd},
-    };
-    int r;
-
-    r = sd_bus_message_enter_container(call, 'a', "{sv}");
-    if (r < 0)
-        return r;
-    while ((r = sd_bus_message_enter_container(call, 'e', "sv")) > 0) {
-        r = read_option(call, targets, ARRAY_SIZE(targets), failure);
-        if (r >= 0)
-            r = sd_bus_message_exit_container(call);
-        if (r < 0)
-            return r;
-    }
-    if (r >= 0)
-        r = sd_bus_message_exit_container(call);
-    return r;
-}
-
-static int read_start(sd_bus_message *call, const struct config *config,
-                      struct start_request *ret_request, struct failure *failure)
-{
-    struct start_request request = {
-        .options = {.output_fd = -1, .sidecar_fd = -1, .reserve_bytes = config->reserve_bytes},
-    };
-    int r;
-
-    r = sd_bus_message_read(call, "s", &request.name);
-    if (r >= 0)
-        r = read_options(call, &request, failure);
-    if (r < 0) {
-        if (!failure->name)
-            (void)failure_set(failure, r, ERROR_INVALID, "The call cannot be read: %s.", strerror(-r));
-        return r;
-    }
-    request.options.has_output = request.options.output_fd >= 0;
-    if (!request.options.output_path)
-        request.options.output_path = "-";
-    request.options.discard = request.discard;
-    request.options.keep_enabled = request.keep_enabled;
-    request.options.start_disabled = request.start_disabled;
-    *ret_request = request;
-    return 0;
-}
-
 static int method_start(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
     struct client *client = userdata;
@@ -258,7 +153,7 @@ static int method_start(sd_bus_message *call, void *userdata, sd_bus_error *erro
     (void)error;
     if (check_may_control(client, call) < 0)
         return 1;
-    r = read_start(call, &control->manager->config, &request, &failure);
+    r = start_request_read(call, &control->manager->config, &request, &failure);
     if (r >= 0)
         r = manager_start_session(control->manager, request.name, &request.options, &session,
                                   &failure);
@@ -557,64 +452,6 @@ static int handle_connection(sd_event_source *source, int listen_fd, uint32_t re
     return 0;
 }
 
-/* --- The socket. --- */
-
-static bool somebody_answers(const struct sockaddr_un *address)
-{
-    _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    return fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0;
-}
-
-static void make_parent_directory(const char *path)
-{
-    char parent[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
-    char *slash;
-
-    (void)snprintf(parent, sizeof(parent), "%s", path);
-    slash = strrchr(parent, '/');
-    if (slash && slash != parent) {
-        *slash = '\0';
-        (void)mkdir(parent, 0755); /* if it cannot be, bind() says so */
-    }
-}
-
-/* What a killed daemon left, and nothing else: bind() tells if something is still there. */
-static void remove_stale_socket(const char *path)
-{
-    struct stat st;
-
-    if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode))
-        (void)unlink(path);
-}
-
-static int listen_on(struct control *control, const char *path, struct failure *failure)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-
-    if (strlen(path) >= sizeof(address.sun_path))
-        return failure_set(failure, -ENAMETOOLONG, ERROR_INVALID,
-                           "The socket's path %s is longer than the %zu bytes a Unix socket may have.",
-                           path, sizeof(address.sun_path) - 1);
-    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-    if (somebody_answers(&address))
-        return failure_set(failure, -EADDRINUSE, ERROR_OUTPUT,
-                           "Another xentraced answers at %s already. Nothing was changed; give this one "
-                           "another --socket, or end that one.",
-                           path);
-    make_parent_directory(path);
-    remove_stale_socket(path);
-
-    control->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (control->listen_fd < 0 ||
-        bind(control->listen_fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
-        chmod(path, 0666) < 0 || /* everybody may knock; peer.c decides */
-        listen(control->listen_fd, SOMAXCONN) < 0)
-        return failure_set(failure, -errno, ERROR_OUTPUT, "Cannot listen at %s: %s. Name another place with --socket.", path,
-                           strerror(errno));
-    return 0;
-}
-
 static int set_up(struct control *control, struct failure *failure)
 {
     struct manager *manager = control->manager;
@@ -622,7 +459,7 @@ static int set_up(struct control *control, struct failure *failure)
 
     r = peer_groups_read(&control->groups, manager->config.control_group, failure);
     if (r >= 0)
-        r = listen_on(control, manager->socket_path, failure);
+        r = listener_open(manager->socket_path, &control->listen_fd, failure);
     if (r < 0)
         return r;
     r = sd_event_add_io(manager->event, &control->listen_source, control->listen_fd, EPOLLIN,

@@ -12,12 +12,14 @@ libdaemon_a_SOURCES = \
 	daemon/explain.c daemon/explain.h \
 	daemon/failure.h \
 	daemon/host.c daemon/host.h \
+	daemon/listener.c daemon/listener.h \
 	daemon/log.c daemon/log.h \
 	daemon/manager.c daemon/manager.h \
 	daemon/output.c daemon/output.h \
 	daemon/peer.c daemon/peer.h \
 	daemon/session.c daemon/session.h \
 	daemon/sidecar.c daemon/sidecar.h \
+	daemon/start-request.c daemon/start-request.h \
 	daemon/tracing.c daemon/tracing.h
 
 sbin_PROGRAMS += xentraced

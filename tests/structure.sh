@@ -24,7 +24,7 @@ includes() { grep -nE "^ *# *include +[<\"]($2)" "$1"/*.[ch]; }
 only() {
     local file=$1 regex=$2
     grep -nE "^ *# *include +[<\"]($regex)" common/*.[ch] collector/*.[ch] daemon/*.[ch] ctl/*.[ch] |
-        grep -v "^$file:"
+        grep -vE "^$file:"
 }
 
 report "common/ knows nobody" "$(includes common 'collector/|daemon/|ctl/')"
@@ -34,8 +34,8 @@ report "ctl/ knows common/ only" "$(includes ctl 'collector/|daemon/')"
 report "Xen's libraries are known to collector/xen.c alone" \
     "$(only collector/xen.c 'xenctrl|xencall|xenevtchn|xenforeignmemory|xenstore|xen/(sysctl|xen|version|domctl)')"
 report "liburing is known to collector/uring.c alone" "$(only collector/uring.c 'liburing')"
-report "in the daemon, sd-bus is known to control.c alone" \
-    "$(only daemon/control.c 'systemd/sd-bus' | grep -v '^ctl/client')"
+report "in the daemon, sd-bus is known to control.c and its parser alone" \
+    "$(only 'daemon/(control|start-request).c' 'systemd/sd-bus' | grep -v '^ctl/client')"
 report "common/ and collector/ do not log" \
     "$(grep -nE '\b(printf|fprintf|perror|syslog|sd_journal_[a-z]+|log_[a-z]+) *\(' \
         common/*.c collector/*.c | grep -v snprintf)"
