@@ -282,9 +282,8 @@ static void tend_sink(struct collector *c)
     uint64_t oldest_usec = sink_oldest_usec(c->sink);
 
     /* Towards the end also a chunk in which nothing was kept: it has to go back. */
-    if (c->phase != PHASE_FEEDING ||
-        (oldest_usec && (sink_config(c->sink)->is_stream ||
-                         c->now_usec >= oldest_usec + FLUSH_AGE_USEC)))
+    if (c->phase != PHASE_FEEDING || (oldest_usec && (sink_config(c->sink)->is_stream ||
+                                                      c->now_usec >= oldest_usec + FLUSH_AGE_USEC)))
         sink_flush(c->sink);
     sink_submit(c->sink, c->uring);
     if (sink_wants_grant(c->sink))
@@ -339,8 +338,7 @@ static int loop_once(struct collector *c)
         return 0;
 
     timer_fired = c->now_usec >= c->next_round_usec;
-    if (phase_has_rounds(c->phase) &&
-        (wake.virq || timer_fired || (wake.completion && c->starved)))
+    if (phase_has_rounds(c->phase) && (wake.virq || timer_fired || (wake.completion && c->starved)))
         run_round(c, timer_fired);
     tend_sink(c);
     return 0;
@@ -365,9 +363,9 @@ static int set_up_ring(struct collector *c)
 
 /*
  * A buffer of 32 pages that fills at 25 MB/s is half full after 2.6 ms and full after 5: less than
- * an ordinary thread may wait for a processor on a busy dom0. The lowest real-time priority is above
- * all of those, and the thread sleeps unless there are records. The kernel's io_uring workers are
- * not to inherit it.
+ * an ordinary thread may wait for a processor on a busy dom0. The lowest real-time priority is
+ * above all of those, and the thread sleeps unless there are records. The kernel's io_uring workers
+ * are not to inherit it.
  */
 static bool become_real_time(void)
 {

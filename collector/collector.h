@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The collector: the thread that empties Xen's trace buffers, and never waits for anything else than
- * for something to do. It is spoken to by messages only (mailbox.h).
+ * The collector: the thread that empties Xen's trace buffers, and never waits for anything else
+ * than for something to do. It is spoken to by messages only (mailbox.h).
  *
  * The life of a sink, as the main thread sees it:
  *
@@ -13,8 +13,8 @@
  *   CLOSE  -> CLOSED       with tracing disabled before: the last records, the last write
  *
  * Everything here is called by the main thread. After collector_new() the collector thread does not
- * allocate, log, open, or take a lock, and its only system calls are io_uring_enter(2) and the event
- * channel's and the eventfds' reads and writes.
+ * allocate, log, open, or take a lock, and its only system calls are io_uring_enter(2) and the
+ * event channel's and the eventfds' reads and writes.
  */
 
 #include <stdbool.h>
@@ -65,7 +65,7 @@ struct collector_stats {
 void collector_read_stats(const struct collector *collector, struct collector_stats *ret_stats);
 
 /*
- * The trace buffers, for drain_read_cpu() at any time, and for drain_cpu_is_unsettled() between DRAINED
- * and the next message to the collector. NULL before collector_set_buffers().
+ * The trace buffers, for drain_read_cpu() at any time, and for drain_cpu_is_unsettled() between
+ * DRAINED and the next message to the collector. NULL before collector_set_buffers().
  */
 const struct drain *collector_drain(const struct collector *collector);

@@ -75,8 +75,7 @@ static void take_window(struct tbuf *tbuf, struct sink *sink, unsigned int cpu, 
 }
 
 static void take_records(struct drain *drain, enum drain_mode mode, struct sink *sink,
-                         unsigned int cpu, uint32_t waiting, uint64_t now_usec,
-                         struct round *round)
+                         unsigned int cpu, uint32_t waiting, uint64_t now_usec, struct round *round)
 {
     struct tbuf *tbuf = &drain->tbufs[cpu];
     uint8_t *records;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Draining: rounds over Xen's trace buffers into a sink. A round takes at most one window of each CPU,
- * CPUs ascending, as readers expect it.
+ * Draining: rounds over Xen's trace buffers into a sink. A round takes at most one window of each
+ * CPU, CPUs ascending, as readers expect it.
  *
  * drain_new() and drain_free() belong to the main thread and allocate; the rest to the collector
  * thread, unless it says otherwise, and neither allocates nor blocks.
@@ -20,9 +20,9 @@ struct xen_trace_buffers;
 
 /* What a round takes. */
 enum drain_mode {
-    DRAIN_RECORDS, /* what the sink's session asked for; what the sink cannot take stays */
+    DRAIN_RECORDS,      /* what the sink's session asked for; what the sink cannot take stays */
     DRAIN_LAST_RECORDS, /* the same, but what the sink cannot take any more is thrown away */
-    DRAIN_LOSSES,  /* only the losses that Xen had not told when drain_begin_settling() was called */
+    DRAIN_LOSSES, /* only the losses that Xen had not told when drain_begin_settling() was called */
     DRAIN_NOTHING, /* all is thrown away */
 };
 
@@ -34,7 +34,8 @@ struct round {
     bool at_limit; /* the sink is as long as it may be */
 };
 
-/* Takes over the buffers where their consumer left them; an impossible one is set aside. -ENOMEM. */
+/* Takes over the buffers where their consumer left them; an impossible one is set aside. -ENOMEM.
+ */
 int drain_new(const struct xen_trace_buffers *buffers, struct drain **ret_drain);
 struct drain *drain_free(struct drain *drain);
 

@@ -19,7 +19,7 @@ enum message_type {
     MESSAGE_SETTLE, /* sink: from now on take nothing but the losses still untold */
     MESSAGE_CLOSE,  /* sink: no more records; answered with MESSAGE_CLOSED once all is written */
     MESSAGE_GRANT,  /* sink, value: may be written up to there; flag: and never further */
-    MESSAGE_ABORT,  /* sink: give up on what has not been written; for a reader that does not read */
+    MESSAGE_ABORT, /* sink: give up on what has not been written; for a reader that does not read */
     MESSAGE_QUIT,
 
     /* From the collector. */

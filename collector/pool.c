@@ -34,8 +34,8 @@ static int map_memfd(struct pool *pool)
     if (fcntl(pool->memfd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
         return -errno;
     /* Populated now: a page fault on the data path would be an allocation there. */
-    pool->base = mmap(NULL, pool->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
-                      pool->memfd, 0);
+    pool->base =
+        mmap(NULL, pool->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, pool->memfd, 0);
     if (pool->base == MAP_FAILED) {
         pool->base = NULL;
         return -errno;

@@ -30,10 +30,10 @@ struct chunk {
     uint8_t *data;      /* CHUNK_BYTES, page aligned, in the pool's mapping */
     enum chunk_state state;
     uint32_t fill_bytes;
-    uint32_t last_window;    /* offset of the last window's header; valid if fill_bytes > 0 */
-    uint32_t written_bytes;  /* of a write that came back short */
-    uint64_t output_offset;  /* where it goes in the output */
-    uint64_t opened_usec;    /* CLOCK_MONOTONIC, when its first window came */
+    uint32_t last_window;   /* offset of the last window's header; valid if fill_bytes > 0 */
+    uint32_t written_bytes; /* of a write that came back short */
+    uint64_t output_offset; /* where it goes in the output */
+    uint64_t opened_usec;   /* CLOCK_MONOTONIC, when its first window came */
 };
 
 struct pool;

@@ -37,9 +37,9 @@ struct sink {
     struct chunk *queue_head; /* closed, in output order: some being written, then queued ones */
     struct chunk *queue_tail;
     unsigned int nr_writing;
-    uint64_t closed_bytes;    /* output offset behind the last closed chunk */
-    uint64_t end_offset;      /* the output ends there; SINK_NO_LIMIT while it may grow */
-    bool has_failed;          /* ... because of a write or an abort, not of its last grant */
+    uint64_t closed_bytes; /* output offset behind the last closed chunk */
+    uint64_t end_offset;   /* the output ends there; SINK_NO_LIMIT while it may grow */
+    bool has_failed;       /* ... because of a write or an abort, not of its last grant */
     bool grant_wanted;
 
     /* Written by the collector thread only, read by the main thread: relaxed atomics. */
@@ -421,8 +421,8 @@ void sink_grant(struct sink *sink, uint64_t granted_bytes, bool final)
     sink->grant_wanted = false;
     if (!final)
         return;
-    sink->config.max_bytes = min_u64(sink->config.max_bytes,
-                                     align_down(granted_bytes, sink->config.align_bytes));
+    sink->config.max_bytes =
+        min_u64(sink->config.max_bytes, align_down(granted_bytes, sink->config.align_bytes));
     if (sink->closed_bytes + (sink->filling ? sink->filling->fill_bytes : 0) <=
         sink->config.max_bytes)
         return;

@@ -24,14 +24,14 @@ struct uring;
 #define SINK_NO_LIMIT UINT64_MAX
 
 struct sink_config {
-    int fd;                  /* borrowed; open for writing, positioned at 0 if a file */
-    bool is_stream;          /* a pipe: written in order, as it comes, without offsets */
-    uint32_t align_bytes;    /* every write's offset and length: a power of two >= 4 */
-    uint64_t granted_bytes;  /* may be written up to there for now */
-    uint64_t max_bytes;      /* and never further; SINK_NO_LIMIT */
+    int fd;                     /* borrowed; open for writing, positioned at 0 if a file */
+    bool is_stream;             /* a pipe: written in order, as it comes, without offsets */
+    uint32_t align_bytes;       /* every write's offset and length: a power of two >= 4 */
+    uint64_t granted_bytes;     /* may be written up to there for now */
+    uint64_t max_bytes;         /* and never further; SINK_NO_LIMIT */
     uint64_t grant_ahead_bytes; /* ask for more when less than this is left of the grant */
-    uint64_t poll_usec;      /* the fallback timer while records come */
-    bool discard;            /* what is in Xen's buffers when it is attached */
+    uint64_t poll_usec;         /* the fallback timer while records come */
+    bool discard;               /* what is in Xen's buffers when it is attached */
     struct event_set events;
     struct cpu_set cpus;
     unsigned int nr_cpus;

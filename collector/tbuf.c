@@ -20,8 +20,8 @@
 #include "common/util.h"
 
 /*
- * Xen needs room for a lost_records record and a record, each possibly behind a wrap record, so with
- * less than this it may drop one: 4 records of the largest size, rounded up.
+ * Xen needs room for a lost_records record and a record, each possibly behind a wrap record, so
+ * with less than this it may drop one: 4 records of the largest size, rounded up.
  */
 #define NEARLY_FULL_BYTES 160u
 
@@ -59,8 +59,7 @@ int tbuf_peek(const struct tbuf *tbuf, uint32_t *ret_bytes)
 {
     uint32_t prod_untrusted = load_prod(tbuf);
 
-    if (!offset_possible(tbuf, prod_untrusted) ||
-        distance(tbuf, prod_untrusted) > tbuf->data_bytes)
+    if (!offset_possible(tbuf, prod_untrusted) || distance(tbuf, prod_untrusted) > tbuf->data_bytes)
         return -EBADMSG;
     *ret_bytes = distance(tbuf, prod_untrusted);
     return 0;

@@ -156,7 +156,8 @@ int uring_wait(struct uring *uring, uint64_t timeout_usec, struct uring_event *r
     r = submit_and_wait(uring, timeout_usec);
     if (r < 0)
         return r;
-    io_uring_for_each_cqe (&uring->ring, head, cqe) {
+    io_uring_for_each_cqe(&uring->ring, head, cqe)
+    {
         if (n == max)
             break;
         seen++;

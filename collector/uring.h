@@ -28,8 +28,9 @@ int uring_new(unsigned int entries, struct uring **ret_uring);
 struct uring *uring_free(struct uring *uring);
 
 /*
- * Makes BASE..BASE+BYTES a fixed buffer, from which uring_write() then writes without mapping it each
- * time. Fails with -ENOMEM beyond RLIMIT_MEMLOCK: writing works all the same, with a little more CPU.
+ * Makes BASE..BASE+BYTES a fixed buffer, from which uring_write() then writes without mapping it
+ * each time. Fails with -ENOMEM beyond RLIMIT_MEMLOCK: writing works all the same, with a little
+ * more CPU.
  */
 int uring_register_buffer(struct uring *uring, void *base, uint64_t bytes);
 
@@ -47,8 +48,8 @@ int uring_cancel(struct uring *uring, uint64_t tag);
 
 /*
  * Submits what was asked for, and waits until something happened or TIMEOUT_USEC is over (0: does
- * not wait; URING_FOREVER). Returns the number of events in RET_EVENTS, at most MAX; 0 on timeout or
- * signal; a negative errno if the ring is unusable.
+ * not wait; URING_FOREVER). Returns the number of events in RET_EVENTS, at most MAX; 0 on timeout
+ * or signal; a negative errno if the ring is unusable.
  */
 int uring_wait(struct uring *uring, uint64_t timeout_usec, struct uring_event *ret_events,
                unsigned int max);

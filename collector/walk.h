@@ -31,7 +31,7 @@ struct walk_result {
     uint64_t lost;           /* the sum of the lost_records counts */
     uint64_t first_tsc;      /* of the kept records; 0 if none has one */
     uint64_t last_tsc;
-    bool broken;             /* a record reached beyond a window that was whole */
+    bool broken; /* a record reached beyond a window that was whole */
 };
 
 /*

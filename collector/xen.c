@@ -70,8 +70,8 @@ static int read_version(struct xen_host *host)
 
     (void)snprintf(info->version, sizeof(info->version), "%d.%d%.*s", version >> 16,
                    version & 0xffff, (int)sizeof(extra), extra);
-    (void)snprintf(info->changeset, sizeof(info->changeset), "%.*s", (int)sizeof(info->changeset) - 1,
-                   changeset);
+    (void)snprintf(info->changeset, sizeof(info->changeset), "%.*s",
+                   (int)sizeof(info->changeset) - 1, changeset);
     (void)snprintf(info->commandline, sizeof(info->commandline), "%.*s",
                    (int)sizeof(info->commandline) - 1, commandline);
     return 0;
@@ -81,7 +81,7 @@ static int read_version(struct xen_host *host)
 static void read_scheduler(struct xen_host *host)
 {
     static const char *const names[] = {
-        [XEN_SCHEDULER_CREDIT] = "credit", [XEN_SCHEDULER_CREDIT2] = "credit2",
+        [XEN_SCHEDULER_CREDIT] = "credit",     [XEN_SCHEDULER_CREDIT2] = "credit2",
         [XEN_SCHEDULER_ARINC653] = "arinc653", [XEN_SCHEDULER_RTDS] = "rtds",
         [XEN_SCHEDULER_NULL] = "null",
     };
@@ -198,7 +198,8 @@ struct xen_host *xen_host_free(struct xen_host *host)
         return NULL;
     for (unsigned int cpu = 0; cpu < host->buffers.nr_cpus; cpu++)
         if (host->buffers.buffer[cpu])
-            (void)xenforeignmemory_unmap(host->fmem, host->buffers.buffer[cpu], host->buffers.pages);
+            (void)xenforeignmemory_unmap(host->fmem, host->buffers.buffer[cpu],
+                                         host->buffers.pages);
     free(host->buffers.buffer);
     if (host->t_info)
         (void)xenforeignmemory_unmap(host->fmem, (void *)(uintptr_t)host->t_info,

@@ -21,17 +21,17 @@ struct xen_host;
 
 /* What was being done when Xen said no: with the errno it makes the sentence for the user. */
 enum xen_step {
-    XEN_STEP_OPEN,         /* /dev/xen/privcmd, /dev/xen/hypercall */
-    XEN_STEP_OPEN_EVTCHN,  /* /dev/xen/evtchn */
-    XEN_STEP_HOST_INFO,    /* XEN_SYSCTL_physinfo */
-    XEN_STEP_TRACE_INFO,   /* XEN_SYSCTL_TBUFOP_get_info */
-    XEN_STEP_BIND_VIRQ,    /* VIRQ_TBUF */
-    XEN_STEP_BUFFER_SIZE,  /* XEN_SYSCTL_TBUFOP_set_size */
-    XEN_STEP_MAP,          /* t_info and the buffers */
-    XEN_STEP_CPU_MASK,     /* XEN_SYSCTL_TBUFOP_set_cpu_mask */
-    XEN_STEP_EVENT_MASK,   /* XEN_SYSCTL_TBUFOP_set_evt_mask */
-    XEN_STEP_ENABLE,       /* XEN_SYSCTL_TBUFOP_enable */
-    XEN_STEP_DISABLE,      /* XEN_SYSCTL_TBUFOP_disable */
+    XEN_STEP_OPEN,        /* /dev/xen/privcmd, /dev/xen/hypercall */
+    XEN_STEP_OPEN_EVTCHN, /* /dev/xen/evtchn */
+    XEN_STEP_HOST_INFO,   /* XEN_SYSCTL_physinfo */
+    XEN_STEP_TRACE_INFO,  /* XEN_SYSCTL_TBUFOP_get_info */
+    XEN_STEP_BIND_VIRQ,   /* VIRQ_TBUF */
+    XEN_STEP_BUFFER_SIZE, /* XEN_SYSCTL_TBUFOP_set_size */
+    XEN_STEP_MAP,         /* t_info and the buffers */
+    XEN_STEP_CPU_MASK,    /* XEN_SYSCTL_TBUFOP_set_cpu_mask */
+    XEN_STEP_EVENT_MASK,  /* XEN_SYSCTL_TBUFOP_set_evt_mask */
+    XEN_STEP_ENABLE,      /* XEN_SYSCTL_TBUFOP_enable */
+    XEN_STEP_DISABLE,     /* XEN_SYSCTL_TBUFOP_disable */
 };
 
 struct xen_host_info {

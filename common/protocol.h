@@ -35,15 +35,15 @@
 #define OPTION_SIDECAR        "sidecar"        /* h  */
 
 /* Errors. Each comes with one sentence that says what happened and what to do. */
-#define ERROR_PREFIX          "org.xentraced.Error."
-#define ERROR_INVALID         ERROR_PREFIX "InvalidArgument"  /* an option's value */
-#define ERROR_NOT_PERMITTED   ERROR_PREFIX "NotPermitted"     /* peer may not do this */
-#define ERROR_NAME_IN_USE     ERROR_PREFIX "NameInUse"        /* Start: session or file exists */
-#define ERROR_BUSY            ERROR_PREFIX "Busy"             /* Start: another capture runs */
-#define ERROR_NO_SESSION      ERROR_PREFIX "NoSuchSession"    /* Stop, Status */
-#define ERROR_NO_SPACE        ERROR_PREFIX "NoSpace"          /* Start: reserve already crossed */
-#define ERROR_OUTPUT          ERROR_PREFIX "Output"           /* Start: cannot be written */
-#define ERROR_XEN             ERROR_PREFIX "Xen"              /* the hypervisor refused */
-#define ERROR_BUFFER_SIZE     ERROR_PREFIX "BufferSize"       /* -S differs from the size in force */
-#define ERROR_NO_MEMORY       ERROR_PREFIX "NoMemory"         /* pool exhausted */
-#define ERROR_SHUTTING_DOWN   ERROR_PREFIX "ShuttingDown"     /* the daemon is ending */
+#define ERROR_PREFIX        "org.xentraced.Error."
+#define ERROR_INVALID       ERROR_PREFIX "InvalidArgument" /* an option's value */
+#define ERROR_NOT_PERMITTED ERROR_PREFIX "NotPermitted"    /* peer may not do this */
+#define ERROR_NAME_IN_USE   ERROR_PREFIX "NameInUse"       /* Start: session or file exists */
+#define ERROR_BUSY          ERROR_PREFIX "Busy"            /* Start: another capture runs */
+#define ERROR_NO_SESSION    ERROR_PREFIX "NoSuchSession"   /* Stop, Status */
+#define ERROR_NO_SPACE      ERROR_PREFIX "NoSpace"         /* Start: reserve already crossed */
+#define ERROR_OUTPUT        ERROR_PREFIX "Output"          /* Start: cannot be written */
+#define ERROR_XEN           ERROR_PREFIX "Xen"             /* the hypervisor refused */
+#define ERROR_BUFFER_SIZE   ERROR_PREFIX "BufferSize"      /* -S differs from the size in force */
+#define ERROR_NO_MEMORY     ERROR_PREFIX "NoMemory"        /* pool exhausted */
+#define ERROR_SHUTTING_DOWN ERROR_PREFIX "ShuttingDown"    /* the daemon is ending */

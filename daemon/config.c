@@ -19,8 +19,7 @@
 #define POOL_MAX_BYTES (UINT64_C(64) << 30)
 
 static const struct config config_defaults = {
-    .pool_bytes = UINT64_C(64) << 20,
-    .buffer_pages = 32, /* as xentrace */
+    .pool_bytes = UINT64_C(64) << 20, .buffer_pages = 32, /* as xentrace */
 };
 
 struct parser {
@@ -73,8 +72,8 @@ static int parse_buffer_pages(struct parser *parser, const char *value)
 static int parse_reserve(struct parser *parser, const char *value)
 {
     if (size_parse(value, UINT64_C(1) << 20, &parser->config.reserve_bytes) < 0) {
-        (void)snprintf(parser->problem, sizeof(parser->problem),
-                       "'%s' is not a size, such as 512M", value);
+        (void)snprintf(parser->problem, sizeof(parser->problem), "'%s' is not a size, such as 512M",
+                       value);
         return -EINVAL;
     }
     return 0;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * sd-bus in server mode, one bus object per connection: the only module that knows D-Bus.
+ * sd-bus in server mode, one bus object per connection: with start-request.c all that knows D-Bus.
  *
- * Who may do what is decided from SO_PEERCRED and SO_PEERGROUPS at accept, never from what a message
- * says of its sender. Clients cannot hold the daemon up: they are few, they have two seconds to get
- * through the handshake, and one that does not read its answers is disconnected.
+ * Who may do what is decided from SO_PEERCRED and SO_PEERGROUPS at accept, never from what a
+ * message says of its sender. Clients cannot hold the daemon up: they are few, they have two
+ * seconds to get through the handshake, and one that does not read its answers is disconnected.
  *
  * Start and Stop are answered when the session runs or has ended: until then the call is kept.
  */
@@ -72,8 +72,8 @@ static int answer_failure(sd_bus_message *call, const struct failure *failure)
 
 static int answer_document(sd_bus_message *call, struct json_object *document)
 {
-    const char *text = json_object_to_json_string_ext(
-        document, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+    const char *text = json_object_to_json_string_ext(document, JSON_C_TO_STRING_PLAIN |
+                                                                    JSON_C_TO_STRING_NOSLASHESCAPE);
     int r;
 
     r = text ? sd_bus_reply_method_return(call, "s", text) : -ENOMEM;
@@ -401,9 +401,10 @@ static int client_new(struct control *control, int *fd, const struct peer *peer)
 }
 
 /*
- * Runs after every dispatch while a client is in its handshake. When the client's BEGIN and its first
- * message come in one read, sd-bus (252) does not look at the message before the next readable event,
- * which may never come: so the bus is processed until it has nothing more to do, once.
+ * Runs after every dispatch while a client is in its handshake. When the client's BEGIN and its
+ * first message come in one read, sd-bus (252) does not look at the message before the next
+ * readable event, which may never come: so the bus is processed until it has nothing more to do,
+ * once.
  */
 static int handle_dispatched(sd_event_source *source, void *userdata)
 {

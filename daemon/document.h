@@ -3,8 +3,8 @@
 
 /*
  * What the daemon knows, as JSON: docs/control-protocol.md describes every key. One function makes
- * the document of a session, and `status`, the sidecar and the answers of Start and Stop all are it:
- * they cannot disagree. Main thread.
+ * the document of a session, and `status`, the sidecar and the answers of Start and Stop all are
+ * it: they cannot disagree. Main thread.
  */
 
 struct json_object;

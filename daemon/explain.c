@@ -21,9 +21,9 @@ struct explanation {
     const char *text;
 };
 
-static const char no_xen[] =
-    "This is not a Xen host: /dev/xen/privcmd is not there. Boot the machine under Xen, or load the "
-    "module xen-privcmd.";
+static const char no_xen[] = "This is not a Xen host: /dev/xen/privcmd is not there. Boot the "
+                             "machine under Xen, or load the "
+                             "module xen-privcmd.";
 static const char not_allowed[] =
     "No access to /dev/xen/privcmd: run xentraced as root, or give its user the Xen devices.";
 static const char no_evtchn[] =
@@ -33,15 +33,16 @@ static const char evtchn_not_allowed[] =
 static const char not_dom0[] =
     "This is not the control domain: only dom0 may trace its hypervisor. Run xentraced there.";
 static const char version_or_flask[] =
-    "Xen denies access: the Xen libraries are of another version than the hypervisor (reboot into the "
+    "Xen denies access: the Xen libraries are of another version than the hypervisor (reboot into "
+    "the "
     "Xen that is installed, or install the matching libraries), or a Flask policy forbids tracing "
     "(xl dmesg shows it).";
 static const char no_trace_buffers[] =
     "This hypervisor was built without trace buffers (CONFIG_TRACEBUFFER): nothing can be traced. "
     "Boot a Xen that has them.";
-static const char no_memory[] =
-    "Xen has no memory for trace buffers of that size: free some (xl destroy, xl mem-set) or ask for "
-    "fewer with --buffer-pages. Nothing was changed.";
+static const char no_memory[] = "Xen has no memory for trace buffers of that size: free some (xl "
+                                "destroy, xl mem-set) or ask for "
+                                "fewer with --buffer-pages. Nothing was changed.";
 
 static const struct explanation explanations[] = {
     {XEN_STEP_OPEN, -ENOENT, no_xen},
@@ -148,15 +149,17 @@ static int explain_virq(struct failure *failure, int error)
     char who[64];
 
     if (error == -EEXIST && find_consumer(who))
-        return failure_set(failure, error, ERROR_XEN,
-                           "%s traces this host already (it holds VIRQ_TBUF), and Xen allows one at "
-                           "a time. Nothing was changed; end it first.",
-                           who);
+        return failure_set(
+            failure, error, ERROR_XEN,
+            "%s traces this host already (it holds VIRQ_TBUF), and Xen allows one at "
+            "a time. Nothing was changed; end it first.",
+            who);
     if (error == -EEXIST || error == -EBUSY)
-        return failure_set(failure, error, ERROR_XEN,
-                           "Another %s traces this host already (VIRQ_TBUF is taken), and Xen allows "
-                           "one at a time. Nothing was changed; end it first.",
-                           error == -EBUSY ? "domain" : "program");
+        return failure_set(
+            failure, error, ERROR_XEN,
+            "Another %s traces this host already (VIRQ_TBUF is taken), and Xen allows "
+            "one at a time. Nothing was changed; end it first.",
+            error == -EBUSY ? "domain" : "program");
     return failure_set(failure, error, ERROR_XEN, "Xen did not bind VIRQ_TBUF: %s.",
                        strerror(-error));
 }
@@ -168,9 +171,8 @@ int explain_xen(struct failure *failure, enum xen_step step, int error)
     for (size_t i = 0; i < ARRAY_SIZE(explanations); i++)
         if (explanations[i].step == step && explanations[i].error == error)
             return failure_set(failure, error, ERROR_XEN, "%s", explanations[i].text);
-    return failure_set(failure, error, ERROR_XEN,
-                       "Xen did not %s: %s; xl dmesg may tell more.", step_name(step),
-                       strerror(-error));
+    return failure_set(failure, error, ERROR_XEN, "Xen did not %s: %s; xl dmesg may tell more.",
+                       step_name(step), strerror(-error));
 }
 
 const char *explain_write(int error)

@@ -57,15 +57,17 @@ int listener_open(const char *path, int *ret_fd, struct failure *failure)
     int r;
 
     if (strlen(path) >= sizeof(address.sun_path))
-        return failure_set(failure, -ENAMETOOLONG, ERROR_INVALID,
-                           "The socket's path %s is longer than the %zu bytes a Unix socket may have.",
-                           path, sizeof(address.sun_path) - 1);
+        return failure_set(
+            failure, -ENAMETOOLONG, ERROR_INVALID,
+            "The socket's path %s is longer than the %zu bytes a Unix socket may have.", path,
+            sizeof(address.sun_path) - 1);
     (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
     if (somebody_answers(&address))
-        return failure_set(failure, -EADDRINUSE, ERROR_OUTPUT,
-                           "Another xentraced answers at %s already. Nothing was changed; give this one "
-                           "another --socket, or end that one.",
-                           path);
+        return failure_set(
+            failure, -EADDRINUSE, ERROR_OUTPUT,
+            "Another xentraced answers at %s already. Nothing was changed; give this one "
+            "another --socket, or end that one.",
+            path);
     make_parent_directory(path);
     remove_stale_socket(path);
     r = make_socket(&address, ret_fd);

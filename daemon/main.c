@@ -93,8 +93,8 @@ static int handle_signal(sd_event_source *source, const struct signalfd_siginfo 
 }
 
 /*
- * SIGTERM and SIGINT come through the event loop. SIGPIPE and SIGXFSZ would end us when a reader goes
- * away or a file becomes too large: the write's error is enough.
+ * SIGTERM and SIGINT come through the event loop. SIGPIPE and SIGXFSZ would end us when a reader
+ * goes away or a file becomes too large: the write's error is enough.
  */
 static int catch_signals(sd_event *event, struct manager *manager)
 {

@@ -110,11 +110,14 @@ static int handle_collector(sd_event_source *source, int fd, uint32_t revents, v
 static int open_state_dir(struct manager *manager, struct failure *failure)
 {
     if (mkdir(manager->state_dir, 0750) < 0 && errno != EEXIST)
-        return failure_set(failure, -errno, ERROR_OUTPUT, "Cannot create the state directory %s: %s. Name another with --state-dir.",
-                           manager->state_dir, strerror(errno));
+        return failure_set(
+            failure, -errno, ERROR_OUTPUT,
+            "Cannot create the state directory %s: %s. Name another with --state-dir.",
+            manager->state_dir, strerror(errno));
     manager->state_dir_fd = open(manager->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (manager->state_dir_fd < 0)
-        return failure_set(failure, -errno, ERROR_OUTPUT, "Cannot open the state directory %s: %s. Name another with --state-dir.",
+        return failure_set(failure, -errno, ERROR_OUTPUT,
+                           "Cannot open the state directory %s: %s. Name another with --state-dir.",
                            manager->state_dir, strerror(errno));
     return 0;
 }
@@ -125,9 +128,10 @@ static int start_collector(struct manager *manager, struct failure *failure)
 
     r = pool_new(manager->config.pool_bytes, &manager->pool);
     if (r < 0)
-        return failure_set(failure, r, ERROR_NO_MEMORY,
-                           "No memory for the pool of %llu MiB (%s): set a smaller pool= in [daemon].",
-                           (unsigned long long)(manager->config.pool_bytes >> 20), strerror(-r));
+        return failure_set(
+            failure, r, ERROR_NO_MEMORY,
+            "No memory for the pool of %llu MiB (%s): set a smaller pool= in [daemon].",
+            (unsigned long long)(manager->config.pool_bytes >> 20), strerror(-r));
     r = collector_new(manager->xen, manager->pool, &manager->collector);
     if (r == -ENOSYS || r == -EPERM || r == -EACCES)
         return failure_set(failure, r, ERROR_OUTPUT,
@@ -138,11 +142,13 @@ static int start_collector(struct manager *manager, struct failure *failure)
         return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot start the collector: %s.",
                            strerror(-r));
     if (!collector_pool_is_registered(manager->collector))
-        log_info("The pool is not registered with io_uring: RLIMIT_MEMLOCK (LimitMEMLOCK=) is smaller "
-                 "than the pool. Writing takes a little more CPU.");
+        log_info(
+            "The pool is not registered with io_uring: RLIMIT_MEMLOCK (LimitMEMLOCK=) is smaller "
+            "than the pool. Writing takes a little more CPU.");
     if (!collector_is_real_time(manager->collector))
-        log_info("The collector has no real-time priority: RLIMIT_RTPRIO (LimitRTPRIO=) is 0. On a busy "
-                 "dom0 it may come too late, and Xen may lose records.");
+        log_info(
+            "The collector has no real-time priority: RLIMIT_RTPRIO (LimitRTPRIO=) is 0. On a busy "
+            "dom0 it may come too late, and Xen may lose records.");
     return 0;
 }
 
@@ -266,10 +272,11 @@ static int check_start(const struct manager *manager, const char *name, struct f
                            "'%s' is being recorded already. `xentracectl stop %s` ends it.", name,
                            name);
     if (running)
-        return failure_set(failure, -EBUSY, ERROR_BUSY,
-                           "'%s' is being recorded, and one capture at a time is all this version can. "
-                           "`xentracectl stop %s` ends it.",
-                           running->name, running->name);
+        return failure_set(
+            failure, -EBUSY, ERROR_BUSY,
+            "'%s' is being recorded, and one capture at a time is all this version can. "
+            "`xentracectl stop %s` ends it.",
+            running->name, running->name);
     return 0;
 }
 
@@ -305,7 +312,8 @@ struct session *manager_find_session(struct manager *manager, const char *name,
 
     if (!session && name[0])
         (void)failure_set(failure, -ENOENT, ERROR_NO_SESSION,
-                          "There is no session '%s'. `xentracectl list` shows those there are.", name);
+                          "There is no session '%s'. `xentracectl list` shows those there are.",
+                          name);
     else if (!session)
         (void)failure_set(failure, -ENOENT, ERROR_NO_SESSION, "Nothing is being recorded.");
     return session;

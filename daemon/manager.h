@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The daemon as a whole: owns the hypervisor's handles, the pool, the collector and the sessions, and
- * passes the collector's messages on to the sessions. Main thread.
+ * The daemon as a whole: owns the hypervisor's handles, the pool, the collector and the sessions,
+ * and passes the collector's messages on to the sessions. Main thread.
  */
 
 #include <stdbool.h>
@@ -34,7 +34,8 @@ struct manager {
     size_t nr_sessions;
     bool shuts_down;
 
-    /* Called when a session has come to run, could not, or has ended; before a failed one is freed. */
+    /* Called when a session has come to run, could not, or has ended; before a failed one is freed.
+     */
     void (*session_changed)(void *userdata, struct session *session);
     void *userdata;
 };

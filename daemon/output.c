@@ -134,15 +134,16 @@ static int grant_first(struct output *output, struct failure *failure)
 
     (void)size_format(available_text, available_bytes(output));
     if (output->reserve_bytes == 0)
-        return failure_set(failure, -ENOSPC, ERROR_NO_SPACE,
-                           "There is no space for %s: its file system has %s left. Free some, or write "
-                           "elsewhere with --output.",
-                           output->path, available_text);
-    return failure_set(failure, -ENOSPC, ERROR_NO_SPACE,
-                       "There is no space for %s: its file system has %s left, and %s are to stay free. "
-                       "Free some, lower --reserve, or write elsewhere with --output.",
-                       output->path, available_text,
-                       size_format(reserve_text, output->reserve_bytes));
+        return failure_set(
+            failure, -ENOSPC, ERROR_NO_SPACE,
+            "There is no space for %s: its file system has %s left. Free some, or write "
+            "elsewhere with --output.",
+            output->path, available_text);
+    return failure_set(
+        failure, -ENOSPC, ERROR_NO_SPACE,
+        "There is no space for %s: its file system has %s left, and %s are to stay free. "
+        "Free some, lower --reserve, or write elsewhere with --output.",
+        output->path, available_text, size_format(reserve_text, output->reserve_bytes));
 }
 
 int output_create(struct output *output, int directory_fd, const char *directory, const char *name,
@@ -155,7 +156,8 @@ int output_create(struct output *output, int directory_fd, const char *directory
         asprintf(&output->path, "%s/%s", directory, file) < 0)
         return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
 
-    output->fd = openat(directory_fd, file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640);
+    output->fd =
+        openat(directory_fd, file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640);
     if (output->fd < 0 && errno == EEXIST)
         return failure_set(failure, -EEXIST, ERROR_NAME_IN_USE,
                            "%s exists, and captures are never overwritten. Choose another name, or "
@@ -183,9 +185,10 @@ int output_adopt(struct output *output, int fd, const char *path, struct failure
     if (fstat(output->fd, &st) < 0 || flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
         return failure_set(failure, -EBADF, ERROR_OUTPUT, "%s is not open for writing.", path);
     if (isatty(output->fd))
-        return failure_set(failure, -EINVAL, ERROR_OUTPUT,
-                           "Trace data is binary and is not written to a terminal: redirect it, or give "
-                           "a file.");
+        return failure_set(
+            failure, -EINVAL, ERROR_OUTPUT,
+            "Trace data is binary and is not written to a terminal: redirect it, or give "
+            "a file.");
     /* Without a path, standard output: appended to whatever it is. */
     output->is_stream = !S_ISREG(st.st_mode) || strcmp(path, "-") == 0;
     if (output->is_stream) {

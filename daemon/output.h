@@ -14,15 +14,15 @@
 
 struct output {
     int fd;
-    bool is_stream;          /* a pipe, a socket, a terminal-less device: written as it comes */
-    bool is_direct;          /* O_DIRECT */
-    bool preallocates;       /* the file system can fallocate(2) */
-    char *path;              /* for people; "-" if there is none */
+    bool is_stream;    /* a pipe, a socket, a terminal-less device: written as it comes */
+    bool is_direct;    /* O_DIRECT */
+    bool preallocates; /* the file system can fallocate(2) */
+    char *path;        /* for people; "-" if there is none */
     uint64_t reserve_bytes;
-    uint64_t max_bytes;      /* UINT64_MAX: none */
-    uint64_t granted_bytes;  /* the writer may come as far as this */
-    bool is_final;           /* and never further */
-    bool ran_out;            /* because of the disk (not of max_bytes) */
+    uint64_t max_bytes;     /* UINT64_MAX: none */
+    uint64_t granted_bytes; /* the writer may come as far as this */
+    bool is_final;          /* and never further */
+    bool ran_out;           /* because of the disk (not of max_bytes) */
 };
 
 /* Limits set, nothing open. */
@@ -37,7 +37,8 @@ void output_done(struct output *output);
 int output_create(struct output *output, int directory_fd, const char *directory, const char *name,
                   struct failure *failure);
 
-/* Takes over FD, which a client opened; PATH is what it calls it. Fails with ERROR_OUTPUT, _NO_SPACE. */
+/* Takes over FD, which a client opened; PATH is what it calls it. Fails with ERROR_OUTPUT,
+ * _NO_SPACE. */
 int output_adopt(struct output *output, int fd, const char *path, struct failure *failure);
 
 /*

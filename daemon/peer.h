@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Who is at the other end of a connection, as the kernel says (SO_PEERCRED, SO_PEERGROUPS), and what
- * that lets them do. Main thread.
+ * Who is at the other end of a connection, as the kernel says (SO_PEERCRED, SO_PEERGROUPS), and
+ * what that lets them do. Main thread.
  */
 
 #include <stdbool.h>

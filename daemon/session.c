@@ -4,8 +4,8 @@
  * Events that move it: requests (session_new, session_stop), the collector's messages, timers.
  *
  * How it ends, so that the ledger is exact: mute (no event passes, pending losses stay pending),
- * drain, let Xen tell the losses it still holds back (a CPU that lost records tells it with its next
- * record only), disable, drain once more, write, cut the file, close.
+ * drain, let Xen tell the losses it still holds back (a CPU that lost records tells it with its
+ * next record only), disable, drain once more, write, cut the file, close.
  */
 
 #include "daemon/session.h"
@@ -31,10 +31,10 @@
 #include "daemon/sidecar.h"
 #include "daemon/tracing.h"
 
-#define DEFAULT_POLL_USEC   (100 * USEC_PER_MSEC) /* as xentrace */
-#define MIN_POLL_USEC       USEC_PER_MSEC
-#define TICK_USEC           (5 * USEC_PER_SEC)
-#define TICK_SLACK_USEC     USEC_PER_SEC
+#define DEFAULT_POLL_USEC    (100 * USEC_PER_MSEC) /* as xentrace */
+#define MIN_POLL_USEC        USEC_PER_MSEC
+#define TICK_USEC            (5 * USEC_PER_SEC)
+#define TICK_SLACK_USEC      USEC_PER_SEC
 #define STREAM_PATIENCE_USEC (5 * USEC_PER_SEC) /* with a reader, once the session has ended */
 
 static const struct {
@@ -46,8 +46,9 @@ static const struct {
     [END_STOP] = {"stop", true, "Stopped on request."},
     [END_TIME] = {"time", true, "The time asked for is over."},
     [END_MAX_SIZE] = {"max-size", true, "The file has the size asked for."},
-    [END_RESERVE] = {"reserve", false,
-                     "Only the reserve is left on the disk: the capture ended there, its file is whole."},
+    [END_RESERVE] =
+        {"reserve", false,
+         "Only the reserve is left on the disk: the capture ended there, its file is whole."},
     [END_DISK_FULL] = {"disk-full", false,
                        "The disk is full: the capture ended there, its file is whole."},
     [END_OUTPUT_ERROR] = {"output-error", false, "The output could not be written"},
@@ -96,7 +97,8 @@ bool session_name_is_valid(const char *name)
     return true;
 }
 
-/* The capture is complete without its sidecar: a sidecar that cannot be written is told, no more. */
+/* The capture is complete without its sidecar: a sidecar that cannot be written is told, no more.
+ */
 static void update_sidecar(const struct session *session)
 {
     int r = sidecar_write(session);
@@ -176,9 +178,10 @@ static int refuse_old_sidecar(const struct session *session, struct failure *fai
     (void)snprintf(file, sizeof(file), "%s.json", session->name);
     if (faccessat(session->context->state_dir_fd, file, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
-    return failure_set(failure, -EEXIST, ERROR_NAME_IN_USE,
-                       "%s exists, and sidecars are never overwritten. Choose another name, or none.",
-                       session->sidecar_path);
+    return failure_set(
+        failure, -EEXIST, ERROR_NAME_IN_USE,
+        "%s exists, and sidecars are never overwritten. Choose another name, or none.",
+        session->sidecar_path);
 }
 
 static int open_output(struct session *session, const struct session_options *options,
@@ -286,10 +289,11 @@ int session_new(const struct session_context *context, const char *name,
     int r;
 
     if (!session_name_is_valid(name))
-        return failure_set(failure, -EINVAL, ERROR_INVALID,
-                           "'%s' cannot be a name: use 1 to %u letters, digits or ._-@: and begin with "
-                           "none of '.' and '-'.",
-                           name, SESSION_NAME_MAX);
+        return failure_set(
+            failure, -EINVAL, ERROR_INVALID,
+            "'%s' cannot be a name: use 1 to %u letters, digits or ._-@: and begin with "
+            "none of '.' and '-'.",
+            name, SESSION_NAME_MAX);
     session = calloc(1, sizeof(*session));
     if (!session)
         return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
@@ -429,10 +433,11 @@ static void handle_failure(struct session *session, int error)
     if (session->state > SESSION_RUNNING && session->reason != reason)
         session->reason = reason; /* it was stopping: but this is why its file ends where it does */
     if (reason == END_OUTPUT_ERROR && session->output.is_stream)
-        (void)snprintf(session->message, sizeof(session->message),
-                       "The output could not be written: %s. What did not get through is counted as "
-                       "dropped.",
-                       explain_write(error));
+        (void)snprintf(
+            session->message, sizeof(session->message),
+            "The output could not be written: %s. What did not get through is counted as "
+            "dropped.",
+            explain_write(error));
     else if (reason == END_OUTPUT_ERROR)
         (void)snprintf(session->message, sizeof(session->message),
                        "%s could not be written: %s. It holds what was written before, in whole "
@@ -477,7 +482,8 @@ void session_stop(struct session *session, enum end_reason reason)
     session->ended = clock_pair_now();
     if (session->output.is_stream)
         (void)sd_event_add_time_relative(context->event, &session->abort_source, CLOCK_MONOTONIC,
-                                         STREAM_PATIENCE_USEC, USEC_PER_MSEC, handle_abort, session);
+                                         STREAM_PATIENCE_USEC, USEC_PER_MSEC, handle_abort,
+                                         session);
     session_set_state(session, SESSION_DRAINING);
     collector_send(context->collector, MESSAGE_DRAIN, session->sink, !session->keep_enabled, 0);
 }

@@ -50,7 +50,8 @@ struct session_context {
     const char *state_dir;
     uint32_t default_buffer_pages;
 
-    /* Called when a session got to SESSION_RUNNING or SESSION_ENDED, last thing in the transition. */
+    /* Called when a session got to SESSION_RUNNING or SESSION_ENDED, last thing in the transition.
+     */
     void (*changed)(void *userdata, struct session *session);
     void *userdata;
 };
@@ -68,9 +69,9 @@ struct session_options {
     bool keep_enabled;
     bool start_disabled;
     bool has_output;
-    int output_fd;           /* borrowed */
+    int output_fd; /* borrowed */
     const char *output_path;
-    int sidecar_fd;          /* borrowed; -1: none */
+    int sidecar_fd; /* borrowed; -1: none */
 };
 
 enum session_state {
@@ -114,18 +115,18 @@ struct session {
     bool told_xen; /* masks are set for it, and tracing enabled unless start_disabled */
 
     struct output output;
-    bool owns_output;    /* in the state directory: with a sidecar beside it */
-    int sidecar_fd;      /* the client's; -1: none, or our own by name */
-    char *sidecar_path;  /* NULL: none */
-    struct sink *sink;   /* until it has ended; the collector's from STARTING to CLOSING */
+    bool owns_output;   /* in the state directory: with a sidecar beside it */
+    int sidecar_fd;     /* the client's; -1: none, or our own by name */
+    char *sidecar_path; /* NULL: none */
+    struct sink *sink;  /* until it has ended; the collector's from STARTING to CLOSING */
 
     struct clock_pair started;
     struct clock_pair ended;
     enum end_reason reason;
-    char message[512];             /* how it ended, for people */
-    struct cpu_set loss_unknown;   /* CPUs that may have lost more than Xen told */
+    char message[512];           /* how it ended, for people */
+    struct cpu_set loss_unknown; /* CPUs that may have lost more than Xen told */
     struct domains domains;
-    struct failure start_failure;  /* why it ended before it ran: start_failure.name is set */
+    struct failure start_failure; /* why it ended before it ran: start_failure.name is set */
 
     struct sd_event_source *time_source;  /* -T */
     struct sd_event_source *tick_source;  /* every few seconds while running */

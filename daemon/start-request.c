@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A table of options: key, D-Bus type, and where the value goes. What the values mean is checked where
- * they are used, in session.c.
+ * A table of options: key, D-Bus type, and where the value goes. What the values mean is checked
+ * where they are used, in session.c.
  */
 
 #include "daemon/start-request.h"
@@ -43,10 +43,11 @@ static int read_option(sd_bus_message *call, const struct option_target *targets
                                r < 0 ? "?" : contents);
         return sd_bus_message_read(call, "v", signature, target->value);
     }
-    return failure_set(failure, -EINVAL, ERROR_INVALID,
-                       "This xentraced (" PACKAGE_VERSION ") knows no option '%s': xentracectl is "
-                       "newer than the daemon. `systemctl restart xentraced` starts the installed one.",
-                       key);
+    return failure_set(
+        failure, -EINVAL, ERROR_INVALID,
+        "This xentraced (" PACKAGE_VERSION ") knows no option '%s': xentracectl is "
+        "newer than the daemon. `systemctl restart xentraced` starts the installed one.",
+        key);
 }
 
 static int read_options(sd_bus_message *call, struct start_request *request,
@@ -99,7 +100,8 @@ int start_request_read(sd_bus_message *call, const struct config *config,
         r = read_options(call, &request, failure);
     if (r < 0) {
         if (!failure->name)
-            (void)failure_set(failure, r, ERROR_INVALID, "The call cannot be read: %s.", strerror(-r));
+            (void)failure_set(failure, r, ERROR_INVALID, "The call cannot be read: %s.",
+                              strerror(-r));
         return r;
     }
     request.options.has_output = request.options.output_fd >= 0;

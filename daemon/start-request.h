@@ -16,7 +16,7 @@ struct start_request {
     const char *name; /* "": to be made up */
     struct session_options options;
     int discard, keep_enabled, start_disabled; /* D-Bus booleans are ints: copied to the options */
-    int attached; /* the session ends when the client goes */
+    int attached;                              /* the session ends when the client goes */
 };
 
 /* What is not said is as CONFIG says. Any error sets FAILURE. */

@@ -118,11 +118,12 @@ int tracing_prepare(struct tracing *tracing, uint32_t wanted_pages, uint32_t def
                      wanted_pages, tracing->pages);
     }
     if (!fresh && wanted_pages && wanted_pages != tracing->pages)
-        return failure_set(failure, -EINVAL, ERROR_BUFFER_SIZE,
-                           "Xen's trace buffers have %u pages per CPU since they were allocated, and "
-                           "keep them until the host reboots. Leave out --buffer-pages, or boot Xen "
-                           "with tbuf_size=%u.",
-                           tracing->pages, wanted_pages);
+        return failure_set(
+            failure, -EINVAL, ERROR_BUFFER_SIZE,
+            "Xen's trace buffers have %u pages per CPU since they were allocated, and "
+            "keep them until the host reboots. Leave out --buffer-pages, or boot Xen "
+            "with tbuf_size=%u.",
+            tracing->pages, wanted_pages);
     return 0;
 }
 

@@ -47,5 +47,5 @@ int tracing_provoke(struct tracing *tracing, const struct cpu_set *cpus);
 int tracing_stop(struct tracing *tracing);
 
 enum tracing_state tracing_state(const struct tracing *tracing);
-uint32_t tracing_event_mask(const struct tracing *tracing); /* in force */
+uint32_t tracing_event_mask(const struct tracing *tracing);   /* in force */
 uint32_t tracing_buffer_pages(const struct tracing *tracing); /* 0: not allocated, or not mapped */

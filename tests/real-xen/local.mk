@@ -8,6 +8,8 @@ EXTRA_DIST += \
 	tests/real-xen/host-lib.sh \
 	tests/real-xen/image \
 	tests/real-xen/initramfs-init \
+	tests/real-xen/main-job \
+	tests/real-xen/main-job.dom0.sh \
 	tests/real-xen/run \
 	tests/real-xen/smoke.dom0.sh \
 	tests/real-xen/units/proc-xen.mount \

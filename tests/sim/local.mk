@@ -1,9 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Tests of the daemon on the stand-in for Xen: run by tests/all, too long for `make check`.
 
-EXTRA_DIST += tests/sim/bus.py tests/sim/hostile.py tests/sim/lib.sh $(sim_tests)
-sim_tests = \
+EXTRA_DIST += \
+	tests/sim/bus.py \
 	tests/sim/completeness.sh \
+	tests/sim/disk.sh \
 	tests/sim/errors.sh \
+	tests/sim/hostile.py \
 	tests/sim/hostile.sh \
-	tests/sim/lifecycle.sh
+	tests/sim/idle.sh \
+	tests/sim/lib.sh \
+	tests/sim/lifecycle.sh \
+	tests/sim/losses.sh \
+	tests/sim/same-as-xentrace.sh \
+	tests/sim/xenalyze.sh

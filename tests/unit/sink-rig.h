@@ -129,8 +129,9 @@ static inline bool rig_read_window(const uint8_t *records, uint32_t bytes, uint6
         memcpy(&header, records + offset, sizeof(header));
         if (record_bytes(header) > bytes - offset)
             return false;
-        for (uint32_t i = 4; !record_is_wrap(header) && !record_is_lost(header) &&
-                             i < record_bytes(header); i += 4) {
+        for (uint32_t i = 4;
+             !record_is_wrap(header) && !record_is_lost(header) && i < record_bytes(header);
+             i += 4) {
             memcpy(&word, records + offset + i, sizeof(word));
             if (word != *number)
                 return false;

@@ -26,8 +26,8 @@
 #define PAGES      8u
 #define DATA_BYTES (PAGES * PAGE_BYTES - 8u)
 
-#define SCHED 0x10021001u /* 8 bytes */
-#define HVM   0x10082003u
+#define SCHED  0x10021001u /* 8 bytes */
+#define HVM    0x10082003u
 #define CHUNKS 4u
 
 /* --- Of collector/xen.h, what the collector calls. --- */

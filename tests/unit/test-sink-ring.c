@@ -271,8 +271,8 @@ static void test_pipes(uint64_t seed)
         test_case(c->name);
         if (!reader || pipe2(fds, O_CLOEXEC) < 0)
             exit(EXIT_FAILURE);
-        *reader = (struct reader){
-            .fd = fds[0], .stop_bytes = c->stop_bytes, .pause_usec = c->pause_usec};
+        *reader =
+            (struct reader){.fd = fds[0], .stop_bytes = c->stop_bytes, .pause_usec = c->pause_usec};
         config.fd = fds[1];
         config.is_stream = true;
         setup_init(&setup, &config, seed + i);

@@ -83,8 +83,8 @@ static void test_filter(void)
             set.subclasses[i] = (uint8_t)(test_random(&random) & test_random(&random) & 0xf);
         walk_filter_init(&filter, &set);
         for (uint32_t i = 0; i < WALK_FILTER_BITS; i++)
-            wrong += filter_allows(&filter, i << 12 | 0xabc) !=
-                     event_set_has(&set, i << 12 | 0xabc);
+            wrong +=
+                filter_allows(&filter, i << 12 | 0xabc) != event_set_has(&set, i << 12 | 0xabc);
         CHECK_UINT(wrong, 0);
     }
 }
