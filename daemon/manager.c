@@ -23,6 +23,8 @@
 #include "daemon/tracing.h"
 
 #define MAX_MADE_UP_NAMES 100u /* within one second */
+#define BIND_TRIES        25u
+#define BIND_PAUSE_MSEC   20
 
 static struct session *unended_session(const struct manager *manager)
 {
@@ -152,12 +154,31 @@ static int start_collector(struct manager *manager, struct failure *failure)
     return 0;
 }
 
+/*
+ * A daemon that was killed holds VIRQ_TBUF until the kernel has taken down its io_uring, which polls
+ * the event channel: that is a moment after its process is gone, and we may be its restart.
+ */
+static int open_xen(struct manager *manager, enum xen_step *ret_step)
+{
+    const struct timespec pause = {.tv_nsec = BIND_PAUSE_MSEC * 1000000};
+    int r;
+
+    for (unsigned int i = 0; i < BIND_TRIES; i++) {
+        if (i > 0)
+            (void)nanosleep(&pause, NULL); /* a signal makes it shorter: no harm */
+        r = xen_host_open(&manager->xen, ret_step);
+        if (r != -EEXIST || *ret_step != XEN_STEP_BIND_VIRQ)
+            break;
+    }
+    return r;
+}
+
 static int set_up(struct manager *manager, struct failure *failure)
 {
     enum xen_step step;
     int r;
 
-    r = xen_host_open(&manager->xen, &step);
+    r = open_xen(manager, &step);
     if (r < 0)
         return explain_xen(failure, step, r);
     r = open_state_dir(manager, failure);
