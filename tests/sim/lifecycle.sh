@@ -83,6 +83,15 @@ by_sigkill() {
             holds_whole_windows "$dir/state/killed-$i.xentrace"
         check "SIGKILL $i: and not none" above "$(records_of "$dir/state/killed-$i.xentrace")" 0
     done
+    local started=0
+    for i in $(seq 40); do
+        daemon_start || continue
+        started=$((started + 1))
+        ctl start "restart-$i" >/dev/null
+        kill -KILL "$daemon"
+        wait "$daemon" 2>/dev/null
+    done
+    check "SIGKILL and start at once: 40 of 40 come up" same "$started" 40
     daemon_start || exit 1
     start after
     check "a capture after it ends" ctl stop after
