@@ -7,6 +7,7 @@ libcommon_a_SOURCES = \
 	common/event-set.c common/event-set-parse.c common/event-set.h \
 	common/protocol.h \
 	common/record.h \
+	common/sidecar-path.c common/sidecar-path.h \
 	common/suggest.c common/suggest.h \
 	common/text.c common/text.h \
 	common/trace-file.c common/trace-file.h \

@@ -4,8 +4,6 @@
  * are turned off and said again here with the nearest option that exists.
  */
 
-#include "config.h"
-
 #include "ctl/args.h"
 
 #include <errno.h>

@@ -4,8 +4,6 @@
  * written to it. If the answer never came, the files stay, and the sentence says so.
  */
 
-#include "config.h"
-
 #include "ctl/capture.h"
 
 #include <errno.h>

@@ -7,8 +7,6 @@
  * the commands are written one step after the other, and no step can be stuck.
  */
 
-#include "config.h"
-
 #include "ctl/client.h"
 
 #include <errno.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* xentracectl events: the names that -e takes. */
 
-#include "config.h"
-
 #include <errno.h>
 #include <inttypes.h>
 

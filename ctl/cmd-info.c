@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* xentracectl info: looks at files, needs no daemon. */
 
-#include "config.h"
-
 #include <errno.h>
 
 #include "ctl/args.h"

@@ -6,8 +6,6 @@
  * connection, so it ends with this process, however that ends.
  */
 
-#include "config.h"
-
 #include <errno.h>
 #include <string.h>
 #include <time.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* xentracectl start: a capture in the background. */
 
-#include "config.h"
-
 #include <errno.h>
 #include <string.h>
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* xentracectl status and list: what the daemon tells of itself, Xen and the captures. */
 
-#include "config.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* xentracectl stop: waits for finished files. Ctrl-C ends the wait only; the daemon goes on. */
 
-#include "config.h"
-
 #include <errno.h>
 #include <string.h>
 

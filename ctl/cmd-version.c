@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* xentracectl version: of the client, and of the daemon if it can be reached. */
 
-#include "config.h"
-
 #include <errno.h>
 
 #include "ctl/args.h"

@@ -4,8 +4,6 @@
  * first, so that a strange document shows as an empty one.
  */
 
-#include "config.h"
-
 #include "ctl/doc.h"
 
 #include <errno.h>

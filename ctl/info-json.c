@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* struct info as JSON: the format is described in xentracectl(1), keys are only ever added. */
 
-#include "config.h"
-
 #include "ctl/info.h"
 
 #include "ctl/session.h"

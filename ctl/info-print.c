@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* struct info for people. The verdict comes first; everything below it describes the sound part. */
 
-#include "config.h"
-
 #include "ctl/info.h"
 
 #include <inttypes.h>

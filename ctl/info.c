@@ -5,8 +5,6 @@
  * ledger shows what is missing.
  */
 
-#include "config.h"
-
 #include "ctl/info.h"
 
 #include <errno.h>
@@ -14,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "ctl/output.h"
+#include "common/sidecar-path.h"
 #include "ctl/session.h"
 #include "ctl/str.h"
 
@@ -55,7 +53,7 @@ static int read_sidecar(struct info *info)
 
     if (strcmp(info->path, "-") == 0)
         return 0;
-    info->sidecar_path = output_sidecar_path(info->path);
+    info->sidecar_path = sidecar_path_of(info->path);
     if (!info->sidecar_path)
         return -ENOMEM;
     r = doc_read_file(info->sidecar_path, &info->sidecar);

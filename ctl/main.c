@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* xentracectl: finds the command and runs it. */
 
-#include "config.h"
-
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>

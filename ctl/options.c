@@ -4,8 +4,6 @@
  * typed: a mistake is answered before a file is made or anybody is asked.
  */
 
-#include "config.h"
-
 #include "ctl/options.h"
 
 #include <errno.h>

@@ -4,8 +4,6 @@
  * is opened without waiting for its reader, who might never come.
  */
 
-#include "config.h"
-
 #include "ctl/output.h"
 
 #include <errno.h>
@@ -14,20 +12,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/sidecar-path.h"
 #include "ctl/str.h"
 
 #define OUTPUT_MODE 0640 /* as the daemon's own captures: records tell much about guests */
-
-char *output_sidecar_path(const char *trace_path)
-{
-    static const char suffix[] = ".xentrace";
-    size_t length = strlen(trace_path), cut = sizeof(suffix) - 1;
-
-    if (length > cut && trace_path[length - cut - 1] != '/' &&
-        strcmp(trace_path + length - cut, suffix) == 0)
-        length -= cut;
-    return str_format("%.*s.json", (int)length, trace_path);
-}
 
 /* The path from the root, links resolved up to (not including) a file that need not exist. */
 static int make_absolute(const char *typed, char **ret_path, char **ret_error)
@@ -151,7 +139,7 @@ static int open_path(struct output *output, const char *typed, bool force, char 
     r = open_new(&output->trace, force, ret_error);
     if (r < 0)
         return r;
-    output->sidecar.path = output_sidecar_path(output->trace.path);
+    output->sidecar.path = sidecar_path_of(output->trace.path);
     return output->sidecar.path ? open_new(&output->sidecar, force, ret_error) : -ENOMEM;
 }
 

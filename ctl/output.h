@@ -51,7 +51,3 @@ static inline void output_freep(struct output **output)
 }
 
 #define _cleanup_output_ _cleanup_(output_freep)
-
-/* The sidecar's name for a trace file: "a.xentrace" has "a.json", "a" has "a.json". NULL: no
- * memory. */
-char *output_sidecar_path(const char *trace_path);

@@ -4,8 +4,6 @@
  * the time is over so that a script does not wait for nothing.
  */
 
-#include "config.h"
-
 #include "ctl/progress.h"
 
 #include <inttypes.h>

@@ -4,8 +4,6 @@
  * loss is always shown: "none" is said only where the ledger says 0.
  */
 
-#include "config.h"
-
 #include "ctl/session.h"
 
 #include <inttypes.h>

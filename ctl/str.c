@@ -4,8 +4,6 @@
  * would obey does not.
  */
 
-#include "config.h"
-
 #include "ctl/str.h"
 
 #include <errno.h>

@@ -4,8 +4,6 @@
  * wide and combining characters do not occur in what is shown here.
  */
 
-#include "config.h"
-
 #include "ctl/table.h"
 
 #include <errno.h>

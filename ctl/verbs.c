@@ -4,8 +4,6 @@
  * two together, and the completion.
  */
 
-#include "config.h"
-
 #include <string.h>
 
 #include "common/suggest.h"

@@ -24,6 +24,7 @@
 #include "collector/sink.h"
 #include "common/protocol.h"
 #include "common/record.h"
+#include "common/sidecar-path.h"
 #include "common/units.h"
 #include "collector/xen.h"
 #include "daemon/explain.h"

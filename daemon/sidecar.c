@@ -85,14 +85,3 @@ int sidecar_write(const struct session *session)
     json_object_put(document);
     return r;
 }
-
-char *sidecar_path_of(const char *output_path)
-{
-    static const char suffix[] = ".xentrace";
-    size_t length = strlen(output_path);
-    char *path;
-
-    if (length > strlen(suffix) && strcmp(output_path + length - strlen(suffix), suffix) == 0)
-        length -= strlen(suffix);
-    return asprintf(&path, "%.*s.json", (int)length, output_path) < 0 ? NULL : path;
-}

@@ -14,6 +14,3 @@ struct session;
  * without one: nothing. Returns 0 or a negative errno, the old content being still there.
  */
 int sidecar_write(const struct session *session);
-
-/* "f.xentrace" -> "f.json", "f" -> "f.json". Free it; NULL: out of memory. */
-char *sidecar_path_of(const char *output_path);

@@ -16,8 +16,6 @@
  *   no-files takes no descriptors
  */
 
-#include "config.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <json-c/json.h>

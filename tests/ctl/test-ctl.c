@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The parts of xentracectl that need no daemon: options, formatting, strange documents. */
 
-#include "config.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/sidecar-path.h"
 #include "common/units.h"
 #include "ctl/doc.h"
 #include "ctl/options.h"
@@ -372,7 +371,7 @@ static void test_sidecar_path(void)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        _cleanup_free_ char *got = output_sidecar_path(cases[i].path);
+        _cleanup_free_ char *got = sidecar_path_of(cases[i].path);
 
         check_text(got, cases[i].want, "sidecar", cases[i].path);
     }

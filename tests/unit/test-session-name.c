@@ -2,9 +2,9 @@
 
 /* Names: what a session may be called, and what its files are called then. */
 
+#include "common/sidecar-path.h"
 #include "common/util.h"
 #include "daemon/session.h"
-#include "daemon/sidecar.h"
 #include "tests/unit/test.h"
 
 #define LETTERS_64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
