@@ -181,10 +181,15 @@ static void schedule_round(struct collector *c, const struct round *round, bool 
         c->next_round_usec = c->now_usec;
 }
 
+/* Whether a round at the end took what there was. Where tracing goes on there is no end to await. */
+static bool took_all(const struct collector *c, const struct round *round)
+{
+    return !round->starved && (!round->behind || c->drain_mode == DRAIN_RECORDS);
+}
+
 static void run_round(struct collector *c, bool timer_fired)
 {
     struct round round = drain_round(c->drain, c->drain_mode, c->sink, c->now_usec);
-    bool took_all = !round.starved && !round.behind;
 
     count_up(&c->stats.rounds);
     c->starved = round.starved;
@@ -193,9 +198,9 @@ static void run_round(struct collector *c, bool timer_fired)
         c->limit_told = true;
     }
     schedule_round(c, &round, timer_fired);
-    if (c->phase == PHASE_DRAINING && took_all)
+    if (c->phase == PHASE_DRAINING && took_all(c, &round))
         set_phase(c, PHASE_DRAINED);
-    else if (c->phase == PHASE_CLOSING && took_all)
+    else if (c->phase == PHASE_CLOSING && took_all(c, &round))
         set_phase(c, PHASE_FLUSHING);
     else if (c->phase == PHASE_SETTLING && is_settled(c))
         set_phase(c, PHASE_DRAINED);

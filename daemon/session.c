@@ -427,12 +427,18 @@ static enum end_reason failure_reason(int error)
     }
 }
 
+/* Also while it is stopping: this is why its file ends where it does. */
+static void end_output(struct session *session, enum end_reason reason)
+{
+    if (session->state > SESSION_RUNNING)
+        session->reason = reason;
+    session_stop(session, reason);
+}
+
 static void handle_failure(struct session *session, int error)
 {
     enum end_reason reason = failure_reason(error);
 
-    if (session->state > SESSION_RUNNING && session->reason != reason)
-        session->reason = reason; /* it was stopping: but this is why its file ends where it does */
     if (reason == END_OUTPUT_ERROR && session->output.is_stream)
         (void)snprintf(
             session->message, sizeof(session->message),
@@ -444,7 +450,7 @@ static void handle_failure(struct session *session, int error)
                        "%s could not be written: %s. It holds what was written before, in whole "
                        "windows; the rest is counted as dropped.",
                        session->output.path, explain_write(error));
-    session_stop(session, reason);
+    end_output(session, reason);
 }
 
 /* --- Ending. --- */
@@ -580,7 +586,7 @@ void session_handle_message(struct session *session, const struct message *messa
         extend_grant(session);
         break;
     case MESSAGE_LIMIT:
-        session_stop(session, limit_reason(session));
+        end_output(session, limit_reason(session));
         break;
     case MESSAGE_FAILED:
         handle_failure(session, (int)message->value);
