@@ -49,6 +49,11 @@ static int explain_connect(const char *path, int r, char **ret_error)
                           "Not permitted to reach xentraced at %s: the group xentrace may look, "
                           "root and the group that control-group= names may start and stop.",
                           path);
+    case EUSERS:
+        return str_refuse(-ECONNRESET, ret_error,
+                          "xentraced at %s closed the connection: it serves as many clients as it "
+                          "can. Try again when some have gone.",
+                          path);
     case EAGAIN:
         return str_refuse(-ECONNRESET, ret_error,
                           "Cannot reach xentraced at %s: it does not take connections "
@@ -145,16 +150,23 @@ static int wait_until(struct client *client, bool (*done)(struct client *, void 
     return 0;
 }
 
+/* Closed by the daemon before a word was said: root may do everything, so it is for want of room. */
+static int explain_closed(struct client *client, char **ret_error)
+{
+    return explain_connect(client->path, geteuid() == 0 ? -EUSERS : -EACCES, ret_error);
+}
+
 static int shake_hands(struct client *client, char **ret_error)
 {
     int r = wait_until(client, is_ready, NULL, CONNECT_TIMEOUT_SEC * USEC_PER_SEC);
 
     if (r == -ETIMEDOUT)
         return explain_connect(client->path, -EAGAIN, ret_error);
+    if (r == -EPIPE || r == -ECONNRESET)
+        return explain_closed(client, ret_error);
     if (r < 0)
         return explain_connect(client->path, r, ret_error);
-    r = sd_bus_is_ready(client->bus);
-    return r > 0 ? 0 : explain_connect(client->path, -EACCES, ret_error); /* closed by the daemon */
+    return sd_bus_is_ready(client->bus) > 0 ? 0 : explain_closed(client, ret_error);
 }
 
 int client_new(const char *path, struct client **ret_client, char **ret_error)
@@ -177,6 +189,8 @@ int client_new(const char *path, struct client **ret_client, char **ret_error)
         return r;
     }
     r = open_bus(client, fd);
+    if (r == -EPIPE || r == -ECONNRESET)
+        return explain_closed(client, ret_error);
     if (r < 0)
         return explain_connect(client->path, r, ret_error);
     r = shake_hands(client, ret_error);

@@ -378,7 +378,7 @@ static int client_new(struct control *control, int *fd, const struct peer *peer)
     int r;
 
     if (!slot)
-        return -EMFILE;
+        return -EUSERS;
     client = calloc(1, sizeof(*client));
     if (!client)
         return -ENOMEM;
