@@ -68,6 +68,20 @@ few_descriptors() {
 }
 ticks() { awk '{ print $14 + $15 }' "/proc/$daemon/stat"; }
 
+full_house() {
+    daemon_start || exit 1
+    python3 -c 'if True:
+        import sys, time
+        sys.path.insert(0, sys.argv[2])
+        from bus import Peer
+        peers = [Peer(sys.argv[1]) for _ in range(32)]
+        time.sleep(60)' "$dir/control" "$(dirname "$script")" &
+    check "the 33rd client is told why" wait_until 10 \
+        refuses "it serves as many clients as it can. Try again" ctl status
+    kill $!
+    check "and served when there is room" wait_until 10 ctl status
+}
+
 # --- The tools of D-Bus. ---
 
 tools() {
@@ -151,6 +165,8 @@ main() {
         echo "# not root: permissions are not tested"
     fi
     sim -- few_descriptors
+    sim_clean
+    sim -- full_house
     sim_clean
     sim --rate 10M -- attacks
     check "the capture is complete" "$xensim" verify "$dir/state/numbered.xentrace"

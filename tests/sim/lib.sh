@@ -33,7 +33,7 @@ for program in xentraced xentracectl tests/xensim/xensim tests/xensim/libxensim.
 done
 
 # Built with sanitizers: memory is then no measure, and leaks are told, of libraries too.
-sanitized() { nm "$build/xentraced" 2>/dev/null | grep -qE ' (__asan_init|__tsan_init)$'; }
+sanitized() { nm "$build/xentraced" 2>/dev/null | grep -E ' (__asan_init|__tsan_init)$' >/dev/null; }
 
 check() {
     local name=$1 output status=0
