@@ -36,6 +36,10 @@ void log_line(int priority, const char *session, const char *format, ...)
     va_start(arguments, format);
     (void)vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
+    /* A client's path may be in it: one call is one line. */
+    for (char *p = text; *p; p++)
+        if ((unsigned char)*p < ' ' || *p == '\x7f')
+            *p = '?';
 
     /* A log that cannot be written is not worth dying for. */
     if (!log_to_journal)
