@@ -183,7 +183,8 @@ int output_adopt(struct output *output, int fd, const char *path, struct failure
         return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory or descriptors.");
     flags = fcntl(output->fd, F_GETFL);
     if (fstat(output->fd, &st) < 0 || flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
-        return failure_set(failure, -EBADF, ERROR_OUTPUT, "%s is not open for writing.", path);
+        return failure_set(failure, -EBADF, ERROR_OUTPUT, "%s is not open for writing.",
+                           strcmp(path, "-") == 0 ? "Standard output" : path);
     if (isatty(output->fd))
         return failure_set(
             failure, -EINVAL, ERROR_OUTPUT,
