@@ -218,10 +218,14 @@ def wrong_outputs(path):
     both = os.memfd_create("both")
     peer = Peer(path)
     peer.start("hostile", [("output", "h", 0), ("sidecar", "h", 0), ("time-usec", "t", 200000)], [both])
-    peer.start("hostile", [("output", "h", 0), ("sidecar", "h", 1)], [both, writer])
-    peer.start("hostile", [("output", "h", 0), ("output-path", "s", "/etc/passwd\n\x1b[2J"),
-                           ("time-usec", "t", 1), ("attached", "b", 7)], [os.memfd_create("y")])
-    time.sleep(1)
+    time.sleep(0.6)
+    refused(peer.start("hostile", [("output", "h", 0), ("sidecar", "h", 1)],
+                       [os.memfd_create("x"), writer]))
+    answer = peer.start("hostile", [("output", "h", 0), ("output-path", "s", "/etc/passwd\n\x1b[2J"),
+                                    ("time-usec", "t", 100000)],
+                        [os.open(path + ".own", os.O_RDWR | os.O_CREAT)])
+    assert answer[0] == 2, answer
+    time.sleep(0.6)
     peer.call("Stop", "s", string(""))
     assert peer.start("gone", [("attached", "b", 1)])[0] == 2
 

@@ -38,6 +38,8 @@ attacks() {
         check "no memory is left" below "$(memory_kib)" $((kib + 16384))
         attack miscounted_descriptors
     fi
+    check "no client writes lines of its own into the log" \
+        same "$(grep -avc '^xentraced: ' "$dir/log")" 0
     check "the log does not overflow" below "$(wc -l <"$dir/log")" 1000
 }
 nothing_runs() { [ "$(ctl list --running)" = "No capture is running." ]; }
