@@ -16,7 +16,8 @@ BYE = 6  # seconds; the daemon gives a handshake 2
 
 def raw(path, data=b""):
     peer = Peer(path, authenticate=False)
-    peer.send(data)
+    if data:
+        peer.send(data)
     return peer
 
 
