@@ -121,6 +121,7 @@ END
 
 daemon_start() {
     [ ! -e "$dir/log" ] || cat "$dir/log" >>"$dir/log.before"
+    : >"$dir/log" # here, or the last one's log is taken for this one's
     "$build/xentraced" --config "$dir/xentraced.conf" --socket "$dir/control" \
         --state-dir "$dir/state" "$@" 2>"$dir/log" &
     daemon=$!
