@@ -206,7 +206,8 @@ void session_print(FILE *file, struct json_object *session, bool with_cpus)
     print_written(file, session);
     print_losses(file, session);
     if (*set_aside)
-        session_print_field(file, "Damaged", "the trace buffers of CPUs %s are set aside",
+        session_print_field(file, "Damaged",
+                            "the trace buffers of CPUs %s are set aside; xl dmesg may tell why",
                             set_aside);
     if (with_cpus || doc_number(session, "ledger.lost") || doc_number(session, "ledger.dropped"))
         print_cpus(file, session);

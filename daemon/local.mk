@@ -9,6 +9,7 @@ libdaemon_a_SOURCES = \
 	daemon/control.c daemon/control.h \
 	daemon/document.c daemon/document.h \
 	daemon/domains.c daemon/domains.h \
+	daemon/end-reason.c daemon/end-reason.h \
 	daemon/explain.c daemon/explain.h \
 	daemon/failure.h \
 	daemon/host.c daemon/host.h \

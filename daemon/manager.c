@@ -155,8 +155,8 @@ static int start_collector(struct manager *manager, struct failure *failure)
 }
 
 /*
- * A daemon that was killed holds VIRQ_TBUF until the kernel has taken down its io_uring, which polls
- * the event channel: that is a moment after its process is gone, and we may be its restart.
+ * A daemon that was killed holds VIRQ_TBUF until the kernel has taken down its io_uring, which
+ * polls the event channel: that is a moment after its process is gone, and we may be its restart.
  */
 static int open_xen(struct manager *manager, enum xen_step *ret_step)
 {

@@ -38,37 +38,6 @@
 #define TICK_SLACK_USEC      USEC_PER_SEC
 #define STREAM_PATIENCE_USEC (5 * USEC_PER_SEC) /* with a reader, once the session has ended */
 
-static const struct {
-    const char *name;
-    bool ok;
-    const char *message;
-} end_reasons[] = {
-    [END_NONE] = {"", true, ""},
-    [END_STOP] = {"stop", true, "Stopped on request."},
-    [END_TIME] = {"time", true, "The time asked for is over."},
-    [END_MAX_SIZE] = {"max-size", true, "The file has the size asked for."},
-    [END_RESERVE] =
-        {"reserve", false,
-         "Only the reserve is left on the disk: the capture ended there, its file is whole."},
-    [END_DISK_FULL] = {"disk-full", false,
-                       "The disk is full: the capture ended there, its file is whole."},
-    [END_OUTPUT_ERROR] = {"output-error", false, "The output could not be written"},
-    [END_OUTPUT_CLOSED] = {"output-closed", true, "The reader closed the output."},
-    [END_CLIENT_GONE] = {"client-gone", true, "The client that recorded went away."},
-    [END_DAEMON_EXIT] = {"daemon-exit", false, "xentraced was stopped."},
-    [END_XEN_ERROR] = {"xen-error", false, "Xen refused to go on"},
-};
-
-const char *end_reason_name(enum end_reason reason)
-{
-    return end_reasons[reason].name;
-}
-
-bool end_reason_is_ok(enum end_reason reason)
-{
-    return end_reasons[reason].ok;
-}
-
 const char *session_state_name(enum session_state state)
 {
     switch (state) {
@@ -341,7 +310,26 @@ static int handle_time(sd_event_source *source, uint64_t usec, void *userdata)
     return 0;
 }
 
-/* What has no hurry and is not on the data path: who is running, the page cache. */
+/* A buffer that was set aside since the last look is worth a line in the log. */
+static void tell_set_aside(struct session *session)
+{
+    const struct drain *drain = collector_drain(session->context->collector);
+
+    for (unsigned int cpu = 0; cpu < session->nr_cpus; cpu++) {
+        struct drain_cpu state;
+
+        drain_read_cpu(drain, cpu, &state);
+        if (!state.set_aside || cpu_set_has(&session->set_aside_told, cpu))
+            continue;
+        cpu_set_add(&session->set_aside_told, cpu);
+        log_line(LOG_ERR, session->name,
+                 "CPU %u's trace buffer holds impossible values and is set aside: nothing of it is "
+                 "recorded any more. Xen may have disabled tracing on all CPUs: see xl dmesg.",
+                 cpu);
+    }
+}
+
+/* What has no hurry and is not on the data path: who is running, the page cache, broken buffers. */
 static int handle_tick(sd_event_source *source, uint64_t usec, void *userdata)
 {
     struct session *session = userdata;
@@ -351,6 +339,7 @@ static int handle_tick(sd_event_source *source, uint64_t usec, void *userdata)
     domains_update(&session->domains, session->context->xen, clock_pair_now().realtime_ns);
     sink_read_totals(session->sink, &totals);
     output_drop_cache(&session->output, totals.output_bytes);
+    tell_set_aside(session);
     /* A timer that cannot be set again only costs these extras. */
     (void)sd_event_source_set_time_relative(source, TICK_USEC);
     (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
@@ -414,19 +403,6 @@ static enum end_reason limit_reason(const struct session *session)
     return session->output.reserve_bytes ? END_RESERVE : END_DISK_FULL;
 }
 
-static enum end_reason failure_reason(int error)
-{
-    switch (error) {
-    case -ENOSPC:
-    case -EDQUOT:
-        return END_DISK_FULL;
-    case -EPIPE:
-        return END_OUTPUT_CLOSED;
-    default:
-        return END_OUTPUT_ERROR;
-    }
-}
-
 /* Also while it is stopping: this is why its file ends where it does. */
 static void end_output(struct session *session, enum end_reason reason)
 {
@@ -437,7 +413,7 @@ static void end_output(struct session *session, enum end_reason reason)
 
 static void handle_failure(struct session *session, int error)
 {
-    enum end_reason reason = failure_reason(error);
+    enum end_reason reason = end_reason_of_write(error);
 
     if (reason == END_OUTPUT_ERROR && session->output.is_stream)
         (void)snprintf(
@@ -542,7 +518,7 @@ static void describe_end(struct session *session)
 {
     if (!session->message[0])
         (void)snprintf(session->message, sizeof(session->message), "%s",
-                       end_reasons[session->reason].message);
+                       end_reason_sentence(session->reason));
 }
 
 static void finish_files(struct session *session)

@@ -22,6 +22,7 @@
 #include "common/event-set.h"
 #include "daemon/clock.h"
 #include "daemon/domains.h"
+#include "daemon/end-reason.h"
 #include "daemon/failure.h"
 #include "daemon/output.h"
 
@@ -83,20 +84,6 @@ enum session_state {
     SESSION_ENDED,
 };
 
-enum end_reason {
-    END_NONE,
-    END_STOP,
-    END_TIME,
-    END_MAX_SIZE,
-    END_RESERVE,
-    END_DISK_FULL,
-    END_OUTPUT_ERROR,
-    END_OUTPUT_CLOSED,
-    END_CLIENT_GONE,
-    END_DAEMON_EXIT,
-    END_XEN_ERROR,
-};
-
 struct session {
     const struct session_context *context;
     char name[SESSION_NAME_MAX + 1];
@@ -123,8 +110,9 @@ struct session {
     struct clock_pair started;
     struct clock_pair ended;
     enum end_reason reason;
-    char message[512];           /* how it ended, for people */
-    struct cpu_set loss_unknown; /* CPUs that may have lost more than Xen told */
+    char message[512];             /* how it ended, for people */
+    struct cpu_set loss_unknown;   /* CPUs that may have lost more than Xen told */
+    struct cpu_set set_aside_told; /* CPUs whose broken buffer is in the log */
     struct domains domains;
     struct failure start_failure; /* why it ended before it ran: start_failure.name is set */
 
@@ -153,5 +141,3 @@ void session_handle_message(struct session *session, const struct message *messa
 bool session_name_is_valid(const char *name);
 
 const char *session_state_name(enum session_state state); /* as in documents */
-const char *end_reason_name(enum end_reason reason);
-bool end_reason_is_ok(enum end_reason reason); /* the capture got all that was asked for */
