@@ -11,8 +11,8 @@ packages=(
     libxen-dev liburing-dev libsystemd-dev libjson-c-dev libinih-dev
 )
 test_packages=(
-    clang libclang-rt-14-dev xen-utils-4.17 zstd python3-minimal e2fsprogs util-linux systemd dbus-bin
-    mandoc procps
+    clang libclang-rt-14-dev xen-utils-4.17 zstd xz-utils python3 e2fsprogs util-linux mount procps
+    systemd dbus-bin
 )
 
 as_root() {

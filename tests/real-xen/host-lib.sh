@@ -17,15 +17,5 @@ cache_folder() {
     echo "${XENTRACED_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/xentraced}/real-xen"
 }
 
-# Installs the packages whose command is not there yet.
-install_packages() { # PACKAGE:COMMAND...
-    local item missing=()
-    for item in "$@"; do
-        command -v "${item#*:}" >/dev/null || missing+=("${item%%:*}")
-    done
-    [ ${#missing[@]} -gt 0 ] || return 0
-    [ "$(id -u)" -eq 0 ] || harness_fail "these packages are missing, and only root can install them: ${missing[*]}"
-    say "installing ${missing[*]}"
-    apt-get -qq update >&2
-    DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install "${missing[@]}" >&2
-}
+# shellcheck source=tests/lib.sh
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../lib.sh" # install_missing
