@@ -45,7 +45,26 @@ check "the service starts" systemctl start xentraced
 check "and answers" wait_until 10 daemon_is_ready
 check "nothing was allocated or enabled by starting it" \
     shows '"buffer_pages": *0' xentracectl --json status
-journalctl -u xentraced --no-pager -o cat | tail -n 5
+
+# All threads of the daemon together; nothing is traced by -e gen.
+wakeups() {
+    awk '/^voluntary_ctxt_switches/ { n += $2 } END { print n }' \
+        /proc/"$(systemctl show -P MainPID xentraced)"/task/*/status
+}
+wakeups_in() { # wakeups_in SECONDS
+    local before
+    before=$(wakeups)
+    sleep "$1"
+    echo $(($(wakeups) - before))
+}
+sleep 1
+check "no session: no wake-up in 5 s" same "$(wakeups_in 5)" 0
+check "a capture of nothing starts" xentracectl start -e gen nothing
+sleep 5
+idle=$(wakeups_in 10)
+check "a capture and nothing traced: at most 2 wake-ups a second" above 21 "$idle"
+echo "$idle wake-ups in 10 s"
+check "it stops" xentracectl stop nothing
 
 load_start
 check "start -e sched -c 0-7 -T 10" xentracectl start -e sched -c "0-$((cpus - 1))" -T 10 sched
