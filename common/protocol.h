@@ -15,6 +15,13 @@
 #define PROTOCOL_STOP "Stop"
 /* Status(s name) -> (s json): "" is everything */
 #define PROTOCOL_STATUS "Status"
+/* Snapshot(s name, a{sv} options) -> (s json): a ring's content as a file; answered when it is on
+ * the disk */
+#define PROTOCOL_SNAPSHOT "Snapshot"
+/* Rotate(s name) -> (s json): closes the segment being written; answered when it is finished */
+#define PROTOCOL_ROTATE "Rotate"
+/* Trigger(s name) -> (s json): fires a trigger whose condition is `manual` */
+#define PROTOCOL_TRIGGER "Trigger"
 /* Property s: the daemon's version */
 #define PROTOCOL_VERSION "Version"
 
@@ -33,17 +40,34 @@
 #define OPTION_OUTPUT         "output"         /* h  a file (truncated by the client) or a pipe */
 #define OPTION_OUTPUT_PATH    "output-path"    /* s  absolute; for messages and the sidecar only */
 #define OPTION_SIDECAR        "sidecar"        /* h  */
+#define OPTION_MEMORY         "memory-bytes"   /* t  a ring of that size, written out at the end */
+#define OPTION_MAX_AGE        "max-age-usec"   /* t  of a ring's records */
+#define OPTION_SEGMENT_SIZE   "segment-size-bytes" /* t  a disk ring: numbered files of that size */
+#define OPTION_SEGMENT_TIME   "segment-time-usec"  /* t  ... of that time */
+#define OPTION_KEEP_FILES     "keep-files"         /* u  ... and so many of them */
+#define OPTION_KEEP_SIZE      "keep-size-bytes"    /* t  ... and so much of them */
+#define OPTION_ON_RESERVE     "on-reserve"         /* s  "stop", "rotate", "pause" */
+
+/* Keys of Snapshot's options; output, output-path and sidecar are as in Start. */
+#define OPTION_SESSION "session"   /* s  of which ring; default: the flight recorder */
+#define OPTION_LAST    "last-usec" /* t  the newest part, by time */
+#define OPTION_LABEL   "label"     /* s  who asks, for the file's name and the sidecar */
+/* and OPTION_MAX_SIZE: the newest part, by size */
 
 /* Errors. Each comes with one sentence that says what happened and what to do. */
 #define ERROR_PREFIX        "org.xentraced.Error."
 #define ERROR_INVALID       ERROR_PREFIX "InvalidArgument" /* an option's value */
 #define ERROR_NOT_PERMITTED ERROR_PREFIX "NotPermitted"    /* peer may not do this */
 #define ERROR_NAME_IN_USE   ERROR_PREFIX "NameInUse"       /* Start: session or file exists */
-#define ERROR_BUSY          ERROR_PREFIX "Busy"            /* Start: another capture runs */
+#define ERROR_BUSY          ERROR_PREFIX "Busy"            /* too many at once */
 #define ERROR_NO_SESSION    ERROR_PREFIX "NoSuchSession"   /* Stop, Status */
 #define ERROR_NO_SPACE      ERROR_PREFIX "NoSpace"         /* Start: reserve already crossed */
 #define ERROR_OUTPUT        ERROR_PREFIX "Output"          /* Start: cannot be written */
 #define ERROR_XEN           ERROR_PREFIX "Xen"             /* the hypervisor refused */
 #define ERROR_BUFFER_SIZE   ERROR_PREFIX "BufferSize"      /* -S differs from the size in force */
 #define ERROR_NO_MEMORY     ERROR_PREFIX "NoMemory"        /* pool exhausted */
-#define ERROR_SHUTTING_DOWN ERROR_PREFIX "ShuttingDown"    /* the daemon is ending */
+#define ERROR_NO_TRIGGER    ERROR_PREFIX "NoSuchTrigger"   /* Trigger */
+#define ERROR_NO_RING       ERROR_PREFIX "NoRing"       /* Snapshot: nothing records into memory */
+#define ERROR_EMPTY         ERROR_PREFIX "Empty"        /* Snapshot: no record yet */
+#define ERROR_NOT_SEGMENTED ERROR_PREFIX "NotSegmented" /* Rotate: the capture is one file */
+#define ERROR_SHUTTING_DOWN ERROR_PREFIX "ShuttingDown" /* the daemon is ending */
