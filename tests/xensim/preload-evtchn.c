@@ -114,9 +114,7 @@ EXPORT int xenevtchn_unmask(xenevtchn_handle *xce, evtchn_port_t port)
 
 EXPORT int xenevtchn_notify(xenevtchn_handle *xce, evtchn_port_t port)
 {
-    (void)xce;
-    (void)port;
-    return preload_result(-ENOTCONN);
+    return preload_result(virq_notify(xce->sim, xce->handle, port));
 }
 
 EXPORT int xenevtchn_restrict(xenevtchn_handle *xce, domid_t domid)

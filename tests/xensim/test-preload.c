@@ -103,6 +103,9 @@ static void test_event_channel(void)
     CHECK(xenevtchn_bind_virq(second, VIRQ_TBUF) == -1 && errno == EEXIST);
     first = xenevtchn_fdopen(NULL, kept, 0);
     CHECK(first);
+    CHECK(xenevtchn_notify(first, (evtchn_port_t)port) == 0);
+    CHECK(xenevtchn_notify(first, (evtchn_port_t)port + 1) == -1 && errno == ENOTCONN);
+    CHECK(xenevtchn_notify(second, (evtchn_port_t)port) == -1 && errno == ENOTCONN);
     test_delivery(first, port);
     CHECK(xenevtchn_unbind(first, (evtchn_port_t)port) == 0);
     port = xenevtchn_bind_virq(second, VIRQ_TBUF);

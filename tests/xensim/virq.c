@@ -184,6 +184,17 @@ int virq_unmask(struct sim *sim, int handle, uint32_t port)
     return r;
 }
 
+int virq_notify(struct sim *sim, int handle, uint32_t port)
+{
+    struct sim_shared *s = sim->shared;
+    bool is_own;
+
+    sim_lock(&s->virq_lock);
+    is_own = port && s->handles[handle].port == port;
+    sim_unlock(&s->virq_lock);
+    return is_own ? 0 : -ENOTCONN;
+}
+
 void virq_raise(struct sim *sim)
 {
     struct sim_shared *s = sim->shared;

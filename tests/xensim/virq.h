@@ -26,5 +26,9 @@ int virq_unbind(struct sim *sim, int handle, uint32_t port);
 /* Lets the port fire again; at once if it was raised meanwhile. */
 int virq_unmask(struct sim *sim, int handle, uint32_t port);
 
+/* What a holder notifies: nothing comes of it on a VIRQ. -ENOTCONN: the port is not this handle's.
+ */
+int virq_notify(struct sim *sim, int handle, uint32_t port);
+
 /* The hypervisor sends VIRQ_TBUF. Not for threads that die of SIGPIPE. */
 void virq_raise(struct sim *sim);
