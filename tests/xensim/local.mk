@@ -56,9 +56,11 @@ tests_xensim_xensim_CFLAGS = $(XENSIM_CFLAGS)
 tests_xensim_xensim_LDFLAGS = -pthread
 
 check_PROGRAMS += tests/xensim/test-insert tests/xensim/test-verify
-check_SCRIPTS += tests/xensim/test-run.sh
+check_SCRIPTS += tests/xensim/test-run.sh tests/xensim/test-service.sh
 noinst_PROGRAMS += tests/xensim/test-preload
-EXTRA_DIST += docs/xensim.md tests/xensim/test-run.sh \
+EXTRA_DIST += docs/xensim.md \
+	tests/xensim/test-run.sh \
+	tests/xensim/test-service.sh \
 	tests/samples/README.md \
 	tests/samples/hotplug-4cpu.xentrace.zst \
 	tests/samples/idle.xentrace.zst \
@@ -93,3 +95,19 @@ tests_xensim_test_preload_SOURCES = tests/xensim/test-preload.c
 tests_xensim_test_preload_CFLAGS = $(XENSIM_CFLAGS) $(XENSTORE_CFLAGS)
 tests_xensim_test_preload_LDFLAGS = -pthread
 tests_xensim_test_preload_LDADD = $(XEN_LIBS) $(XENSTORE_LIBS)
+
+# The stand-in for systemd: one service, and the descriptors that it keeps.
+noinst_PROGRAMS += tests/xensim/service tests/xensim/test-service-child
+tests_xensim_service_SOURCES = \
+	tests/xensim/fdstore.c \
+	tests/xensim/fdstore.h \
+	tests/xensim/notify.c \
+	tests/xensim/notify.h \
+	tests/xensim/parse.c \
+	tests/xensim/parse.h \
+	tests/xensim/service.c
+tests_xensim_service_CFLAGS = $(XENSIM_CFLAGS)
+
+tests_xensim_test_service_child_SOURCES = tests/xensim/test-service-child.c
+tests_xensim_test_service_child_CFLAGS = $(XENSIM_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_xensim_test_service_child_LDADD = $(XEN_LIBS) $(SYSTEMD_LIBS)
