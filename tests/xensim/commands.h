@@ -15,4 +15,5 @@ int command_fault(int argc, char **argv);
 int command_insert(int argc, char **argv);
 int command_wait(int argc, char **argv);
 int command_verify(int argc, char **argv);
+int command_rules(int argc, char **argv);
 int command_records(int argc, char **argv);

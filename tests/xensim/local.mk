@@ -42,10 +42,15 @@ tests_xensim_xensim_SOURCES = $(xensim_core) \
 	tests/xensim/producer.h \
 	tests/xensim/records.c \
 	tests/xensim/report.c \
+	tests/xensim/rounds.c \
+	tests/xensim/rounds.h \
+	tests/xensim/rules.c \
 	tests/xensim/run-options.c \
 	tests/xensim/run-options.h \
 	tests/xensim/run.c \
+	tests/xensim/verify-report.c \
 	tests/xensim/verify.c \
+	tests/xensim/verify.h \
 	tests/xensim/walk.c \
 	tests/xensim/walk.h \
 	tests/xensim/workload-numbered.c \
@@ -55,7 +60,7 @@ tests_xensim_xensim_SOURCES = $(xensim_core) \
 tests_xensim_xensim_CFLAGS = $(XENSIM_CFLAGS)
 tests_xensim_xensim_LDFLAGS = -pthread
 
-check_PROGRAMS += tests/xensim/test-insert tests/xensim/test-verify
+check_PROGRAMS += tests/xensim/test-insert tests/xensim/test-rules tests/xensim/test-verify
 check_SCRIPTS += tests/xensim/test-run.sh tests/xensim/test-service.sh
 noinst_PROGRAMS += tests/xensim/test-preload
 EXTRA_DIST += docs/xensim.md \
@@ -75,18 +80,33 @@ tests_xensim_test_insert_SOURCES = $(xensim_core) \
 tests_xensim_test_insert_CFLAGS = $(XENSIM_CFLAGS)
 tests_xensim_test_insert_LDFLAGS = -pthread
 
-tests_xensim_test_verify_SOURCES = $(xensim_core) \
+# A capture made by the stand-in's parts, without a process of its own; and what judges it.
+xensim_test_capture = $(xensim_core) \
 	tests/xensim/commands.h \
 	tests/xensim/numbered.c \
 	tests/xensim/numbered.h \
 	tests/xensim/parse.c \
 	tests/xensim/parse.h \
+	tests/xensim/rounds.c \
+	tests/xensim/rounds.h \
+	tests/xensim/test-capture.c \
+	tests/xensim/test-capture.h \
 	tests/xensim/test-drain.c \
 	tests/xensim/test-drain.h \
-	tests/xensim/test-verify.c \
-	tests/xensim/verify.c \
 	tests/xensim/walk.c \
 	tests/xensim/walk.h
+
+tests_xensim_test_rules_SOURCES = $(xensim_test_capture) \
+	tests/xensim/rules.c \
+	tests/xensim/test-rules.c
+tests_xensim_test_rules_CFLAGS = $(XENSIM_CFLAGS)
+tests_xensim_test_rules_LDFLAGS = -pthread
+
+tests_xensim_test_verify_SOURCES = $(xensim_test_capture) \
+	tests/xensim/test-verify.c \
+	tests/xensim/verify-report.c \
+	tests/xensim/verify.c \
+	tests/xensim/verify.h
 tests_xensim_test_verify_CFLAGS = $(XENSIM_CFLAGS)
 tests_xensim_test_verify_LDFLAGS = -pthread
 

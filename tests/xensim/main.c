@@ -15,7 +15,8 @@ static const struct command {
     const char *help;
 } commands[] = {
     {"run", command_run, "[OPTION]... -- COMMAND...   run COMMAND on a simulated Xen"},
-    {"verify", command_verify, "[OPTION]... FILE         prove a capture of `numbered` complete"},
+    {"verify", command_verify, "[OPTION]... FILE...      prove a capture of `numbered` complete"},
+    {"rules", command_rules, "[OPTION]... FILE...       is it a trace that every reader reads"},
     {"records", command_records, "[-v] [--no-tsc] FILE    a hash of each CPU's records"},
     {"stat", command_stat, "                           (inside run) the Xen's state as JSON"},
     {"pause", command_pause, "                          (inside run) stop the producer"},

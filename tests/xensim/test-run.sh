@@ -78,6 +78,15 @@ run 0 --cpus 4 --rate 5M --report report.json -- bash -c "
 "$xensim" verify --from-start --cpus 0-3 --report report.json numbered >out 2>&1 || fail "verify: $(cat out)"
 grep -q '"lost":0}' out && fail "no losses: $(cat out)"
 
+# What `stat` says while the producer stands is a report, too.
+run 0 --cpus 2 --rate 5M -- bash -c "
+    $xentrace -e 0x0ffff000 numbered & p=\$!
+    sleep 0.5; $xensim pause; sleep 0.3; $xensim stat >stat; kill -INT \$p; wait \$p"
+"$xensim" verify --from-start --report stat numbered >out 2>&1 || fail "verify: $(cat out)"
+"$xensim" rules numbered >out 2>&1 || fail "rules: $(cat out)"
+sed 's/"next_number":/&1/' stat >stat.more
+"$xensim" verify --report stat.more numbered >out 2>&1 && fail "verify: $(cat out)"
+
 # Two runs of a replay insert the same.
 for i in 1 2; do
     run 0 --cpus 4 --replay "$here/../samples/hotplug-4cpu.xentrace.zst" --tsc-exact --loops 1 --rate 4M -- bash -c "
@@ -85,6 +94,7 @@ for i in 1 2; do
     "$xensim" records replay$i >records$i || fail "records"
 done
 cmp records1 records2 || fail "two replays differ"
+"$xensim" rules "$here"/../samples/*.zst >out 2>&1 || fail "rules: $(cat out)"
 "$xensim" records "$here/../samples/hotplug-4cpu.xentrace.zst" | cmp - records1 || fail "the replay is not the file"
 
 # What makes Xen switch tracing off.

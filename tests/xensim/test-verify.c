@@ -3,9 +3,8 @@
  * `xensim verify` finds what it must find: captures with one thing wrong in each.
  */
 
-#include "test-drain.h"
+#include "test-capture.h"
 
-#include <fcntl.h>
 #include <getopt.h>
 #include <string.h>
 
@@ -15,125 +14,53 @@
 
 static char path[] = "/tmp/xensim-verify.XXXXXX";
 
-static void insert(struct sim *sim, uint32_t cpu, int count)
-{
-    uint64_t bytes = 0;
-
-    while (count-- > 0)
-        CHECK(numbered_insert(sim, cpu, &bytes) != TBUF_DISABLED);
-}
-
-/* Two CPUs, three rounds; in the second one CPU 0 tells of losses. */
-static struct test_file make_capture(void)
-{
-    struct sim sim = test_sim_new(2, 1);
-    struct test_file file = {0};
-
-    for (int round = 0; round < 3; round++) {
-        insert(&sim, 0, round == 1 ? 200 : 50);
-        insert(&sim, 1, 60);
-        (void)test_drain(&sim, 0, UINT32_MAX, &file);
-        (void)test_drain(&sim, 1, UINT32_MAX, &file);
-    }
-    CHECK(sim.shared->cpus[0].counts.told > 0);
-    test_sim_free(&sim);
-    return file;
-}
-
 /* Exit status of xensim verify; its sentences are not of interest here. */
 static int verify(const struct test_file *file, const char *option, const char *value)
 {
     char name[] = "verify";
     char *argv[] = {name, path, (char *)(uintptr_t)option, (char *)(uintptr_t)value, NULL};
-    int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
 
-    CHECK(fd >= 0 && write(fd, file->data, file->bytes) == (ssize_t)file->bytes);
-    fd_close(&fd);
+    capture_save(file, path);
     optind = 0;
     return command_verify(value ? 4 : option ? 3 : 2, argv);
 }
 
-/* Offset of record NUMBER of window WINDOW; the window's in *RET_WINDOW. */
-static size_t find_record(const struct test_file *file, int window, int number, size_t *ret_window)
+/* Adds CHANGE to a word. */
+static void add_word(struct test_file *file, size_t at, uint32_t change)
 {
-    size_t at = 0;
-    uint32_t word;
-
-    while (window-- > 0) {
-        memcpy(&word, file->data + at + 8, 4);
-        at += 12 + word;
-    }
-    *ret_window = at;
-    at += 12;
-    while (number-- > 0) {
-        memcpy(&word, file->data + at, 4);
-        at += record_bytes(word);
-    }
-    CHECK(at < file->bytes);
-    return at;
-}
-
-static void cut(struct test_file *file, size_t at, size_t bytes)
-{
-    memmove(file->data + at, file->data + at + bytes, file->bytes - at - bytes);
-    file->bytes -= bytes;
-}
-
-static void set_word(struct test_file *file, size_t at, uint32_t change)
-{
-    uint32_t word;
-
-    memcpy(&word, file->data + at, 4);
-    word += change;
-    memcpy(file->data + at, &word, 4);
+    capture_set_word(file, at, capture_word(file, at) + change);
 }
 
 static void remove_record(struct test_file *file)
 {
-    size_t window, at = find_record(file, 3, 10, &window);
-    uint32_t header;
+    size_t at = capture_record(file, 3, 10);
+    uint32_t bytes = record_bytes(capture_word(file, at));
 
-    memcpy(&header, file->data + at, 4);
-    set_word(file, window + 8, -record_bytes(header));
-    cut(file, at, record_bytes(header));
+    add_word(file, capture_window(file, 3) + 8, -bytes);
+    capture_cut(file, at, bytes);
 }
 
 static void remove_window(struct test_file *file)
 {
-    size_t from, to;
+    size_t at = capture_window(file, 3);
 
-    (void)find_record(file, 3, 0, &from);
-    (void)find_record(file, 4, 0, &to);
-    cut(file, from, to - from);
-}
-
-static size_t find_lost(const struct test_file *file)
-{
-    for (size_t at = 0; at < file->bytes; at += 4) {
-        uint32_t word;
-
-        memcpy(&word, file->data + at, 4);
-        if (word == LOST_RECORD_HEADER)
-            return at;
-    }
-    CHECK(false); /* there is a lost_records record */
-    return 0;
+    capture_cut(file, at, capture_window(file, 4) - at);
 }
 
 static void tell_one_more(struct test_file *file)
 {
-    set_word(file, find_lost(file) + 12, 1);
+    add_word(file, capture_lost(file) + 12, 1);
 }
 
 static void tell_one_less(struct test_file *file)
 {
-    set_word(file, find_lost(file) + 12, UINT32_MAX);
+    add_word(file, capture_lost(file) + 12, UINT32_MAX);
 }
 
 /* The words after the TSC of two records of the same event: only their numbers tell. */
 static void reorder(struct test_file *file)
 {
-    size_t window, a = find_record(file, 1, 0, &window), b = find_record(file, 1, 12, &window);
+    size_t a = capture_record(file, 1, 0), b = capture_record(file, 1, 12);
     unsigned char saved[16];
 
     memcpy(saved, file->data + a + 12, sizeof(saved));
@@ -143,9 +70,7 @@ static void reorder(struct test_file *file)
 
 static void damage_framing(struct test_file *file)
 {
-    size_t window, at = find_record(file, 1, 59, &window);
-
-    set_word(file, at, 1u << 28);
+    add_word(file, capture_record(file, 1, 59), 1u << 28);
 }
 
 static void truncate_file(struct test_file *file)
@@ -155,22 +80,19 @@ static void truncate_file(struct test_file *file)
 
 static void pad_file(struct test_file *file)
 {
-    file->data = realloc(file->data, file->bytes + 12);
-    CHECK(file->data);
-    memset(file->data + file->bytes, 0, 12);
-    file->bytes += 12;
+    const unsigned char zeroes[12] = {0};
+
+    capture_paste(file, file->bytes, zeroes, sizeof(zeroes));
 }
 
 static void swap_cpu(struct test_file *file)
 {
-    set_word(file, 4, 1);
+    add_word(file, 4, 1);
 }
 
 static void start_late(struct test_file *file)
 {
-    size_t window, at = find_record(file, 0, 0, &window);
-
-    cut(file, 0, at);
+    capture_cut(file, 0, WINDOW_HEADER_BYTES);
 }
 
 static void test_damage(void)
@@ -192,7 +114,7 @@ static void test_damage(void)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        struct test_file file = make_capture();
+        struct test_file file = capture_new();
 
         CHECK(verify(&file, NULL, NULL) == 0);
         cases[i].damage(&file);
@@ -210,10 +132,10 @@ static void test_split_round(void)
     struct sim sim = test_sim_new(2, 1);
     struct test_file file = {0};
 
-    insert(&sim, 1, 20);
-    insert(&sim, 0, 20);
+    capture_insert(&sim, 1, 20);
+    capture_insert(&sim, 0, 20);
     (void)test_drain(&sim, 0, UINT32_MAX, &file);
-    insert(&sim, 0, 20);
+    capture_insert(&sim, 0, 20);
     (void)test_drain(&sim, 0, UINT32_MAX, &file);
     (void)test_drain(&sim, 1, UINT32_MAX, &file);
     CHECK(verify(&file, NULL, NULL) == 1);
@@ -224,7 +146,7 @@ static void test_split_round(void)
 
 static void test_options(void)
 {
-    struct test_file file = make_capture();
+    struct test_file file = capture_new();
     struct sim sim = test_sim_new(1, 4);
     struct test_file masked = {0};
 
@@ -238,7 +160,7 @@ static void test_options(void)
 
     /* Xen's own mask leaves no gap. */
     CHECK(test_control(&sim, XEN_SYSCTL_TBUFOP_set_evt_mask, TRC_SCHED) == 0);
-    insert(&sim, 0, 500);
+    capture_insert(&sim, 0, 500);
     (void)test_drain(&sim, 0, UINT32_MAX, &masked);
     CHECK(verify(&masked, "--from-start", NULL) == 0);
     CHECK(verify(&masked, "--kinds", "0x0002f000") == 0);
@@ -256,7 +178,7 @@ static void test_filtered(void)
     struct test_file all = {0}, kept = {0};
     uint32_t window;
 
-    insert(&sim, 0, 400);
+    capture_insert(&sim, 0, 400);
     window = test_drain(&sim, 0, UINT32_MAX, &all);
     kept.data = malloc(all.bytes);
     CHECK(kept.data);
@@ -271,15 +193,103 @@ static void test_filtered(void)
         }
         at += record_bytes(header);
     }
-    set_word(&kept, 8, (uint32_t)kept.bytes - 12 - window);
+    add_word(&kept, 8, (uint32_t)kept.bytes - 12 - window);
     CHECK(verify(&kept, NULL, NULL) == 1);
     CHECK(verify(&kept, "--kinds", "0x00021f01") == 0);
-    set_word(&kept, 8, -(uint32_t)24);
-    cut(&kept, 12 + 24 * 5, 24);
+    add_word(&kept, 8, -(uint32_t)24);
+    capture_cut(&kept, 12 + 24 * 5, 24);
     CHECK(verify(&kept, "--kinds", "0x00021f01") == 1);
     free(all.data);
     free(kept.data);
     test_sim_free(&sim);
+}
+
+/* Exit status of xensim verify on two parts of a capture: from window A up to B, from C up to D. */
+static int verify_parts(const struct test_file *file, const char *option, int a, int b, int c,
+                        int d)
+{
+    char name[] = "verify", second[64];
+    char *argv[] = {name, path, second, (char *)(uintptr_t)option, NULL};
+    struct test_file part = capture_copy(file, capture_window(file, a), capture_window(file, b));
+
+    (void)snprintf(second, sizeof(second), "%s.2", path);
+    capture_save(&part, path);
+    free(part.data);
+    part = capture_copy(file, capture_window(file, c), capture_window(file, d));
+    capture_save(&part, second);
+    free(part.data);
+    optind = 0;
+    b = command_verify(option ? 4 : 3, argv);
+    CHECK(unlink(second) == 0);
+    return b;
+}
+
+/* Segments, and snapshots of a ring: several files, which need not begin with the first record. */
+static void test_files(void)
+{
+    static const struct {
+        const char *name, *option;
+        int a, b, c, d, status;
+    } cases[] = {
+        {"segments", "--from-start", 0, 2, 2, 6, 0},
+        {"segments in the wrong order", NULL, 2, 6, 0, 2, 1},
+        {"one segment of the middle is missing", NULL, 0, 2, 4, 6, 1},
+        {"the first segment is missing", NULL, 2, 4, 4, 6, 0},
+        {"the first segment is missing, and should not", "--from-start", 2, 4, 4, 6, 1},
+        {"snapshots that overlap", "--overlap", 0, 4, 2, 6, 0},
+        {"snapshots that overlap are no segments", NULL, 0, 4, 2, 6, 1},
+        {"snapshots that touch", "--overlap", 0, 2, 2, 6, 0},
+        {"snapshots with a gap", "--overlap", 0, 2, 4, 6, 1},
+        {"the same snapshot twice", "--overlap", 0, 6, 0, 6, 0},
+    };
+    struct test_file file = capture_new();
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        if (verify_parts(&file, cases[i].option, cases[i].a, cases[i].b, cases[i].c, cases[i].d) ==
+            cases[i].status)
+            continue;
+        (void)fprintf(stderr, "not as it should be: %s\n", cases[i].name);
+        exit(1);
+    }
+    free(file.data);
+}
+
+/* A window that the consumer dropped itself, told at the head of the CPU's next one. */
+static void test_dropped(void)
+{
+    for (uint32_t more = 0; more < 3; more++) {
+        struct test_file file = capture_new();
+        size_t next = capture_window(&file, 5) + WINDOW_HEADER_BYTES;
+        size_t dropped = capture_window(&file, 3);
+        struct lost_record lost = {.header = LOST_RECORD_HEADER, .count = 59 + more};
+
+        memcpy(lost.tsc, file.data + next + 4, sizeof(lost.tsc));
+        memcpy(lost.first_tsc, file.data + dropped + WINDOW_HEADER_BYTES + 4, sizeof(lost.tsc));
+        capture_paste(&file, next, &lost, sizeof(lost));
+        add_word(&file, capture_window(&file, 5) + 8, sizeof(lost));
+        remove_window(&file);
+        CHECK(verify(&file, "--from-start", NULL) == (more == 1 ? 0 : 1)); /* it had 60 */
+        free(file.data);
+    }
+}
+
+static void test_json(void)
+{
+    struct test_file file = capture_new();
+    char json[64], text[4096] = "";
+    FILE *f;
+
+    (void)snprintf(json, sizeof(json), "%s.json", path);
+    CHECK(verify(&file, "--json", json) == 0);
+    f = fopen(json, "re");
+    CHECK(f && fread(text, 1, sizeof(text) - 1, f) > 0 && fclose(f) == 0);
+    CHECK(strstr(text, "{\"files\":[\n{\"path\":\"/tmp/"));
+    CHECK(strstr(text, "\"total\":{\"bytes\":"));
+    CHECK(
+        strstr(text, "\"1\":{\"records\":180,\"lost\":0,\"first\":0,\"last\":179,\"first_tsc\":"));
+    CHECK(unlink(json) == 0);
+    CHECK(verify(&file, "--json", "/nonexistent/file") == 1);
+    free(file.data);
 }
 
 int main(void)
@@ -292,6 +302,9 @@ int main(void)
     test_split_round();
     test_options();
     test_filtered();
+    test_files();
+    test_dropped();
+    test_json();
     CHECK(unlink(path) == 0);
     return 0;
 }

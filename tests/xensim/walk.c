@@ -109,6 +109,18 @@ void walk_close(struct walk_file *file)
     file->data = NULL;
 }
 
+static int fail(struct walk_file *file, const char *rule, const char *error)
+{
+    file->rule = rule;
+    file->error = error;
+    return -EBADMSG;
+}
+
+static bool is_zero(const unsigned char *p, size_t bytes)
+{
+    return bytes && p[0] == 0 && memcmp(p, p + 1, bytes - 1) == 0;
+}
+
 int walk_next(struct walk_file *file, struct walk_window *ret_window)
 {
     struct window_header header;
@@ -116,23 +128,17 @@ int walk_next(struct walk_file *file, struct walk_window *ret_window)
 
     if (left == 0)
         return 0;
-    if (left < sizeof(header)) {
-        file->error = "the file ends inside a cpu_change";
-        return -EBADMSG;
-    }
+    if (is_zero(file->data + file->offset, left))
+        return fail(file, "zeroes", "nothing but zeroes from here to the end");
+    if (left < sizeof(header))
+        return fail(file, "truncated", "the file ends inside a cpu_change");
     memcpy(&header, file->data + file->offset, sizeof(header));
-    if (header.header != WINDOW_HEADER) {
-        file->error = "no cpu_change where one must be";
-        return -EBADMSG;
-    }
-    if (header.bytes > left - sizeof(header)) {
-        file->error = "the file ends inside a window";
-        return -EBADMSG;
-    }
-    if (header.bytes & 3) {
-        file->error = "the size of the window is no multiple of 4";
-        return -EBADMSG;
-    }
+    if (header.header != WINDOW_HEADER)
+        return fail(file, "cpu-change", "no cpu_change where one must be");
+    if (header.bytes > left - sizeof(header))
+        return fail(file, "truncated", "the file ends inside a window");
+    if (header.bytes & 3)
+        return fail(file, "window-size", "the size of the window is no multiple of 4");
     *ret_window = (struct walk_window){
         .offset = file->offset,
         .cpu = header.cpu,

@@ -14,6 +14,7 @@ struct walk_file {
     size_t bytes;
     size_t offset;     /* of the next window */
     const char *error; /* what is wrong at `offset`, after -EBADMSG */
+    const char *rule;  /* in one word */
 };
 
 struct walk_window {
