@@ -5,6 +5,7 @@
  */
 
 #include "commands.h"
+#include "control.h"
 #include "numbered.h"
 #include "parse.h"
 #include "tbuf.h"
@@ -18,7 +19,7 @@
 
 #include "common/record.h"
 
-static int attach(struct sim *sim)
+int control_attach(struct sim *sim)
 {
     int r = sim_attach(sim);
 
@@ -65,7 +66,7 @@ int command_stat(int argc, char **argv)
     struct sim sim;
 
     (void)argv;
-    if (argc != 1 || attach(&sim) < 0)
+    if (argc != 1 || control_attach(&sim) < 0)
         return argc != 1 ? 2 : 1;
     s = sim.shared;
     (void)printf("{\"enabled\":%s,\"event_mask\":\"0x%08x\",",
@@ -106,7 +107,7 @@ static int set_paused(int argc, uint32_t paused)
 
     if (argc != 1)
         return 2;
-    if (attach(&sim) < 0)
+    if (control_attach(&sim) < 0)
         return 1;
     __atomic_store_n(&sim.shared->paused, paused, __ATOMIC_RELEASE);
     sim_wake(&sim);
@@ -136,7 +137,7 @@ int command_wait(int argc, char **argv)
 
     if (argc > 2 || (argc == 2 && parse_u64(argv[1], 86400, &seconds) < 0))
         return 2;
-    if (attach(&sim) < 0)
+    if (control_attach(&sim) < 0)
         return 1;
     r = wait_for_flag(&sim.shared->producer_finished, (unsigned int)seconds);
     sim_done(&sim);
@@ -161,7 +162,7 @@ int command_insert(int argc, char **argv)
 
     if (argc != 3 || parse_u64(argv[2], UINT64_MAX, &count) < 0)
         return 2;
-    if (attach(&sim) < 0)
+    if (control_attach(&sim) < 0)
         return 1;
     if (parse_cpu(&sim, argv[1], &cpu) < 0)
         return 2;
@@ -228,7 +229,7 @@ int command_poke(int argc, char **argv)
                     stderr);
         return 2;
     }
-    if (attach(&sim) < 0)
+    if (control_attach(&sim) < 0)
         return 1;
     r = parse_cpu(&sim, argv[2], &cpu);
     if (r == 0) {
@@ -251,7 +252,7 @@ int command_fault(int argc, char **argv)
         (void)fputs("usage: xensim fault NAME on|off\n", stderr);
         return 2;
     }
-    if (attach(&sim) < 0)
+    if (control_attach(&sim) < 0)
         return 1;
     if (strcmp(argv[2], "on") == 0)
         __atomic_or_fetch(&sim.shared->faults, fault, __ATOMIC_RELAXED);

@@ -10,6 +10,10 @@ noinst_PROGRAMS += tests/xensim/xensim tests/xensim/libxensim.so
 xensim_core = \
 	common/record.h \
 	common/util.h \
+	tests/xensim/domains.c \
+	tests/xensim/domains.h \
+	tests/xensim/fifo.c \
+	tests/xensim/fifo.h \
 	tests/xensim/sim.c \
 	tests/xensim/sim.h \
 	tests/xensim/sysctl.h \
@@ -32,7 +36,9 @@ tests_xensim_libxensim_so_LDFLAGS = -shared -pthread
 
 tests_xensim_xensim_SOURCES = $(xensim_core) \
 	tests/xensim/commands.h \
+	tests/xensim/control-domain.c \
 	tests/xensim/control.c \
+	tests/xensim/control.h \
 	tests/xensim/main.c \
 	tests/xensim/numbered.c \
 	tests/xensim/numbered.h \

@@ -5,6 +5,7 @@
  */
 
 #include "preload.h"
+#include "domains.h"
 #include "sysctl.h"
 
 #include <errno.h>
@@ -136,24 +137,32 @@ EXPORT int xc_version(xc_interface *xch, int cmd, void *arg)
     }
 }
 
+static uint32_t domain_flags(const struct sim_domain *d)
+{
+    if (!d->has_shut_down)
+        return XEN_DOMINF_running;
+    return XEN_DOMINF_shutdown | d->reason << XEN_DOMINF_shutdownshift;
+}
+
 EXPORT int xc_domain_getinfolist(xc_interface *xch, uint32_t first_domain, unsigned int max_domains,
                                  xc_domaininfo_t *info)
 {
-    const struct sim_shared *s = xch->sim->shared;
+    struct sim_domain domains[SIM_MAX_DOMAINS];
+    uint32_t count = domains_list(xch->sim, domains);
     unsigned int n = 0;
 
     if (sim_has_fault(xch->sim, SIM_FAULT_NOT_DOM0))
         return preload_result(-EPERM);
     if (sim_has_fault(xch->sim, SIM_FAULT_VERSION_MISMATCH))
         return preload_result(-EACCES);
-    for (uint32_t i = 0; i < s->nr_domains && n < max_domains; i++) {
-        if (s->domains[i].domid < first_domain)
+    for (uint32_t i = 0; i < count && n < max_domains; i++) {
+        if (domains[i].domid < first_domain)
             continue;
         info[n] = (xc_domaininfo_t){
-            .domain = (domid_t)s->domains[i].domid,
-            .flags = XEN_DOMINF_running,
-            .nr_online_vcpus = s->domains[i].vcpus,
-            .max_vcpu_id = s->domains[i].vcpus - 1,
+            .domain = (domid_t)domains[i].domid,
+            .flags = domain_flags(&domains[i]),
+            .nr_online_vcpus = domains[i].vcpus,
+            .max_vcpu_id = domains[i].vcpus - 1,
         };
         n++;
     }

@@ -1,17 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * libxenstore, as much as names of domains need: reading /local/domain/N/name.
+ * libxenstore, as much as domains need: reading /local/domain/N/name, and watches, of which
+ * @introduceDomain and @releaseDomain fire. A connection for them is made when it is first asked
+ * for.
+ *
+ * The real library has a thread that reads the socket, so its descriptor is readable once for
+ * several events that wait; here it is readable as long as one does. A caller that reads until
+ * EAGAIN sees no difference.
  */
 
 #include "preload.h"
+#include "domains.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 #include <xenstore.h>
 
 struct xs_handle {
     struct sim *sim;
+    uint32_t connection;
+    int fd; /* -1: nothing is watched */
 };
 
 EXPORT struct xs_handle *xs_open(unsigned long flags)
@@ -22,32 +32,113 @@ EXPORT struct xs_handle *xs_open(unsigned long flags)
     (void)flags;
     if (!sim)
         return NULL;
+    if (sim_has_fault(sim, SIM_FAULT_NO_XENSTORE)) {
+        errno = ENOENT; /* no socket */
+        return NULL;
+    }
     xsh = malloc(sizeof(*xsh));
     if (xsh)
-        xsh->sim = sim;
+        *xsh = (struct xs_handle){.sim = sim, .fd = -1};
     return xsh;
 }
 
 EXPORT void xs_close(struct xs_handle *xsh)
 {
+    if (xsh)
+        fd_close(&xsh->fd); /* its watches go with it */
     free(xsh);
 }
 
 EXPORT void *xs_read(struct xs_handle *h, xs_transaction_t t, const char *path, unsigned int *len)
 {
-    const struct sim_shared *s = h->sim->shared;
+    struct sim_domain domains[SIM_MAX_DOMAINS];
+    uint32_t n = domains_list(h->sim, domains);
 
     (void)t;
-    for (uint32_t i = 0; i < s->nr_domains; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         char name_path[64];
 
-        (void)snprintf(name_path, sizeof(name_path), "/local/domain/%u/name", s->domains[i].domid);
+        (void)snprintf(name_path, sizeof(name_path), "/local/domain/%u/name", domains[i].domid);
         if (strcmp(path, name_path) != 0)
             continue;
         if (len)
-            *len = (unsigned int)strlen(s->domains[i].name);
-        return strdup(s->domains[i].name);
+            *len = (unsigned int)strlen(domains[i].name);
+        return strdup(domains[i].name);
     }
     errno = ENOENT;
     return NULL;
+}
+
+EXPORT int xs_fileno(struct xs_handle *h)
+{
+    if (h->fd < 0) {
+        int fd = domains_connect(h->sim, &h->connection);
+
+        if (fd < 0)
+            return preload_result(fd);
+        h->fd = fd;
+    }
+    return h->fd;
+}
+
+EXPORT bool xs_watch(struct xs_handle *h, const char *path, const char *token)
+{
+    if (xs_fileno(h) < 0)
+        return false;
+    return preload_result(domains_watch(h->sim, h->connection, path, token)) == 0;
+}
+
+EXPORT bool xs_unwatch(struct xs_handle *h, const char *path, const char *token)
+{
+    if (h->fd < 0) {
+        errno = ENOENT;
+        return false;
+    }
+    return preload_result(domains_unwatch(h->sim, h->connection, path, token)) == 0;
+}
+
+/* Path and token behind the two pointers to them, in one piece. */
+static char **new_result(const struct domains_event *event)
+{
+    size_t path_bytes = strlen(event->path) + 1, token_bytes = strlen(event->token) + 1;
+    char **result = malloc(2 * sizeof(*result) + path_bytes + token_bytes);
+
+    if (!result)
+        return NULL;
+    result[XS_WATCH_PATH] = (char *)(result + 2);
+    result[XS_WATCH_TOKEN] = result[XS_WATCH_PATH] + path_bytes;
+    memcpy(result[XS_WATCH_PATH], event->path, path_bytes);
+    memcpy(result[XS_WATCH_TOKEN], event->token, token_bytes);
+    return result;
+}
+
+EXPORT char **xs_check_watch(struct xs_handle *h)
+{
+    struct domains_event event;
+    int fd = xs_fileno(h);
+    ssize_t n;
+
+    if (fd < 0)
+        return NULL;
+    n = read(fd, &event, sizeof(event));
+    if (n == sizeof(event))
+        return new_result(&event);
+    if (n >= 0)
+        errno = EBADF; /* xensim run is gone, as xenstored would be */
+    return NULL;
+}
+
+EXPORT char **xs_read_watch(struct xs_handle *h, unsigned int *num)
+{
+    char **result;
+
+    while (!(result = xs_check_watch(h)) && errno == EAGAIN) {
+        struct pollfd p = {.fd = h->fd, .events = POLLIN};
+
+        if (poll(&p, 1, -1) < 0)
+            return NULL;
+    }
+    if (result)
+        *num = 2;
+    return result;
 }

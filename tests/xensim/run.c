@@ -7,6 +7,7 @@
  */
 
 #include "commands.h"
+#include "domains.h"
 #include "run-options.h"
 #include "tbuf.h"
 
@@ -18,18 +19,6 @@
 #include <sys/wait.h>
 #include <time.h>
 
-static void set_domains(struct sim_shared *s)
-{
-    static const struct sim_domain domains[] = {
-        {0, 4, "Domain-0"},
-        {1, 2, "web"},
-        {2, 2, "db"},
-    };
-
-    memcpy(s->domains, domains, sizeof(domains));
-    s->nr_domains = ARRAY_SIZE(domains);
-}
-
 static int set_up(struct sim *sim, const struct run_options *o)
 {
     struct sim_shared *s = sim->shared;
@@ -40,7 +29,7 @@ static int set_up(struct sim *sim, const struct run_options *o)
     s->paused = o->paused;
     s->nr_kinds = o->nr_kinds;
     memcpy(s->kinds, o->kinds, sizeof(s->kinds));
-    set_domains(s);
+    domains_init(sim);
     if (o->preset_pages) {
         int r = tbuf_boot(sim, o->preset_pages, o->preset_mask);
 
@@ -108,14 +97,7 @@ static int wait_for(pid_t pid)
 
 static void remove_directory(const char *directory)
 {
-    char path[PATH_MAX];
-
-    for (unsigned int i = 0; i < SIM_MAX_HANDLES; i++) {
-        (void)snprintf(path, sizeof(path), "%s/evtchn.%u", directory, i);
-        (void)unlink(path); /* what is left over is seen */
-    }
-    (void)snprintf(path, sizeof(path), "%s/memory", directory);
-    (void)unlink(path);
+    sim_remove_files(directory);
     if (rmdir(directory) < 0)
         (void)fprintf(stderr, "xensim: %s is left over: %s\n", directory, strerror(errno));
 }

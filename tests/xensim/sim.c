@@ -8,6 +8,7 @@
  * "hypercall" must not hang its successor, as it would not on Xen.
  */
 
+#include "fifo.h"
 #include "sim.h"
 
 #include <errno.h>
@@ -16,7 +17,6 @@
 #include <linux/futex.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <x86intrin.h>
@@ -24,12 +24,13 @@
 #define CALIBRATE_NSEC 50000000L
 
 static const char *const fault_names[_SIM_FAULT_N] = {
-    [SIM_FAULT_NO_XEN] = "no-xen",       [SIM_FAULT_NOT_ROOT] = "not-root",
-    [SIM_FAULT_NOT_DOM0] = "not-dom0",   [SIM_FAULT_VERSION_MISMATCH] = "version-mismatch",
-    [SIM_FAULT_NO_TBUF] = "no-tbuf",     [SIM_FAULT_FLASK] = "flask",
-    [SIM_FAULT_NO_MEMORY] = "no-memory", [SIM_FAULT_VIRQ_TAKEN] = "virq-taken",
-    [SIM_FAULT_VIRQ_BUSY] = "virq-busy", [SIM_FAULT_VIRQ_DROP] = "virq-drop",
-    [SIM_FAULT_NO_EVTCHN] = "no-evtchn", [SIM_FAULT_MAP_DENIED] = "map-denied",
+    [SIM_FAULT_NO_XEN] = "no-xen",           [SIM_FAULT_NOT_ROOT] = "not-root",
+    [SIM_FAULT_NOT_DOM0] = "not-dom0",       [SIM_FAULT_VERSION_MISMATCH] = "version-mismatch",
+    [SIM_FAULT_NO_TBUF] = "no-tbuf",         [SIM_FAULT_FLASK] = "flask",
+    [SIM_FAULT_NO_MEMORY] = "no-memory",     [SIM_FAULT_VIRQ_TAKEN] = "virq-taken",
+    [SIM_FAULT_VIRQ_BUSY] = "virq-busy",     [SIM_FAULT_VIRQ_DROP] = "virq-drop",
+    [SIM_FAULT_NO_EVTCHN] = "no-evtchn",     [SIM_FAULT_MAP_DENIED] = "map-denied",
+    [SIM_FAULT_NO_XENSTORE] = "no-xenstore",
 };
 
 const char *sim_fault_name(enum sim_fault fault)
@@ -125,6 +126,7 @@ static void init_shared(struct sim_shared *shared, uint32_t nr_cpus)
     pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
     pthread_mutex_init(&shared->control_lock, &attr);
     pthread_mutex_init(&shared->virq_lock, &attr);
+    pthread_mutex_init(&shared->domains_lock, &attr);
     for (uint32_t i = 0; i < nr_cpus; i++) {
         pthread_mutex_init(&shared->cpus[i].lock, &attr);
         shared->cpus[i].online = 1;
@@ -143,31 +145,23 @@ static void init_shared(struct sim_shared *shared, uint32_t nr_cpus)
 
 static int create_handles(struct sim *sim)
 {
-    char path[320];
+    int r = 0;
 
-    for (unsigned int i = 0; i < SIM_MAX_HANDLES; i++) {
-        _cleanup_fd_ int both = -1;
-        struct stat st;
+    for (unsigned int i = 0; i < SIM_MAX_HANDLES && r == 0; i++)
+        r = fifo_create(sim, "evtchn", i, &sim->writers[i], &sim->shared->handles[i].inode);
+    for (unsigned int i = 0; i < SIM_MAX_STORES && r == 0; i++) {
+        uint64_t inode;
 
-        (void)snprintf(path, sizeof(path), "%s/evtchn.%u", sim->directory, i);
-        if (mkfifo(path, 0666) < 0 || chmod(path, 0666) < 0)
-            return -errno;
-        /* Only with a reader there can a writer open without waiting; the reader goes again. */
-        both = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-        if (both < 0 || fstat(both, &st) < 0)
-            return -errno;
-        sim->writers[i] = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-        if (sim->writers[i] < 0)
-            return -errno;
-        sim->shared->handles[i].inode = st.st_ino;
+        r = fifo_create(sim, "store", i, &sim->store_writers[i], &inode);
     }
-    return 0;
+    return r;
 }
 
 static void sim_init(struct sim *sim)
 {
     *sim = (struct sim){.fd = -1};
     memset(sim->writers, 0xff, sizeof(sim->writers));
+    memset(sim->store_writers, 0xff, sizeof(sim->store_writers));
     sim_lay_out(sim);
 }
 
@@ -242,7 +236,21 @@ void sim_done(struct sim *sim)
         (void)munmap(sim->memory, sim_bytes(sim)); /* fails for bad addresses only */
     for (unsigned int i = 0; i < SIM_MAX_HANDLES; i++)
         fd_close(&sim->writers[i]);
+    for (unsigned int i = 0; i < SIM_MAX_STORES; i++)
+        fd_close(&sim->store_writers[i]);
     fd_close(&sim->fd);
     sim->memory = NULL;
     sim->shared = NULL;
+}
+
+void sim_remove_files(const char *directory)
+{
+    char path[320];
+
+    for (unsigned int i = 0; i < SIM_MAX_HANDLES; i++)
+        fifo_remove(directory, "evtchn", i);
+    for (unsigned int i = 0; i < SIM_MAX_STORES; i++)
+        fifo_remove(directory, "store", i);
+    (void)snprintf(path, sizeof(path), "%s/memory", directory);
+    (void)unlink(path); /* what is left over is seen */
 }

@@ -32,6 +32,9 @@
 #define SIM_MAX_KINDS    32u
 #define SIM_MAX_HANDLES  64u /* event channel handles open at one time */
 #define SIM_MAX_DOMAINS  32u
+#define SIM_MAX_STORES   16u /* connections to xenstore with watches, open at one time */
+#define SIM_MAX_WATCHES  4u  /* of one connection */
+#define SIM_TOKEN_BYTES  96u
 
 enum sim_fault {
     SIM_FAULT_NO_XEN,           /* open: ENOENT */
@@ -46,6 +49,7 @@ enum sim_fault {
     SIM_FAULT_VIRQ_DROP,        /* every VIRQ_TBUF is lost on its way */
     SIM_FAULT_NO_EVTCHN,        /* xenevtchn_open: ENOENT, the rest works */
     SIM_FAULT_MAP_DENIED,       /* mapping of foreign pages: EPERM */
+    SIM_FAULT_NO_XENSTORE,      /* xs_open: ENOENT */
     _SIM_FAULT_N,
 };
 
@@ -86,7 +90,20 @@ struct sim_handle {
 struct sim_domain {
     uint32_t domid;
     uint32_t vcpus;
+    uint32_t has_shut_down;
+    uint32_t reason; /* SHUTDOWN_*, if it has */
     char name[32];
+};
+
+struct sim_watch {
+    char path[32];
+    char token[SIM_TOKEN_BYTES];
+};
+
+/* A connection to xenstore: a FIFO, as for event channels. */
+struct sim_store {
+    uint32_t nr_watches;
+    struct sim_watch watches[SIM_MAX_WATCHES];
 };
 
 struct sim_shared {
@@ -125,18 +142,22 @@ struct sim_shared {
 
     uint32_t nr_kinds; /* `numbered`'s events */
     uint32_t kinds[SIM_MAX_KINDS];
+
+    pthread_mutex_t domains_lock;
     uint32_t nr_domains;
-    struct sim_domain domains[SIM_MAX_DOMAINS];
+    struct sim_domain domains[SIM_MAX_DOMAINS]; /* ascending ids */
+    struct sim_store stores[SIM_MAX_STORES];
 
     struct sim_cpu cpus[SIM_MAX_CPUS];
 };
 
-/* One process's view. */
+/* One process's view. The directory has the FIFOs evtchn.N and store.N (fifo.h). */
 struct sim {
     struct sim_shared *shared;
     unsigned char *memory; /* the whole memfd */
     int fd;
     int writers[SIM_MAX_HANDLES]; /* the FIFOs' write ends, in the processes of xensim run; or -1 */
+    int store_writers[SIM_MAX_STORES];
     uint32_t t_info_page;
     uint32_t pool_page;
     char directory[256];
@@ -149,6 +170,9 @@ int sim_create(const char *directory, uint32_t nr_cpus, struct sim *ret_sim);
 int sim_attach(struct sim *ret_sim);
 
 void sim_done(struct sim *sim);
+
+/* Empties DIRECTORY of what sim_create() made. */
+void sim_remove_files(const char *directory);
 
 /* A mutex of the shared memory; recovers from an owner that died. */
 void sim_lock(pthread_mutex_t *lock);

@@ -27,14 +27,8 @@ struct sim test_sim_new(uint32_t nr_cpus, uint32_t pages)
 
 void test_sim_free(struct sim *sim)
 {
-    char path[320];
-
-    for (unsigned int i = 0; i < SIM_MAX_HANDLES; i++) {
-        (void)snprintf(path, sizeof(path), "%s/evtchn.%u", sim->directory, i);
-        CHECK(unlink(path) == 0);
-    }
-    (void)snprintf(path, sizeof(path), "%s/memory", sim->directory);
-    CHECK(unlink(path) == 0 && rmdir(sim->directory) == 0);
+    sim_remove_files(sim->directory);
+    CHECK(rmdir(sim->directory) == 0);
     sim_done(sim);
 }
 

@@ -205,16 +205,124 @@ static void test_store(void)
     xs_close(xs);
 }
 
+/* The next event of the connection is of that path and token. */
+static void expect_event(struct xs_handle *xs, const char *path, const char *token)
+{
+    struct pollfd p = {.fd = xs_fileno(xs), .events = POLLIN};
+    char **event;
+
+    CHECK(poll(&p, 1, 0) == 1 && p.revents == POLLIN);
+    event = xs_check_watch(xs);
+    CHECK(event && strcmp(event[XS_WATCH_PATH], path) == 0 &&
+          strcmp(event[XS_WATCH_TOKEN], token) == 0);
+    free(event);
+}
+
+static void expect_nothing(struct xs_handle *xs)
+{
+    struct pollfd p = {.fd = xs_fileno(xs), .events = POLLIN};
+
+    CHECK(poll(&p, 1, 0) == 0);
+    CHECK(!xs_check_watch(xs) && errno == EAGAIN);
+}
+
+static void expect_domain(xc_interface *xch, uint32_t domid, uint32_t flags)
+{
+    xc_domaininfo_t info;
+
+    CHECK(xc_domain_getinfolist(xch, domid, 1, &info) == 1);
+    CHECK(info.domain == domid && info.flags == flags);
+}
+
+static void test_watches(void)
+{
+    struct xs_handle *xs = xs_open(0), *other = xs_open(XS_OPEN_SOCKETONLY);
+
+    CHECK(xs && other);
+    CHECK(!xs_unwatch(xs, "@releaseDomain", "r") && errno == ENOENT);
+    CHECK(xs_watch(xs, "@releaseDomain", "r") && xs_watch(xs, "@introduceDomain", "i"));
+    CHECK(!xs_watch(xs, "@releaseDomain", "r") && errno == EEXIST);
+    expect_event(xs, "@releaseDomain", "r"); /* each fires once when it is set */
+    expect_event(xs, "@introduceDomain", "i");
+    expect_nothing(xs);
+    expect_nothing(other);
+    CHECK(xs_watch(other, "@releaseDomain", "a token of its own"));
+    expect_event(other, "@releaseDomain", "a token of its own");
+    xensim("domain add 7 mail");
+    expect_event(xs, "@introduceDomain", "i");
+    expect_nothing(other);
+    xensim("domain crash 1");
+    expect_event(xs, "@releaseDomain", "r");
+    expect_event(other, "@releaseDomain", "a token of its own");
+    xensim("domain shutdown 7 reboot");
+    xensim("domain remove 7");
+    expect_event(xs, "@releaseDomain", "r"); /* once for each */
+    expect_event(xs, "@releaseDomain", "r");
+    expect_nothing(xs);
+    CHECK(xs_unwatch(xs, "@releaseDomain", "r"));
+    xensim("domain shutdown 2");
+    expect_nothing(xs);
+    xs_close(xs);
+    xs = xs_open(0);
+    CHECK(xs && xs_fileno(xs) >= 0);
+    expect_nothing(xs); /* what an earlier connection left is not there */
+    xs_close(xs);
+    xs_close(other);
+}
+
+static void test_domains(void)
+{
+    xc_interface *xch = xc_interface_open(NULL, NULL, 0);
+    struct xs_handle *xs = xs_open(0);
+    char command[512], **event;
+    xc_domaininfo_t infos[8];
+    unsigned int n = 0;
+    void *name;
+
+    /* What test_watches() left: one that crashed, one that shut down. */
+    CHECK(xch && xs && xc_domain_getinfolist(xch, 0, 8, infos) == 3);
+    expect_domain(xch, 0, XEN_DOMINF_running);
+    expect_domain(xch, 1, XEN_DOMINF_shutdown | 3u << XEN_DOMINF_shutdownshift);
+    expect_domain(xch, 2, XEN_DOMINF_shutdown);
+    xensim("domain add 5 mail");
+    expect_domain(xch, 5, XEN_DOMINF_running);
+    name = xs_read(xs, XBT_NULL, "/local/domain/5/name", NULL);
+    CHECK(name && strcmp(name, "mail") == 0);
+    free(name);
+    xensim("domain remove 1");
+    expect_domain(xch, 2, XEN_DOMINF_shutdown);
+    CHECK(xc_domain_getinfolist(xch, 1, 8, infos) == 2 && infos[1].domain == 5);
+    CHECK(xc_domain_getinfolist(xch, 6, 8, infos) == 0);
+
+    /* A reader that waits. */
+    CHECK(xs_watch(xs, "@releaseDomain", "r"));
+    expect_event(xs, "@releaseDomain", "r");
+    (void)snprintf(command, sizeof(command), "(sleep 0.2; %s domain crash 5) &",
+                   getenv("XENSIM_COMMAND"));
+    CHECK(system(command) == 0);
+    event = xs_read_watch(xs, &n);
+    CHECK(event && n == 2 && strcmp(event[XS_WATCH_PATH], "@releaseDomain") == 0);
+    expect_domain(xch, 5, XEN_DOMINF_shutdown | 3u << XEN_DOMINF_shutdownshift);
+    free(event);
+    xs_close(xs);
+    CHECK(xc_interface_close(xch) == 0);
+}
+
 /* Which call fails with which errno; 0: it works. */
 static const struct fault {
     const char *name;
-    int open, physinfo, set_size, bind;
+    int open, physinfo, set_size, bind, store;
 } faults[] = {
-    {"no-xen", ENOENT, 0, 0, 0},      {"not-root", EACCES, 0, 0, 0},
-    {"not-dom0", 0, EPERM, EPERM, 0}, {"version-mismatch", 0, EACCES, EACCES, 0},
-    {"no-tbuf", 0, 0, ENOSYS, 0},     {"flask", 0, 0, EACCES, 0},
-    {"no-memory", 0, 0, ENOMEM, 0},   {"virq-taken", 0, 0, 0, EEXIST},
-    {"virq-busy", 0, 0, 0, EBUSY},
+    {"no-xen", ENOENT, 0, 0, 0, ENOENT},
+    {"not-root", EACCES, 0, 0, 0, EACCES},
+    {"no-xenstore", 0, 0, 0, 0, ENOENT},
+    {"not-dom0", 0, EPERM, EPERM, 0, 0},
+    {"version-mismatch", 0, EACCES, EACCES, 0, 0},
+    {"no-tbuf", 0, 0, ENOSYS, 0, 0},
+    {"flask", 0, 0, EACCES, 0, 0},
+    {"no-memory", 0, 0, ENOMEM, 0, 0},
+    {"virq-taken", 0, 0, 0, EEXIST, 0},
+    {"virq-busy", 0, 0, 0, EBUSY, 0},
 };
 
 static int result_of(int r)
@@ -226,8 +334,12 @@ static void test_fault(const struct fault *f)
 {
     xc_interface *xch = xc_interface_open(NULL, NULL, 0);
     xenevtchn_handle *evtchn = xenevtchn_open(NULL, 0);
+    struct xs_handle *xs = xs_open(0);
+    int store_error = xs ? 0 : errno;
     xc_physinfo_t physinfo;
 
+    CHECK(store_error == f->store);
+    xs_close(xs);
     if (f->open) {
         CHECK(!xch && !evtchn && errno == f->open);
         CHECK(!xencall_open(NULL, 0) && errno == f->open);
@@ -255,5 +367,7 @@ int main(int argc, char **argv)
     test_killed_holder();
     test_calls();
     test_store();
+    test_watches();
+    test_domains();
     return 0;
 }

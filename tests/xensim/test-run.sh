@@ -28,7 +28,8 @@ run() { # expected status, arguments of xensim run
 }
 
 run 0 --cpus 4 --workload none -- "$bin/test-preload"
-for fault in no-xen not-root not-dom0 version-mismatch no-tbuf flask no-memory virq-taken virq-busy; do
+for fault in no-xen not-root not-dom0 version-mismatch no-tbuf flask no-memory virq-taken virq-busy \
+    no-xenstore; do
     run 0 --workload none --fault $fault -- "$bin/test-preload" fault $fault
 done
 
@@ -49,6 +50,15 @@ kill -TERM $pid
 wait $pid
 [ $? = 5 ] || fail "SIGTERM is not forwarded"
 [ -e "$(cat out)" ] && fail "the run's directory is left over"
+
+# Domains that come and go.
+run 0 --workload none -- sh -c "$xensim domain add 9 mail; $xensim domain shutdown 9 watchdog; $xensim domain crash 1
+    $xensim domain remove 2; $xensim domain crash 1; echo \$?; $xensim domain add 0 x; $xensim domain remove 4; echo \$?
+    $xensim domain shutdown 0 never; echo \$?; $xensim domain list"
+tr -d '\n' <out >line
+grep -q '^112\[{"domid":0,"name":"Domain-0","vcpus":4,"state":"running"},{"domid":1,"name":"web","vcpus":2,"state":"crash"},{"domid":9,"name":"mail","vcpus":1,"state":"watchdog"}\]$' line ||
+    fail "domains: $(cat out err)"
+grep -q '^xensim: domain crash 1: it has shut down already$' err || fail "domains: $(cat err)"
 
 # Boot with tbuf_size=: the buffers fill with the oldest records, then lose.
 run 0 --cpus 2 --preset-pages 2 --preset-mask 0x0002f000 --rate 10M --report report.json -- \

@@ -3,45 +3,24 @@
  * VIRQ_TBUF through FIFOs.
  *
  * `xensim run` holds a write end of every FIFO, so a handle that is empty is empty and not at its
- * end. Whether anybody still holds a handle is asked of the kernel: opening a FIFO for writing
- * without waiting fails with ENXIO when it has no reader.
+ * end.
  *
  * The driver masks a port when it delivers it and the consumer's unmask lets it fire again; what is
  * raised in between is remembered once.
  */
 
 #include "virq.h"
+#include "fifo.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/stat.h>
 
-static int open_fifo(const struct sim *sim, unsigned int handle, int flags)
-{
-    char path[320];
-    int fd;
-
-    (void)snprintf(path, sizeof(path), "%s/evtchn.%u", sim->directory, handle);
-    fd = open(path, flags);
-    return fd < 0 ? -errno : fd;
-}
+#define KIND "evtchn"
 
 static bool is_held(const struct sim *sim, unsigned int handle)
 {
-    _cleanup_fd_ int fd = open_fifo(sim, handle, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-
-    return fd >= 0;
-}
-
-/* What an earlier holder left unread. */
-static void drain(int fd)
-{
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-    uint32_t port;
-
-    while (poll(&p, 1, 0) > 0 && read(fd, &port, sizeof(port)) > 0)
-        ;
+    return fifo_is_held(sim, KIND, handle);
 }
 
 static void forget_handle(struct sim_shared *s, unsigned int handle)
@@ -64,10 +43,10 @@ static int open_handle_locked(struct sim *sim, int flags)
         if (s->handles[i].used && is_held(sim, i))
             continue;
         forget_handle(s, i);
-        fd = open_fifo(sim, i, O_RDONLY | flags);
+        fd = fifo_open(sim, KIND, i, O_RDONLY | flags);
         if (fd < 0)
             return fd;
-        drain(fd);
+        fifo_drain(fd);
         s->handles[i].used = 1;
         return fd;
     }
@@ -158,7 +137,7 @@ static void deliver(struct sim *sim, unsigned int handle)
     int fd = sim->writers[handle];
 
     if (fd < 0)
-        fd = own = open_fifo(sim, handle, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+        fd = own = fifo_open(sim, KIND, handle, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     h->masked = 1;
     /* A holder that is gone misses nothing. */
     if (fd >= 0 && write(fd, &h->port, sizeof(h->port)) == sizeof(h->port))
