@@ -13,6 +13,7 @@ int command_resume(int argc, char **argv);
 int command_poke(int argc, char **argv);
 int command_fault(int argc, char **argv);
 int command_domain(int argc, char **argv);
+int command_event(int argc, char **argv);
 int command_insert(int argc, char **argv);
 int command_wait(int argc, char **argv);
 int command_verify(int argc, char **argv);

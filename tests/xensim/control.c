@@ -69,7 +69,7 @@ int command_stat(int argc, char **argv)
     if (argc != 1 || control_attach(&sim) < 0)
         return argc != 1 ? 2 : 1;
     s = sim.shared;
-    (void)printf("{\"enabled\":%s,\"event_mask\":\"0x%08x\",",
+    (void)printf("{\"tsc\":%" PRIu64 ",\"enabled\":%s,\"event_mask\":\"0x%08x\",", sim_tsc(),
                  tbuf_is_enabled(&sim) ? "true" : "false", s->tb_event_mask);
     print_cpu_mask(s);
     (void)printf(",\"pages\":%u,\"data_size\":%u,\"cpu_khz\":%u,\"paused\":%s,\"finished\":%s,"

@@ -37,6 +37,7 @@ tests_xensim_libxensim_so_LDFLAGS = -shared -pthread
 tests_xensim_xensim_SOURCES = $(xensim_core) \
 	tests/xensim/commands.h \
 	tests/xensim/control-domain.c \
+	tests/xensim/control-event.c \
 	tests/xensim/control.c \
 	tests/xensim/control.h \
 	tests/xensim/main.c \

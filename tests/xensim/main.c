@@ -23,6 +23,7 @@ static const struct command {
     {"resume", command_resume, "                         (inside run) let it go on"},
     {"wait", command_wait, "                           (inside run) until a replay has ended"},
     {"insert", command_insert, "CPU N                    (inside run) N numbered records, now"},
+    {"event", command_event, "[OPTION]... CPU EVENT [WORD]... (inside run) a record, now"},
     {"domain", command_domain, "list|add|crash|... [ID]    (inside run) domains that come and go"},
     {"poke", command_poke, "WHAT CPU                   (inside run) break something"},
     {"fault", command_fault, "NAME on|off                (inside run) a fault of --fault"},

@@ -60,6 +60,14 @@ grep -q '^112\[{"domid":0,"name":"Domain-0","vcpus":4,"state":"running"},{"domid
     fail "domains: $(cat out err)"
 grep -q '^xensim: domain crash 1: it has shut down already$' err || fail "domains: $(cat err)"
 
+# Single records of any event, and a burst; a mask of Xen's applies.
+run 0 --cpus 2 --workload none --preset-pages 4 --preset-mask 0x0002f000 -- sh -c "
+    $xensim event 1 0x00021211 0x10000; $xensim event --times 100 1 0x00028004 1 2 3
+    $xensim event 1 0x0010f001; $xensim event --no-tsc 1 0x00021001; $xensim event 2 0x00021001; echo \$?
+    $xensim event 1 0x00021001 1 2 3 4 5 6 7 8; echo \$?; $xensim stat"
+[ "$(head -n 6 out | tr '\n' ' ')" = "1 100 0 1 2 2 " ] || fail "event: $(cat out err)"
+grep -q '"cpu":1,.*"prod":2420,.*"attempted":102,"inserted":102,' out || fail "event: $(cat out)"
+
 # Boot with tbuf_size=: the buffers fill with the oldest records, then lose.
 run 0 --cpus 2 --preset-pages 2 --preset-mask 0x0002f000 --rate 10M --report report.json -- \
     sh -c "sleep 0.3; $xensim pause; $xensim stat; $xensim poke offline 0; $xensim fault no-xen on"
@@ -87,6 +95,21 @@ run 0 --cpus 4 --rate 5M --report report.json -- bash -c "
     sleep 0.3; kill -STOP \$p; sleep 0.3; kill -CONT \$p; sleep 0.3; $xensim pause; kill -INT \$p; wait \$p"
 "$xensim" verify --from-start --cpus 0-3 --report report.json numbered >out 2>&1 || fail "verify: $(cat out)"
 grep -q '"lost":0}' out && fail "no losses: $(cat out)"
+
+# A vCPU waits 60 ms for a processor, among numbered records.
+run 0 --cpus 2 --workload none -- bash -c "
+    $xentrace -e 0x0ffff000 waits & p=\$!
+    sleep 0.5; $xensim insert 0 100 >/dev/null
+    $xensim event --ago 60000 1 0x00021211 0x10000; $xensim event 0 0x00021101 0x10000
+    $xensim stat >stat; sleep 0.5; kill -INT \$p; wait \$p"
+"$xensim" verify --warn-rounds --ignore 0x00021211,0x00021101 waits >out 2>&1 || fail "verify: $(cat out)"
+"$xensim" verify --warn-rounds waits >out 2>&1 && fail "verify: $(cat out)"
+tsc_of() { "$xensim" records -v waits | while read -r _ header low high _; do
+    [ "$header" = "$1" ] && echo $((16#$high << 32 | 16#$low))
+done; }
+khz=$(grep -o '"cpu_khz":[0-9]*' stat | cut -d: -f2)
+usec=$((($(tsc_of 90021101) - $(tsc_of 90021211)) * 1000 / khz))
+[[ $usec -ge 60000 && $usec -lt 1060000 ]] || fail "a wait of $usec us"
 
 # What `stat` says while the producer stands is a report, too.
 run 0 --cpus 2 --rate 5M -- bash -c "

@@ -35,6 +35,14 @@ int verify_violation(const struct verify *v, size_t offset, const char *format, 
     return -EBADMSG;
 }
 
+static bool is_ignored(const struct verify *v, uint32_t event)
+{
+    for (uint32_t i = 0; i < v->nr_ignored; i++)
+        if (v->ignored[i] == event)
+            return true;
+    return false;
+}
+
 /* The filter that lets EVENT pass, or -1. A filter without an event number is a class's mask. */
 static int find_filter(const struct verify *v, uint32_t event)
 {
@@ -218,10 +226,16 @@ static void enter_window(struct verify *v, const struct walk_window *w)
     v->total.cpus[w->cpu].seen = true;
 }
 
+/* Does its TSC tell when it came into the buffer? */
+static bool is_timed(uint32_t header)
+{
+    return record_has_tsc(header) && !record_is_wrap(header) && !record_is_lost(header);
+}
+
 static int check_window(struct verify *v, const struct walk_window *w)
 {
     uint64_t highest_tsc = 0;
-    bool timed = false; /* a lost_records tells of what was before: its TSC says nothing */
+    bool timed = false; /* the first record of time was seen */
     uint32_t offset = 0, bytes, record[RECORD_MAX_BYTES / 4];
     int r;
 
@@ -233,15 +247,15 @@ static int check_window(struct verify *v, const struct walk_window *w)
             v->now.wraps++;
         else if (record_is_lost(record[0]))
             result = check_lost(v, w->cpu, file_offset, record);
-        else
+        else if (!is_ignored(v, record_event(record[0])))
             result = check_record(v, w->cpu, file_offset, record);
-        if (result == 0 && !timed && !record_is_wrap(record[0]) && !record_is_lost(record[0])) {
+        if (result == 0 && !timed && is_timed(record[0])) {
             timed = true;
             result = check_round(v, w, record_tsc(record));
         }
         if (result < 0)
             return result;
-        if (!record_is_wrap(record[0]))
+        if (!record_is_wrap(record[0]) && record_has_tsc(record[0]))
             highest_tsc = record_tsc(record);
     }
     if (r < 0)
@@ -290,6 +304,7 @@ static const char verify_usage[] =
     "  --cpus LIST       these CPUs, all of them and no other, must be in the file\n"
     "  --kinds LIST      filtered after Xen to these events (0x00021f01) or classes (0x00021000):\n"
     "                    complete for each of them, and no other is in the file\n"
+    "  --ignore LIST     events that `xensim event` inserted among the numbered ones\n"
     "  --from-start      every CPU begins with number 0, or tells what is lost before\n"
     "  --report FILE     of xensim run, or of xensim stat while the producer was paused: the file\n"
     "                    has everything up to then\n"
@@ -299,8 +314,9 @@ static const char verify_usage[] =
 static int parse_arguments(int argc, char **argv, struct verify *v)
 {
     static const struct option options[] = {
-        {"cpus", required_argument, NULL, 'c'},   {"kinds", required_argument, NULL, 'k'},
-        {"from-start", no_argument, NULL, 's'},   {"overlap", no_argument, NULL, 'o'},
+        {"cpus", required_argument, NULL, 'c'},   {"ignore", required_argument, NULL, 'i'},
+        {"kinds", required_argument, NULL, 'k'},  {"from-start", no_argument, NULL, 's'},
+        {"overlap", no_argument, NULL, 'o'},
 
         {"report", required_argument, NULL, 'r'}, {"warn-rounds", no_argument, NULL, 'w'},
         {"json", required_argument, NULL, 'j'},   {NULL, 0, NULL, 0},
@@ -315,6 +331,9 @@ static int parse_arguments(int argc, char **argv, struct verify *v)
             break;
         case 'k':
             r = parse_u32_list(optarg, v->filters, VERIFY_MOST_FILTERS, &v->nr_filters);
+            break;
+        case 'i':
+            r = parse_u32_list(optarg, v->ignored, VERIFY_MOST_FILTERS, &v->nr_ignored);
             break;
         case 's':
             v->from_start = true;

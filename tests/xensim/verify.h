@@ -63,6 +63,8 @@ struct verify {
     bool warn_rounds;
     bool from_start;
     bool overlap;
+    uint32_t nr_ignored;
+    uint32_t ignored[VERIFY_MOST_FILTERS]; /* events that are not the workload's */
     uint32_t nr_filters;
     uint32_t filters[VERIFY_MOST_FILTERS];
     uint64_t filter_records[VERIFY_MOST_FILTERS];
