@@ -5,8 +5,6 @@
  * Starting a capture, as start and record both do.
  */
 
-#include <stdio.h>
-
 #include "ctl/client.h"
 #include "ctl/options.h"
 
@@ -17,6 +15,3 @@
  */
 int capture_start(struct client *client, const struct capture_options *options, bool attached,
                   struct json_object **ret_session, char **ret_error);
-
-/* Where people read: stderr if standard output carries the records. */
-FILE *capture_talk(const struct capture_options *options);

@@ -13,6 +13,7 @@
 #include "common/units.h"
 #include "ctl/args.h"
 #include "ctl/capture.h"
+#include "ctl/output.h"
 #include "ctl/progress.h"
 #include "ctl/session.h"
 #include "ctl/str.h"
@@ -104,7 +105,7 @@ static void explain_break(const struct record *record, int r, const char *error)
 static int run(struct ctl *ctl, struct record *record, const struct capture_options *options)
 {
     _cleanup_free_ char *error = NULL;
-    FILE *talk = capture_talk(options);
+    FILE *talk = output_talk(options->output);
     int r;
 
     r = watch(record, &error);

@@ -7,6 +7,7 @@
 #include "common/units.h"
 #include "ctl/args.h"
 #include "ctl/capture.h"
+#include "ctl/output.h"
 #include "ctl/session.h"
 #include "ctl/str.h"
 
@@ -33,7 +34,7 @@ static int start(struct ctl *ctl, const struct capture_options *options, char **
 {
     _cleanup_client_ struct client *client = NULL;
     _cleanup_doc_ struct json_object *session = NULL;
-    FILE *talk = capture_talk(options);
+    FILE *talk = output_talk(options->output);
     int r;
 
     r = client_new(ctl->socket, &client, ret_error);

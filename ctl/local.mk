@@ -23,9 +23,11 @@ libctl_a_SOURCES = \
 	ctl/options.c ctl/options.h \
 	ctl/output.c ctl/output.h \
 	ctl/progress.c ctl/progress.h \
+	ctl/request.c ctl/request.h \
 	ctl/session.c ctl/session.h \
 	ctl/str.c ctl/str.h \
 	ctl/table.c ctl/table.h \
+	ctl/values.c ctl/values.h \
 	ctl/verbs.c
 
 xentracectl_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)

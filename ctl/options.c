@@ -7,7 +7,6 @@
 #include "ctl/options.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/cpu-set.h"
@@ -15,6 +14,7 @@
 #include "common/units.h"
 #include "ctl/args.h"
 #include "ctl/str.h"
+#include "ctl/values.h"
 
 #define MIB (UINT64_C(1024) * 1024)
 
@@ -75,63 +75,6 @@ static int set_cpus(struct capture_options *options, const char *list, char **re
     return 0;
 }
 
-static int set_duration(const char *option, const char *text, uint64_t unit_usec,
-                        uint64_t *ret_usec, char **ret_error)
-{
-    uint64_t usec;
-    int r;
-
-    r = duration_parse(text, unit_usec, &usec);
-    if (r < 0)
-        return str_refuse(-EINVAL, ret_error,
-                          "%s \"%s\" is not a time: write 10, 10s, 500ms or 5min.", option, text);
-    if (usec == 0)
-        return str_refuse(-EINVAL, ret_error, "%s %s: the time must be more than nothing.", option,
-                          text);
-    *ret_usec = usec;
-    return 0;
-}
-
-static int set_size(const char *option, const char *text, uint64_t unit_bytes, bool zero_is_fine,
-                    uint64_t *ret_bytes, char **ret_error)
-{
-    uint64_t bytes;
-    int r;
-
-    r = size_parse(text, unit_bytes, &bytes);
-    if (r < 0)
-        return str_refuse(-EINVAL, ret_error, "%s \"%s\" is not a size: write 64M, 1.5G or 4096B.",
-                          option, text);
-    if (bytes == 0 && !zero_is_fine)
-        return str_refuse(-EINVAL, ret_error, "%s %s: the size must be more than nothing.", option,
-                          text);
-    *ret_bytes = bytes;
-    return 0;
-}
-
-static int set_pages(struct capture_options *options, const char *text, char **ret_error)
-{
-    unsigned long pages;
-    char *end;
-
-    errno = 0;
-    pages = strtoul(text, &end, 10);
-    if (errno || *end || *text < '0' || *text > '9' || pages < 1 || pages > UINT32_MAX)
-        return str_refuse(-EINVAL, ret_error, "-S \"%s\" is not a number of pages, 1 or more.",
-                          text);
-    options->buffer_pages = (uint32_t)pages;
-    return 0;
-}
-
-static int set_output(struct capture_options *options, const char *path, char **ret_error)
-{
-    if (!*path)
-        return str_refuse(-EINVAL, ret_error,
-                          "-o needs the name of a file, or - for standard output.");
-    options->output = path;
-    return 0;
-}
-
 static int take_option(struct capture_options *options, int option, char **ret_error)
 {
     switch (option) {
@@ -140,18 +83,18 @@ static int take_option(struct capture_options *options, int option, char **ret_e
     case 'c':
         return set_cpus(options, optarg, ret_error);
     case 'T':
-        return set_duration("-T", optarg, USEC_PER_SEC, &options->time_usec, ret_error);
+        return values_set_duration("-T", optarg, USEC_PER_SEC, &options->time_usec, ret_error);
     case 's':
-        return set_duration("-s", optarg, USEC_PER_MSEC, &options->poll_usec, ret_error);
+        return values_set_duration("-s", optarg, USEC_PER_MSEC, &options->poll_usec, ret_error);
     case 'r':
         options->has_reserve = true;
-        return set_size("-r", optarg, MIB, true, &options->reserve_bytes, ret_error);
+        return values_set_size("-r", optarg, MIB, true, &options->reserve_bytes, ret_error);
     case OPTION_MAX_SIZE_ONLY:
-        return set_size("--max-size", optarg, 1, false, &options->max_size_bytes, ret_error);
+        return values_set_size("--max-size", optarg, 1, false, &options->max_size_bytes, ret_error);
     case 'S':
-        return set_pages(options, optarg, ret_error);
+        return values_set_count("-S", optarg, "pages", &options->buffer_pages, ret_error);
     case 'o':
-        return set_output(options, optarg, ret_error);
+        return values_set_output(optarg, &options->output, ret_error);
     case OPTION_FORCE_ONLY:
         options->force = true;
         return 0;
@@ -184,11 +127,9 @@ static int check_words(struct capture_options *options, int argc, char **argv, c
         return r;
     if (optind < argc) {
         options->name = argv[optind];
-        if (!*options->name || strchr(options->name, '/'))
-            return str_refuse(-EINVAL, ret_error,
-                              "\"%s\" cannot be the name of a capture: a name is "
-                              "a word without a slash; -o names a file.",
-                              options->name);
+        r = values_check_name(options->name, "a capture", ret_error);
+        if (r < 0)
+            return r;
     }
     if (options->force && !options->output)
         return str_refuse(-EINVAL, ret_error, "--force needs -o: it is for a file that exists.");

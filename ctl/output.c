@@ -18,7 +18,7 @@
 #define OUTPUT_MODE 0640 /* as the daemon's own captures: records tell much about guests */
 
 /* The path from the root, links resolved up to (not including) a file that need not exist. */
-static int make_absolute(const char *typed, char **ret_path, char **ret_error)
+static int make_absolute(const char *typed, const char *nothing, char **ret_path, char **ret_error)
 {
     const char *slash = strrchr(typed, '/'), *base = slash ? slash + 1 : typed;
     _cleanup_free_ char *folder = NULL;
@@ -31,7 +31,7 @@ static int make_absolute(const char *typed, char **ret_path, char **ret_error)
         return -ENOMEM;
     resolved = realpath(folder, NULL);
     if (!resolved)
-        return str_refuse(-errno, ret_error, "Cannot write to %s: %m. Nothing was started.", typed);
+        return str_refuse(-errno, ret_error, "Cannot write to %s: %m. %s.", typed, nothing);
     path = str_format("%s/%s", strcmp(resolved, "/") == 0 ? "" : resolved, base);
     free(resolved);
     if (!path)
@@ -67,7 +67,7 @@ static int create_beside(struct output_file *file)
 }
 
 /* Makes the file at file->path. */
-static int open_new(struct output_file *file, bool force, char **ret_error)
+static int open_new(struct output_file *file, bool force, const char *nothing, char **ret_error)
 {
     int fd = create(file->path);
 
@@ -78,7 +78,7 @@ static int open_new(struct output_file *file, bool force, char **ret_error)
                           file->path, force ? "" : ", or replace it with --force");
     if (fd < 0) {
         errno = -fd;
-        return str_refuse(fd, ret_error, "Cannot create %s: %m. Nothing was started.", file->path);
+        return str_refuse(fd, ret_error, "Cannot create %s: %m. %s.", file->path, nothing);
     }
     file->fd = fd;
     file->is_new = true;
@@ -102,7 +102,7 @@ static int open_stdout(struct output *output, char **ret_error)
 }
 
 /* A FIFO or a character device that exists. */
-static int open_stream(struct output *output, char **ret_error)
+static int open_stream(struct output *output, const char *nothing, char **ret_error)
 {
     const char *path = output->trace.path;
     int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), flags;
@@ -110,7 +110,7 @@ static int open_stream(struct output *output, char **ret_error)
     if (fd < 0 && errno == ENXIO)
         return str_refuse(-ENXIO, ret_error, "Nobody reads from %s: start its reader first.", path);
     if (fd < 0)
-        return str_refuse(-errno, ret_error, "Cannot write to %s: %m. Nothing was started.", path);
+        return str_refuse(-errno, ret_error, "Cannot write to %s: %m. %s.", path, nothing);
     output->trace.fd = fd;
     if (isatty(fd))
         return str_refuse(-ENOTTY, ret_error, "%s is a terminal: name a file or a pipe.", path);
@@ -121,29 +121,31 @@ static int open_stream(struct output *output, char **ret_error)
     return 0;
 }
 
-static int open_path(struct output *output, const char *typed, bool force, char **ret_error)
+static int open_path(struct output *output, const char *typed, bool force, const char *nothing,
+                     char **ret_error)
 {
     struct stat st = {};
     int r;
 
-    r = make_absolute(typed, &output->trace.path, ret_error);
+    r = make_absolute(typed, nothing, &output->trace.path, ret_error);
     if (r < 0)
         return r;
     if (stat(output->trace.path, &st) == 0 && !S_ISREG(st.st_mode)) {
         if (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode))
-            return open_stream(output, ret_error);
+            return open_stream(output, nothing, ret_error);
         return str_refuse(-EINVAL, ret_error, "%s is %s: name a file or a pipe.",
                           output->trace.path,
                           S_ISDIR(st.st_mode) ? "a directory" : "no regular file");
     }
-    r = open_new(&output->trace, force, ret_error);
+    r = open_new(&output->trace, force, nothing, ret_error);
     if (r < 0)
         return r;
     output->sidecar.path = sidecar_path_of(output->trace.path);
-    return output->sidecar.path ? open_new(&output->sidecar, force, ret_error) : -ENOMEM;
+    return output->sidecar.path ? open_new(&output->sidecar, force, nothing, ret_error) : -ENOMEM;
 }
 
-int output_open(const char *typed, bool force, struct output **ret_output, char **ret_error)
+int output_open(const char *typed, bool force, const char *nothing, struct output **ret_output,
+                char **ret_error)
 {
     _cleanup_output_ struct output *output = calloc(1, sizeof(*output));
     int r;
@@ -152,7 +154,7 @@ int output_open(const char *typed, bool force, struct output **ret_output, char 
         return -ENOMEM;
     output->trace.fd = output->sidecar.fd = -1;
     r = strcmp(typed, "-") == 0 ? open_stdout(output, ret_error)
-                                : open_path(output, typed, force, ret_error);
+                                : open_path(output, typed, force, nothing, ret_error);
     if (r < 0)
         return r;
     *ret_output = output;
@@ -165,7 +167,7 @@ static int file_replace(struct output_file *file, char **ret_error)
     if (!file->temporary)
         return 0;
     if (rename(file->temporary, file->path) < 0)
-        return str_refuse(-errno, ret_error, "Cannot replace %s: %m. The new capture is in %s.",
+        return str_refuse(-errno, ret_error, "Cannot replace %s: %m. The new file is %s.",
                           file->path, file->temporary);
     free(file->temporary);
     file->temporary = NULL;
@@ -203,4 +205,9 @@ struct output *output_free(struct output *output)
     file_done(&output->sidecar);
     free(output);
     return NULL;
+}
+
+FILE *output_talk(const char *typed)
+{
+    return typed && strcmp(typed, "-") == 0 ? stderr : stdout;
 }
