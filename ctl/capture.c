@@ -11,6 +11,20 @@ struct start {
     bool attached;
 };
 
+static int append_rings(sd_bus_message *call, const struct capture_options *options)
+{
+    int r;
+
+    if ((r = request_append_number(call, OPTION_MEMORY, options->memory_bytes)) < 0 ||
+        (r = request_append_number(call, OPTION_MAX_AGE, options->max_age_usec)) < 0 ||
+        (r = request_append_number(call, OPTION_SEGMENT_SIZE, options->segment_size_bytes)) < 0 ||
+        (r = request_append_number(call, OPTION_SEGMENT_TIME, options->segment_time_usec)) < 0 ||
+        (r = request_append_count(call, OPTION_KEEP_FILES, options->keep_files)) < 0 ||
+        (r = request_append_number(call, OPTION_KEEP_SIZE, options->keep_size_bytes)) < 0)
+        return r;
+    return request_append_text(call, OPTION_ON_RESERVE, options->on_reserve);
+}
+
 static int fill(sd_bus_message *call, const void *context)
 {
     const struct start *start = context;
@@ -26,7 +40,8 @@ static int fill(sd_bus_message *call, const void *context)
         (r = request_append_flag(call, OPTION_DISCARD, options->discard)) < 0 ||
         (r = request_append_flag(call, OPTION_KEEP_ENABLED, options->keep_enabled)) < 0 ||
         (r = request_append_flag(call, OPTION_START_DISABLED, options->start_disabled)) < 0 ||
-        (r = request_append_flag(call, OPTION_ATTACHED, start->attached)) < 0)
+        (r = request_append_flag(call, OPTION_ATTACHED, start->attached)) < 0 ||
+        (r = append_rings(call, options)) < 0)
         return r;
     if (options->has_reserve) /* 0 is one too */
         r = sd_bus_message_append(call, "{sv}", OPTION_RESERVE, "t", options->reserve_bytes);

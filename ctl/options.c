@@ -7,6 +7,7 @@
 #include "ctl/options.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "common/cpu-set.h"
@@ -21,6 +22,12 @@
 enum {
     OPTION_MAX_SIZE_ONLY = 0x100, /* options without a letter */
     OPTION_FORCE_ONLY,
+    OPTION_MAX_AGE_ONLY,
+    OPTION_SEGMENT_SIZE_ONLY,
+    OPTION_SEGMENT_TIME_ONLY,
+    OPTION_KEEP_FILES_ONLY,
+    OPTION_KEEP_SIZE_ONLY,
+    OPTION_ON_RESERVE_ONLY,
 };
 
 /* record's first: start has all but --quiet. */
@@ -38,7 +45,13 @@ static const struct option capture_options[] = {
     {"discard", no_argument, NULL, 'D'},
     {"keep-enabled", no_argument, NULL, 'x'},
     {"start-disabled", no_argument, NULL, 'X'},
-    {"memory", optional_argument, NULL, 'M'},
+    {"memory", required_argument, NULL, 'M'},
+    {"max-age", required_argument, NULL, OPTION_MAX_AGE_ONLY},
+    {"segment-size", required_argument, NULL, OPTION_SEGMENT_SIZE_ONLY},
+    {"segment-time", required_argument, NULL, OPTION_SEGMENT_TIME_ONLY},
+    {"keep-files", required_argument, NULL, OPTION_KEEP_FILES_ONLY},
+    {"keep-size", required_argument, NULL, OPTION_KEEP_SIZE_ONLY},
+    {"on-reserve", required_argument, NULL, OPTION_ON_RESERVE_ONLY},
     {},
 };
 
@@ -73,6 +86,52 @@ static int set_cpus(struct capture_options *options, const char *list, char **re
         return str_refuse(-EINVAL, ret_error, "The CPU list \"%s\" has no CPU in it.", list);
     options->cpus = list;
     return 0;
+}
+
+/* A number alone is in bytes, as in xentrace. */
+static int set_memory(struct capture_options *options, const char *text, char **ret_error)
+{
+    int r = values_set_size("-M", text, 1, false, &options->memory_bytes, ret_error);
+
+    if (r >= 0 && options->memory_bytes < PAGE_BYTES)
+        return str_refuse(-EINVAL, ret_error,
+                          "-M %s is %" PRIu64 " bytes, not even a page: write 64M for 64 MiB.",
+                          text, options->memory_bytes);
+    return r;
+}
+
+static int set_on_reserve(struct capture_options *options, const char *text, char **ret_error)
+{
+    if (strcmp(text, "stop") != 0 && strcmp(text, "rotate") != 0 && strcmp(text, "pause") != 0)
+        return str_refuse(-EINVAL, ret_error,
+                          "--on-reserve \"%s\" is not known: write stop, rotate or pause.", text);
+    options->on_reserve = text;
+    return 0;
+}
+
+static int take_ring_option(struct capture_options *options, int option, char **ret_error)
+{
+    switch (option) {
+    case 'M':
+        return set_memory(options, optarg, ret_error);
+    case OPTION_MAX_AGE_ONLY:
+        return values_set_duration("--max-age", optarg, USEC_PER_SEC, &options->max_age_usec,
+                                   ret_error);
+    case OPTION_SEGMENT_SIZE_ONLY:
+        return values_set_size("--segment-size", optarg, 1, false, &options->segment_size_bytes,
+                               ret_error);
+    case OPTION_SEGMENT_TIME_ONLY:
+        return values_set_duration("--segment-time", optarg, USEC_PER_SEC,
+                                   &options->segment_time_usec, ret_error);
+    case OPTION_KEEP_FILES_ONLY:
+        return values_set_count("--keep-files", optarg, "files", &options->keep_files, ret_error);
+    case OPTION_KEEP_SIZE_ONLY:
+        return values_set_size("--keep-size", optarg, 1, false, &options->keep_size_bytes,
+                               ret_error);
+    case OPTION_ON_RESERVE_ONLY:
+        return set_on_reserve(options, optarg, ret_error);
+    }
+    return -EINVAL; /* not reached: the table above has no other */
 }
 
 static int take_option(struct capture_options *options, int option, char **ret_error)
@@ -110,12 +169,44 @@ static int take_option(struct capture_options *options, int option, char **ret_e
     case 'q':
         options->quiet = true;
         return 0;
-    case 'M':
-        *ret_error = strdup("The flight recorder (-M) is not in this version; leave -M out to "
-                            "capture to a file. Nothing was started.");
-        return *ret_error ? -EOPNOTSUPP : -ENOMEM;
     }
-    return -EINVAL; /* not reached: the table above has no other */
+    return take_ring_option(options, option, ret_error);
+}
+
+static bool is_segmented(const struct capture_options *options)
+{
+    return options->segment_size_bytes || options->segment_time_usec;
+}
+
+/* What a ring in memory and a disk ring need, and what they exclude. */
+static int check_rings(const struct capture_options *options, char **ret_error)
+{
+    bool keeps = options->keep_files || options->keep_size_bytes;
+
+    if (options->memory_bytes && is_segmented(options))
+        return str_refuse(-EINVAL, ret_error,
+                          "-M keeps the capture in memory, --segment-size and --segment-time on "
+                          "the disk: choose one of the two.");
+    if (options->max_age_usec && !options->memory_bytes)
+        return str_refuse(-EINVAL, ret_error,
+                          "--max-age needs -M: it is for a capture that is kept in memory.");
+    if (keeps && !is_segmented(options))
+        return str_refuse(-EINVAL, ret_error,
+                          "--keep-files and --keep-size need --segment-size or --segment-time: "
+                          "without them the capture is one file.");
+    if (is_segmented(options) && options->output)
+        return str_refuse(-EINVAL, ret_error,
+                          "-o is for one file: xentraced makes segments in its own directory, and "
+                          "none elsewhere; leave -o out.");
+    if (options->keep_size_bytes && options->keep_size_bytes < options->segment_size_bytes)
+        return str_refuse(-EINVAL, ret_error,
+                          "--keep-size is less than one segment of --segment-size: give it room "
+                          "for two or more.");
+    if (options->on_reserve && strcmp(options->on_reserve, "rotate") == 0 && !is_segmented(options))
+        return str_refuse(-EINVAL, ret_error,
+                          "--on-reserve rotate deletes the oldest segments: it needs "
+                          "--segment-size or --segment-time.");
+    return 0;
 }
 
 static int check_words(struct capture_options *options, int argc, char **argv, char **ret_error)
@@ -133,7 +224,7 @@ static int check_words(struct capture_options *options, int argc, char **argv, c
     }
     if (options->force && !options->output)
         return str_refuse(-EINVAL, ret_error, "--force needs -o: it is for a file that exists.");
-    return 0;
+    return check_rings(options, ret_error);
 }
 
 int options_parse(struct ctl *ctl, bool is_record, int argc, char **argv,

@@ -20,14 +20,18 @@ struct capture_options {
     uint64_t reserve_bytes;
     bool has_reserve; /* 0 is a reserve too */
     uint32_t buffer_pages;
+    uint64_t memory_bytes, max_age_usec;                             /* a ring in memory; 0: none */
+    uint64_t segment_size_bytes, segment_time_usec, keep_size_bytes; /* a disk ring; 0: not given */
+    uint32_t keep_files;
+    const char *on_reserve; /* NULL: not given */
     bool discard, keep_enabled, start_disabled;
     bool force, quiet;
 };
 
 /*
  * Parses the arguments of start (IS_RECORD false) or record. Returns 0; -ECANCELED for --help;
- * -EINVAL (bad usage) or -EOPNOTSUPP (not in this version) with one sentence in *RET_ERROR (free
- * it); -ENOMEM. OPTIONS need options_done() in any case.
+ * -EINVAL (bad usage) with one sentence in *RET_ERROR (free it); -ENOMEM. OPTIONS need
+ * options_done() in any case.
  */
 int options_parse(struct ctl *ctl, bool is_record, int argc, char **argv,
                   struct capture_options *options, char **ret_error);

@@ -23,7 +23,17 @@
     "  -s, --poll TIME       look at the buffers at least every TIME: 100 (ms), 1s\n"              \
     "  -D, --discard         drop what is in Xen's buffers at the start\n"                         \
     "  -x, --keep-enabled    leave tracing enabled at the end\n"                                   \
-    "  -X, --start-disabled  set up, but never enable tracing\n"
+    "  -X, --start-disabled  set up, but never enable tracing\n"                                   \
+    "\n"                                                                                           \
+    "To keep only the newest part, in memory until the end, or in files on the disk:\n"            \
+    "  -M, --memory SIZE     keep SIZE in memory: 67108864 (bytes), 64M\n"                         \
+    "      --max-age TIME    ... and nothing that is older: 30 (seconds), 5min\n"                  \
+    "      --segment-size SIZE, --segment-time TIME\n"                                             \
+    "                        write numbered files, each of that size or time\n"                    \
+    "      --keep-files N, --keep-size SIZE\n"                                                     \
+    "                        ... and keep so much of them; the oldest goes\n"                      \
+    "      --on-reserve WHAT at the reserve: stop (default), rotate (delete the\n"                 \
+    "                        oldest file), pause (until there is space)\n"
 
 static const char overview[] =
     "Usage: xentracectl [OPTION]... COMMAND [ARGUMENT]...\n"

@@ -119,13 +119,45 @@ static const struct options_case options_cases[] = {
     {"an unknown letter", "start -z", -EINVAL, "no option -z", NULL},
     {"an unknown letter behind a known one", "start -Dz", -EINVAL, "no option -z", NULL},
     {"quiet is record's", "start -q", -EINVAL, "no option -q", NULL},
-    {"the flight recorder", "start -M", -EOPNOTSUPP, "flight recorder", NULL},
-    {"the flight recorder, as in xentrace", "record -M 64", -EOPNOTSUPP, "flight recorder", NULL},
+    {"a ring", "start -M 64M --max-age 5min", 0, NULL,
+     NOTHING " M=67108864 age=300000000 seg=0/0 keep=0/0 on=-"},
+    {"a ring in bytes, as in xentrace", "record -M 1048576 -o -", 0, NULL,
+     "name=- events=- cpus=- out=- T=0 max=0 s=0 r=no S=0 flags= M=1048576 age=0 seg=0/0 keep=0/0 "
+     "on=-"},
+    {"a ring beyond 32 bits", "start --memory=5G", 0, NULL,
+     NOTHING " M=5368709120 age=0 seg=0/0 keep=0/0 on=-"},
+    {"a disk ring",
+     "start --segment-size 64M --segment-time 60 --keep-files 10 --keep-size 1T --on-reserve "
+     "rotate",
+     0, NULL, NOTHING " M=0 age=0 seg=67108864/60000000 keep=10/1099511627776 on=rotate"},
+    {"pause at the reserve", "start --on-reserve=pause", 0, NULL,
+     NOTHING " M=0 age=0 seg=0/0 keep=0/0 on=pause"},
+    {"no memory size", "start -M", -EINVAL, "Option -M needs a value", NULL},
+    {"not a memory size", "start -M much", -EINVAL, "-M \"much\" is not a size", NULL},
+    {"a forgotten unit of memory", "start -M 64", -EINVAL, "write 64M", NULL},
+    {"no age", "start -M 64M --max-age 0", -EINVAL, "more than nothing", NULL},
+    {"no files", "start --segment-size 1M --keep-files 0", -EINVAL, "number of files", NULL},
+    {"too many files", "start --segment-size 1M --keep-files 4294967296", -EINVAL,
+     "number of files", NULL},
+    {"memory and segments", "start -M 64M --segment-size 1M", -EINVAL, "choose one", NULL},
+    {"memory and timed segments", "start -M 64M --segment-time 5", -EINVAL, "choose one", NULL},
+    {"age without memory", "start --max-age 5", -EINVAL, "--max-age needs -M", NULL},
+    {"files without segments", "start --keep-files 5", -EINVAL, "the capture is one file", NULL},
+    {"kept size without segments", "start --keep-size 5G", -EINVAL, "the capture is one file",
+     NULL},
+    {"segments in a file", "start --segment-size 1M -o f", -EINVAL, "in its own directory", NULL},
+    {"segments to a pipe", "start --segment-time 5 -o -", -EINVAL, "in its own directory", NULL},
+    {"less kept than one segment", "start --segment-size 2M --keep-size 1M", -EINVAL,
+     "less than one segment", NULL},
+    {"nothing known at the reserve", "start --on-reserve wait", -EINVAL, "stop, rotate or pause",
+     NULL},
+    {"rotate without segments", "start --on-reserve rotate", -EINVAL, "deletes the oldest", NULL},
 };
 
 static void describe(const struct capture_options *o, char *buffer, size_t bytes)
 {
     char reserve[32] = "no";
+    size_t length;
 
     if (o->has_reserve)
         (void)snprintf(reserve, sizeof(reserve), "%" PRIu64, o->reserve_bytes);
@@ -136,6 +168,15 @@ static void describe(const struct capture_options *o, char *buffer, size_t bytes
                    o->output ? o->output : "-", o->time_usec, o->max_size_bytes, o->poll_usec,
                    reserve, o->buffer_pages, o->discard ? "D" : "", o->keep_enabled ? "x" : "",
                    o->start_disabled ? "X" : "", o->force ? "f" : "", o->quiet ? "q" : "");
+    length = strlen(buffer);
+    if (o->memory_bytes || o->max_age_usec || o->segment_size_bytes || o->segment_time_usec ||
+        o->keep_files || o->keep_size_bytes || o->on_reserve)
+        (void)snprintf(buffer + length, bytes - length,
+                       " M=%" PRIu64 " age=%" PRIu64 " seg=%" PRIu64 "/%" PRIu64 " keep=%" PRIu32
+                       "/%" PRIu64 " on=%s",
+                       o->memory_bytes, o->max_age_usec, o->segment_size_bytes,
+                       o->segment_time_usec, o->keep_files, o->keep_size_bytes,
+                       o->on_reserve ? o->on_reserve : "-");
 }
 
 static void test_options(void)
