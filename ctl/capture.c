@@ -68,5 +68,6 @@ int capture_start(struct client *client, const struct capture_options *options, 
             return r;
     }
     return request_make(client, &words, options->name ? options->name : "", fill, &start, output,
-                        CLIENT_TIMEOUT_USEC, DOC_FORMAT_SESSION, ret_session, ret_error);
+                        options->memory_bytes ? CLIENT_LONG_TIMEOUT_USEC : CLIENT_TIMEOUT_USEC,
+                        DOC_FORMAT_SESSION, ret_session, ret_error);
 }

@@ -150,7 +150,8 @@ static int wait_until(struct client *client, bool (*done)(struct client *, void 
     return 0;
 }
 
-/* Closed by the daemon before a word was said: root may do everything, so it is for want of room. */
+/* Closed by the daemon before a word was said: root may do everything, so it is for want of room.
+ */
 static int explain_closed(struct client *client, char **ret_error)
 {
     return explain_connect(client->path, geteuid() == 0 ? -EUSERS : -EACCES, ret_error);
@@ -291,8 +292,14 @@ static int explain_error(struct client *client, sd_bus_message *reply, const cha
         return str_refuse(-EREMOTEIO, ret_error,
                           "Not permitted: root and the group that control-group= names may start "
                           "and stop captures.");
-    if (strcmp(name, SD_BUS_ERROR_UNKNOWN_METHOD) == 0 ||
-        strcmp(name, SD_BUS_ERROR_UNKNOWN_OBJECT) == 0)
+    if (strcmp(name, SD_BUS_ERROR_UNKNOWN_METHOD) == 0)
+        return str_refuse(-EREMOTEIO, ret_error,
+                          "The xentraced that runs does not know %s: it is older than this "
+                          "xentracectl. Start the installed one, which ends the captures, with: "
+                          "systemctl restart xentraced",
+                          member);
+    if (strcmp(name, SD_BUS_ERROR_UNKNOWN_OBJECT) == 0 ||
+        strcmp(name, SD_BUS_ERROR_UNKNOWN_INTERFACE) == 0)
         return str_refuse(-EREMOTEIO, ret_error,
                           "What answers at %s does not know %s "
                           "(compare: xentracectl version).",
@@ -349,7 +356,7 @@ int client_call(struct client *client, sd_bus_message *message, uint64_t timeout
     sd_bus_message_unref(reply);
     if (r == -ENOMEM)
         return r;
-    if (r < 0 || !doc_is(doc, format))
+    if (r < 0 || (format && !doc_is(doc, format)))
         return str_refuse(-EBADMSG, ret_error,
                           "The answer to %s from %s is none that this xentracectl "
                           "understands (compare: xentracectl version).",
@@ -371,7 +378,7 @@ static int call_by_name(struct client *client, const char *member, const char *n
         return r;
     r = sd_bus_message_append(call, "s", name);
     if (r < 0)
-        r = str_refuse(-EREMOTEIO, ret_error, "\"%s\" cannot be the name of a capture.", name);
+        r = str_refuse(-EREMOTEIO, ret_error, "\"%s\" cannot be a name: it is not UTF-8.", name);
     else
         r = client_call(client, call, timeout_usec, format, ret_doc, ret_error);
     sd_bus_message_unref(call);
@@ -381,7 +388,7 @@ static int call_by_name(struct client *client, const char *member, const char *n
 int client_stop(struct client *client, const char *name, struct json_object **ret_doc,
                 char **ret_error)
 {
-    return call_by_name(client, PROTOCOL_STOP, name, CLIENT_STOP_TIMEOUT_USEC, DOC_FORMAT_SESSION,
+    return call_by_name(client, PROTOCOL_STOP, name, CLIENT_LONG_TIMEOUT_USEC, DOC_FORMAT_SESSION,
                         ret_doc, ret_error);
 }
 
@@ -390,6 +397,20 @@ int client_status(struct client *client, const char *name, struct json_object **
 {
     return call_by_name(client, PROTOCOL_STATUS, name, CLIENT_TIMEOUT_USEC,
                         *name ? DOC_FORMAT_SESSION : DOC_FORMAT_STATUS, ret_doc, ret_error);
+}
+
+int client_rotate(struct client *client, const char *name, struct json_object **ret_doc,
+                  char **ret_error)
+{
+    return call_by_name(client, PROTOCOL_ROTATE, name, CLIENT_LONG_TIMEOUT_USEC, NULL, ret_doc,
+                        ret_error);
+}
+
+int client_trigger(struct client *client, const char *name, struct json_object **ret_doc,
+                   char **ret_error)
+{
+    return call_by_name(client, PROTOCOL_TRIGGER, name, CLIENT_TIMEOUT_USEC, NULL, ret_doc,
+                        ret_error);
 }
 
 int client_version(struct client *client, char **ret_version, char **ret_error)

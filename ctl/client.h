@@ -25,10 +25,10 @@
 #include "common/util.h"
 #include "ctl/doc.h"
 
-#define CLIENT_TIMEOUT_USEC                                                                        \
-    (30 * USEC_PER_SEC) /* a start that allocates and opens: below a second */
-#define CLIENT_STOP_TIMEOUT_USEC                                                                   \
-    (3600 * USEC_PER_SEC) /* a last write to a slow disk may take long */
+/* A start that opens files: below a second. */
+#define CLIENT_TIMEOUT_USEC (30 * USEC_PER_SEC)
+/* Gigabytes to a slow disk, or of memory to be taken, may take long. */
+#define CLIENT_LONG_TIMEOUT_USEC (3600 * USEC_PER_SEC)
 
 struct client;
 
@@ -53,7 +53,8 @@ int client_sleep(struct client *client, uint64_t usec);
 int client_make_call(struct client *client, const char *member, sd_bus_message **ret_call,
                      char **ret_error);
 
-/* Makes the call; the answer must be a JSON document of that FORMAT. */
+/* Makes the call; the answer must be a JSON document of that FORMAT, or any object if it is NULL.
+ */
 int client_call(struct client *client, sd_bus_message *call, uint64_t timeout_usec,
                 const char *format, struct json_object **ret_doc, char **ret_error);
 
@@ -62,6 +63,12 @@ int client_stop(struct client *client, const char *name, struct json_object **re
                 char **ret_error);
 int client_status(struct client *client, const char *name, struct json_object **ret_doc,
                   char **ret_error);
+
+/* Rotate(NAME): a segment object. Trigger(NAME): a trigger object. */
+int client_rotate(struct client *client, const char *name, struct json_object **ret_doc,
+                  char **ret_error);
+int client_trigger(struct client *client, const char *name, struct json_object **ret_doc,
+                   char **ret_error);
 
 /* The daemon's version; free it. */
 int client_version(struct client *client, char **ret_version, char **ret_error);

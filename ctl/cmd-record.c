@@ -16,6 +16,7 @@
 #include "ctl/output.h"
 #include "ctl/progress.h"
 #include "ctl/session.h"
+#include "ctl/storage.h"
 #include "ctl/str.h"
 
 struct record {
@@ -90,16 +91,22 @@ static void explain_break(const struct record *record, int r, const char *error)
     const char *typed;
 
     doc_make_printable(record->session);
-    typed = doc_text(record->session, "output.path", "-");
+    typed = storage_is_segmented(record->session) ? storage_newest(record->session)
+                                                  : doc_text(record->session, "output.path", "-");
     path = str_shell_quote(typed);
     if (r == -EINTR)
         error = "Gave up waiting; xentraced goes on to finish the file.";
-    if (strcmp(typed, "-") == 0 || !path)
-        ctl_error("%s The records that were written so far are readable.",
-                  error ? error : "Out of memory.");
+    if (!error)
+        error = "Out of memory.";
+    if (storage_is_in_memory(record->session))
+        ctl_error("%s What its memory held is in %s if xentraced could write it; see: xentracectl "
+                  "list",
+                  error, strcmp(typed, "-") == 0 ? "standard output" : typed);
+    else if (strcmp(typed, "-") == 0 || !path)
+        ctl_error("%s The records that were written so far are readable.", error);
     else
-        ctl_error("%s The windows written so far are readable; see: xentracectl info %s",
-                  error ? error : "Out of memory.", path);
+        ctl_error("%s The windows written so far are readable; see: xentracectl info %s", error,
+                  path);
 }
 
 static int run(struct ctl *ctl, struct record *record, const struct capture_options *options)

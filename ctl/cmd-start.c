@@ -9,19 +9,32 @@
 #include "ctl/capture.h"
 #include "ctl/output.h"
 #include "ctl/session.h"
+#include "ctl/storage.h"
 #include "ctl/str.h"
+
+static void print_place(FILE *file, struct json_object *session)
+{
+    const char *path = doc_text(session, "output.path", "unknown");
+    char size[UNITS_TEXT_MAX];
+
+    if (strcmp(path, "-") == 0)
+        path = "standard output";
+    if (storage_is_ring(session))
+        session_print_field(file, "Memory", "%s, written to the file at the end",
+                            size_format(size, doc_number(session, "ring.memory_bytes")));
+    session_print_field(file, storage_is_segmented(session) ? "Segments" : "File", "%s", path);
+}
 
 static void print_started(FILE *file, struct json_object *session)
 {
     uint64_t limit = doc_number(session, "limits.time_usec");
-    const char *name, *path;
+    const char *name;
     char duration[UNITS_TEXT_MAX];
 
     doc_make_printable(session);
     name = doc_text(session, "name", "(without a name)");
-    path = doc_text(session, "output.path", "unknown");
     session_print_field(file, "Name", "%s", name);
-    session_print_field(file, "File", "%s", strcmp(path, "-") == 0 ? "standard output" : path);
+    print_place(file, session);
     if (limit)
         session_print_field(file, "Ends", "after %s, or: xentracectl stop %s",
                             duration_format(duration, limit), name);

@@ -16,8 +16,9 @@
 
 #include "common/util.h"
 
-#define DOC_FORMAT_SESSION "xentraced-session"
-#define DOC_FORMAT_STATUS  "xentraced-status"
+#define DOC_FORMAT_SESSION  "xentraced-session"
+#define DOC_FORMAT_SNAPSHOT "xentraced-snapshot"
+#define DOC_FORMAT_STATUS   "xentraced-status"
 
 /*
  * Parses BYTES of TEXT, which must be one whole JSON object. Returns 0, -EBADMSG (it is not),

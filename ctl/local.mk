@@ -25,6 +25,7 @@ libctl_a_SOURCES = \
 	ctl/progress.c ctl/progress.h \
 	ctl/request.c ctl/request.h \
 	ctl/session.c ctl/session.h \
+	ctl/storage.c ctl/storage.h \
 	ctl/str.c ctl/str.h \
 	ctl/table.c ctl/table.h \
 	ctl/values.c ctl/values.h \

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/units.h"
+#include "ctl/storage.h"
 
 #define TERMINAL_INTERVAL_USEC (500 * USEC_PER_MSEC)
 #define QUIET_INTERVAL_USEC    (1 * USEC_PER_SEC)
@@ -25,7 +26,9 @@ struct progress_sample progress_read(struct json_object *session, uint64_t elaps
         .elapsed_usec = elapsed_usec,
         .limit_usec = doc_number(session, "limits.time_usec"),
         .records = doc_number(session, "ledger.delivered"),
-        .bytes = doc_number(session, "output.bytes"),
+        .bytes = storage_bytes(session),
+        .memory_bytes = storage_is_ring(session) ? doc_number(session, "ring.memory_bytes") : 0,
+        .evicted = doc_number(session, "ledger.evicted"),
         .lost = doc_number(session, "ledger.lost"),
         .dropped = doc_number(session, "ledger.dropped"),
     };
@@ -45,11 +48,26 @@ static const char *format_seconds(char buffer[static UNITS_TEXT_MAX], uint64_t u
                                : duration_format(buffer, usec - usec % USEC_PER_SEC);
 }
 
+/* "80M  6.7M/s", or "58M of 64M  evicted 123". */
+static void format_place(char *buffer, size_t bytes, const struct progress_sample *before,
+                         const struct progress_sample *now, uint64_t usec)
+{
+    char size[UNITS_TEXT_MAX], other[UNITS_TEXT_MAX];
+
+    (void)size_format(size, now->bytes);
+    if (now->memory_bytes)
+        (void)snprintf(buffer, bytes, "%s of %s  evicted %" PRIu64, size,
+                       size_format(other, now->memory_bytes), now->evicted);
+    else
+        (void)snprintf(buffer, bytes, "%s  %s/s", size,
+                       size_format(other, per_second(before->bytes, now->bytes, usec)));
+}
+
 const char *progress_format(char *buffer, size_t bytes, const struct progress_sample *before,
                             const struct progress_sample *now)
 {
     static const struct progress_sample start;
-    char elapsed[UNITS_TEXT_MAX], limit[UNITS_TEXT_MAX], size[UNITS_TEXT_MAX], rate[UNITS_TEXT_MAX];
+    char elapsed[UNITS_TEXT_MAX], limit[UNITS_TEXT_MAX], place[128];
     char dropped[48] = "";
     uint64_t usec;
 
@@ -58,12 +76,14 @@ const char *progress_format(char *buffer, size_t bytes, const struct progress_sa
     usec = now->elapsed_usec > before->elapsed_usec ? now->elapsed_usec - before->elapsed_usec : 0;
     if (now->dropped)
         (void)snprintf(dropped, sizeof(dropped), "  dropped %" PRIu64, now->dropped);
-    (void)snprintf(
-        buffer, bytes, "%s%s%s  %" PRIu64 " records  %" PRIu64 "/s  %s  %s/s  lost %" PRIu64 "%s",
-        format_seconds(elapsed, now->elapsed_usec), now->limit_usec ? " / " : "",
-        now->limit_usec ? duration_format(limit, now->limit_usec) : "", now->records,
-        per_second(before->records, now->records, usec), size_format(size, now->bytes),
-        size_format(rate, per_second(before->bytes, now->bytes, usec)), now->lost, dropped);
+    format_place(place, sizeof(place), before, now, usec);
+    /* what was evicted had come, too */
+    (void)snprintf(buffer, bytes,
+                   "%s%s%s  %" PRIu64 " records  %" PRIu64 "/s  %s  lost %" PRIu64 "%s",
+                   format_seconds(elapsed, now->elapsed_usec), now->limit_usec ? " / " : "",
+                   now->limit_usec ? duration_format(limit, now->limit_usec) : "", now->records,
+                   per_second(before->records + before->evicted, now->records + now->evicted, usec),
+                   place, now->lost, dropped);
     return buffer;
 }
 

@@ -17,6 +17,7 @@ struct progress_sample {
     uint64_t elapsed_usec;
     uint64_t limit_usec; /* 0: without an end */
     uint64_t records, bytes, lost, dropped;
+    uint64_t memory_bytes, evicted; /* of a ring, 0 otherwise; bytes are those used then */
 };
 
 /* The counts of a session document, ELAPSED_USEC after its start. */
@@ -24,7 +25,8 @@ struct progress_sample progress_read(struct json_object *session, uint64_t elaps
 
 /*
  * The line into BUFFER: "12s / 30s  1234567 records  103287/s  80M  6.7M/s  lost 0". Rates are
- * those since BEFORE (NULL: since the start). Returns BUFFER.
+ * those since BEFORE (NULL: since the start). A ring shows its memory in place of what it writes:
+ * "58M of 64M  evicted 123". Returns BUFFER.
  */
 const char *progress_format(char *buffer, size_t bytes, const struct progress_sample *before,
                             const struct progress_sample *now);

@@ -14,6 +14,7 @@
 
 #include "common/cpu-set.h"
 #include "common/units.h"
+#include "ctl/storage.h"
 #include "ctl/str.h"
 #include "ctl/table.h"
 
@@ -108,13 +109,22 @@ static void print_losses(FILE *file, struct json_object *session)
 
 static void print_written(FILE *file, struct json_object *session)
 {
-    uint64_t bytes = doc_number(session, "output.bytes"), usec = session_duration_usec(session);
-    char size[UNITS_TEXT_MAX], rate[UNITS_TEXT_MAX];
+    uint64_t bytes = storage_bytes(session), usec = session_duration_usec(session);
+    uint64_t records = doc_number(session, "ledger.delivered");
     double per_second = usec ? (double)bytes * (double)USEC_PER_SEC / (double)usec : 0;
+    char size[UNITS_TEXT_MAX], rate[UNITS_TEXT_MAX];
 
-    session_print_field(file, "Written", "%s, %" PRIu64 " records, %s/s on average",
-                        size_format(size, bytes), doc_number(session, "ledger.delivered"),
-                        size_format(rate, per_second < 9e18 ? (uint64_t)per_second : 0));
+    (void)size_format(size, bytes);
+    if (storage_is_in_memory(session))
+        session_print_field(file, "Records", "%" PRIu64 " in memory", records);
+    else if (storage_is_segmented(session))
+        session_print_field(file, "On disk", "%s, %" PRIu64 " records", size, records);
+    else if (storage_is_ring(session))
+        session_print_field(file, "Written", "%s, %" PRIu64 " records", size, records);
+    else
+        session_print_field(file, "Written", "%s, %" PRIu64 " records, %s/s on average", size,
+                            records,
+                            size_format(rate, per_second < 9e18 ? (uint64_t)per_second : 0));
 }
 
 static void print_limits(FILE *file, struct json_object *session)
@@ -122,6 +132,7 @@ static void print_limits(FILE *file, struct json_object *session)
     uint64_t time = doc_number(session, "limits.time_usec");
     uint64_t size = doc_number(session, "limits.max_size_bytes");
     uint64_t reserve = doc_number(session, "limits.reserve_bytes");
+    const char *on_reserve = doc_text(session, "limits.on_reserve", "stop");
     char text[UNITS_TEXT_MAX];
 
     if (time)
@@ -129,8 +140,11 @@ static void print_limits(FILE *file, struct json_object *session)
     if (size)
         session_print_field(file, "Size", "ends at %s", size_format(text, size));
     if (reserve)
-        session_print_field(file, "Reserve", "%s of the disk stay free",
-                            size_format(text, reserve));
+        session_print_field(file, "Reserve", "%s of the disk stay free%s",
+                            size_format(text, reserve),
+                            strcmp(on_reserve, "rotate") == 0  ? ": the oldest segments go"
+                            : strcmp(on_reserve, "pause") == 0 ? ": it pauses until there is space"
+                                                               : "");
 }
 
 /* The CPUs that have a trace buffer; all of them if the document does not tell. */
@@ -148,9 +162,12 @@ static void print_cpus(FILE *file, struct json_object *session)
 {
     struct json_object *cpus = doc_array(session, "ledger.cpus");
     struct cpu_set buffers = read_buffer_cpus(session);
+    bool evicts = doc_number(session, "ledger.evicted");
     _cleanup_table_ struct table *table = NULL;
 
-    if (table_new(">CPU >RECORDS >LOST >DROPPED >FILL", &table) < 0)
+    if (table_new(evicts ? ">CPU >RECORDS >LOST >DROPPED >EVICTED >FILL"
+                         : ">CPU >RECORDS >LOST >DROPPED >FILL",
+                  &table) < 0)
         return;
     for (size_t i = 0; i < doc_length(cpus); i++) {
         struct json_object *cpu = doc_at(cpus, i);
@@ -159,6 +176,8 @@ static void print_cpus(FILE *file, struct json_object *session)
         table_add(table, "%" PRIu64, doc_number(cpu, "delivered"));
         table_add(table, "%" PRIu64, doc_number(cpu, "lost"));
         table_add(table, "%" PRIu64, doc_number(cpu, "dropped"));
+        if (evicts)
+            table_add(table, "%" PRIu64, doc_number(cpu, "evicted"));
         if (cpu_set_has(&buffers, (unsigned int)min_u64(doc_number(cpu, "cpu"), UINT_MAX)))
             table_add(table, "%" PRIu64 "%%", doc_number(cpu, "fill_percent"));
         else
@@ -195,7 +214,7 @@ void session_print(FILE *file, struct json_object *session, bool with_cpus)
     set_aside = doc_text(session, "buffers.set_aside", "");
     (void)fprintf(file, "%s\n", doc_text(session, "name", "(without a name)"));
     print_state(file, session);
-    session_print_field(file, "File", "%s", doc_text(session, "output.path", "unknown"));
+    storage_print(file, session);
     session_print_field(file, "Events", "%s (Xen's mask 0x%08" PRIx64 "%s)",
                         doc_text(session, "events.spec", "unknown"),
                         doc_number(session, "events.xen_mask"),
@@ -209,41 +228,44 @@ void session_print(FILE *file, struct json_object *session, bool with_cpus)
         session_print_field(file, "Damaged",
                             "the trace buffers of CPUs %s are set aside; xl dmesg may tell why",
                             set_aside);
+    if (with_cpus)
+        storage_print_segments(file, session);
     if (with_cpus || doc_number(session, "ledger.lost") || doc_number(session, "ledger.dropped"))
         print_cpus(file, session);
 }
 
 void session_print_result(FILE *file, struct json_object *session)
 {
-    _cleanup_free_ char *losses = NULL;
+    _cleanup_free_ char *losses = NULL, *place = NULL;
     char size[UNITS_TEXT_MAX], duration[UNITS_TEXT_MAX];
     bool early = session_has_ended(session) && !session_is_ok(session);
 
     doc_make_printable(session);
     losses = session_losses(session);
+    place = storage_place(session);
     (void)fprintf(file, "%s: %s, %" PRIu64 " records, %s in %s, lost: %s%s%s\n",
-                  doc_text(session, "name", "(without a name)"),
-                  doc_text(session, "output.path", "unknown file"),
+                  doc_text(session, "name", "(without a name)"), place ? place : "unknown file",
                   doc_number(session, "ledger.delivered"),
-                  size_format(size, doc_number(session, "output.bytes")),
+                  size_format(size, storage_bytes(session)),
                   duration_format(duration, session_duration_usec(session)),
                   losses ? losses : "unknown", early ? ". It ended early: " : "",
                   early ? doc_text(session, "ended.message", "no reason given") : "");
 }
 
-static void print_next(FILE *file, struct json_object *session)
+void session_print_next(FILE *file, struct json_object *session, const char *path)
 {
-    _cleanup_free_ char *path = str_shell_quote(doc_text(session, "output.path", "-"));
+    _cleanup_free_ char *quoted = str_shell_quote(path);
     uint64_t khz = doc_number(session, "host.tsc_khz");
     char hz[STR_HZ_MAX];
 
-    if (!path)
+    if (!quoted)
         return;
-    session_print_field(file, "Next", "xentracectl info %s", path);
+    session_print_field(file, "Next", "xentracectl info %s", quoted);
     if (khz)
-        (void)fprintf(file, "%9s  xenalyze --cpu-hz %s --summary %s\n", "", str_hz(hz, khz), path);
+        (void)fprintf(file, "%9s  xenalyze --cpu-hz %s --summary %s\n", "", str_hz(hz, khz),
+                      quoted);
     else
-        (void)fprintf(file, "%9s  xenalyze --summary %s\n", "", path);
+        (void)fprintf(file, "%9s  xenalyze --summary %s\n", "", quoted);
 }
 
 void session_print_summary(FILE *file, struct json_object *session)
@@ -257,10 +279,12 @@ void session_print_summary(FILE *file, struct json_object *session)
                   session_is_ok(session) ? "" : " early",
                   duration_format(duration, session_duration_usec(session)),
                   doc_text(session, "ended.message", "no reason given"));
-    if (strcmp(path, "-") != 0)
-        session_print_field(file, "File", "%s", path);
+    if (strcmp(path, "-") != 0 || storage_is_segmented(session))
+        storage_print(file, session);
     print_written(file, session);
     print_losses(file, session);
+    if (storage_is_segmented(session))
+        path = storage_newest(session);
     if (strcmp(path, "-") != 0 && strcmp(doc_text(session, "output.kind", "file"), "file") == 0)
-        print_next(file, session);
+        session_print_next(file, session, path);
 }

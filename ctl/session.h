@@ -23,13 +23,16 @@ uint64_t session_duration_usec(struct json_object *session);
 /* One labelled line, "   File: ...", as all blocks of status have them. */
 void session_print_field(FILE *file, const char *label, const char *format, ...) _printf_(3, 4);
 
+/* What to type next about the file at PATH that SESSION tells of. */
+void session_print_next(FILE *file, struct json_object *session, const char *path);
+
 /* "10 by Xen (CPU 2: 7, CPU 3: 3), 0 by xentraced", or "none". NULL: no memory. */
 char *session_losses(struct json_object *session);
 
 /* The whole block of status; WITH_CPUS adds the table of CPUs even without a loss. */
 void session_print(FILE *file, struct json_object *session, bool with_cpus);
 
-/* One line: "NAME: 990 records, 80K in 12s, nothing lost, FILE". */
+/* One line: "NAME: FILE, 990 records, 80K in 12s, lost: none". */
 void session_print_result(FILE *file, struct json_object *session);
 
 /* The summary at the end of record, with what to type next. */

@@ -90,6 +90,43 @@ const char *str_time(char buffer[static STR_TIME_MAX], uint64_t realtime_ns)
     return buffer;
 }
 
+const char *str_ago(char buffer[static STR_AGO_MAX], uint64_t realtime_ns)
+{
+    struct timespec now = {};
+    char duration[UNITS_TEXT_MAX];
+    uint64_t now_ns;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
+    now_ns = (uint64_t)now.tv_sec * NSEC_PER_SEC + (uint64_t)now.tv_nsec;
+    if (!realtime_ns)
+        return strcpy(buffer, "never");
+    if (now_ns < realtime_ns + NSEC_PER_SEC) /* the clock may have been set back */
+        return strcpy(buffer, "just now");
+    now_ns -= realtime_ns;
+    now_ns -= now_ns % NSEC_PER_SEC;
+    (void)snprintf(buffer, STR_AGO_MAX, "%s ago",
+                   duration_format(duration, now_ns / NSEC_PER_USEC));
+    return buffer;
+}
+
+const char *str_window(char buffer[static STR_WINDOW_MAX], uint64_t first_ns, uint64_t last_ns)
+{
+    const size_t date = strlen("2026-11-21 ");
+    char first[STR_TIME_MAX], last[STR_TIME_MAX], duration[UNITS_TEXT_MAX];
+    const char *end = last;
+
+    if (!first_ns)
+        return strcpy(buffer, "empty");
+    (void)str_time(first, first_ns);
+    (void)str_time(last, last_ns);
+    if (strlen(first) > date && strncmp(first, last, date) == 0)
+        end += date;
+    (void)snprintf(
+        buffer, STR_WINDOW_MAX, "%s to %s (%s)", first, end,
+        duration_format(duration, last_ns > first_ns ? (last_ns - first_ns) / NSEC_PER_USEC : 0));
+    return buffer;
+}
+
 const char *str_hz(char buffer[static STR_HZ_MAX], uint64_t khz)
 {
     /* 7 digits: a TSC's frequency in kHz has no more */

@@ -34,6 +34,19 @@ char *str_shell_quote(const char *text);
 /* "2026-11-21 06:05:12", local time; "-" for 0. Returns BUFFER. */
 const char *str_time(char buffer[static STR_TIME_MAX], uint64_t realtime_ns);
 
+#define STR_AGO_MAX 48u
+
+/* How long before now that was: "2min ago", "just now"; "never" for 0. Returns BUFFER. */
+const char *str_ago(char buffer[static STR_AGO_MAX], uint64_t realtime_ns);
+
+#define STR_WINDOW_MAX 192u
+
+/*
+ * "2026-11-21 06:00:12 to 06:05:12 (5min)", local time, with both dates if they differ; "empty" if
+ * there is no beginning. Returns BUFFER.
+ */
+const char *str_window(char buffer[static STR_WINDOW_MAX], uint64_t first_ns, uint64_t last_ns);
+
 #define STR_HZ_MAX 32u
 
 /* A frequency as xenalyze's --cpu-hz takes it: "2.3G", "2294.608M". Returns BUFFER. */
