@@ -40,6 +40,8 @@ static void print_started(FILE *file, struct json_object *session)
                             duration_format(duration, limit), name);
     else
         session_print_field(file, "Ends", "with: xentracectl stop %s", name);
+    if (storage_is_ring(session))
+        session_print_field(file, "Snapshot", "xentracectl snapshot --session %s", name);
     session_print_field(file, "Look", "xentracectl status %s", name);
 }
 

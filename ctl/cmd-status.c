@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* xentracectl status and list: what the daemon tells of itself, Xen and the captures. */
+/* xentracectl status and list: what the daemon tells of itself, Xen and all that records. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,17 +10,22 @@
 #include "ctl/args.h"
 #include "ctl/client.h"
 #include "ctl/session.h"
+#include "ctl/snapshot.h"
+#include "ctl/storage.h"
 #include "ctl/str.h"
 #include "ctl/table.h"
+#include "ctl/trigger.h"
 
 enum {
     LIST_NAMES = 0x100,
     LIST_RUNNING,
+    LIST_TRIGGERS,
 };
 
 static const struct option list_options[] = {
     {"names", no_argument, NULL, LIST_NAMES},
     {"running", no_argument, NULL, LIST_RUNNING},
+    {"triggers", no_argument, NULL, LIST_TRIGGERS},
     {},
 };
 
@@ -63,19 +68,51 @@ static void print_xen(struct json_object *status)
                  doc_text(status, "xen.tracing", "unknown"), doc_number(status, "xen.event_mask"));
 }
 
+/* Prints those sessions of the array in full, or in a line each: returns how many. */
+static size_t print_sessions(struct json_object *sessions, bool recorders, bool ended)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < doc_length(sessions); i++) {
+        struct json_object *session = doc_at(sessions, i);
+
+        if (session_has_ended(session) != ended ||
+            (storage_is_recorder(session) != recorders && !ended))
+            continue;
+        if (!ended)
+            (void)putchar('\n');
+        else if (count == 0)
+            (void)puts("\nEnded");
+        count++;
+        if (ended) {
+            (void)fputs("    ", stdout);
+            session_print_result(stdout, session);
+        } else {
+            session_print(stdout, session, false);
+        }
+    }
+    return count;
+}
+
+/* What runs, in full; what was, in a line each. */
 static void print_status(struct json_object *status)
 {
     struct json_object *sessions = doc_array(status, "sessions");
+    struct json_object *triggers = doc_array(status, "triggers");
 
     doc_make_printable(status);
     print_daemon(status);
     print_xen(status);
-    for (size_t i = 0; i < doc_length(sessions); i++) {
-        (void)putchar('\n');
-        session_print(stdout, doc_at(sessions, i), false);
+    if (print_sessions(sessions, true, false) + print_sessions(sessions, false, false) == 0)
+        (void)puts(doc_length(sessions)
+                       ? "\nNo capture is running."
+                       : "\nNo capture yet. Start one: xentracectl start -e sched -T 10");
+    if (doc_length(triggers)) {
+        (void)puts("\nTriggers");
+        trigger_print_list(stdout, triggers, 4);
     }
-    if (!doc_length(sessions))
-        (void)puts("\nNo capture yet. Start one: xentracectl start -e sched -T 10");
+    snapshot_print_list(stdout, doc_array(status, "snapshots"));
+    (void)print_sessions(sessions, false, true);
 }
 
 int cmd_status(struct ctl *ctl, int argc, char **argv)
@@ -100,26 +137,42 @@ int cmd_status(struct ctl *ctl, int argc, char **argv)
     return CTL_OK;
 }
 
-static void add_row(struct table *table, struct json_object *session)
+static void add_row(struct table *table, struct json_object *session, bool with_memory)
 {
+    _cleanup_free_ char *memory = storage_memory(session), *place = storage_place(session);
+
     table_add(table, "%s", doc_text(session, "name", "-"));
     table_add(table, "%s", doc_text(session, "state", "-"));
+    table_add(table, "%s", storage_kind(session));
     table_add(table, "%s", doc_text(session, "events.spec", "-"));
     table_add(table, "%s", doc_text(session, "cpus.list", doc_text(session, "cpus.spec", "-")));
     table_add(table, "%" PRIu64, doc_number(session, "ledger.delivered"));
     table_add(table, "%" PRIu64,
               doc_number(session, "ledger.lost") + doc_number(session, "ledger.dropped"));
-    table_add(table, "%s", doc_text(session, "output.path", "-"));
+    if (with_memory)
+        table_add(table, "%s", memory ? memory : "-");
+    table_add(table, "%s", place ? place : "-");
+}
+
+static bool has_ring(struct json_object *sessions)
+{
+    for (size_t i = 0; i < doc_length(sessions); i++) {
+        if (storage_is_ring(doc_at(sessions, i)))
+            return true;
+    }
+    return false;
 }
 
 static void print_list(struct json_object *status, bool only_names, bool only_running)
 {
     struct json_object *sessions = doc_array(status, "sessions");
     _cleanup_table_ struct table *table = NULL;
+    bool with_memory = has_ring(sessions);
     size_t rows = 0;
 
-    doc_make_printable(status);
-    if (table_new("NAME STATE EVENTS CPUS >RECORDS >LOST FILE", &table) < 0)
+    if (table_new(with_memory ? "NAME STATE KIND EVENTS CPUS >RECORDS >LOST MEMORY FILE"
+                              : "NAME STATE KIND EVENTS CPUS >RECORDS >LOST FILE",
+                  &table) < 0)
         return;
     for (size_t i = 0; i < doc_length(sessions); i++) {
         struct json_object *session = doc_at(sessions, i);
@@ -130,7 +183,7 @@ static void print_list(struct json_object *status, bool only_names, bool only_ru
         if (only_names)
             (void)puts(doc_text(session, "name", "-"));
         else
-            add_row(table, session);
+            add_row(table, session, with_memory);
     }
     if (only_names)
         return;
@@ -141,27 +194,49 @@ static void print_list(struct json_object *status, bool only_names, bool only_ru
                                 : "No capture yet. Start one: xentracectl start -e sched -T 10");
 }
 
+static void print_triggers(struct json_object *status, bool only_names)
+{
+    struct json_object *triggers = doc_array(status, "triggers");
+
+    for (size_t i = 0; i < doc_length(triggers) && only_names; i++)
+        (void)puts(doc_text(doc_at(triggers, i), "name", "-"));
+    if (only_names)
+        return;
+    if (doc_length(triggers))
+        trigger_print_list(stdout, triggers, 0);
+    else
+        (void)puts("No trigger. They are made in the daemon's configuration: man xentraced");
+}
+
 int cmd_list(struct ctl *ctl, int argc, char **argv)
 {
     struct args args = {.ctl = ctl, .argc = argc, .argv = argv, .options = list_options};
     _cleanup_doc_ struct json_object *status = NULL;
-    bool only_names = false, only_running = false;
+    bool only_names = false, only_running = false, triggers = false;
     char *error = NULL;
     int option, r;
 
     while ((r = args_next(&args, &option, &error)) > 0) {
         only_names |= option == LIST_NAMES;
         only_running |= option == LIST_RUNNING;
+        triggers |= option == LIST_TRIGGERS;
     }
     args_done(&args);
     if (r == 0)
         r = args_check_words(argc, argv, 0, &error);
+    if (r == 0 && triggers && only_running)
+        r = str_refuse(-EINVAL, &error, "list takes --running or --triggers, not both.");
     if (r < 0)
         return args_exit("list", r, error);
     if (ask(ctl, "", &status) < 0)
         return CTL_FAILURE;
-    if (ctl->json)
+    if (ctl->json) {
         doc_print(stdout, status);
+        return CTL_OK;
+    }
+    doc_make_printable(status);
+    if (triggers)
+        print_triggers(status, only_names);
     else
         print_list(status, only_names, only_running);
     return CTL_OK;

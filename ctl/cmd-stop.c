@@ -7,6 +7,7 @@
 #include "ctl/args.h"
 #include "ctl/client.h"
 #include "ctl/session.h"
+#include "ctl/storage.h"
 #include "ctl/str.h"
 
 static const struct option stop_options[] = {
@@ -60,11 +61,26 @@ static int stop_one(struct ctl *ctl, struct client *client, const char *name,
     return is_ok ? CTL_OK : CTL_FAILURE;
 }
 
+/* RECORDER is the name of the flight recorder, which goes on, or NULL. */
+static void print_none(const char *recorder)
+{
+    _cleanup_free_ char *name = recorder ? strdup(recorder) : NULL;
+
+    if (!name) {
+        (void)puts("No capture is running.");
+        return;
+    }
+    str_make_printable(name);
+    (void)printf("No capture is running but the flight recorder. To end it: xentracectl stop %s\n",
+                 name);
+}
+
 static int stop_all(struct ctl *ctl, struct client *client)
 {
     _cleanup_doc_ struct json_object *status = NULL, *array = NULL;
     _cleanup_free_ char *error = NULL;
     struct json_object *sessions;
+    const char *recorder = NULL;
     int code = CTL_OK, stopped = 0;
 
     if (client_status(client, "", &status, &error) < 0) {
@@ -80,6 +96,10 @@ static int stop_all(struct ctl *ctl, struct client *client)
 
         if (!*name || session_has_ended(session))
             continue;
+        if (storage_is_recorder(session)) {
+            recorder = name;
+            continue;
+        }
         stopped++;
         if (stop_one(ctl, client, name, array) != CTL_OK)
             code = CTL_FAILURE;
@@ -87,7 +107,7 @@ static int stop_all(struct ctl *ctl, struct client *client)
     if (array)
         doc_print(stdout, array);
     else if (!stopped)
-        (void)puts("No capture is running.");
+        print_none(recorder);
     return code;
 }
 

@@ -8,6 +8,8 @@
 
 #include "common/units.h"
 #include "ctl/session.h"
+#include "ctl/snapshot.h"
+#include "ctl/storage.h"
 #include "ctl/str.h"
 #include "ctl/table.h"
 
@@ -87,33 +89,52 @@ static void print_cpus(FILE *file, const struct trace_file_summary *summary)
 /* Where the two tell different things. */
 static void print_disagreement(FILE *file, const struct info *info)
 {
+    const struct info_told told = info_read_told(info);
     const struct {
-        const char *what, *key;
-        uint64_t in_file;
+        const char *what;
+        uint64_t told, in_file;
     } counts[] = {
-        {"bytes", "output.bytes", info->summary->bytes},
-        {"records", "ledger.delivered", info->summary->records},
-        {"lost", "ledger.lost", info->summary->lost},
+        {"bytes", told.bytes, info->summary->bytes},
+        {"records", told.records, info->summary->records},
+        {"lost", told.lost, info->summary->lost},
     };
 
-    for (size_t i = 0; i < ARRAY_SIZE(counts); i++) {
-        uint64_t told = doc_number(info->sidecar, counts[i].key);
-
-        if (told != counts[i].in_file)
+    for (size_t i = 0; i < ARRAY_SIZE(counts) && told.is_known; i++) {
+        if (counts[i].told != counts[i].in_file)
             session_print_field(file, "Differs",
                                 "%s: %" PRIu64 " in the file, %" PRIu64 " in the sidecar",
-                                counts[i].what, counts[i].in_file, told);
+                                counts[i].what, counts[i].in_file, counts[i].told);
     }
+}
+
+static void print_snapshot(FILE *file, struct json_object *snapshot)
+{
+    _cleanup_free_ char *cause = snapshot_cause(snapshot);
+    _cleanup_free_ char *missing = storage_missing(doc_find(snapshot, "snapshot"));
+    char window[STR_WINDOW_MAX];
+
+    session_print_field(file, "Snapshot", "%s of %s on %s",
+                        doc_text(snapshot, "name", "(without a name)"),
+                        doc_text(snapshot, "snapshot.session", "an unknown capture"),
+                        doc_text(snapshot, "host.hostname", "(unknown host)"));
+    session_print_field(file, "Cause", "%s", cause ? cause : "unknown");
+    session_print_field(file, "Window", "%s",
+                        str_window(window, doc_number(snapshot, "snapshot.first_ns"),
+                                   doc_number(snapshot, "snapshot.last_ns")));
+    session_print_field(file, "Missing", "%s", missing ? missing : "unknown");
 }
 
 static void print_host(FILE *file, struct json_object *session)
 {
     char since[STR_TIME_MAX];
 
-    session_print_field(file, "Capture", "%s on %s, since %s",
-                        doc_text(session, "name", "(without a name)"),
-                        doc_text(session, "host.hostname", "(unknown host)"),
-                        str_time(since, doc_number(session, "started.realtime_ns")));
+    if (snapshot_is(session))
+        print_snapshot(file, session);
+    else
+        session_print_field(file, "Capture", "%s on %s, since %s",
+                            doc_text(session, "name", "(without a name)"),
+                            doc_text(session, "host.hostname", "(unknown host)"),
+                            str_time(since, doc_number(session, "started.realtime_ns")));
     session_print_field(
         file, "Host", "Xen %s, %" PRIu64 " CPUs, %s, scheduler %s",
         doc_text(session, "host.xen_version", "(unknown version)"),
@@ -121,6 +142,20 @@ static void print_host(FILE *file, struct json_object *session)
         doc_text(session, "host.cpu_model", doc_text(session, "host.cpu_vendor", "unknown CPU")),
         doc_text(session, "host.scheduler", "unknown"));
     session_print_field(file, "Events", "%s", doc_text(session, "events.spec", "unknown"));
+}
+
+static void print_end(FILE *file, struct json_object *sidecar)
+{
+    bool is_snapshot = snapshot_is(sidecar);
+    bool is_ok = is_snapshot ? snapshot_is_ok(sidecar) : session_is_ok(sidecar);
+
+    if (!session_has_ended(sidecar)) { /* a finished segment of a capture that goes on */
+        session_print_field(file, "Ended", "this segment; its capture goes on");
+        return;
+    }
+    session_print_field(
+        file, "Ended", "%s%s", is_ok ? "" : "early: ",
+        doc_text(sidecar, is_snapshot ? "snapshot.message" : "ended.message", "no reason given"));
 }
 
 static void print_sidecar(FILE *file, const struct info *info)
@@ -136,8 +171,7 @@ static void print_sidecar(FILE *file, const struct info *info)
                             "not by this sidecar: xentraced is still writing, or died meanwhile");
         return;
     }
-    session_print_field(file, "Ended", "%s%s", session_is_ok(info->sidecar) ? "" : "early: ",
-                        doc_text(info->sidecar, "ended.message", "no reason given"));
+    print_end(file, info->sidecar);
     print_disagreement(file, info);
 }
 

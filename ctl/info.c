@@ -14,6 +14,8 @@
 
 #include "common/sidecar-path.h"
 #include "ctl/session.h"
+#include "ctl/snapshot.h"
+#include "ctl/storage.h"
 #include "ctl/str.h"
 
 static int open_trace(const char *path)
@@ -57,7 +59,7 @@ static int read_sidecar(struct info *info)
     if (!info->sidecar_path)
         return -ENOMEM;
     r = doc_read_file(info->sidecar_path, &info->sidecar);
-    if (r == 0 && !doc_is(info->sidecar, DOC_FORMAT_SESSION)) {
+    if (r == 0 && !doc_is(info->sidecar, DOC_FORMAT_SESSION) && !snapshot_is(info->sidecar)) {
         info->sidecar = doc_free(info->sidecar);
         r = -EBADMSG;
     }
@@ -107,16 +109,66 @@ struct info *info_free(struct info *info)
     return NULL;
 }
 
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+/* What the sidecar of a disk ring says of this segment; NULL if that is nothing. Files move, so
+ * they are known by their names. */
+static struct json_object *find_segment(const struct info *info)
+{
+    struct json_object *files = doc_array(info->sidecar, "segments.files");
+
+    for (size_t i = 0; i < doc_length(files); i++) {
+        struct json_object *segment = doc_at(files, i);
+
+        if (strcmp(base_name(doc_text(segment, "path", "")), base_name(info->path)) == 0)
+            return segment;
+    }
+    return NULL;
+}
+
+struct info_told info_read_told(const struct info *info)
+{
+    struct json_object *sidecar = info->sidecar, *counts = doc_find(sidecar, "ledger");
+    struct info_told told = {
+        .is_known = sidecar,
+        .bytes = doc_number(sidecar, "output.bytes"),
+        .records = doc_number(counts, "delivered"),
+        .lost = doc_number(counts, "lost"),
+    };
+
+    if (snapshot_is(sidecar))
+        counts = doc_find(sidecar, "snapshot");
+    else if (storage_is_segmented(sidecar))
+        counts = find_segment(info);
+    else
+        return told;
+    told.is_known = counts;
+    told.records = doc_number(counts, "records");
+    told.lost = doc_number(counts, "lost");
+    if (storage_is_segmented(sidecar))
+        told.bytes = doc_number(counts, "bytes");
+    return told;
+}
+
 bool info_is_running(const struct info *info)
 {
-    return info->sidecar && !session_has_ended(info->sidecar);
+    if (!info->sidecar || session_has_ended(info->sidecar))
+        return false;
+    /* a segment may be finished while its capture goes on */
+    return !*doc_text(find_segment(info), "reason", "");
 }
 
 bool info_is_short(const struct info *info)
 {
-    return info->sidecar && !info_is_running(info) &&
-           (doc_number(info->sidecar, "output.bytes") > info->summary->bytes ||
-            doc_number(info->sidecar, "ledger.delivered") > info->summary->records);
+    struct info_told told = info_read_told(info);
+
+    return told.is_known && !info_is_running(info) &&
+           (told.bytes > info->summary->bytes || told.records > info->summary->records);
 }
 
 bool info_is_sound(const struct info *info)

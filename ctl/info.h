@@ -32,6 +32,14 @@ static inline void info_freep(struct info **info)
 
 #define _cleanup_info_ _cleanup_(info_freep)
 
+/* What the sidecar says of this one file. */
+struct info_told {
+    bool is_known; /* false: it says nothing of this file */
+    uint64_t bytes, records, lost;
+};
+
+struct info_told info_read_told(const struct info *info);
+
 /* Whether xentraced may still be writing it, as far as the sidecar tells. */
 bool info_is_running(const struct info *info);
 

@@ -13,9 +13,12 @@ libctl_a_SOURCES = \
 	ctl/cmd-events.c \
 	ctl/cmd-info.c \
 	ctl/cmd-record.c \
+	ctl/cmd-rotate.c \
+	ctl/cmd-snapshot.c \
 	ctl/cmd-start.c \
 	ctl/cmd-status.c \
 	ctl/cmd-stop.c \
+	ctl/cmd-trigger.c \
 	ctl/cmd-version.c \
 	ctl/ctl.h \
 	ctl/doc.c ctl/doc.h \
@@ -25,9 +28,11 @@ libctl_a_SOURCES = \
 	ctl/progress.c ctl/progress.h \
 	ctl/request.c ctl/request.h \
 	ctl/session.c ctl/session.h \
+	ctl/snapshot.c ctl/snapshot.h \
 	ctl/storage.c ctl/storage.h \
 	ctl/str.c ctl/str.h \
 	ctl/table.c ctl/table.h \
+	ctl/trigger.c ctl/trigger.h \
 	ctl/values.c ctl/values.h \
 	ctl/verbs.c
 

@@ -279,7 +279,7 @@ void session_print_summary(FILE *file, struct json_object *session)
                   session_is_ok(session) ? "" : " early",
                   duration_format(duration, session_duration_usec(session)),
                   doc_text(session, "ended.message", "no reason given"));
-    if (strcmp(path, "-") != 0 || storage_is_segmented(session))
+    if (strcmp(path, "-") != 0 || strcmp(storage_kind(session), "file") != 0)
         storage_print(file, session);
     print_written(file, session);
     print_losses(file, session);

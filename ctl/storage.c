@@ -96,7 +96,7 @@ char *storage_missing(struct json_object *counts)
     if (!doc_find(counts, "lost"))
         return strdup("unknown");
     if (!lost && !dropped)
-        return strdup("nothing");
+        return strdup("nothing is missing");
     return str_format("%" PRIu64 " lost by Xen, %" PRIu64 " dropped by xentraced", lost, dropped);
 }
 
@@ -113,10 +113,11 @@ static void print_ring(FILE *file, struct json_object *session)
     uint64_t max_age = doc_number(session, "ring.max_age_usec");
     char text[STR_WINDOW_MAX], age[UNITS_TEXT_MAX];
 
-    session_print_field(file, "Memory", "%s used%s%s%s", memory ? memory : "unknown",
-                        max_age ? ", for records of the last " : "",
-                        max_age ? duration_format(age, max_age) : "",
-                        says_no(session, "ring.locked") ? "; it can be paged out" : "");
+    session_print_field(
+        file, "Memory", "%s used%s%s%s", memory ? memory : "unknown",
+        max_age ? ", for records of the last " : "", max_age ? duration_format(age, max_age) : "",
+        storage_is_in_memory(session) && says_no(session, "ring.locked") ? "; it can be paged out"
+                                                                         : "");
     if (storage_is_in_memory(session))
         session_print_field(file, "Holds", "%s",
                             str_window(text, doc_number(session, "ring.oldest_ns"),
@@ -158,7 +159,21 @@ void storage_print_segments(FILE *file, struct json_object *session)
     table_print(table, file, 4);
 }
 
-/* "each 64M or 1min", as asked for. */
+void storage_print_segment(FILE *file, struct json_object *segment)
+{
+    _cleanup_free_ char *missing = storage_missing(segment);
+    char window[STR_WINDOW_MAX], size[UNITS_TEXT_MAX];
+
+    session_print_field(file, "File", "%s", doc_text(segment, "path", "unknown"));
+    session_print_field(
+        file, "Window", "%s",
+        str_window(window, doc_number(segment, "first_ns"), doc_number(segment, "last_ns")));
+    session_print_field(file, "Records", "%" PRIu64 ", %s", doc_number(segment, "records"),
+                        missing ? missing : "unknown");
+    session_print_field(file, "Size", "%s", size_format(size, doc_number(segment, "bytes")));
+}
+
+/* ", each 64M or 1min", as asked for. */
 static char *segment_shape(struct json_object *session)
 {
     uint64_t bytes = doc_number(session, "segments.size_bytes");

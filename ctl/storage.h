@@ -42,6 +42,9 @@ void storage_print(FILE *file, struct json_object *session);
 /* The table of segments; nothing if there are none. */
 void storage_print_segments(FILE *file, struct json_object *session);
 
-/* "nothing", or "10 lost by Xen, 2 dropped by xentraced", of a snapshot or a segment. NULL: no
- * memory. */
+/* The lines about one segment: its file, time window, records, and what is missing. */
+void storage_print_segment(FILE *file, struct json_object *segment);
+
+/* "nothing is missing", or "10 lost by Xen, 2 dropped by xentraced", of a snapshot or a segment.
+ * NULL: no memory. */
 char *storage_missing(struct json_object *counts);

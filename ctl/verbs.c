@@ -42,7 +42,10 @@ static const char overview[] =
     "  start [NAME]         start a capture in the background\n"
     "  record [NAME]        start a capture, show its progress, wait for its end\n"
     "  stop [NAME|--all]    end a capture and wait for its finished file\n"
-    "  status [NAME]        the daemon, Xen and the captures\n"
+    "  snapshot [NAME]      write what the flight recorder holds to a file\n"
+    "  trigger NAME         fire a trigger of the configuration\n"
+    "  rotate [NAME]        close the segment that a capture is writing\n"
+    "  status [NAME]        the daemon, Xen, captures, triggers and snapshots\n"
     "  list                 the captures, a line each\n"
     "  info FILE...         what is in a trace file, and whether it is sound\n"
     "  events               the names of events\n"
@@ -74,17 +77,42 @@ static const struct verb verbs[] = {
     {"stop", cmd_stop,
      "Usage: xentracectl stop [NAME|--all]\n"
      "Ends a capture and waits until its file is finished. Without NAME: the only\n"
-     "one.\n"
+     "one. The flight recorder ends only if it is named.\n"
      "\n"
      "  -a, --all            end all captures\n"},
+    {"snapshot", cmd_snapshot,
+     "Usage: xentracectl snapshot [OPTION]... [NAME]\n"
+     "Writes what a ring in memory holds to a file, while recording goes on, and\n"
+     "waits for the file: of the flight recorder, else of the only start -M.\n"
+     "\n"
+     "      --last TIME       only the newest part: 30 (seconds), 5min\n"
+     "      --max-size SIZE   only the newest part: 1048576 (bytes), 100M\n"
+     "  -o, --output FILE     write to FILE, with its sidecar; - is standard output\n"
+     "                        (default: a new file in " XENTRACED_STATE_DIR ")\n"
+     "      --force           replace FILE and its sidecar if they exist\n"
+     "      --session NAME    of that ring\n"
+     "      --label TEXT      who asks, or why: for the file's name and the sidecar\n"
+     "\n"
+     "  xentracectl snapshot --last 30s --label slow-guest\n"},
+    {"trigger", cmd_trigger,
+     "Usage: xentracectl trigger NAME\n"
+     "Fires the trigger NAME, which has condition=manual in xentraced's\n"
+     "configuration: it takes its snapshot in the background. status shows it.\n"
+     "Exit code 1: it writes none, as it is busy or had enough of them.\n"},
+    {"rotate", cmd_rotate,
+     "Usage: xentracectl rotate [NAME]\n"
+     "Closes the segment that a capture with --segment-size or --segment-time is\n"
+     "writing, waits for it, and prints its file. Without NAME: the only such capture.\n"},
     {"status", cmd_status,
      "Usage: xentracectl status [NAME]\n"
-     "Shows the daemon, Xen and the captures; with NAME that capture, CPU by CPU.\n"},
+     "Shows the daemon, Xen, the flight recorder, captures, triggers and snapshots;\n"
+     "with NAME that capture, CPU by CPU.\n"},
     {"list", cmd_list,
      "Usage: xentracectl list [OPTION]...\n"
      "Lists the captures that run, and the newest ones that have ended.\n"
      "\n"
      "      --running        only those that run\n"
+     "      --triggers       the triggers in their place\n"
      "      --names          only names\n"},
     {"info", cmd_info,
      "Usage: xentracectl info FILE...\n"

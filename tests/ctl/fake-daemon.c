@@ -13,7 +13,9 @@
  *   text     answers "none of your business"  number     answers a number in place of a text
  *   types    every value has a wrong type     bare       documents without any key but the format
  *   escape   texts with terminal sequences    array      answers "[]"
- *   no-files takes no descriptors
+ *   no-files takes no descriptors             old        knows Start, Stop and Status only
+ *   recorder a flight recorder runs, too      no-right   permits no snapshot, trigger, rotation
+ *   several  Stop("") is ambiguous
  */
 
 #include <errno.h>
@@ -30,6 +32,8 @@
 #include "common/record.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "tests/ctl/fake-options.h"
+#include "tests/ctl/fake-recorder.h"
 
 #define BUSES_MAX   64
 #define NR_CPUS     2u
@@ -41,7 +45,8 @@ struct fake {
     sd_bus *buses[BUSES_MAX];
     int nr_buses;
     sd_bus *attached; /* whose session it is; NULL: nobody's */
-    bool has_session, has_ended;
+    bool has_session, has_ended, recorder_ended;
+    struct fake_storage storage;
     char name[64], path[4096], reason[32];
     int fd, sidecar_fd;
     uint64_t time_usec, started_ns, ended_ns, rounds, tsc;
@@ -61,19 +66,24 @@ static uint64_t realtime_ns(void)
 }
 
 /* One round: a window of two sched records for each CPU. */
-static void write_round(struct fake *fake)
+static void write_windows(int fd, uint64_t *tsc)
 {
     for (uint32_t cpu = 0; cpu < NR_CPUS; cpu++) {
         uint32_t words[3 + 6] = {WINDOW_HEADER, cpu, 2 * RECORD_SIZE};
 
         for (int i = 0; i < 2; i++) {
-            fake->tsc += 1000;
+            *tsc += 1000;
             words[3 + 3 * i] = 0x80021002u; /* sched-min, with a TSC */
-            words[4 + 3 * i] = (uint32_t)fake->tsc;
+            words[4 + 3 * i] = (uint32_t)*tsc;
         }
-        if (fake->fd >= 0 && write(fake->fd, words, sizeof(words)) != sizeof(words))
+        if (fd >= 0 && write(fd, words, sizeof(words)) != sizeof(words))
             perror("fake-daemon: write");
     }
+}
+
+static void write_round(struct fake *fake)
+{
+    write_windows(fake->fd, &fake->tsc);
     fake->rounds++;
 }
 
@@ -158,6 +168,8 @@ static struct json_object *session_document(const struct fake *fake)
     json_object_object_add(part, "list", text("0-1"));
     part = add_object(doc, "limits");
     json_object_object_add(part, "time_usec", number(fake->time_usec));
+    json_object_object_add(part, "on_reserve", text(fake->storage.on_reserve));
+    fake_add_storage(doc, &fake->storage, fake->rounds, realtime_ns());
     add_ledger(fake, doc);
     part = add_object(doc, "host");
     json_object_object_add(part, "tsc_khz", number(2300000));
@@ -191,6 +203,11 @@ static char *status_text(const struct fake *fake)
         json_object_object_add(doc, "sessions", sessions);
         if (fake->has_session)
             json_object_array_add(sessions, session_document(fake));
+        if (is_mode(fake, "recorder")) {
+            json_object_array_add(sessions, fake_recorder(realtime_ns(), fake->recorder_ended));
+            json_object_object_add(doc, "snapshots", fake_snapshots(7, realtime_ns()));
+            json_object_object_add(doc, "triggers", fake_triggers(realtime_ns()));
+        }
     }
     result = strdup(json_object_to_json_string(doc));
     json_object_put(doc);
@@ -256,16 +273,29 @@ static int answer(struct fake *fake, sd_bus_message *message, char *document)
     return r;
 }
 
+/* Takes DOC. */
+static int answer_document(struct fake *fake, sd_bus_message *message, struct json_object *doc)
+{
+    char *document = strdup(json_object_to_json_string(doc));
+
+    json_object_put(doc);
+    return answer(fake, message, document);
+}
+
 static int quit(struct fake *fake)
 {
     (void)sd_event_exit(fake->event, 0);
     return 1; /* handled: no answer */
 }
 
-static int take_option(struct fake *fake, sd_bus_message *message, const char *key)
+static int take_option(void *context, sd_bus_message *message, const char *key)
 {
-    const char *value;
-    int fd, flag, r;
+    struct fake *fake = context;
+    int flag, r;
+
+    r = fake_take_storage(&fake->storage, message, key);
+    if (r != -ENOENT)
+        return r;
 
     if (strcmp(key, OPTION_ATTACHED) == 0) {
         r = sd_bus_message_read(message, "v", "b", &flag);
@@ -275,40 +305,25 @@ static int take_option(struct fake *fake, sd_bus_message *message, const char *k
     }
     if (strcmp(key, OPTION_TIME) == 0)
         return sd_bus_message_read(message, "v", "t", &fake->time_usec);
-    if (strcmp(key, OPTION_OUTPUT_PATH) == 0) {
-        r = sd_bus_message_read(message, "v", "s", &value);
-        if (r >= 0)
-            (void)snprintf(fake->path, sizeof(fake->path), "%s", value);
-        return r;
-    }
-    if (strcmp(key, OPTION_OUTPUT) == 0 || strcmp(key, OPTION_SIDECAR) == 0) {
-        r = sd_bus_message_read(message, "v", "h", &fd);
-        if (r >= 0)
-            *(strcmp(key, OPTION_OUTPUT) == 0 ? &fake->fd : &fake->sidecar_fd) =
-                fcntl(fd, F_DUPFD_CLOEXEC, 3);
-        return r;
-    }
+    if (strcmp(key, OPTION_OUTPUT_PATH) == 0)
+        return fake_take_text(message, fake->path, sizeof(fake->path));
+    if (strcmp(key, OPTION_OUTPUT) == 0)
+        return fake_take_file(message, &fake->fd);
+    if (strcmp(key, OPTION_SIDECAR) == 0)
+        return fake_take_file(message, &fake->sidecar_fd);
     return sd_bus_message_skip(message, "v");
 }
 
 static int read_start(struct fake *fake, sd_bus_message *message)
 {
-    const char *name, *key;
+    const char *name;
     int r;
 
     r = sd_bus_message_read(message, "s", &name);
     if (r < 0)
         return r;
     (void)snprintf(fake->name, sizeof(fake->name), "%s", *name ? name : "capture-1");
-    r = sd_bus_message_enter_container(message, 'a', "{sv}");
-    while (r >= 0 && (r = sd_bus_message_enter_container(message, 'e', "sv")) > 0) {
-        r = sd_bus_message_read(message, "s", &key);
-        if (r >= 0)
-            r = take_option(fake, message, key);
-        if (r >= 0)
-            r = sd_bus_message_exit_container(message);
-    }
-    return r;
+    return fake_read_options(message, take_option, fake);
 }
 
 static int handle_start(struct fake *fake, sd_bus_message *message)
@@ -327,11 +342,14 @@ static int handle_start(struct fake *fake, sd_bus_message *message)
     fake->fd = fake->sidecar_fd = -1;
     fake->rounds = fake->tsc = fake->time_usec = 0;
     fake->path[0] = 0;
+    fake->storage = (struct fake_storage){};
     fake->attached = NULL;
     fake->started_ns = realtime_ns();
     r = read_start(fake, message);
     if (r < 0)
         return sd_bus_reply_method_errno(message, r, NULL);
+    if (fake->fd < 0)
+        (void)snprintf(fake->path, sizeof(fake->path), "/fake/%s.xentrace", fake->name);
     write_round(fake);
     return answer(fake, message, session_text(fake));
 }
@@ -342,8 +360,15 @@ static int handle_stop(struct fake *fake, sd_bus_message *message)
 
     if (is_mode(fake, "slow-stop"))
         return 1;
-    if (sd_bus_message_read(message, "s", &name) < 0 || !fake->has_session || fake->has_ended ||
-        (*name && strcmp(name, fake->name) != 0))
+    if (sd_bus_message_read(message, "s", &name) < 0)
+        return -EINVAL;
+    if (is_mode(fake, "recorder") && strcmp(name, "flight-recorder") == 0)
+        return answer_document(fake, message,
+                               fake_recorder(realtime_ns(), fake->recorder_ended = true));
+    if (is_mode(fake, "several") && !*name)
+        return sd_bus_reply_method_errorf(message, ERROR_BUSY,
+                                          "Several captures run: a, b. Name one of them.");
+    if (!fake->has_session || fake->has_ended || (*name && strcmp(name, fake->name) != 0))
         return sd_bus_reply_method_errorf(message, ERROR_NO_SESSION, "No such capture runs.");
     end_session(fake, "stop");
     return answer(fake, message, session_text(fake));
@@ -365,6 +390,129 @@ static int handle_status(struct fake *fake, sd_bus_message *message)
     return answer(fake, message, session_text(fake));
 }
 
+struct snapshot_call {
+    struct fake_snapshot asked;
+    int fd, sidecar_fd;
+};
+
+static int take_snapshot_option(void *context, sd_bus_message *message, const char *key)
+{
+    struct snapshot_call *call = context;
+    struct fake_snapshot *asked = &call->asked;
+
+    if (strcmp(key, OPTION_SESSION) == 0)
+        return fake_take_text(message, asked->session, sizeof(asked->session));
+    if (strcmp(key, OPTION_LABEL) == 0)
+        return fake_take_text(message, asked->label, sizeof(asked->label));
+    if (strcmp(key, OPTION_OUTPUT_PATH) == 0)
+        return fake_take_text(message, asked->path, sizeof(asked->path));
+    if (strcmp(key, OPTION_LAST) == 0)
+        return sd_bus_message_read(message, "v", "t", &asked->last_usec);
+    if (strcmp(key, OPTION_MAX_SIZE) == 0)
+        return sd_bus_message_read(message, "v", "t", &asked->max_size_bytes);
+    if (strcmp(key, OPTION_OUTPUT) == 0)
+        return fake_take_file(message, &call->fd);
+    if (strcmp(key, OPTION_SIDECAR) == 0)
+        return fake_take_file(message, &call->sidecar_fd);
+    return -EINVAL;
+}
+
+static int write_snapshot(struct fake *fake, sd_bus_message *message, struct snapshot_call *call)
+{
+    struct json_object *doc;
+    const char *text;
+
+    write_windows(call->fd, &fake->tsc);
+    call->asked.bytes = NR_CPUS * (WINDOW_HEADER_BYTES + 2 * RECORD_SIZE);
+    call->asked.records = NR_CPUS * 2;
+    call->asked.lost = is_mode(fake, "lossy") ? 10 : 0;
+    call->asked.ok = !is_mode(fake, "early");
+    if (call->fd < 0)
+        (void)strcpy(call->asked.path, "/fake/snapshot.xentrace");
+    if (!*call->asked.path)
+        (void)strcpy(call->asked.path, "-");
+    if (is_mode(fake, "escape"))
+        (void)strcpy(call->asked.path, "/fake/\\u001b[31m"); /* JSON's */
+    doc = is_mode(fake, "bare")
+              ? json_tokener_parse("{\"format\":\"xentraced-snapshot\",\"version\":1}")
+              : fake_snapshot(&call->asked, realtime_ns());
+    text = json_object_to_json_string(doc);
+    if (call->sidecar_fd >= 0)
+        (void)!write(call->sidecar_fd, text, strlen(text));
+    return answer_document(fake, message, doc);
+}
+
+static int handle_snapshot(struct fake *fake, sd_bus_message *message)
+{
+    struct snapshot_call call = {.asked.session = "flight-recorder", .fd = -1, .sidecar_fd = -1};
+    const char *name;
+    int r;
+
+    r = sd_bus_message_read(message, "s", &name);
+    if (r >= 0) {
+        (void)snprintf(call.asked.name, sizeof(call.asked.name), "%s", *name ? name : "snapshot-1");
+        r = fake_read_options(message, take_snapshot_option, &call);
+    }
+    if (r < 0)
+        r = sd_bus_reply_method_errno(message, r, NULL);
+    else if (is_mode(fake, "die"))
+        r = quit(fake);
+    else if (is_mode(fake, "mute"))
+        r = 1;
+    else if (is_mode(fake, "ok") || is_mode(fake, "refuse"))
+        r = sd_bus_reply_method_errorf(message, ERROR_NO_RING,
+                                       "Nothing records into memory; xentracectl start -M does.");
+    else
+        r = write_snapshot(fake, message, &call);
+    fd_close(&call.fd);
+    fd_close(&call.sidecar_fd);
+    return r;
+}
+
+static int handle_rotate(struct fake *fake, sd_bus_message *message)
+{
+    if (!fake->storage.segment_size_bytes || fake->has_ended)
+        return sd_bus_reply_method_errorf(message, ERROR_NOT_SEGMENTED,
+                                          "No capture has segments; see --segment-size.");
+    return answer_document(fake, message, fake_segment(fake->rounds, "rotate", realtime_ns()));
+}
+
+static int handle_trigger(struct fake *fake, sd_bus_message *message)
+{
+    const char *name;
+    struct json_object *doc;
+
+    if (sd_bus_message_read(message, "s", &name) < 0)
+        return -EINVAL;
+    doc = fake_fired(name, realtime_ns());
+    if (!doc)
+        return sd_bus_reply_method_errorf(
+            message, ERROR_NO_TRIGGER, "There is no trigger \"%s\" with condition=manual.", name);
+    return answer_document(fake, message, doc);
+}
+
+/* What came with the flight recorder. 0: another method. */
+static int handle_new(struct fake *fake, sd_bus_message *message)
+{
+    int (*handler)(struct fake * fake, sd_bus_message * message) = NULL;
+
+    if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, PROTOCOL_SNAPSHOT))
+        handler = handle_snapshot;
+    else if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, PROTOCOL_ROTATE))
+        handler = handle_rotate;
+    else if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, PROTOCOL_TRIGGER))
+        handler = handle_trigger;
+    if (!handler)
+        return 0;
+    if (is_mode(fake, "old")) /* as sd-bus says it */
+        return sd_bus_reply_method_errorf(message, SD_BUS_ERROR_UNKNOWN_METHOD,
+                                          "Unknown method or interface.");
+    if (is_mode(fake, "no-right"))
+        return sd_bus_reply_method_errorf(message, ERROR_NOT_PERMITTED,
+                                          "Only root and the control group may do this.");
+    return handler(fake, message);
+}
+
 static int handle(sd_bus_message *message, void *context, sd_bus_error *error)
 {
     struct fake *fake = context;
@@ -379,7 +527,7 @@ static int handle(sd_bus_message *message, void *context, sd_bus_error *error)
     if (sd_bus_message_is_method_call(message, "org.freedesktop.DBus.Properties", "Get"))
         return is_mode(fake, "number") ? sd_bus_reply_method_return(message, "u", 42)
                                        : sd_bus_reply_method_return(message, "v", "s", "9.9");
-    return 0;
+    return handle_new(fake, message);
 }
 
 static int handle_gone(sd_bus_message *message, void *context, sd_bus_error *error)

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* xentracectl trigger: fires a trigger by hand. */
+
+#include <errno.h>
+
+#include "ctl/args.h"
+#include "ctl/client.h"
+#include "ctl/str.h"
+#include "ctl/trigger.h"
+
+static int fire(struct ctl *ctl, const char *name, struct json_object **ret_trigger,
+                char **ret_error)
+{
+    _cleanup_client_ struct client *client = NULL;
+    int r;
+
+    r = client_new(ctl->socket, &client, ret_error);
+    return r < 0 ? r : client_trigger(client, name, ret_trigger, ret_error);
+}
+
+int cmd_trigger(struct ctl *ctl, int argc, char **argv)
+{
+    _cleanup_doc_ struct json_object *trigger = NULL;
+    char *error = NULL;
+    int r;
+
+    r = args_parse_words(ctl, argc, argv, 1, &error);
+    if (r == 0 && (optind == argc || !*argv[optind]))
+        r = str_refuse(-EINVAL, &error,
+                       "trigger needs the name of a trigger; xentracectl status shows them.");
+    if (r < 0)
+        return args_exit("trigger", r, error);
+    r = fire(ctl, argv[optind], &trigger, &error);
+    if (r < 0) {
+        ctl_error_sentence(error);
+        free(error);
+        return CTL_FAILURE;
+    }
+    if (ctl->json) {
+        doc_print(stdout, trigger);
+    } else {
+        doc_make_printable(trigger);
+        trigger_print(stdout, trigger);
+    }
+    return trigger_was_suppressed(trigger) ? CTL_FAILURE : CTL_OK;
+}

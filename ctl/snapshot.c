@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* That nothing is missing is said only where the document counts, and counts 0. */
+
+#include "ctl/snapshot.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "ctl/session.h"
+#include "ctl/storage.h"
+#include "ctl/str.h"
+#include "ctl/table.h"
+
+#define LIST_SHOWN 5u /* status --json has the others */
+
+bool snapshot_is(struct json_object *doc)
+{
+    return doc_is(doc, DOC_FORMAT_SNAPSHOT);
+}
+
+bool snapshot_is_ok(struct json_object *snapshot)
+{
+    return doc_flag(snapshot, "snapshot.ok");
+}
+
+char *snapshot_cause(struct json_object *snapshot)
+{
+    const char *label = doc_text(snapshot, "snapshot.label", "");
+
+    return str_format("%s%s%s%s", doc_text(snapshot, "snapshot.cause", "unknown"),
+                      *label ? " (" : "", label, *label ? ")" : "");
+}
+
+void snapshot_print_content(FILE *file, struct json_object *snapshot)
+{
+    _cleanup_free_ char *missing = storage_missing(doc_find(snapshot, "snapshot"));
+    char window[STR_WINDOW_MAX];
+
+    session_print_field(file, "Window", "%s",
+                        str_window(window, doc_number(snapshot, "snapshot.first_ns"),
+                                   doc_number(snapshot, "snapshot.last_ns")));
+    session_print_field(file, "Records", "%" PRIu64 ", %s",
+                        doc_number(snapshot, "snapshot.records"), missing ? missing : "unknown");
+}
+
+void snapshot_print(FILE *file, struct json_object *snapshot)
+{
+    const char *path = doc_text(snapshot, "output.path", "-");
+    bool is_file = strcmp(path, "-") != 0;
+    char size[UNITS_TEXT_MAX], duration[UNITS_TEXT_MAX];
+
+    session_print_field(file, "File", "%s", is_file ? path : "standard output");
+    snapshot_print_content(file, snapshot);
+    session_print_field(file, "Written", "%s in %s",
+                        size_format(size, doc_number(snapshot, "output.bytes")),
+                        duration_format(duration, doc_number(snapshot, "snapshot.write_usec")));
+    if (!snapshot_is_ok(snapshot))
+        session_print_field(file, "Early", "%s",
+                            doc_text(snapshot, "snapshot.message", "no reason given"));
+    if (is_file && strcmp(doc_text(snapshot, "output.kind", "file"), "file") == 0)
+        session_print_next(file, snapshot, path);
+}
+
+static uint64_t taken_ns(struct json_object *snapshot)
+{
+    uint64_t ended = doc_number(snapshot, "ended.realtime_ns");
+
+    return ended ? ended : doc_number(snapshot, "snapshot.last_ns");
+}
+
+static void add_row(struct table *table, struct json_object *snapshot)
+{
+    _cleanup_free_ char *cause = snapshot_cause(snapshot);
+    uint64_t first = doc_number(snapshot, "snapshot.first_ns");
+    uint64_t last = doc_number(snapshot, "snapshot.last_ns");
+    char taken[STR_AGO_MAX], covers[UNITS_TEXT_MAX];
+
+    table_add(table, "%s", str_ago(taken, taken_ns(snapshot)));
+    table_add(table, "%s", cause ? cause : "-");
+    table_add(table, "%s", doc_text(snapshot, "snapshot.session", "-"));
+    table_add(table, "%s",
+              duration_format(covers, last > first ? (last - first) / NSEC_PER_USEC : 0));
+    table_add(table, "%" PRIu64, doc_number(snapshot, "snapshot.records"));
+    table_add(table, "%" PRIu64,
+              doc_number(snapshot, "snapshot.lost") + doc_number(snapshot, "snapshot.dropped"));
+    table_add(table, "%s%s", doc_text(snapshot, "output.path", "-"),
+              snapshot_is_ok(snapshot) ? "" : " (not all of it)");
+}
+
+void snapshot_print_list(FILE *file, struct json_object *snapshots)
+{
+    _cleanup_table_ struct table *table = NULL;
+    size_t count = doc_length(snapshots);
+
+    if (!count || table_new("TAKEN CAUSE OF COVERS >RECORDS >MISSING FILE", &table) < 0)
+        return;
+    (void)fputs("\nSnapshots\n", file);
+    for (size_t i = 0; i < count && i < LIST_SHOWN; i++)
+        add_row(table, doc_at(snapshots, i));
+    table_print(table, file, 4);
+    if (count > LIST_SHOWN)
+        (void)fprintf(file, "    and %zu more: xentracectl status --json\n", count - LIST_SHOWN);
+}

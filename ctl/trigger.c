@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A firing that is suppressed is counted and dated like one that is not, so the newer of the two
+ * dates tells what became of the last one.
+ */
+
+#include "ctl/trigger.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "ctl/session.h"
+#include "ctl/str.h"
+#include "ctl/table.h"
+
+bool trigger_was_suppressed(struct json_object *trigger)
+{
+    uint64_t suppressed = doc_number(trigger, "last_suppressed_ns");
+
+    return suppressed && suppressed >= doc_number(trigger, "last_fired_ns");
+}
+
+/* What a state means to somebody who waits for a snapshot. */
+static const char *explain_state(const char *state)
+{
+    static const struct {
+        const char *state, *meaning;
+    } meanings[] = {
+        {"armed", "waits for its condition"},
+        {"delaying", "records a little longer, then writes its snapshot"},
+        {"writing", "writes its snapshot"},
+        {"cooling", "had its snapshot, and rests"},
+        {"exhausted", "had all of its snapshots for the day"},
+        {"off", "has no ring to take a snapshot of"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(meanings); i++) {
+        if (strcmp(meanings[i].state, state) == 0)
+            return meanings[i].meaning;
+    }
+    return NULL;
+}
+
+void trigger_print(FILE *file, struct json_object *trigger)
+{
+    const char *state = doc_text(trigger, "state", "unknown"), *meaning = explain_state(state);
+
+    session_print_field(file, "Trigger", "%s (%s)", doc_text(trigger, "name", "(without a name)"),
+                        doc_text(trigger, "condition", "unknown condition"));
+    if (trigger_was_suppressed(trigger))
+        session_print_field(file, "Outcome", "nothing is written: %s",
+                            doc_text(trigger, "last_suppressed_reason", "no reason given"));
+    else
+        session_print_field(file, "Outcome", "it fired");
+    session_print_field(file, "State", "%s%s%s", state, meaning ? ": it " : "",
+                        meaning ? meaning : "");
+    session_print_field(file, "Look", "xentracectl status");
+}
+
+/* "busy 1, cooldown 2", or "0". */
+static char *suppressed(struct json_object *trigger)
+{
+    static const char *const reasons[] = {"busy", "cooldown", "max_per_day"};
+    static const char *const names[] = {"busy", "cooldown", "max-per-day"};
+    char *text = strdup("");
+
+    for (size_t i = 0; i < ARRAY_SIZE(reasons) && text; i++) {
+        uint64_t count = doc_number(doc_find(trigger, "suppressed"), reasons[i]);
+        char *longer;
+
+        if (!count)
+            continue;
+        longer = str_format("%s%s%s %" PRIu64, text, *text ? ", " : "", names[i], count);
+        free(text);
+        text = longer;
+    }
+    if (text && !*text) {
+        free(text);
+        text = strdup("0");
+    }
+    return text;
+}
+
+static void add_row(struct table *table, struct json_object *trigger)
+{
+    _cleanup_free_ char *why = suppressed(trigger);
+    char ago[STR_AGO_MAX];
+
+    table_add(table, "%s", doc_text(trigger, "name", "-"));
+    table_add(table, "%s", doc_text(trigger, "condition", "-"));
+    table_add(table, "%s", doc_text(trigger, "state", "-"));
+    table_add(table, "%" PRIu64, doc_number(trigger, "fired"));
+    table_add(table, "%s", str_ago(ago, doc_number(trigger, "last_fired_ns")));
+    table_add(table, "%" PRIu64, doc_number(trigger, "written"));
+    table_add(table, "%s", why ? why : "-");
+}
+
+void trigger_print_list(FILE *file, struct json_object *triggers, int indent)
+{
+    _cleanup_table_ struct table *table = NULL;
+
+    if (!doc_length(triggers) ||
+        table_new("TRIGGER CONDITION STATE >FIRED LAST >WRITTEN SUPPRESSED", &table) < 0)
+        return;
+    for (size_t i = 0; i < doc_length(triggers); i++)
+        add_row(table, doc_at(triggers, i));
+    table_print(table, file, indent);
+    for (size_t i = 0; i < doc_length(triggers); i++) {
+        struct json_object *trigger = doc_at(triggers, i);
+        const char *error = doc_text(trigger, "last_error", "");
+
+        if (*error)
+            (void)fprintf(file, "%*s%s could not write its last snapshot: %s\n", indent, "",
+                          doc_text(trigger, "name", "-"), error);
+    }
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Trigger objects (docs/control-protocol.md) as people read them. Print functions take documents
+ * that were made printable.
+ */
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "ctl/doc.h"
+
+/* Whether its last firing came to nothing: busy, cooling down, enough for the day. */
+bool trigger_was_suppressed(struct json_object *trigger);
+
+/* The answer of `trigger`. */
+void trigger_print(FILE *file, struct json_object *trigger);
+
+/* The table of the array's triggers, each line after INDENT blanks, and why their snapshots failed.
+ */
+void trigger_print_list(FILE *file, struct json_object *triggers, int indent);
