@@ -12,9 +12,10 @@ _xentracectl_events() {
 }
 
 _xentracectl() {
-    local commands="start record stop status list info events version help"
+    local commands="start record stop snapshot trigger rotate status list info events version help"
     local capture="--events --cpus --time --output --force --reserve --max-size --buffer-pages
-        --poll --discard --keep-enabled --start-disabled"
+        --poll --discard --keep-enabled --start-disabled --memory --max-age --segment-size
+        --segment-time --keep-files --keep-size --on-reserve"
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     local command="" options="--socket --json --help" words="" i socket=()
 
@@ -53,7 +54,17 @@ _xentracectl() {
         mapfile -t COMPREPLY < <(compgen -W "all" -- "$cur")
         return
         ;;
-    --time | -T | --reserve | -r | --max-size | --buffer-pages | -S | --poll | -s)
+    --on-reserve)
+        mapfile -t COMPREPLY < <(compgen -W "stop rotate pause" -- "$cur")
+        return
+        ;;
+    --session)
+        words=$(xentracectl "${socket[@]}" list --names --running 2>/dev/null)
+        mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+        return
+        ;;
+    --time | -T | --reserve | -r | --max-size | --buffer-pages | -S | --poll | -s | --memory | -M | \
+        --max-age | --segment-size | --segment-time | --keep-files | --keep-size | --last | --label)
         return
         ;;
     esac
@@ -62,9 +73,16 @@ _xentracectl() {
     "") words=$commands options+=" --version" ;;
     start) options+=" $capture" ;;
     record) options+=" $capture --quiet" ;;
-    list) options+=" --names --running" ;;
+    list) options+=" --names --running --triggers" ;;
+    snapshot) options+=" --last --max-size --output --force --session --label" ;;
+    trigger)
+        [[ $cur == -* ]] || words=$(xentracectl "${socket[@]}" list --triggers --names 2>/dev/null)
+        ;;
     events) options+=" --names" ;;
     help) words=$commands ;;
+    rotate)
+        [[ $cur == -* ]] || words=$(xentracectl "${socket[@]}" list --names --running 2>/dev/null)
+        ;;
     stop)
         options+=" --all"
         [[ $cur == -* ]] || words=$(xentracectl "${socket[@]}" list --names --running 2>/dev/null)
