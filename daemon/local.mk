@@ -5,7 +5,7 @@ noinst_LIBRARIES += libdaemon.a
 libdaemon_a_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS) $(INIH_CFLAGS)
 libdaemon_a_SOURCES = \
 	daemon/clock.h \
-	daemon/config.c daemon/config.h \
+	daemon/config.c daemon/config-trigger.c daemon/config.h daemon/config-parser.h \
 	daemon/control.c daemon/control.h \
 	daemon/document.c daemon/document.h \
 	daemon/domains.c daemon/domains.h \

@@ -31,7 +31,12 @@ static int load_text(const char *text, struct config *ret_config, char **ret_err
 struct good_case {
     const char *name;
     const char *text;
-    struct config config;
+    struct {
+        uint64_t pool_bytes;
+        const char *control_group;
+        uint32_t buffer_pages;
+        uint64_t reserve_bytes;
+    } config;
 };
 
 #define DEFAULT_POOL (UINT64_C(64) << 20)
@@ -72,6 +77,235 @@ static void test_good(void)
     }
 }
 
+#define MIB UINT64_C(1048576)
+
+struct recorder_case {
+    const char *name;
+    const char *text;
+    uint32_t memory_share_percent;
+    bool enabled;
+    uint64_t memory_bytes;
+    const char *events;
+    const char *cpus;
+    uint64_t max_age_usec;
+    bool keep_enabled;
+};
+
+static const struct recorder_case recorder_cases[] = {
+    {"defaults", "", 50, true, 64 * MIB, "sched-min,dom0op-domops", "all", 0, true},
+    {"all keys",
+     "[daemon]\nmemory-share=25\n[flight-recorder]\nenabled=no\nmemory=1G\n"
+     "events = sched, hw-irq\ncpus=0-3\nmax-age=10min\nkeep-enabled=no\n",
+     25, false, 1024 * MIB, "sched, hw-irq", "0-3", 600000000, false},
+    {"the smallest memory", "[flight-recorder]\nmemory=1M\n", 50, true, MIB,
+     "sched-min,dom0op-domops", "all", 0, true},
+    {"percent", "[daemon]\nmemory-share=90%\n", 90, true, 64 * MIB, "sched-min,dom0op-domops",
+     "all", 0, true},
+    {"no age", "[flight-recorder]\nmax-age=none\nkeep-enabled=Off\n", 50, true, 64 * MIB,
+     "sched-min,dom0op-domops", "all", 0, false},
+    {"seconds", "[flight-recorder]\nmax-age=90\nenabled=1\n", 50, true, 64 * MIB,
+     "sched-min,dom0op-domops", "all", 90000000, true},
+    {"what guests choose, by name", "[flight-recorder]\nevents=sched-min,guest\n", 50, true,
+     64 * MIB, "sched-min,guest", "all", 0, true},
+    {"a CPU this host may not have", "[flight-recorder]\ncpus=4000\n", 50, true, 64 * MIB,
+     "sched-min,dom0op-domops", "4000", 0, true},
+};
+
+static void test_recorder(void)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(recorder_cases); i++) {
+        const struct recorder_case *c = &recorder_cases[i];
+        _cleanup_free_ char *error = NULL;
+        struct config config = {0};
+
+        test_case(c->name);
+        CHECK_INT(load_text(c->text, &config, &error), 0);
+        CHECK_STR(error, NULL);
+        CHECK_UINT(config.memory_share_percent, c->memory_share_percent);
+        CHECK(config.recorder.enabled == c->enabled);
+        CHECK_UINT(config.recorder.memory_bytes, c->memory_bytes);
+        CHECK_STR(config.recorder.events, c->events);
+        CHECK_STR(config.recorder.cpus, c->cpus);
+        CHECK_UINT(config.recorder.max_age_usec, c->max_age_usec);
+        CHECK(config.recorder.keep_enabled == c->keep_enabled);
+        CHECK_UINT(config.nr_triggers, 0);
+    }
+}
+
+/* Guests must not be able to flush the recorder, and Xen's mask must say it without a filter. */
+static void test_default_events(void)
+{
+    _cleanup_free_ char *error = NULL;
+    struct config config = {0};
+    struct event_set set = {0};
+
+    test_case("default events");
+    CHECK_INT(load_text("", &config, &error), 0);
+    CHECK_INT(event_set_parse(config.recorder.events, &set, &error), 0);
+    CHECK_UINT(event_set_xen_mask(&set), 0x00061000);
+    CHECK(event_set_is_exact(&set));
+    CHECK(!event_set_has(&set, 0x0800f000));
+}
+
+struct trigger_case {
+    const char *name;
+    const char *text;
+    struct trigger_config trigger; /* the last one; events apart */
+    uint32_t mask;                 /* of its events */
+    size_t nr_triggers;
+};
+
+#define MINUTE UINT64_C(60000000)
+
+static const struct trigger_case trigger_cases[] = {
+    {"crash",
+     "[trigger crash]\ncondition=domain-crash\n",
+     {.name = "crash",
+      .condition = TRIGGER_DOMAIN_CRASH,
+      .condition_text = "domain-crash",
+      .count = 1,
+      .cooldown_usec = MINUTE,
+      .max_per_day = 10},
+     0,
+     1},
+    {"lost, all settings",
+     "[trigger a.B_1-@:]\ncondition = lost-records\ndelay=5s\ncooldown=0\nmax-per-day=1000\n"
+     "last=30\n",
+     {.name = "a.B_1-@:",
+      .condition = TRIGGER_LOST_RECORDS,
+      .condition_text = "lost-records",
+      .count = 1,
+      .delay_usec = 5000000,
+      .max_per_day = 1000,
+      .last_usec = 30000000},
+     0,
+     1},
+    {"manual",
+     "[trigger  by-hand]\ncondition=manual\nmax-per-day=1\n",
+     {.name = "by-hand",
+      .condition = TRIGGER_MANUAL,
+      .condition_text = "manual",
+      .count = 1,
+      .cooldown_usec = MINUTE,
+      .max_per_day = 1},
+     0,
+     1},
+    {"latency",
+     "[trigger slow]\nrunnable-latency=50ms\n",
+     {.name = "slow",
+      .condition = TRIGGER_RUNNABLE_LATENCY,
+      .condition_text = "runnable-latency=50ms",
+      .count = 1,
+      .latency_usec = 50000,
+      .cooldown_usec = MINUTE,
+      .max_per_day = 10},
+     0,
+     1},
+    {"latency, said twice",
+     "[trigger slow]\ncondition=runnable-latency\nrunnable-latency=1\n",
+     {.name = "slow",
+      .condition = TRIGGER_RUNNABLE_LATENCY,
+      .condition_text = "runnable-latency=1",
+      .count = 1,
+      .latency_usec = 1000000,
+      .cooldown_usec = MINUTE,
+      .max_per_day = 10},
+     0,
+     1},
+    {"event",
+     "[trigger new]\nevent=dom0op-domops\n",
+     {.name = "new",
+      .condition = TRIGGER_EVENT,
+      .condition_text = "event=dom0op-domops",
+      .count = 1,
+      .cooldown_usec = MINUTE,
+      .max_per_day = 10},
+     0x00041000,
+     1},
+    {"count of an event that is recorded",
+     "[trigger storm]\nwithin=1s\ncount=1000\nevent=hw-irq,gen\n[flight-recorder]\nevents=hw\n",
+     {.name = "storm",
+      .condition = TRIGGER_EVENT,
+      .condition_text = "event=hw-irq,gen",
+      .count = 1000,
+      .within_usec = 1000000,
+      .cooldown_usec = MINUTE,
+      .max_per_day = 10},
+     0x00802000,
+     1},
+    {"one within any time",
+     "[trigger x]\nevent=sched-min\ncount=1\nwithin=1s\n",
+     {.name = "x",
+      .condition = TRIGGER_EVENT,
+      .condition_text = "event=sched-min",
+      .count = 1,
+      .cooldown_usec = MINUTE,
+      .max_per_day = 10},
+     0x00021000,
+     1},
+    {"not recorded, but nothing is",
+     "[flight-recorder]\nenabled=no\n[trigger x]\nevent=hvm\n",
+     {.name = "x",
+      .condition = TRIGGER_EVENT,
+      .condition_text = "event=hvm",
+      .count = 1,
+      .cooldown_usec = MINUTE,
+      .max_per_day = 10},
+     0x0008f000,
+     1},
+    {"other sections between",
+     "[trigger a]\ncondition=manual\n[daemon]\npool=1M\n[trigger b]\ncondition=domain-crash\n",
+     {.name = "b",
+      .condition = TRIGGER_DOMAIN_CRASH,
+      .condition_text = "domain-crash",
+      .count = 1,
+      .cooldown_usec = MINUTE,
+      .max_per_day = 10},
+     0,
+     2},
+    {"the longest name",
+     "[trigger 01234567890123456789012345678901]\ncondition=manual\n",
+     {.name = "01234567890123456789012345678901",
+      .condition = TRIGGER_MANUAL,
+      .condition_text = "manual",
+      .count = 1,
+      .cooldown_usec = MINUTE,
+      .max_per_day = 10},
+     0,
+     1},
+};
+
+static void check_trigger(const struct trigger_config *got, const struct trigger_config *expected,
+                          uint32_t mask)
+{
+    CHECK_STR(got->name, expected->name);
+    CHECK_INT(got->condition, expected->condition);
+    CHECK_STR(got->condition_text, expected->condition_text);
+    CHECK_UINT(event_set_xen_mask(&got->events), mask);
+    CHECK_UINT(got->count, expected->count);
+    CHECK_UINT(got->within_usec, expected->within_usec);
+    CHECK_UINT(got->latency_usec, expected->latency_usec);
+    CHECK_UINT(got->delay_usec, expected->delay_usec);
+    CHECK_UINT(got->cooldown_usec, expected->cooldown_usec);
+    CHECK_UINT(got->max_per_day, expected->max_per_day);
+    CHECK_UINT(got->last_usec, expected->last_usec);
+}
+
+static void test_triggers(void)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(trigger_cases); i++) {
+        const struct trigger_case *c = &trigger_cases[i];
+        _cleanup_free_ char *error = NULL;
+        struct config config = {0};
+
+        test_case(c->name);
+        CHECK_INT(load_text(c->text, &config, &error), 0);
+        CHECK_STR(error, NULL);
+        if (CHECK_UINT(config.nr_triggers, c->nr_triggers))
+            check_trigger(&config.triggers[c->nr_triggers - 1], &c->trigger, c->mask);
+    }
+}
+
 struct bad_case {
     const char *name;
     const char *text;
@@ -102,6 +336,80 @@ static const struct bad_case bad_cases[] = {
     {"no equals sign", "[daemon]\npool 2M\n", "line 2", "this is not 'key = value'"},
     {"the first of two", "[daemon]\npool=x\nbogus=1\n", "line 2", "'x' is not a size"},
     {"no equals sign, then a bad value", "[daemon]\npool 2M\n\npool=x\n", "line 2",
+     "this is not 'key = value'"},
+    {"no share", "[daemon]\nmemory-share=0\n", "line 2", "'0' is not a number from 1 to 90"},
+    {"all memory", "[daemon]\nmemory-share=91%\n", "line 2", "is not a number from 1 to 90"},
+    {"not a share", "[daemon]\nmemory-share=5x\n", "line 2", "is not a number from 1 to 90"},
+    {"neither yes nor no", "[flight-recorder]\nenabled=maybe\n", "line 2",
+     "'maybe' is neither 'yes' nor 'no'"},
+    {"too small a ring", "[flight-recorder]\nmemory=1023K\n", "line 2", "'1023K' is not a size"},
+    {"unknown events", "[flight-recorder]\nevents=scehd\n", "line 2",
+     "There are no events called \"scehd\"; did you mean \"sched\"?"},
+    {"not CPUs", "[flight-recorder]\ncpus=one\n", "line 2", "\"one\""},
+    {"not an age", "[flight-recorder]\nmax-age=old\n", "line 2", "'old' is not a time"},
+    {"keep-enabled, too", "[flight-recorder]\nkeep-enabled=2\n", "line 2", "'2' is neither"},
+    {"the trigger's key", "[flight-recorder]\nevent=sched\n", "line 2",
+     "'event' belongs in [trigger NAME], not [flight-recorder]"},
+    {"the recorder's key", "[trigger x]\nevents=sched\n", "line 2",
+     "'events' belongs in [flight-recorder], not [trigger x]"},
+    {"a trigger's misspelt key", "[trigger x]\ncooldwon=1\n", "line 2",
+     "there is no key 'cooldwon' in [trigger x]; did you mean 'cooldown'?"},
+    {"a trigger without a name", "[trigger]\ncondition=manual\n", "line 1",
+     "'' cannot be a trigger's name"},
+    {"a name with a slash", "\n[trigger a/b]\ncondition=manual\n", "line 2", "'a/b' cannot be"},
+    {"a name with a blank", "[trigger a b]\ncondition=manual\n", "line 1", "'a b' cannot be"},
+    {"a name too long", "[trigger 012345678901234567890123456789012]\ncondition=manual\n", "line 1",
+     "cannot be a trigger's name"},
+    {"a hidden name", "[trigger .x]\n", "line 1", "'.x' cannot be"},
+    {"two of a name", "[trigger x]\ncondition=manual\n\n[trigger x]\ncondition=manual\n", "line 4",
+     "there is a trigger 'x' already, at line 1"},
+    {"no condition", "[daemon]\n[trigger x]\ndelay=1s\n", "line 2",
+     "the trigger 'x' has no condition"},
+    {"nothing at all", "[trigger x]\n", "line 1", "the trigger 'x' has no condition"},
+    {"two conditions", "[trigger x]\nevent=sched-min\ncondition=manual\n", "line 1",
+     "has two conditions, event and manual: make it two triggers"},
+    {"two words", "[trigger x]\ncondition=domain-crash\ncondition=manual\n", "line 1",
+     "has two conditions, domain-crash and manual"},
+    {"a condition without its key", "[trigger x]\ncondition=event\n", "line 1", "needs event="},
+    {"an unknown condition", "[trigger x]\ncondition=crash\n", "line 2", "'crash' is no condition"},
+    {"events that are none", "[trigger x]\nevent=gen\n", "line 2", "condition=lost-records"},
+    {"no such events", "[trigger x]\nevent=bogus\n", "line 2", "no events called \"bogus\""},
+    {"no latency", "[trigger x]\nrunnable-latency=0\n", "line 2", "'0' is no time at all"},
+    {"not a latency", "[trigger x]\nrunnable-latency=50k\n", "line 2", "'50k' is not a time"},
+    {"a count alone", "[trigger x]\nevent=sched-min\ncount=5\n", "line 1",
+     "one of count= and within= without the other"},
+    {"a time alone", "[trigger x]\nevent=sched-min\nwithin=5\n", "line 1",
+     "one of count= and within= without the other"},
+    {"a count of crashes", "[trigger x]\ncondition=domain-crash\ncount=2\nwithin=1\n", "line 1",
+     "which go with event= only"},
+    {"no count", "[trigger x]\ncount=0\n", "line 2", "'0' is not a number from 1 to 1000"},
+    {"too high a count", "[trigger x]\ncount=1001\n", "line 2", "from 1 to 1000"},
+    {"a count beyond everything", "[trigger x]\ncount=99999999999999999999999\n", "line 2",
+     "from 1 to 1000"},
+    {"a negative count", "[trigger x]\ncount=-1\n", "line 2", "'-1' is not a number"},
+    {"within no time", "[trigger x]\nwithin=0\n", "line 2", "'0' is no time at all"},
+    {"none a day", "[trigger x]\nmax-per-day=0\n", "line 2", "'0' is not a number"},
+    {"not a delay", "[trigger x]\ndelay=\n", "line 2", "'' is not a time"},
+    {"not a cooldown", "[trigger x]\ncooldown=x\n", "line 2", "'x' is not a time"},
+    {"not a part of the ring", "[trigger x]\nlast=all\n", "line 2", "'all' is not a time"},
+    {"not recorded", "[trigger x]\nevent=hvm,sched-min\n", "line 1",
+     "events=sched-min,dom0op-domops of [flight-recorder] leaves out: add hvm,sched-min to it"},
+    {"latencies not recorded", "[trigger x]\nrunnable-latency=1s\n[flight-recorder]\nevents=hw\n",
+     "line 1", "leaves out: add sched-min to it"},
+    {"too many triggers",
+     "[trigger 1]\ncondition=manual\n[trigger 2]\ncondition=manual\n"
+     "[trigger 3]\ncondition=manual\n[trigger 4]\ncondition=manual\n"
+     "[trigger 5]\ncondition=manual\n[trigger 6]\ncondition=manual\n"
+     "[trigger 7]\ncondition=manual\n[trigger 8]\ncondition=manual\n"
+     "[trigger 9]\ncondition=manual\n[trigger 10]\ncondition=manual\n"
+     "[trigger 11]\ncondition=manual\n[trigger 12]\ncondition=manual\n"
+     "[trigger 13]\ncondition=manual\n[trigger 14]\ncondition=manual\n"
+     "[trigger 15]\ncondition=manual\n[trigger 16]\ncondition=manual\n"
+     "[trigger 17]\ncondition=manual\n",
+     "line 33", "there may be 16 triggers at most"},
+    {"an unclosed header", "[trigger x\ncondition=manual\n", "line 1", "this is not 'key = value'"},
+    {"a bad header, then no equals sign", "[trigger /]\nx\n", "line 1", "'/' cannot be"},
+    {"no equals sign, then a bad header", "x\n[trigger /]\n", "line 1",
      "this is not 'key = value'"},
     {"a bad value, then no equals sign", "[daemon]\npool=x\npool 2M\n", "line 2",
      "'x' is not a size"},
@@ -146,6 +454,9 @@ static void test_files(void)
 int main(void)
 {
     test_good();
+    test_recorder();
+    test_default_events();
+    test_triggers();
     test_bad();
     test_files();
     return test_end();
