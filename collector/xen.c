@@ -118,20 +118,47 @@ static int read_host_info(struct xen_host *host)
     return 0;
 }
 
-static int bind_virq(struct xen_host *host)
+/* A read must never block: the collector looks whether something is pending by trying. */
+static int make_virq_non_blocking(struct xen_host *host)
 {
-    int fd, flags, port;
+    int fd = xenevtchn_fd(host->evtchn);
+    int flags = fcntl(fd, F_GETFL);
 
-    port = xenevtchn_bind_virq(host->evtchn, VIRQ_TBUF);
-    if (port < 0)
-        return result_of(port);
-    host->virq_port = port;
-
-    fd = xenevtchn_fd(host->evtchn);
-    flags = fcntl(fd, F_GETFL);
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
         return -errno;
     return 0;
+}
+
+static int bind_virq(struct xen_host *host)
+{
+    int port = xenevtchn_bind_virq(host->evtchn, VIRQ_TBUF);
+
+    if (port < 0)
+        return result_of(port);
+    host->virq_port = port;
+    return make_virq_non_blocking(host);
+}
+
+/*
+ * Takes over a port that is bound already. Whether it is bound to this descriptor is told by a
+ * notification, which Xen does not deliver on a VIRQ's port but Linux refuses on a foreign one.
+ * Who had it before may have died between taking an event and unmasking it; unmasking twice does
+ * no harm.
+ */
+static int adopt_virq(struct xen_host *host, const struct xen_virq *inherited)
+{
+    evtchn_port_t port = (evtchn_port_t)inherited->port;
+    int r;
+
+    if (inherited->port < 0)
+        return -ENOTCONN;
+    r = result_of(xenevtchn_notify(host->evtchn, port));
+    if (r >= 0)
+        r = result_of(xenevtchn_unmask(host->evtchn, port));
+    if (r < 0)
+        return r;
+    host->virq_port = inherited->port;
+    return make_virq_non_blocking(host);
 }
 
 /* A failure of Xen's open functions leaves errno, sometimes 0. */
@@ -140,9 +167,8 @@ static int open_error(void)
     return errno > 0 ? -errno : -ENOENT;
 }
 
-static int open_handles(struct xen_host *host, enum xen_step *ret_step)
+static int open_handles(struct xen_host *host)
 {
-    *ret_step = XEN_STEP_OPEN;
     errno = 0;
     host->xc = xc_interface_open(NULL, NULL, 0);
     if (!host->xc)
@@ -151,39 +177,73 @@ static int open_handles(struct xen_host *host, enum xen_step *ret_step)
     if (!host->xcall)
         return open_error();
     host->fmem = xenforeignmemory_open(NULL, 0);
-    if (!host->fmem)
-        return open_error();
+    return host->fmem ? 0 : open_error();
+}
 
-    *ret_step = XEN_STEP_OPEN_EVTCHN;
+static int open_evtchn(struct xen_host *host)
+{
+    errno = 0;
     host->evtchn = xenevtchn_open(NULL, 0);
     return host->evtchn ? 0 : open_error();
 }
 
-int xen_host_open(struct xen_host **ret_host, enum xen_step *ret_step)
+/* The handle closes its descriptor: it gets a copy. */
+static int reopen_evtchn(struct xen_host *host, const struct xen_virq *inherited)
 {
-    struct xen_host *host;
+    int fd = fcntl(inherited->fd, F_DUPFD_CLOEXEC, 3);
+
+    if (fd < 0)
+        return -errno;
+    errno = 0;
+    host->evtchn = xenevtchn_fdopen(NULL, fd, 0);
+    if (!host->evtchn) {
+        int r = open_error();
+
+        fd_close(&fd);
+        return r;
+    }
+    return 0;
+}
+
+/* What can go wrong without anybody else noticing comes first, VIRQ_TBUF last. */
+static int open_host(struct xen_host *host, const struct xen_virq *inherited,
+                     enum xen_step *ret_step)
+{
     uint32_t mask;
     bool allocated;
+    int r;
+
+    *ret_step = XEN_STEP_OPEN;
+    r = open_handles(host);
+    if (r < 0)
+        return r;
+    *ret_step = inherited ? XEN_STEP_ADOPT_VIRQ : XEN_STEP_OPEN_EVTCHN;
+    r = inherited ? reopen_evtchn(host, inherited) : open_evtchn(host);
+    if (r < 0)
+        return r;
+    *ret_step = XEN_STEP_HOST_INFO;
+    r = read_host_info(host);
+    if (r < 0)
+        return r;
+    *ret_step = XEN_STEP_TRACE_INFO;
+    r = xen_host_trace_info(host, &mask, &allocated);
+    if (r < 0)
+        return r;
+    *ret_step = inherited ? XEN_STEP_ADOPT_VIRQ : XEN_STEP_BIND_VIRQ;
+    return inherited ? adopt_virq(host, inherited) : bind_virq(host);
+}
+
+int xen_host_open(const struct xen_virq *inherited, struct xen_host **ret_host,
+                  enum xen_step *ret_step)
+{
+    struct xen_host *host;
     int r;
 
     host = calloc(1, sizeof(*host));
     if (!host)
         return -ENOMEM;
     host->virq_port = -1;
-
-    r = open_handles(host, ret_step);
-    if (r >= 0) {
-        *ret_step = XEN_STEP_HOST_INFO;
-        r = read_host_info(host);
-    }
-    if (r >= 0) {
-        *ret_step = XEN_STEP_TRACE_INFO;
-        r = xen_host_trace_info(host, &mask, &allocated);
-    }
-    if (r >= 0) {
-        *ret_step = XEN_STEP_BIND_VIRQ;
-        r = bind_virq(host);
-    }
+    r = open_host(host, inherited, ret_step);
     if (r < 0) {
         xen_host_free(host);
         return r;
@@ -445,6 +505,11 @@ int xen_host_disable(struct xen_host *host)
 int xen_host_virq_fd(const struct xen_host *host)
 {
     return xenevtchn_fd(host->evtchn);
+}
+
+int xen_host_virq_port(const struct xen_host *host)
+{
+    return host->virq_port;
 }
 
 void xen_host_virq_rearm(struct xen_host *host)

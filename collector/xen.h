@@ -26,6 +26,7 @@ enum xen_step {
     XEN_STEP_HOST_INFO,   /* XEN_SYSCTL_physinfo */
     XEN_STEP_TRACE_INFO,  /* XEN_SYSCTL_TBUFOP_get_info */
     XEN_STEP_BIND_VIRQ,   /* VIRQ_TBUF */
+    XEN_STEP_ADOPT_VIRQ,  /* an inherited event channel */
     XEN_STEP_BUFFER_SIZE, /* XEN_SYSCTL_TBUFOP_set_size */
     XEN_STEP_MAP,         /* t_info and the buffers */
     XEN_STEP_CPU_MASK,    /* XEN_SYSCTL_TBUFOP_set_cpu_mask */
@@ -57,12 +58,25 @@ struct xen_trace_buffers {
     void **buffer;  /* [cpu]: struct t_buf, or NULL for a CPU without one */
 };
 
+/* VIRQ_TBUF as a process before us bound it: xen_host_virq_fd() and _port() of its host. */
+struct xen_virq {
+    int fd; /* of /dev/xen/evtchn */
+    int port;
+};
+
 /*
  * Opens the hypervisor and binds VIRQ_TBUF, so that this process is the only consumer; changes
  * nothing that another consumer could notice. Returns 0 or a negative errno, with the step that
  * failed in *RET_STEP. -EEXIST or -EBUSY at XEN_STEP_BIND_VIRQ: somebody else traces.
+ *
+ * With INHERITED (else NULL) nothing is bound: its port is taken over, for Xen refuses to bind it
+ * again as long as any copy of its descriptor is open. The descriptor stays the caller's to close,
+ * the host has a copy. At XEN_STEP_ADOPT_VIRQ it turned out to be of no use (-ENOTCONN: the port is
+ * not its own; -ENOTTY, -EBADF: it is something else): close every copy of it, and call again
+ * without it.
  */
-int xen_host_open(struct xen_host **ret_host, enum xen_step *ret_step);
+int xen_host_open(const struct xen_virq *inherited, struct xen_host **ret_host,
+                  enum xen_step *ret_step);
 struct xen_host *xen_host_free(struct xen_host *host);
 
 /* Facts that do not change while Xen runs. */
@@ -93,6 +107,8 @@ int xen_host_disable(struct xen_host *host);
 
 /* The event channel's descriptor, non-blocking: readable when VIRQ_TBUF has fired. */
 int xen_host_virq_fd(const struct xen_host *host);
+/* The port on it: with it, a copy of the descriptor can be taken over by another process. */
+int xen_host_virq_port(const struct xen_host *host);
 
 /*
  * Takes what has fired and lets it fire again. Call it before draining: what crosses half full

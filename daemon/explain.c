@@ -82,6 +82,8 @@ static const char *step_name(enum xen_step step)
         return "tell about its trace buffers";
     case XEN_STEP_BIND_VIRQ:
         return "bind VIRQ_TBUF";
+    case XEN_STEP_ADOPT_VIRQ:
+        return "hand over VIRQ_TBUF from the daemon before";
     case XEN_STEP_BUFFER_SIZE:
         return "allocate trace buffers";
     case XEN_STEP_MAP:

@@ -166,7 +166,7 @@ static int open_xen(struct manager *manager, enum xen_step *ret_step)
     for (unsigned int i = 0; i < BIND_TRIES; i++) {
         if (i > 0)
             (void)nanosleep(&pause, NULL); /* a signal makes it shorter: no harm */
-        r = xen_host_open(&manager->xen, ret_step);
+        r = xen_host_open(NULL, &manager->xen, ret_step);
         if (r != -EEXIST || *ret_step != XEN_STEP_BIND_VIRQ)
             break;
     }
