@@ -5,12 +5,14 @@
  * The collector: the thread that empties Xen's trace buffers, and never waits for anything else
  * than for something to do. It is spoken to by messages only (mailbox.h).
  *
- * The life of a sink, as the main thread sees it:
+ * The life of a sink, as the main thread sees it; several go on beside each other:
  *
  *   ATTACH -> ATTACHED     records flow; GRANT_WANTED, LIMIT, FAILED may come at any time
- *   DRAIN  -> DRAINED      with the masks emptied before: nothing is left in Xen's buffers
+ *   PIN    -> PINNED       of a ring: a snapshot of it may be read
+ *   SUCCEED -> SUCCEEDED   another sink goes on in its place; this one comes back with CLOSED
+ *   DRAIN  -> DRAINED      nothing of what it asked for is left in Xen's buffers
  *   SETTLE -> DRAINED      if some CPUs have losses untold: waits a little for Xen to tell them
- *   CLOSE  -> CLOSED       with tracing disabled before: the last records, the last write
+ *   CLOSE  -> CLOSED       the last records, the last write
  *
  * Everything here is called by the main thread. After collector_new() the collector thread does not
  * allocate, log, open, or take a lock, and its only system calls are io_uring_enter(2) and the
@@ -53,6 +55,14 @@ int collector_set_buffers(struct collector *collector, const struct xen_trace_bu
 void collector_send(struct collector *collector, enum message_type type, struct sink *sink,
                     bool flag, int64_t value);
 
+/*
+ * MESSAGE_SUCCEED: SUCCESSOR takes SINK's place between two rounds, so that no record is lost or
+ * doubled: after the next one if NOW, else when SINK is `rotate_bytes` long. It may be sent again
+ * before it was answered, with the same SUCCESSOR.
+ */
+void collector_send_successor(struct collector *collector, struct sink *sink,
+                              struct sink *successor, bool now);
+
 /* Readable while messages wait for the main thread. */
 int collector_fd(const struct collector *collector);
 bool collector_receive(struct collector *collector, struct message *ret_message);
@@ -65,7 +75,7 @@ struct collector_stats {
 void collector_read_stats(const struct collector *collector, struct collector_stats *ret_stats);
 
 /*
- * The trace buffers, for drain_read_cpu() at any time, and for drain_cpu_is_unsettled() between
- * DRAINED and the next message to the collector. NULL before collector_set_buffers().
+ * The trace buffers: for drain_read_cpu() at any time, for the rest of the main thread's calls
+ * before the first ATTACH. NULL before collector_set_buffers().
  */
-const struct drain *collector_drain(const struct collector *collector);
+struct drain *collector_drain(const struct collector *collector);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A window is copied from Xen's buffer straight into the sink's chunk, walked there, and only then
- * given back to Xen. What the buffer says is checked at each step; a buffer that says something
- * impossible is set aside, and the others go on.
+ * A window that one sink wants is copied from Xen's buffer straight into its chunk, walked there,
+ * and only then given back to Xen. One that several want is copied once, and walked from there
+ * into the chunk of each. What the buffer says is checked at each step; a buffer that says
+ * something impossible is set aside, and the others go on.
  */
 
 #include "collector/drain.h"
@@ -11,17 +12,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/pool.h"
 #include "collector/sink.h"
 #include "collector/tbuf.h"
 #include "collector/walk.h"
 #include "collector/xen.h"
 #include "common/record.h"
+#include "common/util.h"
+
+/* What one visit takes of a window for several: as much as fits into a chunk with all that may have
+ * to be put in front of it. */
+#define SCRATCH_BYTES (CHUNK_BYTES - 2 * RECORD_MAX_BYTES)
 
 struct drain {
     unsigned int nr_cpus;
     struct tbuf *tbufs; /* [nr_cpus] */
-    bool is_settling;
-    bool *pending; /* [nr_cpus]: while settling, its first record has not come yet */
+    uint8_t *scratch;   /* SCRATCH_BYTES */
+    bool was_cut;       /* the last round cut a window */
+};
+
+/* One CPU's turn in a round. */
+struct visit {
+    struct drain *drain;
+    struct tbuf *tbuf;
+    unsigned int cpu;
+    uint32_t waiting; /* bytes */
+    uint64_t now_usec;
+    struct round *round;
 };
 
 int drain_new(const struct xen_trace_buffers *buffers, struct drain **ret_drain)
@@ -32,11 +49,12 @@ int drain_new(const struct xen_trace_buffers *buffers, struct drain **ret_drain)
         return -ENOMEM;
     drain->nr_cpus = buffers->nr_cpus;
     drain->tbufs = calloc(buffers->nr_cpus, sizeof(*drain->tbufs));
-    drain->pending = calloc(buffers->nr_cpus, sizeof(*drain->pending));
-    if (!drain->tbufs || !drain->pending) {
+    drain->scratch = malloc(SCRATCH_BYTES);
+    if (!drain->tbufs || !drain->scratch) {
         drain_free(drain);
         return -ENOMEM;
     }
+    memset(drain->scratch, 0, SCRATCH_BYTES); /* touched now, not on the data path */
     for (unsigned int cpu = 0; cpu < buffers->nr_cpus; cpu++)
         if (buffers->buffer[cpu]) /* an impossible one sets itself aside */
             (void)tbuf_init(&drain->tbufs[cpu], buffers->buffer[cpu], buffers->pages);
@@ -49,9 +67,22 @@ struct drain *drain_free(struct drain *drain)
     if (!drain)
         return NULL;
     free(drain->tbufs);
-    free(drain->pending);
+    free(drain->scratch);
     free(drain);
     return NULL;
+}
+
+bool drain_read_cons(const struct drain *drain, unsigned int cpu, uint32_t *ret_cons)
+{
+    if (cpu >= drain->nr_cpus || !drain->tbufs[cpu].shared || drain->tbufs[cpu].set_aside)
+        return false;
+    *ret_cons = drain->tbufs[cpu].cons;
+    return true;
+}
+
+int drain_resume_cpu(struct drain *drain, unsigned int cpu, uint32_t cons)
+{
+    return tbuf_resume(&drain->tbufs[cpu], cons);
 }
 
 static void set_aside(struct tbuf *tbuf)
@@ -59,46 +90,112 @@ static void set_aside(struct tbuf *tbuf)
     __atomic_store_n(&tbuf->set_aside, true, __ATOMIC_RELAXED); /* read by the main thread */
 }
 
-/* Copies a window into the sink's chunk, walks it there, and gives the space back to Xen. */
-static void take_window(struct tbuf *tbuf, struct sink *sink, unsigned int cpu, uint32_t waiting,
-                        uint8_t *records, uint32_t room)
+static struct window_source source_of(const struct visit *visit, uint32_t bytes)
+{
+    return (struct window_source){
+        .cpu = visit->cpu,
+        .cons_from = visit->tbuf->cons,
+        .cons_to = tbuf_cons_behind(visit->tbuf, bytes),
+    };
+}
+
+static void note_taken(const struct visit *visit, uint32_t bytes)
+{
+    bool cut = bytes < visit->waiting;
+
+    visit->drain->was_cut = visit->drain->was_cut || cut;
+    if (visit->waiting >= visit->tbuf->data_bytes / 2 || cut)
+        visit->round->behind = true;
+}
+
+/* --- A window that one sink wants. --- */
+
+/* Copies the window into the sink's chunk, walks it there, and gives the space back to Xen. */
+static void take_window(const struct visit *visit, struct sink *sink, uint8_t *records,
+                        uint32_t room)
 {
     uint64_t class_records[EVENT_CLASSES] = {0};
     struct walk_result walked;
+    struct window_source source;
 
-    tbuf_copy(tbuf, room, records);
-    walk_window(records, room, room == waiting, sink_filter(sink), class_records, &walked);
-    tbuf_consume(tbuf, walked.consumed_bytes);
-    sink_end_window(sink, cpu, &walked, class_records);
+    tbuf_copy(visit->tbuf, room, records);
+    walk_window(records, room, room == visit->waiting, sink_filter(sink), records, class_records,
+                &walked);
+    source = source_of(visit, walked.consumed_bytes);
+    sink_end_window(sink, &source, &walked, class_records);
+    tbuf_consume(visit->tbuf, walked.consumed_bytes);
     if (walked.broken)
-        set_aside(tbuf);
+        set_aside(visit->tbuf);
 }
 
-static void take_records(struct drain *drain, enum drain_mode mode, struct sink *sink,
-                         unsigned int cpu, uint32_t waiting, uint64_t now_usec, struct round *round)
+static void feed_one(const struct visit *visit, struct feed *feed)
 {
-    struct tbuf *tbuf = &drain->tbufs[cpu];
     uint8_t *records;
     uint32_t room;
 
-    round->waiting_bytes += waiting;
-    switch (sink_begin_window(sink, waiting, now_usec, &records, &room)) {
+    switch (sink_begin_window(feed->sink, visit->cpu, visit->waiting, visit->now_usec, &records,
+                              &room)) {
     case SINK_ROOM:
-        round->behind = round->behind || waiting >= tbuf->data_bytes / 2 || room < waiting;
-        take_window(tbuf, sink, cpu, waiting, records, room);
+        note_taken(visit, room);
+        take_window(visit, feed->sink, records, room);
         break;
     case SINK_NO_CHUNK:
-        round->starved = true;
+        feed->starved = true;
         break;
     case SINK_AT_LIMIT:
-        round->at_limit = true;
+        feed->at_limit = true;
         /* fall through */
     case SINK_HAS_FAILED:
-        if (mode == DRAIN_LAST_RECORDS)
-            tbuf_consume(tbuf, waiting);
+        if (feed->mode == DRAIN_LAST_RECORDS)
+            tbuf_consume(visit->tbuf, visit->waiting);
         break;
     }
 }
+
+/* --- A window that several want. --- */
+
+/* Gives one of them its part of the BYTES in the scratch. Returns how the walk over them went. */
+static struct walk_result feed_copy(const struct visit *visit, struct feed *feed, uint32_t bytes)
+{
+    const uint8_t *scratch = visit->drain->scratch;
+    bool whole = bytes == visit->waiting;
+    uint64_t class_records[EVENT_CLASSES] = {0};
+    struct walk_result walked;
+    struct window_source source;
+    uint8_t *records;
+    uint32_t room;
+    enum sink_room found =
+        sink_begin_window(feed->sink, visit->cpu, bytes, visit->now_usec, &records, &room);
+
+    if (found == SINK_ROOM && room < bytes)
+        found = SINK_AT_LIMIT; /* of its output; the chunk has room for that much */
+    walk_window(scratch, bytes, whole, sink_filter(feed->sink), found == SINK_ROOM ? records : NULL,
+                class_records, &walked);
+    source = source_of(visit, walked.consumed_bytes);
+    if (found == SINK_ROOM)
+        sink_end_window(feed->sink, &source, &walked, class_records);
+    else if (found == SINK_NO_CHUNK)
+        sink_drop_window(feed->sink, &source, &walked);
+    else if (found == SINK_AT_LIMIT)
+        feed->at_limit = true;
+    return walked;
+}
+
+static void feed_several(const struct visit *visit, struct feed *const *takers, unsigned int count)
+{
+    uint32_t bytes = (uint32_t)min_u64(visit->waiting, SCRATCH_BYTES);
+    struct walk_result walked = {0};
+
+    note_taken(visit, bytes);
+    tbuf_copy(visit->tbuf, bytes, visit->drain->scratch);
+    for (unsigned int i = 0; i < count; i++)
+        walked = feed_copy(visit, takers[i], bytes);
+    tbuf_consume(visit->tbuf, walked.consumed_bytes); /* the same for all: it is the framing's */
+    if (walked.broken)
+        set_aside(visit->tbuf);
+}
+
+/* --- Losses that were untold when a sink's session ended. --- */
 
 /*
  * Whether the first record that waits, a wrap_buffer record left out, tells a loss. Xen puts it in
@@ -125,92 +222,108 @@ static bool read_first_loss(const struct tbuf *tbuf, uint32_t waiting, struct lo
     return true;
 }
 
-/* Of all that waits, which nobody asked for, keeps the loss that it begins with. */
-static void take_loss(struct drain *drain, struct sink *sink, unsigned int cpu, uint32_t waiting,
-                      uint64_t now_usec, struct round *round)
+/* Of all that waits, which this sink's session did not ask for, keeps the loss it begins with. */
+static void feed_loss(const struct visit *visit, struct feed *feed)
 {
     static const uint64_t no_class_records[EVENT_CLASSES];
-    struct tbuf *tbuf = &drain->tbufs[cpu];
     struct walk_result walked = {.kept_bytes = LOST_RECORD_BYTES};
+    struct window_source source = source_of(visit, visit->waiting);
     struct lost_record lost;
     uint8_t *records;
     uint32_t room;
 
-    if (read_first_loss(tbuf, waiting, &lost)) {
-        enum sink_room found = sink_begin_window(sink, sizeof(lost), now_usec, &records, &room);
-
-        if (found == SINK_NO_CHUNK) {
-            round->starved = true;
-            return;
-        }
-        if (found == SINK_ROOM && room == sizeof(lost)) {
-            memcpy(records, &lost, sizeof(lost));
-            walked.lost = lost.count;
-            sink_end_window(sink, cpu, &walked, no_class_records);
-        }
+    cpu_set_remove(&feed->pending, visit->cpu);
+    if (!read_first_loss(visit->tbuf, visit->waiting, &lost))
+        return;
+    walked.lost = lost.count;
+    switch (
+        sink_begin_window(feed->sink, visit->cpu, sizeof(lost), visit->now_usec, &records, &room)) {
+    case SINK_ROOM:
+        if (room < sizeof(lost))
+            break;
+        memcpy(records, &lost, sizeof(lost));
+        sink_end_window(feed->sink, &source, &walked, no_class_records);
+        break;
+    case SINK_NO_CHUNK:
+        sink_drop_window(feed->sink, &source, &walked);
+        break;
+    case SINK_AT_LIMIT:
+    case SINK_HAS_FAILED:
+        break;
     }
-    drain->pending[cpu] = false;
-    tbuf_consume(tbuf, waiting);
 }
 
-static void drain_cpu(struct drain *drain, enum drain_mode mode, struct sink *sink,
-                      unsigned int cpu, uint64_t now_usec, struct round *round)
+/* --- The round. --- */
+
+static bool wants_records(const struct feed *feed, unsigned int cpu)
 {
-    struct tbuf *tbuf = &drain->tbufs[cpu];
-    uint32_t waiting;
-
-    if (!tbuf->shared || tbuf->set_aside)
-        return;
-    if (tbuf_peek(tbuf, &waiting) < 0)
-        set_aside(tbuf);
-    else if (waiting == 0)
-        return;
-    else if (mode == DRAIN_LOSSES && drain->pending[cpu])
-        take_loss(drain, sink, cpu, waiting, now_usec, round);
-    else if (mode == DRAIN_NOTHING || mode == DRAIN_LOSSES ||
-             !cpu_set_has(&sink_config(sink)->cpus, cpu))
-        tbuf_consume(tbuf, waiting);
-    else
-        take_records(drain, mode, sink, cpu, waiting, now_usec, round);
+    return (feed->mode == DRAIN_RECORDS || feed->mode == DRAIN_LAST_RECORDS) &&
+           cpu_set_has(&sink_config(feed->sink)->cpus, cpu);
 }
 
-struct round drain_round(struct drain *drain, enum drain_mode mode, struct sink *sink,
+static void visit_cpu(const struct visit *visit, struct feed *feeds, unsigned int nr_feeds)
+{
+    struct feed *takers[FEEDS_MAX];
+    unsigned int count = 0;
+
+    for (unsigned int i = 0; i < nr_feeds; i++) {
+        if (wants_records(&feeds[i], visit->cpu))
+            takers[count++] = &feeds[i];
+        else if (feeds[i].mode == DRAIN_LOSSES && cpu_set_has(&feeds[i].pending, visit->cpu))
+            feed_loss(visit, &feeds[i]);
+    }
+    if (count == 0) {
+        tbuf_consume(visit->tbuf, visit->waiting);
+        return;
+    }
+    visit->round->waiting_bytes += visit->waiting;
+    if (count == 1)
+        feed_one(visit, takers[0]);
+    else
+        feed_several(visit, takers, count);
+}
+
+struct round drain_round(struct drain *drain, struct feed *feeds, unsigned int nr_feeds,
                          uint64_t now_usec)
 {
     struct round round = {0};
+    struct visit visit = {.drain = drain, .now_usec = now_usec, .round = &round};
 
-    for (unsigned int cpu = 0; cpu < drain->nr_cpus; cpu++)
-        drain_cpu(drain, mode, sink, cpu, now_usec, &round);
+    for (unsigned int i = 0; i < nr_feeds; i++) {
+        sink_begin_round(feeds[i].sink, !drain->was_cut && !feeds[i].starved);
+        feeds[i].starved = false;
+        feeds[i].at_limit = false;
+    }
+    drain->was_cut = false;
+    for (unsigned int cpu = 0; cpu < drain->nr_cpus; cpu++) {
+        visit.cpu = cpu;
+        visit.tbuf = &drain->tbufs[cpu];
+        if (!visit.tbuf->shared || visit.tbuf->set_aside)
+            continue;
+        if (tbuf_peek(visit.tbuf, &visit.waiting) < 0)
+            set_aside(visit.tbuf);
+        else if (visit.waiting > 0)
+            visit_cpu(&visit, feeds, nr_feeds);
+    }
     return round;
 }
 
-void drain_begin_settling(struct drain *drain, const struct cpu_set *cpus)
+bool drain_is_even(const struct drain *drain)
 {
-    for (unsigned int cpu = 0; cpu < drain->nr_cpus; cpu++)
-        drain->pending[cpu] = drain_cpu_is_unsettled(drain, cpu) && cpu_set_has(cpus, cpu);
-    drain->is_settling = true;
+    return !drain->was_cut;
 }
 
-void drain_end_settling(struct drain *drain)
+struct cpu_set drain_unsettled(const struct drain *drain, const struct cpu_set *cpus)
 {
-    drain->is_settling = false;
-}
+    struct cpu_set set = {0};
 
-unsigned int drain_count_unsettled(const struct drain *drain, const struct cpu_set *cpus)
-{
-    unsigned int n = 0;
+    for (unsigned int cpu = 0; cpu < drain->nr_cpus; cpu++) {
+        const struct tbuf *tbuf = &drain->tbufs[cpu];
 
-    for (unsigned int cpu = 0; cpu < drain->nr_cpus; cpu++)
-        n += cpu_set_has(cpus, cpu) && drain_cpu_is_unsettled(drain, cpu);
-    return n;
-}
-
-bool drain_cpu_is_unsettled(const struct drain *drain, unsigned int cpu)
-{
-    if (cpu >= drain->nr_cpus || !drain->tbufs[cpu].shared || drain->tbufs[cpu].set_aside)
-        return false;
-    /* While settling, what is lost anew is nobody's. */
-    return drain->is_settling ? drain->pending[cpu] : tbuf_is_unsettled(&drain->tbufs[cpu]);
+        if (cpu_set_has(cpus, cpu) && tbuf->shared && !tbuf->set_aside && tbuf_is_unsettled(tbuf))
+            cpu_set_add(&set, cpu);
+    }
+    return set;
 }
 
 void drain_read_cpu(const struct drain *drain, unsigned int cpu, struct drain_cpu *ret_cpu)

@@ -4,11 +4,17 @@
 noinst_LIBRARIES += libcollector.a
 libcollector_a_CFLAGS = $(AM_CFLAGS) $(XEN_CFLAGS) $(XENSTORE_CFLAGS) $(URING_CFLAGS)
 libcollector_a_SOURCES = \
+	collector/attachments.c collector/collector-state.h \
 	collector/collector.c collector/collector.h \
 	collector/drain.c collector/drain.h \
 	collector/mailbox.c collector/mailbox.h \
+	collector/ledger.h \
 	collector/pool.c collector/pool.h \
+	collector/ring.c collector/ring.h \
+	collector/ring-adopt.c collector/ring-state.h \
+	collector/ring-read.c \
 	collector/sink.c collector/sink.h \
+	collector/sink-write.c collector/sink-state.h \
 	collector/tbuf.c collector/tbuf.h \
 	collector/uring.c collector/uring.h \
 	collector/walk.c collector/walk.h \

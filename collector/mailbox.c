@@ -13,8 +13,9 @@
 
 #include "common/util.h"
 
-#define MAILBOX_SLOTS 256u /* a power of two; a sink has a handful of messages under way at most   \
-                            */
+#define MAILBOX_SLOTS                                                                              \
+    256u /* a power of two; a sink has a handful of messages under way at most                     \
+          */
 
 struct mailbox {
     int eventfd;

@@ -14,16 +14,22 @@ struct sink;
 
 enum message_type {
     /* To the collector. */
-    MESSAGE_ATTACH, /* sink: begin to feed it */
-    MESSAGE_DRAIN,  /* sink: empty Xen's buffers; answered with MESSAGE_DRAINED */
-    MESSAGE_SETTLE, /* sink: from now on take nothing but the losses still untold */
-    MESSAGE_CLOSE,  /* sink: no more records; answered with MESSAGE_CLOSED once all is written */
-    MESSAGE_GRANT,  /* sink, value: may be written up to there; flag: and never further */
+    MESSAGE_ATTACH,  /* sink: begin to feed it */
+    MESSAGE_PIN,     /* sink, value: pin its ring after a round; answered with MESSAGE_PINNED */
+    MESSAGE_SUCCEED, /* sink, other, flag: see collector_send_successor() */
+    MESSAGE_DRAIN,   /* sink: take what is in Xen's buffers, and no more; answered with
+                        MESSAGE_DRAINED. flag: no events pass any more, so there is an end to it */
+    MESSAGE_SETTLE,  /* sink: wait a little for losses still untold; MESSAGE_DRAINED again */
+    MESSAGE_CLOSE,   /* sink: no more records; answered with MESSAGE_CLOSED once all is written.
+                        flag: tracing is disabled; what is left in Xen's buffers goes with it */
+    MESSAGE_GRANT,   /* sink, value: may be written up to there; flag: and never further */
     MESSAGE_ABORT, /* sink: give up on what has not been written; for a reader that does not read */
     MESSAGE_QUIT,
 
     /* From the collector. */
     MESSAGE_ATTACHED,     /* sink is fed: tracing may be enabled */
+    MESSAGE_PINNED,       /* sink, value: the pin */
+    MESSAGE_SUCCEEDED,    /* sink: its successor is fed instead */
     MESSAGE_DRAINED,      /* value: CPUs whose losses are still untold */
     MESSAGE_GRANT_WANTED, /* sink comes near the end of its grant */
     MESSAGE_LIMIT,        /* sink is as long as it may be */
@@ -36,6 +42,7 @@ struct message {
     enum message_type type;
     bool flag;
     struct sink *sink;
+    struct sink *other;
     int64_t value;
 };
 

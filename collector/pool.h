@@ -25,15 +25,20 @@ enum chunk_state {
     CHUNK_WRITTEN, /* waits until those before it are written too */
 };
 
+struct sink;
+
 struct chunk {
-    struct chunk *next; /* in the pool's free list, or in its owner's queue */
-    uint8_t *data;      /* CHUNK_BYTES, page aligned, in the pool's mapping */
+    struct chunk *next;       /* in a free list, or in its owner's queue or list */
+    struct chunk *limbo_next; /* of a ring's: see ring.c */
+    struct sink *sink;        /* whose it is, unless it is free */
+    uint8_t *data;            /* CHUNK_BYTES, page aligned, in the pool's mapping */
     enum chunk_state state;
     uint32_t fill_bytes;
     uint32_t last_window;   /* offset of the last window's header; valid if fill_bytes > 0 */
     uint32_t written_bytes; /* of a write that came back short */
     uint64_t output_offset; /* where it goes in the output */
     uint64_t opened_usec;   /* CLOCK_MONOTONIC, when its first window came */
+    uint64_t seq;           /* of a ring's: its place in time */
 };
 
 struct pool;

@@ -1,87 +1,83 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Windows fill a chunk; a full chunk is queued; queued chunks are written, several at once to a
- * file, one after the other to a pipe.
+ * Windows fill a chunk. What becomes of a full one is the ring's business (ring.c), or it is queued
+ * to be written (sink-write.c).
  *
  * Invariants: a chunk holds whole windows only, and in the output it begins where the one before
  * ended, so that the output can be cut in front of any chunk. A closed chunk is padded to the
  * output's alignment with wrap_buffer records inside its last window: O_DIRECT wants whole blocks,
  * readers want nothing but records, and so the output is sound up to each chunk's end at any time.
  *
- * When a write fails the output ends in front of that chunk: everything behind it, written or not,
- * is dropped and moves from `delivered` to `dropped` in the ledger, window by window.
+ * What had to be dropped is told as Xen tells its losses: by a lost_records record in front of the
+ * next records of that CPU.
  */
 
 #include "collector/sink.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "collector/pool.h"
-#include "collector/uring.h"
+#include "collector/ring.h"
+#include "collector/sink-state.h"
 #include "common/record.h"
 #include "common/util.h"
-
-#define MAX_WRITES 8u /* at once, to a file */
 
 /* A chunk whose rest is smaller than this is closed rather than filled with a cut window. */
 #define WORTHWHILE_BYTES (16u * 1024u)
 
-struct sink {
-    struct sink_config config;
-    struct walk_filter filter;
-    struct pool *pool;
-    struct chunk *filling;
-    struct chunk *queue_head; /* closed, in output order: some being written, then queued ones */
-    struct chunk *queue_tail;
-    unsigned int nr_writing;
-    uint64_t closed_bytes; /* output offset behind the last closed chunk */
-    uint64_t end_offset;   /* the output ends there; SINK_NO_LIMIT while it may grow */
-    bool has_failed;       /* ... because of a write or an abort, not of its last grant */
-    bool grant_wanted;
-
-    /* Written by the collector thread only, read by the main thread: relaxed atomics. */
-    struct ledger *ledger; /* [nr_cpus] */
-    struct sink_totals totals;
-};
-
-/* A counter that another thread may read meanwhile. */
-static void publish(uint64_t *counter, uint64_t value)
+static int set_up(struct sink *sink)
 {
-    __atomic_store_n(counter, value, __ATOMIC_RELAXED);
+    const struct sink_config *config = &sink->config;
+
+    sink->gaps = calloc(config->nr_cpus, sizeof(*sink->gaps));
+    if (!sink->ring)
+        sink->ledger = calloc(config->nr_cpus, sizeof(*sink->ledger));
+    if (!sink->gaps || (!sink->ring && !sink->ledger))
+        return -ENOMEM;
+    sink->end_offset = SINK_NO_LIMIT;
+    sink->max_chunks = UINT32_MAX;
+    if (config->max_bytes != SINK_NO_LIMIT)
+        sink->config.max_bytes = align_down(config->max_bytes, config->align_bytes);
+    walk_filter_init(&sink->filter, &config->events);
+    return 0;
 }
 
-static void publish_add(uint64_t *counter, uint64_t n)
+static int new_sink(const struct sink_config *config, struct pool *pool, struct ring *ring,
+                    struct sink **ret_sink)
 {
-    publish(counter, *counter + n);
-}
+    struct sink *sink = calloc(1, sizeof(*sink));
+    int r;
 
-static uint64_t observe(const uint64_t *counter)
-{
-    return __atomic_load_n(counter, __ATOMIC_RELAXED);
+    if (!sink)
+        return -ENOMEM;
+    sink->config = *config;
+    sink->pool = pool;
+    sink->ring = ring;
+    r = set_up(sink);
+    if (r < 0) {
+        sink_free(sink);
+        return r;
+    }
+    *ret_sink = sink;
+    return 0;
 }
 
 int sink_new(const struct sink_config *config, struct pool *pool, struct sink **ret_sink)
 {
-    struct sink *sink = calloc(1, sizeof(*sink));
+    return new_sink(config, pool, NULL, ret_sink);
+}
 
-    if (!sink)
-        return -ENOMEM;
-    sink->ledger = calloc(config->nr_cpus, sizeof(*sink->ledger));
-    if (!sink->ledger) {
-        free(sink);
-        return -ENOMEM;
-    }
-    sink->config = *config;
-    sink->pool = pool;
-    sink->end_offset = SINK_NO_LIMIT;
-    if (sink->config.max_bytes != SINK_NO_LIMIT)
-        sink->config.max_bytes = align_down(sink->config.max_bytes, config->align_bytes);
-    walk_filter_init(&sink->filter, &config->events);
-    *ret_sink = sink;
-    return 0;
+int sink_new_ring(const struct sink_config *config, struct ring *ring, struct sink **ret_sink)
+{
+    struct sink_config ring_config = *config;
+
+    ring_config.fd = -1;
+    ring_config.align_bytes = PAGE_BYTES;
+    ring_config.granted_bytes = SINK_NO_LIMIT;
+    ring_config.max_bytes = SINK_NO_LIMIT;
+    return new_sink(&ring_config, NULL, ring, ret_sink);
 }
 
 struct sink *sink_free(struct sink *sink)
@@ -91,43 +87,87 @@ struct sink *sink_free(struct sink *sink)
     if (!sink)
         return NULL;
     /* Nothing, unless the collector thread died. */
-    if (sink->filling)
+    if (sink->filling && sink->pool)
         pool_give(sink->pool, sink->filling);
     for (struct chunk *chunk = sink->queue_head; chunk; chunk = next) {
         next = chunk->next;
         pool_give(sink->pool, chunk);
     }
+    free(sink->gaps);
     free(sink->ledger);
     free(sink);
     return NULL;
 }
 
+void sink_release_ring(struct sink *sink)
+{
+    struct ring *ring = sink->ring;
+
+    sink->ledger = calloc(sink->config.nr_cpus, sizeof(*sink->ledger));
+    for (unsigned int cpu = 0; sink->ledger && cpu < sink->config.nr_cpus; cpu++)
+        sink->ledger[cpu] = *ring_ledger(ring, cpu);
+    sink->totals.windows = *ring_windows(ring);
+    memcpy(sink->totals.class_records, ring_class_records(ring),
+           sizeof(sink->totals.class_records));
+    sink->ring = NULL;
+}
+
+static struct ledger *ledger_of(const struct sink *sink, unsigned int cpu)
+{
+    if (sink->ring)
+        return ring_ledger(sink->ring, cpu);
+    return sink->ledger ? &sink->ledger[cpu] : NULL;
+}
+
 void sink_read_ledger(const struct sink *sink, unsigned int cpu, struct ledger *ret_ledger)
 {
-    const struct ledger *ledger = &sink->ledger[cpu];
+    const struct ledger *ledger = ledger_of(sink, cpu);
 
+    *ret_ledger = (struct ledger){0};
+    if (!ledger)
+        return;
     *ret_ledger = (struct ledger){
-        .produced = observe(&ledger->produced),
-        .delivered = observe(&ledger->delivered),
-        .lost = observe(&ledger->lost),
-        .dropped = observe(&ledger->dropped),
-        .evicted = observe(&ledger->evicted),
-        .first_tsc = observe(&ledger->first_tsc),
-        .last_tsc = observe(&ledger->last_tsc),
+        .produced = ledger_observe(&ledger->produced),
+        .delivered = ledger_observe(&ledger->delivered),
+        .lost = ledger_observe(&ledger->lost),
+        .dropped = ledger_observe(&ledger->dropped),
+        .evicted = ledger_observe(&ledger->evicted),
+        .first_tsc = ledger_observe(&ledger->first_tsc),
+        .last_tsc = ledger_observe(&ledger->last_tsc),
     };
+}
+
+static uint64_t *windows_of(const struct sink *sink)
+{
+    return sink->ring ? ring_windows(sink->ring) : (uint64_t *)&sink->totals.windows;
+}
+
+static uint64_t *class_records_of(const struct sink *sink)
+{
+    return sink->ring ? ring_class_records(sink->ring) : (uint64_t *)sink->totals.class_records;
 }
 
 void sink_read_totals(const struct sink *sink, struct sink_totals *ret_totals)
 {
     struct sink_totals totals = {
-        .output_bytes = observe(&sink->totals.output_bytes),
-        .queued_bytes = observe(&sink->totals.queued_bytes),
-        .windows = observe(&sink->totals.windows),
+        .output_bytes = ledger_observe(&sink->totals.output_bytes),
+        .queued_bytes = ledger_observe(&sink->totals.queued_bytes),
+        .windows = ledger_observe(windows_of(sink)),
     };
 
     for (unsigned int i = 0; i < EVENT_CLASSES; i++)
-        totals.class_records[i] = observe(&sink->totals.class_records[i]);
+        totals.class_records[i] = ledger_observe(&class_records_of(sink)[i]);
     *ret_totals = totals;
+}
+
+const struct cpu_set *sink_unsettled(const struct sink *sink)
+{
+    return &sink->unsettled;
+}
+
+void sink_set_unsettled(struct sink *sink, const struct cpu_set *cpus)
+{
+    sink->unsettled = *cpus;
 }
 
 const struct sink_config *sink_config(const struct sink *sink)
@@ -140,89 +180,42 @@ const struct walk_filter *sink_filter(const struct sink *sink)
     return &sink->filter;
 }
 
-/* --- Filling. --- */
-
-/* Records that still fit behind what is there and a window's header. */
-static uint32_t chunk_room(const struct chunk *chunk)
+struct ring *sink_ring(const struct sink *sink)
 {
-    uint32_t used = chunk->fill_bytes + WINDOW_HEADER_BYTES;
-
-    return used < CHUNK_BYTES ? CHUNK_BYTES - used : 0;
+    return sink->ring;
 }
 
-/* Records that the output may still take, with a window's header. */
-static uint64_t output_room(const struct sink *sink)
+void sink_set_max_chunks(struct sink *sink, unsigned int max)
 {
-    uint64_t used = sink->closed_bytes + WINDOW_HEADER_BYTES;
-
-    if (sink->filling)
-        used += sink->filling->fill_bytes;
-    return used < sink->config.max_bytes ? sink->config.max_bytes - used : 0;
+    sink->max_chunks = max;
 }
 
-enum sink_room sink_begin_window(struct sink *sink, uint32_t wanted_bytes, uint64_t now_usec,
-                                 uint8_t **ret_records, uint32_t *ret_room)
+uint64_t sink_used_bytes(const struct sink *sink)
 {
-    uint64_t limit;
-    uint32_t room;
-
-    if (sink->end_offset != SINK_NO_LIMIT)
-        return sink->has_failed ? SINK_HAS_FAILED : SINK_AT_LIMIT;
-    /* A window is cut only where it would not fit into a chunk of its own either. */
-    if (sink->filling && chunk_room(sink->filling) < wanted_bytes &&
-        (wanted_bytes <= CHUNK_BYTES - WINDOW_HEADER_BYTES ||
-         chunk_room(sink->filling) < WORTHWHILE_BYTES))
-        sink_flush(sink);
-    limit = output_room(sink);
-    if (limit < RECORD_MAX_BYTES)
-        return SINK_AT_LIMIT;
-    if (!sink->filling)
-        sink->filling = pool_take(sink->pool);
-    if (!sink->filling)
-        return SINK_NO_CHUNK;
-    if (sink->filling->fill_bytes == 0)
-        sink->filling->opened_usec = now_usec;
-
-    room = (uint32_t)min_u64(chunk_room(sink->filling), limit);
-    *ret_room = (uint32_t)min_u64(room, wanted_bytes);
-    *ret_records = sink->filling->data + sink->filling->fill_bytes + WINDOW_HEADER_BYTES;
-    return SINK_ROOM;
+    return sink->closed_bytes + (sink->filling ? sink->filling->fill_bytes : 0);
 }
 
-static void enter_into_ledger(struct sink *sink, unsigned int cpu, const struct walk_result *walked,
-                              const uint64_t *class_records)
-{
-    struct ledger *ledger = &sink->ledger[cpu];
+/* --- Chunks. --- */
 
-    publish_add(&ledger->produced, walked->records + walked->lost);
-    publish_add(&ledger->delivered, walked->records);
-    publish_add(&ledger->lost, walked->lost);
-    if (walked->first_tsc && !ledger->first_tsc)
-        publish(&ledger->first_tsc, walked->first_tsc);
-    if (walked->last_tsc)
-        publish(&ledger->last_tsc, walked->last_tsc);
-    for (unsigned int i = 0; i < EVENT_CLASSES; i++)
-        if (class_records[i])
-            publish_add(&sink->totals.class_records[i], class_records[i]);
-    publish_add(&sink->totals.windows, 1);
+static struct chunk *take_chunk(struct sink *sink)
+{
+    struct chunk *chunk;
+
+    if (sink->ring) {
+        chunk = ring_fill(sink->ring);
+    } else {
+        chunk = sink->nr_chunks < sink->max_chunks ? pool_take(sink->pool) : NULL;
+        sink->nr_chunks += chunk != NULL;
+    }
+    if (chunk)
+        chunk->sink = sink;
+    return chunk;
 }
 
-void sink_end_window(struct sink *sink, unsigned int cpu, const struct walk_result *walked,
-                     const uint64_t class_records[static EVENT_CLASSES])
+void sink_give_chunk(struct sink *sink, struct chunk *chunk)
 {
-    struct chunk *chunk = sink->filling;
-    struct window_header header = {
-        .header = WINDOW_HEADER,
-        .cpu = cpu,
-        .bytes = walked->kept_bytes,
-    };
-
-    if (walked->records == 0 && walked->lost == 0)
-        return; /* at most wrap_buffer records: nothing to tell */
-    memcpy(chunk->data + chunk->fill_bytes, &header, sizeof(header));
-    chunk->last_window = chunk->fill_bytes;
-    chunk->fill_bytes += WINDOW_HEADER_BYTES + walked->kept_bytes;
-    enter_into_ledger(sink, cpu, walked, class_records);
+    sink->nr_chunks--;
+    pool_give(sink->pool, chunk);
 }
 
 static void pad_chunk(struct chunk *chunk, uint32_t align_bytes)
@@ -237,17 +230,8 @@ static void pad_chunk(struct chunk *chunk, uint32_t align_bytes)
     chunk->fill_bytes += padding;
 }
 
-void sink_flush(struct sink *sink)
+static void queue_chunk(struct sink *sink, struct chunk *chunk)
 {
-    struct chunk *chunk = sink->filling;
-
-    if (!chunk)
-        return;
-    sink->filling = NULL;
-    if (chunk->fill_bytes == 0) {
-        pool_give(sink->pool, chunk);
-        return;
-    }
     pad_chunk(chunk, sink->config.align_bytes);
     chunk->state = CHUNK_QUEUED;
     chunk->output_offset = sink->closed_bytes;
@@ -258,212 +242,235 @@ void sink_flush(struct sink *sink)
         sink->queue_head = chunk;
     sink->queue_tail = chunk;
     sink->closed_bytes += chunk->fill_bytes;
-    publish_add(&sink->totals.queued_bytes, chunk->fill_bytes);
+    ledger_add(&sink->totals.queued_bytes, chunk->fill_bytes);
+}
+
+void sink_flush(struct sink *sink)
+{
+    struct chunk *chunk = sink->filling;
+
+    if (!chunk)
+        return;
+    sink->filling = NULL;
+    if (sink->ring)
+        ring_close_chunk(sink->ring); /* an empty one it keeps */
+    else if (chunk->fill_bytes == 0)
+        sink_give_chunk(sink, chunk);
+    else
+        queue_chunk(sink, chunk);
 }
 
 uint64_t sink_oldest_usec(const struct sink *sink)
 {
-    return sink->filling && sink->filling->fill_bytes > 0 ? sink->filling->opened_usec : 0;
-}
-
-/* --- Writing. --- */
-
-static int write_chunk(struct sink *sink, struct chunk *chunk, struct uring *uring)
-{
-    uint64_t offset = URING_NO_OFFSET;
-
-    if (!sink->config.is_stream)
-        offset = chunk->output_offset + chunk->written_bytes;
-    return uring_write(uring, sink->config.fd, chunk->data + chunk->written_bytes,
-                       chunk->fill_bytes - chunk->written_bytes, offset,
-                       (uint64_t)(uintptr_t)chunk);
-}
-
-void sink_submit(struct sink *sink, struct uring *uring)
-{
-    unsigned int max = sink->config.is_stream ? 1 : MAX_WRITES;
-
-    for (struct chunk *chunk = sink->queue_head; chunk && sink->nr_writing < max;
-         chunk = chunk->next) {
-        if (chunk->state != CHUNK_QUEUED)
-            continue;
-        if (chunk->output_offset + chunk->fill_bytes > sink->config.granted_bytes)
-            break;
-        if (write_chunk(sink, chunk, uring) < 0)
-            break; /* the submission queue is full: the next wait empties it */
-        chunk->state = CHUNK_WRITING;
-        sink->nr_writing++;
-    }
-}
-
-/* Moves a chunk's records, which were walked before, from delivered to dropped. */
-static void drop_records(struct sink *sink, const struct chunk *chunk)
-{
-    uint32_t offset = 0;
-
-    while (offset < chunk->fill_bytes) {
-        struct window_header window;
-        struct ledger *ledger;
-        uint64_t records = 0;
-
-        memcpy(&window, chunk->data + offset, sizeof(window));
-        offset += WINDOW_HEADER_BYTES;
-        for (uint32_t end = offset + window.bytes; offset < end;) {
-            uint32_t header;
-
-            memcpy(&header, chunk->data + offset, sizeof(header));
-            records += !record_is_wrap(header) && !record_is_lost(header);
-            offset += record_bytes(header);
-        }
-        ledger = &sink->ledger[window.cpu];
-        publish(&ledger->delivered, ledger->delivered - records);
-        publish_add(&ledger->dropped, records);
-    }
-}
-
-static void unlink_chunk(struct sink *sink, struct chunk *chunk)
-{
-    struct chunk **link = &sink->queue_head;
-    struct chunk *before = NULL;
-
-    while (*link != chunk) {
-        before = *link;
-        link = &before->next;
-    }
-    *link = chunk->next;
-    if (sink->queue_tail == chunk)
-        sink->queue_tail = before;
-    publish(&sink->totals.queued_bytes, sink->totals.queued_bytes - chunk->fill_bytes);
-    pool_give(sink->pool, chunk);
-}
-
-/* Gives back what is written without a gap; a later failure cannot take it from the output. */
-static void retire_written(struct sink *sink)
-{
-    uint64_t end;
-
-    while (sink->queue_head && sink->queue_head->state == CHUNK_WRITTEN)
-        unlink_chunk(sink, sink->queue_head);
-    end = sink->queue_head ? sink->queue_head->output_offset : sink->closed_bytes;
-    publish(&sink->totals.output_bytes, min_u64(end, sink->end_offset));
-}
-
-/*
- * The output ends in front of OFFSET: what lies behind is dropped, but for chunks that the kernel
- * still reads; they follow when their writes end.
- */
-static void end_at(struct sink *sink, uint64_t offset)
-{
-    struct chunk *next;
-
-    sink->end_offset = min_u64(sink->end_offset, offset);
-    sink_flush(sink);
-    for (struct chunk *chunk = sink->queue_head; chunk; chunk = next) {
-        next = chunk->next;
-        if (chunk->output_offset < sink->end_offset || chunk->state == CHUNK_WRITING)
-            continue;
-        drop_records(sink, chunk);
-        unlink_chunk(sink, chunk);
-    }
-    retire_written(sink);
-}
-
-/* Notes how far a write came. Returns a negative errno if it cannot go on. */
-static int note_result(struct sink *sink, struct chunk *chunk, int result)
-{
-    uint32_t written_bytes;
-
-    chunk->state = CHUNK_QUEUED; /* to be written again, unless it turns out to be done */
-    if (result == -EINTR || result == -EAGAIN)
+    if (sink->ring || !sink->filling || sink->filling->fill_bytes == 0)
         return 0;
-    if (result < 0)
-        return result;
-    if (result == 0)
-        return -ENOSPC; /* write(2) of more than nothing gives 0 only where nothing fits */
-    written_bytes = chunk->written_bytes + (uint32_t)result;
-    if (written_bytes == chunk->fill_bytes) {
-        chunk->state = CHUNK_WRITTEN;
-    } else if (!sink->config.is_stream) {
-        /* Short: go on from the last whole block. Where not even one fits, none ever will. */
-        written_bytes = (uint32_t)align_down(written_bytes, sink->config.align_bytes);
-        if (written_bytes == chunk->written_bytes)
-            return -ENOSPC;
-    }
-    chunk->written_bytes = written_bytes;
-    return 0;
+    return sink->filling->opened_usec;
 }
 
-int sink_complete(struct sink *sink, struct chunk *chunk, int result)
-{
-    bool first = !sink->has_failed;
-    int r;
+/* --- Windows. --- */
 
-    assert(chunk->state == CHUNK_WRITING);
-    sink->nr_writing--;
-    r = note_result(sink, chunk, result);
-    if (r < 0) {
-        sink->has_failed = true;
-        end_at(sink, chunk->output_offset);
-        return first ? r : 0;
-    }
-    if (chunk->output_offset >= sink->end_offset)
-        end_at(sink, sink->end_offset); /* the output has ended before it meanwhile */
-    else
-        retire_written(sink);
-    return 0;
+void sink_begin_round(struct sink *sink, bool even)
+{
+    sink->begins_round = true;
+    sink->begins_even = even;
 }
 
-/* --- The grant. --- */
-
-void sink_grant(struct sink *sink, uint64_t granted_bytes, bool final)
+/* What is in front of a window's records: its header, and what has to be told. */
+static uint32_t lead_bytes(const struct sink *sink, unsigned int cpu)
 {
-    sink->config.granted_bytes = granted_bytes;
-    sink->grant_wanted = false;
-    if (!final)
+    return WINDOW_HEADER_BYTES + (sink->gaps[cpu].count ? LOST_RECORD_BYTES : 0);
+}
+
+/* Records that still fit behind what is there and LEAD bytes. */
+static uint32_t chunk_room(const struct chunk *chunk, uint32_t lead)
+{
+    uint32_t used = chunk->fill_bytes + lead;
+
+    return used < CHUNK_BYTES ? CHUNK_BYTES - used : 0;
+}
+
+/* Records that the output may still take behind LEAD bytes. */
+static uint64_t output_room(const struct sink *sink, uint32_t lead)
+{
+    uint64_t used = sink_used_bytes(sink) + lead;
+
+    if (sink->config.max_bytes == SINK_NO_LIMIT)
+        return SINK_NO_LIMIT;
+    return used < sink->config.max_bytes ? sink->config.max_bytes - used : 0;
+}
+
+enum sink_room sink_begin_window(struct sink *sink, unsigned int cpu, uint32_t wanted_bytes,
+                                 uint64_t now_usec, uint8_t **ret_records, uint32_t *ret_room)
+{
+    uint32_t lead = lead_bytes(sink, cpu);
+    uint64_t limit;
+    uint32_t room;
+
+    if (sink->end_offset != SINK_NO_LIMIT)
+        return sink->has_failed ? SINK_HAS_FAILED : SINK_AT_LIMIT;
+    /* A window is cut only where it would not fit into a chunk of its own either. */
+    if (sink->filling && chunk_room(sink->filling, lead) < wanted_bytes &&
+        (wanted_bytes <= CHUNK_BYTES - lead || chunk_room(sink->filling, lead) < WORTHWHILE_BYTES))
+        sink_flush(sink);
+    limit = output_room(sink, lead);
+    if (limit < RECORD_MAX_BYTES)
+        return SINK_AT_LIMIT;
+    if (!sink->filling)
+        sink->filling = take_chunk(sink);
+    if (!sink->filling)
+        return SINK_NO_CHUNK;
+    if (sink->filling->fill_bytes == 0)
+        sink->filling->opened_usec = now_usec;
+
+    room = (uint32_t)min_u64(chunk_room(sink->filling, lead), limit);
+    *ret_room = (uint32_t)min_u64(room, wanted_bytes);
+    *ret_records = sink->filling->data + sink->filling->fill_bytes + lead;
+    return SINK_ROOM;
+}
+
+static void enter_into_ledger(struct sink *sink, unsigned int cpu, const struct walk_result *walked)
+{
+    struct ledger *ledger = &sink->ledger[cpu];
+
+    ledger_add(&ledger->produced, walked->records + walked->lost);
+    ledger_add(&ledger->delivered, walked->records);
+    ledger_add(&ledger->lost, walked->lost);
+    if (walked->first_tsc && !ledger->first_tsc)
+        ledger_publish(&ledger->first_tsc, walked->first_tsc);
+    if (walked->last_tsc)
+        ledger_publish(&ledger->last_tsc, walked->last_tsc);
+}
+
+static void count_classes(const struct sink *sink, const uint64_t *class_records)
+{
+    uint64_t *sum = class_records_of(sink);
+
+    for (unsigned int i = 0; i < EVENT_CLASSES; i++)
+        if (class_records[i])
+            ledger_add(&sum[i], class_records[i]);
+    ledger_add(windows_of(sink), 1);
+}
+
+/* The lost_records record that tells the CPU's gap, which is over with it. */
+static struct lost_record take_gap(struct gap *gap)
+{
+    uint64_t tsc = gap->last_tsc > gap->first_tsc ? gap->last_tsc : gap->first_tsc + 1;
+    struct lost_record lost = {
+        .header = LOST_RECORD_HEADER,
+        .tsc = {(uint32_t)tsc, (uint32_t)(tsc >> 32)},
+        .count = (uint32_t)min_u64(gap->count, UINT32_MAX),
+        .first_tsc = {(uint32_t)gap->first_tsc, (uint32_t)(gap->first_tsc >> 32)},
+    };
+
+    gap->count -= lost.count;
+    if (gap->count == 0)
+        *gap = (struct gap){0};
+    return lost;
+}
+
+/* Puts the window's header, and what has to be told, in front of its records. Returns its bytes. */
+static uint32_t write_lead(struct sink *sink, unsigned int cpu, uint32_t kept_bytes)
+{
+    uint8_t *p = sink->filling->data + sink->filling->fill_bytes;
+    uint32_t lead = lead_bytes(sink, cpu);
+    struct window_header header = {
+        .header = WINDOW_HEADER,
+        .cpu = cpu,
+        .bytes = lead - WINDOW_HEADER_BYTES + kept_bytes,
+    };
+
+    memcpy(p, &header, sizeof(header));
+    if (lead > WINDOW_HEADER_BYTES) {
+        struct lost_record lost = take_gap(&sink->gaps[cpu]);
+
+        memcpy(p + WINDOW_HEADER_BYTES, &lost, sizeof(lost));
+    }
+    return lead + kept_bytes;
+}
+
+static struct ring_window ring_window_of(const struct sink *sink,
+                                         const struct window_source *source, uint32_t bytes)
+{
+    return (struct ring_window){
+        .cpu = source->cpu,
+        .bytes = bytes,
+        .begins_round = sink->begins_round,
+        .begins_even = sink->begins_even,
+        .cons_from = source->cons_from,
+        .cons_to = source->cons_to,
+    };
+}
+
+void sink_end_window(struct sink *sink, const struct window_source *source,
+                     const struct walk_result *walked,
+                     const uint64_t class_records[static EVENT_CLASSES])
+{
+    struct chunk *chunk = sink->filling;
+    uint32_t bytes = 0;
+
+    /* At most wrap_buffer records: nothing to tell. */
+    if (walked->records > 0 || walked->lost > 0)
+        bytes = write_lead(sink, source->cpu, walked->kept_bytes);
+    if (sink->ring) {
+        struct ring_window window = ring_window_of(sink, source, bytes);
+
+        if (bytes > 0)
+            ring_commit_window(sink->ring, &window, walked);
+        else
+            ring_commit_nothing(sink->ring, &window);
+    } else if (bytes > 0) {
+        chunk->last_window = chunk->fill_bytes;
+        chunk->fill_bytes += bytes;
+        enter_into_ledger(sink, source->cpu, walked);
+    }
+    if (bytes == 0)
         return;
-    sink->config.max_bytes =
-        min_u64(sink->config.max_bytes, align_down(granted_bytes, sink->config.align_bytes));
-    if (sink->closed_bytes + (sink->filling ? sink->filling->fill_bytes : 0) <=
-        sink->config.max_bytes)
-        return;
-    sink_flush(sink);
-    for (const struct chunk *chunk = sink->queue_head; chunk; chunk = chunk->next) {
-        if (chunk->output_offset + chunk->fill_bytes > sink->config.max_bytes) {
-            end_at(sink, chunk->output_offset);
-            return;
-        }
+    sink->begins_round = false;
+    count_classes(sink, class_records);
+}
+
+void sink_drop_window(struct sink *sink, const struct window_source *source,
+                      const struct walk_result *walked)
+{
+    struct gap *gap = &sink->gaps[source->cpu];
+    struct ledger *ledger;
+
+    if (sink->ring) {
+        struct ring_window window = ring_window_of(sink, source, 0);
+
+        ring_commit_drop(sink->ring, &window, walked);
+    } else {
+        ledger = &sink->ledger[source->cpu];
+        ledger_add(&ledger->produced, walked->records + walked->lost);
+        ledger_add(&ledger->dropped, walked->records);
+        ledger_add(&ledger->lost, walked->lost);
+    }
+    gap->count += walked->records + walked->lost;
+    if (!gap->first_tsc)
+        gap->first_tsc = walked->first_tsc;
+    if (walked->last_tsc)
+        gap->last_tsc = walked->last_tsc;
+}
+
+void sink_inherit_gaps(struct sink *sink, struct sink *before)
+{
+    for (unsigned int cpu = 0; cpu < sink->config.nr_cpus; cpu++) {
+        sink->gaps[cpu] = before->gaps[cpu];
+        before->gaps[cpu] = (struct gap){0};
     }
 }
 
-bool sink_wants_grant(struct sink *sink)
+void sink_tell_gaps(struct sink *sink, uint64_t now_usec)
 {
-    uint64_t used = sink->closed_bytes + CHUNK_BYTES;
+    for (unsigned int cpu = 0; cpu < sink->config.nr_cpus && !sink->ring; cpu++) {
+        uint8_t *records;
+        uint32_t room;
 
-    if (sink->grant_wanted || sink->config.granted_bytes >= sink->config.max_bytes)
-        return false;
-    sink->grant_wanted = used + sink->config.grant_ahead_bytes > sink->config.granted_bytes;
-    return sink->grant_wanted;
-}
-
-bool sink_abort(struct sink *sink, struct uring *uring)
-{
-    uint64_t offset = sink->closed_bytes;
-    bool first;
-
-    if (sink_is_quiet(sink))
-        return false;
-    if (sink->queue_head)
-        offset = sink->queue_head->output_offset;
-    for (const struct chunk *chunk = sink->queue_head; chunk; chunk = chunk->next)
-        if (chunk->state == CHUNK_WRITING)
-            (void)uring_cancel(uring, (uint64_t)(uintptr_t)chunk); /* else it ends by itself */
-    first = !sink->has_failed;
-    sink->has_failed = true;
-    end_at(sink, offset);
-    return first;
-}
-
-bool sink_is_quiet(const struct sink *sink)
-{
-    return !sink->filling && !sink->queue_head;
+        if (sink->gaps[cpu].count == 0 ||
+            sink_begin_window(sink, cpu, RECORD_MIN_BYTES, now_usec, &records, &room) != SINK_ROOM)
+            continue; /* the ledger tells it in any case */
+        sink->filling->last_window = sink->filling->fill_bytes;
+        sink->filling->fill_bytes += write_lead(sink, cpu, 0);
+        ledger_add(windows_of(sink), 1);
+    }
 }

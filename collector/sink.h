@@ -3,7 +3,8 @@
 
 /*
  * A session's data-plane half: where the windows of one session go. It has a filter of its own,
- * fills chunks of the pool, and writes them to its output; and it keeps the session's ledger.
+ * fills chunks, of the pool and then writes them to its output, or of a ring; and it keeps the
+ * session's ledger.
  *
  * Ownership: the main thread makes it, hands it to the collector thread with MESSAGE_ATTACH and has
  * it back with MESSAGE_CLOSED. In between the main thread may only call sink_read_*().
@@ -12,12 +13,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "collector/ledger.h"
 #include "collector/walk.h"
 #include "common/cpu-set.h"
 #include "common/event-set.h"
 
 struct chunk;
 struct pool;
+struct ring;
 struct sink;
 struct uring;
 
@@ -31,21 +34,12 @@ struct sink_config {
     uint64_t max_bytes;         /* and never further; SINK_NO_LIMIT */
     uint64_t grant_ahead_bytes; /* ask for more when less than this is left of the grant */
     uint64_t poll_usec;         /* the fallback timer while records come */
-    bool discard;               /* what is in Xen's buffers when it is attached */
+    bool discard;               /* what is in Xen's buffers when it is attached as the first */
+    uint64_t rotate_bytes;      /* a successor takes over at that length; 0: only when told to */
+    uint64_t max_age_tsc;       /* of a ring: older records are evicted; 0: never */
     struct event_set events;
     struct cpu_set cpus;
     unsigned int nr_cpus;
-};
-
-/* One CPU's line in the ledger. produced = delivered + lost + dropped + evicted, to the record. */
-struct ledger {
-    uint64_t produced;  /* by Xen, for this session: kept by the filter, or lost */
-    uint64_t delivered; /* in the output, or queued for it */
-    uint64_t lost;      /* dropped by Xen, as its lost_records records tell */
-    uint64_t dropped;   /* by xentraced: chunks that could not be written */
-    uint64_t evicted;   /* overwritten in a ring */
-    uint64_t first_tsc;
-    uint64_t last_tsc;
 };
 
 struct sink_totals {
@@ -57,19 +51,43 @@ struct sink_totals {
 
 /* Takes no chunk and touches nothing yet. CONFIG is copied. -ENOMEM. */
 int sink_new(const struct sink_config *config, struct pool *pool, struct sink **ret_sink);
+/* A sink into RING, which is borrowed; of CONFIG only what is not about an output counts. -ENOMEM.
+ */
+int sink_new_ring(const struct sink_config *config, struct ring *ring, struct sink **ret_sink);
 /* After MESSAGE_CLOSED, if it was never attached, or when the collector thread has ended. */
 struct sink *sink_free(struct sink *sink);
+
+/*
+ * When it has come back with MESSAGE_CLOSED: its ring may be freed, its figures stay. Without
+ * memory for them they become 0.
+ */
+void sink_release_ring(struct sink *sink);
 
 /* --- Main thread, at any time: figures as of a moment ago. --- */
 
 void sink_read_ledger(const struct sink *sink, unsigned int cpu, struct ledger *ret_ledger);
 void sink_read_totals(const struct sink *sink, struct sink_totals *ret_totals);
 
+/* After MESSAGE_DRAINED, until the next message to the collector: CPUs whose losses are untold. */
+const struct cpu_set *sink_unsettled(const struct sink *sink);
+
 /* --- Collector thread. --- */
 
 const struct sink_config *sink_config(const struct sink *sink);
 /* What the session asked for. */
 const struct walk_filter *sink_filter(const struct sink *sink);
+
+struct ring *sink_ring(const struct sink *sink); /* NULL: an output */
+void sink_set_unsettled(struct sink *sink, const struct cpu_set *cpus);
+
+/* How many of the pool's chunks it may hold, so that something is left for the others. */
+void sink_set_max_chunks(struct sink *sink, unsigned int max);
+
+/* Of the output, with what is not yet written. */
+uint64_t sink_used_bytes(const struct sink *sink);
+
+/* A round begins. EVEN: the one before took all there was, so that a file may begin here. */
+void sink_begin_round(struct sink *sink, bool even);
 
 /* What sink_begin_window() found. */
 enum sink_room {
@@ -79,16 +97,34 @@ enum sink_room {
     SINK_HAS_FAILED, /* a write failed: nothing more can be kept */
 };
 
+/* Where a window comes from. */
+struct window_source {
+    unsigned int cpu;
+    uint32_t cons_from; /* of the trace buffer, before and behind the window */
+    uint32_t cons_to;
+};
+
 /*
- * Room for a window of up to WANTED_BYTES of records. *RET_ROOM may be less: cut the window there.
- * To be followed by sink_end_window(), or by nothing if there was nothing to keep.
+ * Room for a window of up to WANTED_BYTES of CPU's records. *RET_ROOM may be less: cut the window
+ * there. To be followed by sink_end_window(), or by nothing if there was nothing to keep.
  */
-enum sink_room sink_begin_window(struct sink *sink, uint32_t wanted_bytes, uint64_t now_usec,
-                                 uint8_t **ret_records, uint32_t *ret_room);
+enum sink_room sink_begin_window(struct sink *sink, unsigned int cpu, uint32_t wanted_bytes,
+                                 uint64_t now_usec, uint8_t **ret_records, uint32_t *ret_room);
 
 /* Keeps the window that was walked at *RET_RECORDS, and enters it into the ledger. */
-void sink_end_window(struct sink *sink, unsigned int cpu, const struct walk_result *walked,
+void sink_end_window(struct sink *sink, const struct window_source *source,
+                     const struct walk_result *walked,
                      const uint64_t class_records[static EVENT_CLASSES]);
+
+/* There was no room, and others cannot wait: enters the window as dropped, to be told later. */
+void sink_drop_window(struct sink *sink, const struct window_source *source,
+                      const struct walk_result *walked);
+
+/* SINK goes on where BEFORE ends: what that one has not told falls to it. */
+void sink_inherit_gaps(struct sink *sink, struct sink *before);
+
+/* Tells what was dropped and has no next record to be told with. At the end. */
+void sink_tell_gaps(struct sink *sink, uint64_t now_usec);
 
 /* Closes the chunk that is being filled, so that it gets written. */
 void sink_flush(struct sink *sink);

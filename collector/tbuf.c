@@ -79,9 +79,26 @@ void tbuf_copy(const struct tbuf *tbuf, uint32_t bytes, void *destination)
     }
 }
 
+uint32_t tbuf_cons_behind(const struct tbuf *tbuf, uint32_t bytes)
+{
+    return (tbuf->cons + bytes) % (2 * tbuf->data_bytes);
+}
+
+int tbuf_resume(struct tbuf *tbuf, uint32_t cons)
+{
+    uint32_t waiting;
+
+    if (tbuf->set_aside || tbuf_peek(tbuf, &waiting) < 0)
+        return 0; /* as before: nothing is done with it */
+    if (!offset_possible(tbuf, cons) || distance(tbuf, cons) > waiting)
+        return -EBADMSG;
+    tbuf_consume(tbuf, distance(tbuf, cons));
+    return 0;
+}
+
 void tbuf_consume(struct tbuf *tbuf, uint32_t bytes)
 {
-    uint32_t next = (tbuf->cons + bytes) % (2 * tbuf->data_bytes);
+    uint32_t next = tbuf_cons_behind(tbuf, bytes);
     uint32_t prod;
 
     __atomic_store_n(&tbuf->shared->cons, next, __ATOMIC_SEQ_CST);

@@ -35,6 +35,15 @@ int tbuf_peek(const struct tbuf *tbuf, uint32_t *ret_bytes);
 /* Copies the first BYTES of what waits, at most what tbuf_peek() said, to DESTINATION. */
 void tbuf_copy(const struct tbuf *tbuf, uint32_t bytes, void *destination);
 
+/* What cons will be once the first BYTES of what waits are consumed. */
+uint32_t tbuf_cons_behind(const struct tbuf *tbuf, uint32_t bytes);
+
+/*
+ * Goes on at CONS, which is at or after where the buffer's consumer was when tbuf_init() was
+ * called: what lies between was read already, and Xen only not told. -EBADMSG: it cannot be.
+ */
+int tbuf_resume(struct tbuf *tbuf, uint32_t cons);
+
 /*
  * Gives the first BYTES of what waits back to Xen, after they were copied. Also notes whether the
  * buffer was so full that Xen may have dropped records before it knew.

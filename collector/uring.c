@@ -4,7 +4,8 @@
  * them, waits and reaps in one io_uring_enter(2).
  *
  * SINGLE_ISSUER and DEFER_TASKRUN (Linux 6.1) keep completions from interrupting the drain; kernels
- * that do not know them refuse with EINVAL, and the ring works the same without.
+ * that do not know them refuse with EINVAL, and the ring works the same without. What is deferred
+ * does not make the ring's descriptor readable: a ring that is polled does without.
  */
 
 #include "collector/uring.h"
@@ -27,10 +28,11 @@ struct uring {
     uint64_t fixed_bytes;
 };
 
-int uring_new(unsigned int entries, struct uring **ret_uring)
+int uring_new(unsigned int entries, bool is_polled, struct uring **ret_uring)
 {
+    const unsigned int waited_in = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
     struct io_uring_params params = {
-        .flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_CQSIZE,
+        .flags = IORING_SETUP_CQSIZE | (is_polled ? 0 : waited_in),
         .cq_entries = entries * 4, /* multishot polls may complete often between two waits */
     };
     struct uring *uring;
@@ -109,6 +111,11 @@ int uring_write(struct uring *uring, int fd, const void *data, uint32_t bytes, u
         io_uring_prep_write(sqe, fd, data, bytes, offset);
     io_uring_sqe_set_data64(sqe, tag);
     return 0;
+}
+
+int uring_fd(const struct uring *uring)
+{
+    return uring->ring.ring_fd;
 }
 
 int uring_cancel(struct uring *uring, uint64_t tag)

@@ -2,16 +2,19 @@
 #pragma once
 
 /*
- * io_uring, as far as the collector needs it: the only module that includes liburing.
+ * io_uring, as far as xentraced needs it: the only module that includes liburing.
  *
- * Source: io_uring(7), io_uring_setup(2), io_uring_enter(2). One ring, made, used and freed by the
- * collector thread alone. After uring_new() nothing allocates and nothing but uring_wait() enters
- * the kernel.
+ * Source: io_uring(7), io_uring_setup(2), io_uring_enter(2). One thread makes, uses and frees it:
+ * the collector thread has one, and so has each snapshot of the main thread. After uring_new()
+ * nothing allocates and nothing but uring_wait() enters the kernel.
  */
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "common/util.h"
 
 struct uring;
 
@@ -23,8 +26,11 @@ struct uring_event {
 
 #define URING_FOREVER UINT64_MAX
 
-/* ENTRIES requests may be under way at once. Returns 0 or a negative errno of io_uring_setup(2). */
-int uring_new(unsigned int entries, struct uring **ret_uring);
+/*
+ * ENTRIES requests may be under way at once. Its thread waits in uring_wait(), or, with IS_POLLED,
+ * for uring_fd() to become readable. Returns 0 or a negative errno of io_uring_setup(2).
+ */
+int uring_new(unsigned int entries, bool is_polled, struct uring **ret_uring);
 struct uring *uring_free(struct uring *uring);
 
 /*
@@ -45,6 +51,33 @@ int uring_write(struct uring *uring, int fd, const void *data, uint32_t bytes, u
 
 /* Cancels what was started with TAG, as far as the kernel can; its event comes in any case. */
 int uring_cancel(struct uring *uring, uint64_t tag);
+
+/*
+ * How far the write of a buffer of TOTAL_BYTES has come, of which WRITTEN_BYTES were written before
+ * it ended with RESULT. It goes on at a multiple of ALIGN_BYTES. Returns how many are written now,
+ * to be gone on with if that is not all, or a negative errno if it cannot go on.
+ */
+static inline int64_t uring_write_progress(int result, uint32_t total_bytes, uint32_t written_bytes,
+                                           uint32_t align_bytes)
+{
+    uint32_t now_bytes;
+
+    if (result == -EINTR || result == -EAGAIN)
+        return written_bytes;
+    if (result < 0)
+        return result;
+    if (result == 0)
+        return -ENOSPC; /* write(2) of more than nothing gives 0 only where nothing fits */
+    now_bytes = written_bytes + (uint32_t)result;
+    if (now_bytes == total_bytes)
+        return now_bytes;
+    /* Short: go on from the last whole block. Where not even one fits, none ever will. */
+    now_bytes = (uint32_t)align_down(now_bytes, align_bytes);
+    return now_bytes == written_bytes ? -ENOSPC : (int64_t)now_bytes;
+}
+
+/* Readable when something has happened, if it was made to be polled. */
+int uring_fd(const struct uring *uring);
 
 /*
  * Submits what was asked for, and waits until something happened or TIMEOUT_USEC is over (0: does

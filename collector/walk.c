@@ -73,7 +73,16 @@ static bool take_record(const uint8_t *p, uint32_t header, const struct walk_fil
     return true;
 }
 
-void walk_window(uint8_t *window, uint32_t bytes, bool whole, const struct walk_filter *filter,
+/* Puts a run of records where those before it end; where it lies already, nothing is moved. */
+static void keep_run(uint8_t *kept, const uint8_t *run, uint32_t bytes, struct walk_result *result)
+{
+    if (kept && kept + result->kept_bytes != run)
+        memmove(kept + result->kept_bytes, run, bytes);
+    result->kept_bytes += bytes;
+}
+
+void walk_window(const uint8_t *window, uint32_t bytes, bool whole,
+                 const struct walk_filter *filter, uint8_t *kept,
                  uint64_t class_records[static EVENT_CLASSES], struct walk_result *ret_result)
 {
     struct walk_result result = {0};
@@ -87,17 +96,12 @@ void walk_window(uint8_t *window, uint32_t bytes, bool whole, const struct walk_
         if (length > bytes - offset)
             break;
         if (!take_record(window + offset, header, filter, class_records, &result)) {
-            if (result.kept_bytes != run_start)
-                memmove(window + result.kept_bytes, window + run_start, offset - run_start);
-            result.kept_bytes += offset - run_start;
+            keep_run(kept, window + run_start, offset - run_start, &result);
             run_start = offset + length;
         }
         offset += length;
     }
-    if (result.kept_bytes != run_start)
-        memmove(window + result.kept_bytes, window + run_start, offset - run_start);
-    result.kept_bytes += offset - run_start;
-
+    keep_run(kept, window + run_start, offset - run_start, &result);
     result.consumed_bytes = offset;
     result.broken = whole && offset != bytes;
     *ret_result = result;

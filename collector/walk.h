@@ -35,11 +35,13 @@ struct walk_result {
 };
 
 /*
- * Walks BYTES of records at WINDOW, moving those that pass FILTER together. WHOLE says that Xen's
- * own end of the window is its end; otherwise it was cut to fit and may end inside a record, which
- * is left for the next round. CLASS_RECORDS is added to.
+ * Walks BYTES of records at WINDOW and puts those that pass FILTER together at KEPT: WINDOW itself,
+ * a place elsewhere with room for BYTES, or NULL to count only. WHOLE says that Xen's own end of
+ * the window is its end; otherwise it was cut to fit and may end inside a record, which is left for
+ * the next round. CLASS_RECORDS is added to.
  */
-void walk_window(uint8_t *window, uint32_t bytes, bool whole, const struct walk_filter *filter,
+void walk_window(const uint8_t *window, uint32_t bytes, bool whole,
+                 const struct walk_filter *filter, uint8_t *kept,
                  uint64_t class_records[static EVENT_CLASSES], struct walk_result *ret_result);
 
 /*

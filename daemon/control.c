@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * sd-bus in server mode, one bus object per connection: with start-request.c all that knows D-Bus.
+ * sd-bus in server mode, one bus object per connection: with request.c all that knows D-Bus.
  *
  * Who may do what is decided from SO_PEERCRED and SO_PEERGROUPS at accept, never from what a
  * message says of its sender. Clients cannot hold the daemon up: they are few, they have two
  * seconds to get through the handshake, and one that does not read its answers is disconnected.
  *
- * Start and Stop are answered when the session runs or has ended: until then the call is kept.
+ * Start and Stop are answered when the session runs or has ended, Snapshot when it is written:
+ * until then the call is kept.
  */
 
 #include "daemon/control.h"
@@ -26,8 +27,9 @@
 #include "daemon/log.h"
 #include "daemon/manager.h"
 #include "daemon/peer.h"
+#include "daemon/request.h"
 #include "daemon/session.h"
-#include "daemon/start-request.h"
+#include "daemon/snapshot.h"
 
 #define MAX_CLIENTS          32u
 #define MAX_CALLS            64u /* kept calls, of all clients */
@@ -49,7 +51,8 @@ struct client {
 struct call {
     sd_bus_message *message;
     const struct session *session;
-    enum session_state until; /* SESSION_RUNNING or SESSION_ENDED */
+    enum session_state until;        /* SESSION_RUNNING or SESSION_ENDED */
+    const struct snapshot *snapshot; /* instead of both */
 };
 
 struct control {
@@ -81,18 +84,23 @@ static int answer_document(sd_bus_message *call, struct json_object *document)
     return r;
 }
 
-static int keep_call(struct control *control, sd_bus_message *message,
-                     const struct session *session, enum session_state until)
+static int keep_call(struct control *control, const struct call *call)
 {
     if (control->nr_calls == MAX_CALLS)
-        return sd_bus_reply_method_errorf(message, ERROR_NO_MEMORY,
+        return sd_bus_reply_method_errorf(call->message, ERROR_NO_MEMORY,
                                           "Too many clients wait for an answer; try again later.");
-    control->calls[control->nr_calls++] = (struct call){
-        .message = sd_bus_message_ref(message),
-        .session = session,
-        .until = until,
-    };
+    control->calls[control->nr_calls] = *call;
+    (void)sd_bus_message_ref(call->message);
+    control->nr_calls++;
     return 1; /* handled: sd-bus is not to answer */
+}
+
+static int keep_session_call(struct control *control, sd_bus_message *message,
+                             const struct session *session, enum session_state until)
+{
+    const struct call call = {.message = message, .session = session, .until = until};
+
+    return keep_call(control, &call);
 }
 
 static void drop_call(struct control *control, size_t index)
@@ -117,13 +125,31 @@ static void handle_session_change(void *userdata, struct session *session)
     for (size_t i = control->nr_calls; i-- > 0;) {
         struct call *call = &control->calls[i];
 
-        if (call->session != session || session->state < call->until)
+        if (call->session != session || call->snapshot || session->state < call->until)
             continue;
         /* A client that has gone meanwhile gets no answer. */
         if (session->start_failure.name)
             (void)answer_failure(call->message, &session->start_failure);
         else
             (void)answer_document(call->message, document_of_session(session));
+        drop_call(control, i);
+    }
+}
+
+/* The manager tells of a snapshot that is written, or could not be. */
+static void handle_snapshot_ended(void *userdata, struct snapshot *snapshot)
+{
+    struct control *control = userdata;
+
+    for (size_t i = control->nr_calls; i-- > 0;) {
+        const struct call *call = &control->calls[i];
+
+        if (call->snapshot != snapshot)
+            continue;
+        if (snapshot->failure.name)
+            (void)answer_failure(call->message, &snapshot->failure);
+        else
+            (void)answer_document(call->message, document_of_snapshot(snapshot));
         drop_call(control, i);
     }
 }
@@ -153,7 +179,7 @@ static int method_start(sd_bus_message *call, void *userdata, sd_bus_error *erro
     (void)error;
     if (check_may_control(client, call) < 0)
         return 1;
-    r = start_request_read(call, &control->manager->config, &request, &failure);
+    r = request_read_start(call, &control->manager->config, &request, &failure);
     if (r >= 0)
         r = manager_start_session(control->manager, request.name, &request.options, &session,
                                   &failure);
@@ -161,7 +187,7 @@ static int method_start(sd_bus_message *call, void *userdata, sd_bus_error *erro
         return answer_failure(call, &failure);
     if (request.attached)
         (void)snprintf(client->attached, sizeof(client->attached), "%s", session->name);
-    return keep_call(control, call, session, SESSION_RUNNING);
+    return keep_session_call(control, call, session, SESSION_RUNNING);
 }
 
 static struct session *read_session(struct client *client, sd_bus_message *call,
@@ -193,7 +219,7 @@ static int method_stop(sd_bus_message *call, void *userdata, sd_bus_error *error
     if (session->state == SESSION_ENDED)
         return answer_document(call, document_of_session(session));
     session_stop(session, END_STOP);
-    return keep_call(client->control, call, session, SESSION_ENDED);
+    return keep_session_call(client->control, call, session, SESSION_ENDED);
 }
 
 static int method_status(sd_bus_message *call, void *userdata, sd_bus_error *error)
@@ -216,6 +242,28 @@ static int method_status(sd_bus_message *call, void *userdata, sd_bus_error *err
     return answer_document(call, document_of_session(session));
 }
 
+/* Everybody who may look may take one; only those who may control can send a descriptor. */
+static int method_snapshot(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+    struct client *client = userdata;
+    struct control *control = client->control;
+    struct failure failure = {0};
+    struct snapshot_request request;
+    struct call kept = {.message = call};
+    struct snapshot *snapshot;
+    int r;
+
+    (void)error;
+    r = request_read_snapshot(call, &control->manager->config, &request, &failure);
+    if (r >= 0)
+        r = manager_start_snapshot(control->manager, request.session, &request.options, &snapshot,
+                                   &failure);
+    if (r < 0)
+        return answer_failure(call, &failure);
+    kept.snapshot = snapshot;
+    return keep_call(control, &kept);
+}
+
 static int property_version(sd_bus *bus, const char *path, const char *interface,
                             const char *property, sd_bus_message *reply, void *userdata,
                             sd_bus_error *error)
@@ -233,6 +281,9 @@ static const sd_bus_vtable control_vtable[] = {
                             method_stop, SD_BUS_VTABLE_UNPRIVILEGED),
     SD_BUS_METHOD_WITH_ARGS(PROTOCOL_STATUS, SD_BUS_ARGS("s", name), SD_BUS_RESULT("s", status),
                             method_status, SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_SNAPSHOT, SD_BUS_ARGS("s", name, "a{sv}", options),
+                            SD_BUS_RESULT("s", snapshot), method_snapshot,
+                            SD_BUS_VTABLE_UNPRIVILEGED),
     SD_BUS_PROPERTY(PROTOCOL_VERSION, "s", property_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
     SD_BUS_VTABLE_END,
 };
@@ -476,6 +527,7 @@ static int set_up(struct control *control, struct failure *failure)
         return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot serve %s: %s.",
                            manager->socket_path, strerror(-r));
     manager->session_changed = handle_session_change;
+    manager->snapshot_ended = handle_snapshot_ended;
     manager->userdata = control;
     return 0;
 }
@@ -504,6 +556,7 @@ struct control *control_free(struct control *control)
     if (!control)
         return NULL;
     control->manager->session_changed = NULL;
+    control->manager->snapshot_ended = NULL;
     for (size_t i = 0; i < MAX_CLIENTS; i++)
         if (control->clients[i])
             client_free(control->clients[i]);

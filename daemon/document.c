@@ -11,11 +11,13 @@
 #include "collector/collector.h"
 #include "collector/drain.h"
 #include "collector/pool.h"
+#include "collector/ring.h"
 #include "collector/sink.h"
 #include "collector/xen.h"
 #include "daemon/host.h"
 #include "daemon/manager.h"
 #include "daemon/session.h"
+#include "daemon/snapshot.h"
 #include "daemon/tracing.h"
 
 typedef struct json_object json;
@@ -54,18 +56,49 @@ static void put_clock(json *object, struct clock_pair pair)
     put_count(object, "tsc", pair.tsc);
 }
 
-static json *output_document(const struct session *session, const struct sink_totals *totals)
+static json *output_document(const struct output *output, const char *sidecar_path, uint64_t bytes,
+                             uint64_t queued_bytes)
 {
-    json *output = json_object_new_object();
+    json *object = json_object_new_object();
 
-    put_text(output, "path", session->output.path);
-    if (session->sidecar_path)
-        put_text(output, "sidecar", session->sidecar_path);
-    put_text(output, "kind", session->output.is_stream ? "stream" : "file");
-    put_bool(output, "direct_io", session->output.is_direct);
-    put_count(output, "bytes", totals->output_bytes);
-    put_count(output, "queued_bytes", totals->queued_bytes);
-    return output;
+    put_text(object, "path", output->path);
+    if (sidecar_path)
+        put_text(object, "sidecar", sidecar_path);
+    put_text(object, "kind", output->is_stream ? "stream" : "file");
+    put_bool(object, "direct_io", output->is_direct);
+    put_count(object, "bytes", bytes);
+    put_count(object, "queued_bytes", queued_bytes);
+    return object;
+}
+
+/* The wall clock when the TSC was TSC; 0: never. */
+static uint64_t wall_clock_of(const struct session_context *context, uint64_t tsc)
+{
+    struct clock_pair now = clock_pair_now();
+    double khz = xen_host_info(context->xen)->tsc_khz;
+
+    if (tsc == 0 || khz <= 0)
+        return 0;
+    return now.realtime_ns - (uint64_t)(int64_t)((double)(int64_t)(now.tsc - tsc) / khz * 1e6);
+}
+
+static json *ring_document(const struct session *session)
+{
+    json *object = json_object_new_object();
+    struct ring_stats stats = {0};
+
+    if (session->ring)
+        ring_read_stats(session->ring, &stats);
+    put_count(object, "memory_bytes", session->memory_bytes);
+    put_count(object, "used_bytes", stats.used_bytes);
+    put_count(object, "max_age_usec", session->max_age_usec);
+    put_count(object, "oldest_ns", wall_clock_of(session->context, stats.oldest_tsc));
+    put_count(object, "newest_ns", wall_clock_of(session->context, stats.newest_tsc));
+    put_bool(object, "locked", session->ring && ring_is_locked(session->ring));
+    put_bool(object, "kept", session->is_kept);
+    put_count(object, "restored", session->restored);
+    put_count(object, "snapshots", session->snapshots);
+    return object;
 }
 
 static json *end_document(const struct session *session)
@@ -260,8 +293,16 @@ json *document_of_session(const struct session *session)
     put_text(document, "format", "xentraced-session");
     put_count(document, "version", 1);
     put_text(document, "name", session->name);
+    put_text(document, "kind", session->memory_bytes ? "ring" : "file");
+    put_bool(document, "recorder", session->is_recorder);
     put_text(document, "state", session_state_name(session->state));
-    put(document, "output", output_document(session, &totals));
+    if (!session->is_recorder)
+        put(document, "output",
+            output_document(&session->output, session->sidecar_path,
+                            session->memory_bytes ? session->final_bytes : totals.output_bytes,
+                            totals.queued_bytes));
+    if (session->memory_bytes)
+        put(document, "ring", ring_document(session));
     put_clock(started, session->started);
     put(document, "started", started);
     if (session->state == SESSION_ENDED)
@@ -272,6 +313,70 @@ json *document_of_session(const struct session *session)
     put(document, "ledger", ledger_document(session));
     put(document, "classes", classes_document(&totals));
     put_count(document, "windows", totals.windows);
+    put(document, "host", host_document(session->context, session->context->host));
+    put(document, "clock", clocks_document(session));
+    put(document, "domains", domains_document(&session->domains));
+    return document;
+}
+
+static json *snapshot_object(const struct snapshot *snapshot)
+{
+    const struct session_context *context = snapshot->session->context;
+    const struct snapshot_plan *plan = &snapshot->plan;
+    json *object = json_object_new_object();
+
+    put_text(object, "session", snapshot->session->name);
+    put_text(object, "label", snapshot->label);
+    put_text(object, "cause", snapshot_cause_name(snapshot->cause));
+    put_text(object, "message", snapshot->message);
+    put_bool(object, "ok", !snapshot->failure.name);
+    put_count(object, "first_ns", wall_clock_of(context, plan->first_tsc));
+    put_count(object, "last_ns", wall_clock_of(context, plan->last_tsc));
+    put_count(object, "first_tsc", plan->first_tsc);
+    put_count(object, "last_tsc", plan->last_tsc);
+    put_count(object, "records", plan->records);
+    put_count(object, "lost", plan->lost);
+    put_count(object, "evicted", snapshot->evicted);
+    put_count(object, "pin_usec", (snapshot->pin_nsec + 999) / 1000);
+    put_count(object, "write_usec",
+              (snapshot->ended.realtime_ns - snapshot->requested.realtime_ns) / 1000);
+    return object;
+}
+
+static void put_snapshot(json *document, const struct snapshot *snapshot)
+{
+    json *times = json_object_new_object();
+
+    put_text(document, "format", "xentraced-snapshot");
+    put_count(document, "version", 1);
+    put_text(document, "name", snapshot->name);
+    put_text(document, "kind", "snapshot");
+    put_text(document, "state", "ended");
+    put(document, "output",
+        output_document(&snapshot->output, snapshot->sidecar_path, snapshot->plan.bytes, 0));
+    put(document, "snapshot", snapshot_object(snapshot));
+    put_clock(times, snapshot->session->started);
+    put(document, "started", times);
+    times = json_object_new_object();
+    put_clock(times, snapshot->ended);
+    put(document, "ended", times);
+    put_selection(document, snapshot->session);
+}
+
+json *document_of_snapshot_summary(const struct snapshot *snapshot)
+{
+    json *document = json_object_new_object();
+
+    put_snapshot(document, snapshot);
+    return document;
+}
+
+json *document_of_snapshot(const struct snapshot *snapshot)
+{
+    const struct session *session = snapshot->session;
+    json *document = document_of_snapshot_summary(snapshot);
+
+    put(document, "buffers", buffers_document(session));
     put(document, "host", host_document(session->context, session->context->host));
     put(document, "clock", clocks_document(session));
     put(document, "domains", domains_document(&session->domains));
@@ -314,17 +419,29 @@ static json *xen_document(const struct manager *manager)
     return object;
 }
 
+/* Newest first. */
+static void add_sessions(json *list, const struct manager *manager, bool running)
+{
+    for (size_t i = manager->nr_sessions; i-- > 0;)
+        if ((manager->sessions[i]->state != SESSION_ENDED) == running)
+            (void)json_object_array_add(list, document_of_session(manager->sessions[i]));
+}
+
 json *document_of_manager(const struct manager *manager)
 {
     json *document = json_object_new_object();
     json *sessions = json_object_new_array();
+    json *snapshots = json_object_new_array();
 
     put_text(document, "format", "xentraced-status");
     put_count(document, "version", 1);
     put(document, "daemon", daemon_document(manager));
     put(document, "xen", xen_document(manager));
-    for (size_t i = manager->nr_sessions; i-- > 0;) /* newest first: what runs comes first */
-        (void)json_object_array_add(sessions, document_of_session(manager->sessions[i]));
+    add_sessions(sessions, manager, true);
+    add_sessions(sessions, manager, false);
     put(document, "sessions", sessions);
+    for (size_t i = 0; i < manager->nr_history; i++)
+        (void)json_object_array_add(snapshots, json_object_get(manager->history[i]));
+    put(document, "snapshots", snapshots);
     return document;
 }

@@ -10,7 +10,11 @@
 struct json_object;
 struct manager;
 struct session;
+struct snapshot;
 
 /* The caller owns the object: json_object_put(). */
 struct json_object *document_of_session(const struct session *session);
 struct json_object *document_of_manager(const struct manager *manager);
+struct json_object *document_of_snapshot(const struct snapshot *snapshot);
+/* Without what is only of interest beside the file. */
+struct json_object *document_of_snapshot_summary(const struct snapshot *snapshot);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The processor as /proc/cpuinfo describes it: dom0 sees the vendor and model of the real one. */
+/* Of the processor dom0 sees the vendor and model of the real one. Source: proc(5). */
 
 #include "daemon/host.h"
 
@@ -30,4 +30,16 @@ void host_read(struct host *ret_host)
         take_value(line, "vendor_id", ret_host->cpu_vendor, sizeof(ret_host->cpu_vendor));
         take_value(line, "model name", ret_host->cpu_model, sizeof(ret_host->cpu_model));
     }
+}
+
+uint64_t host_available_bytes(void)
+{
+    _cleanup_file_ FILE *file = fopen("/proc/meminfo", "re");
+    unsigned long long kib = 0;
+    char line[128];
+
+    while (file && fgets(line, sizeof(line), file))
+        if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
+            break;
+    return (uint64_t)kib * 1024;
 }

@@ -5,6 +5,8 @@
  * Facts about this machine that a reader of a trace needs and Xen does not tell. Main thread.
  */
 
+#include <stdint.h>
+
 struct host {
     char hostname[256];
     char cpu_vendor[64]; /* without it VM exit reasons cannot be decoded */
@@ -13,3 +15,6 @@ struct host {
 
 /* What cannot be found out stays empty. */
 void host_read(struct host *ret_host);
+
+/* Memory that dom0 can spare now, as the kernel estimates it; 0: it does not tell. */
+uint64_t host_available_bytes(void);

@@ -12,15 +12,20 @@ libdaemon_a_SOURCES = \
 	daemon/end-reason.c daemon/end-reason.h \
 	daemon/explain.c daemon/explain.h \
 	daemon/failure.h \
+	daemon/fd-store.c daemon/fd-store.h \
 	daemon/host.c daemon/host.h \
 	daemon/listener.c daemon/listener.h \
 	daemon/log.c daemon/log.h \
-	daemon/manager.c daemon/manager.h \
+	daemon/manager.c daemon/manager-snapshot.c daemon/manager.h \
 	daemon/output.c daemon/output.h \
 	daemon/peer.c daemon/peer.h \
-	daemon/session.c daemon/session.h \
+	daemon/recorder.c daemon/recorder.h \
+	daemon/request.c daemon/request.h \
+	daemon/ring-writer.c daemon/ring-writer.h \
+	daemon/session.c daemon/session-setup.c daemon/session.h \
 	daemon/sidecar.c daemon/sidecar.h \
-	daemon/start-request.c daemon/start-request.h \
+	daemon/snapshot.c daemon/snapshot.h \
+	daemon/snapshot-plan.c daemon/snapshot-plan.h \
 	daemon/tracing.c daemon/tracing.h
 
 sbin_PROGRAMS += xentraced

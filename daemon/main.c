@@ -15,8 +15,10 @@
 #include "common/util.h"
 #include "daemon/config.h"
 #include "daemon/control.h"
+#include "daemon/fd-store.h"
 #include "daemon/log.h"
 #include "daemon/manager.h"
+#include "daemon/snapshot.h"
 
 #define EXIT_USAGE 2
 
@@ -92,6 +94,22 @@ static int handle_signal(sd_event_source *source, const struct signalfd_siginfo 
     return 0;
 }
 
+/* A snapshot without a control client. How it went is in the log. */
+static int handle_snapshot_signal(sd_event_source *source, const struct signalfd_siginfo *info,
+                                  void *userdata)
+{
+    const struct snapshot_options options = {
+        .cause = SNAPSHOT_SIGNAL, .label = "sigusr2", .output_fd = -1, .sidecar_fd = -1};
+    struct failure failure = {0};
+    struct snapshot *snapshot;
+
+    (void)source;
+    (void)info;
+    if (manager_start_snapshot(userdata, "", &options, &snapshot, &failure) < 0)
+        log_warning("SIGUSR2: no snapshot. %s", failure.text);
+    return 0;
+}
+
 /*
  * SIGTERM and SIGINT come through the event loop. SIGPIPE and SIGXFSZ would end us when a reader
  * goes away or a file becomes too large: the write's error is enough.
@@ -104,12 +122,15 @@ static int catch_signals(sd_event *event, struct manager *manager)
     (void)sigemptyset(&mask);
     (void)sigaddset(&mask, SIGTERM);
     (void)sigaddset(&mask, SIGINT);
+    (void)sigaddset(&mask, SIGUSR2);
     if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ||
         signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
         return -errno;
     r = sd_event_add_signal(event, NULL, SIGTERM, handle_signal, manager);
     if (r >= 0)
         r = sd_event_add_signal(event, NULL, SIGINT, handle_signal, manager);
+    if (r >= 0)
+        r = sd_event_add_signal(event, NULL, SIGUSR2, handle_snapshot_signal, manager);
     return r;
 }
 
@@ -141,6 +162,7 @@ static int run(void)
     struct manager *manager = NULL;
     struct failure failure = {0};
     _cleanup_free_ char *error = NULL;
+    struct fd_store inherited;
     struct config config;
     sd_event *event = NULL;
     int r;
@@ -155,7 +177,9 @@ static int run(void)
         log_error("Cannot make an event loop: %s.", strerror(-r));
         return r;
     }
-    r = manager_new(event, &config, arg_socket, arg_state_dir, &manager, &failure);
+    fd_store_read(&inherited);
+    r = manager_new(event, &config, arg_socket, arg_state_dir, &inherited, &manager, &failure);
+    fd_store_done(&inherited);
     if (r < 0)
         log_error("%s", failure.text);
     else

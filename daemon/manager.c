@@ -16,22 +16,34 @@
 
 #include "collector/collector.h"
 #include "collector/pool.h"
+#include "collector/ring.h"
 #include "collector/xen.h"
 #include "common/protocol.h"
 #include "daemon/explain.h"
+#include "daemon/fd-store.h"
 #include "daemon/log.h"
+#include "daemon/recorder.h"
 #include "daemon/tracing.h"
 
-#define MAX_MADE_UP_NAMES 100u /* within one second */
-#define BIND_TRIES        25u
-#define BIND_PAUSE_MSEC   20
+#define MAX_MADE_UP_NAMES   100u      /* within one second */
+#define EVTCHN_STORE_PREFIX "evtchn-" /* and the port */
+#define BIND_TRIES          25u
+#define BIND_PAUSE_MSEC     20
 
-static struct session *unended_session(const struct manager *manager)
+static size_t count_running(const struct manager *manager)
 {
+    size_t count = 0;
+
     for (size_t i = 0; i < manager->nr_sessions; i++)
-        if (manager->sessions[i]->state != SESSION_ENDED)
-            return manager->sessions[i];
-    return NULL;
+        count += manager->sessions[i]->state != SESSION_ENDED;
+    return count;
+}
+
+/* Whether the event loop may end: what still runs is left to the next daemon. */
+static bool is_over(const struct manager *manager)
+{
+    return count_running(manager) == (manager->keeps_recorder ? 1 : 0) &&
+           manager->nr_snapshots == 0;
 }
 
 static void remove_session(struct manager *manager, size_t index)
@@ -54,6 +66,10 @@ static void log_change(const struct session *session)
 {
     if (session->start_failure.name)
         log_line(LOG_ERR, session->name, "Not started. %s", session->start_failure.text);
+    else if (session->state == SESSION_RUNNING && session->ring)
+        log_line(LOG_INFO, session->name, "%s events %s of CPUs %s in memory.",
+                 session->restored ? "Goes on recording" : "Recording", session->events_spec,
+                 session->cpus_spec);
     else if (session->state == SESSION_RUNNING)
         log_line(LOG_INFO, session->name, "Recording events %s of CPUs %s to %s.",
                  session->events_spec, session->cpus_spec, session->output.path);
@@ -62,17 +78,43 @@ static void log_change(const struct session *session)
                  "Ended. %s", session->message);
 }
 
+void manager_exit_if_over(struct manager *manager)
+{
+    if (manager->shuts_down && is_over(manager))
+        (void)sd_event_exit(manager->event, 0); /* cannot fail: the loop is running */
+}
+
+/* The event channel goes with the ring: as long as a copy of it is open, Xen binds no other. */
+static void keep_recorder(struct manager *manager, struct session *session)
+{
+    char name[32];
+
+    recorder_keep(session);
+    (void)snprintf(name, sizeof(name), EVTCHN_STORE_PREFIX "%d", xen_host_virq_port(manager->xen));
+    if (session->is_kept && !manager->keeps_evtchn)
+        manager->keeps_evtchn = fd_store_keep(name, xen_host_virq_fd(manager->xen));
+    if (!session->is_kept)
+        log_line(LOG_INFO, session->name,
+                 "No service manager keeps the ring: it is lost when xentraced ends.");
+    if (!ring_is_locked(session->ring))
+        log_line(LOG_INFO, session->name,
+                 "The ring is not locked in memory: RLIMIT_MEMLOCK (LimitMEMLOCK=) is too small.");
+}
+
 static void handle_session_change(void *userdata, struct session *session)
 {
     struct manager *manager = userdata;
 
     log_change(session);
+    if (session->is_recorder && session->state == SESSION_RUNNING)
+        keep_recorder(manager, session);
+    else if (session->is_recorder)
+        recorder_forget();
     if (manager->session_changed)
         manager->session_changed(manager->userdata, session);
     if (session->start_failure.name)
         forget_failed_start(manager, session);
-    if (manager->shuts_down && !unended_session(manager))
-        (void)sd_event_exit(manager->event, 0); /* cannot fail: the loop is running */
+    manager_exit_if_over(manager);
 }
 
 /* Without its collector the daemon is no use: end, so that it is started anew. */
@@ -82,6 +124,16 @@ static void handle_collector_death(struct manager *manager, int error)
               strerror(-error));
     (void)tracing_stop(manager->tracing);
     (void)sd_event_exit(manager->event, error);
+}
+
+static void handle_session_message(struct manager *manager, const struct message *message)
+{
+    for (size_t i = 0; i < manager->nr_sessions; i++) {
+        if (manager->sessions[i]->sink == message->sink) {
+            session_handle_message(manager->sessions[i], message);
+            return;
+        }
+    }
 }
 
 static int handle_collector(sd_event_source *source, int fd, uint32_t revents, void *userdata)
@@ -97,12 +149,10 @@ static int handle_collector(sd_event_source *source, int fd, uint32_t revents, v
             handle_collector_death(manager, (int)message.value);
             return 0;
         }
-        for (size_t i = 0; i < manager->nr_sessions; i++) {
-            if (manager->sessions[i]->sink == message.sink) {
-                session_handle_message(manager->sessions[i], &message);
-                break;
-            }
-        }
+        if (message.type == MESSAGE_PINNED)
+            manager_handle_pinned(manager, &message);
+        else
+            handle_session_message(manager, &message);
     }
     return 0;
 }
@@ -158,7 +208,7 @@ static int start_collector(struct manager *manager, struct failure *failure)
  * A daemon that was killed holds VIRQ_TBUF until the kernel has taken down its io_uring, which
  * polls the event channel: that is a moment after its process is gone, and we may be its restart.
  */
-static int open_xen(struct manager *manager, enum xen_step *ret_step)
+static int bind_xen(struct manager *manager, enum xen_step *ret_step)
 {
     const struct timespec pause = {.tv_nsec = BIND_PAUSE_MSEC * 1000000};
     int r;
@@ -173,12 +223,37 @@ static int open_xen(struct manager *manager, enum xen_step *ret_step)
     return r;
 }
 
-static int set_up(struct manager *manager, struct failure *failure)
+/* With the event channel of the daemon before us, if it was kept. */
+static int open_xen(struct manager *manager, struct fd_store *inherited, enum xen_step *ret_step)
+{
+    const char *port;
+    _cleanup_fd_ int fd = fd_store_take(inherited, EVTCHN_STORE_PREFIX, &port);
+    struct xen_virq virq = {.fd = fd};
+    char name[32];
+    int r;
+
+    if (fd >= 0) {
+        virq.port = (int)strtol(port, NULL, 10); /* what is no number is no port of it either */
+        r = xen_host_open(&virq, &manager->xen, ret_step);
+        manager->keeps_evtchn = r >= 0;
+        if (r >= 0 || *ret_step != XEN_STEP_ADOPT_VIRQ)
+            return r;
+        log_warning("The event channel that was kept over the restart is of no use (%s): "
+                    "VIRQ_TBUF is bound anew.",
+                    strerror(-r));
+        (void)snprintf(name, sizeof(name), EVTCHN_STORE_PREFIX "%s", port);
+        fd_store_forget(name);
+        fd_close(&fd);
+    }
+    return bind_xen(manager, ret_step);
+}
+
+static int set_up(struct manager *manager, struct fd_store *inherited, struct failure *failure)
 {
     enum xen_step step;
     int r;
 
-    r = open_xen(manager, &step);
+    r = open_xen(manager, inherited, &step);
     if (r < 0)
         return explain_xen(failure, step, r);
     r = open_state_dir(manager, failure);
@@ -197,8 +272,25 @@ static int set_up(struct manager *manager, struct failure *failure)
     return 0;
 }
 
+/* Captures on request are possible without it. */
+static void start_recorder(struct manager *manager, struct fd_store *inherited)
+{
+    struct failure failure = {0};
+    struct session *session;
+
+    if (!manager->config.recorder.enabled) {
+        recorder_forget();
+        return;
+    }
+    if (recorder_start(&manager->context, &manager->config, inherited, &session, &failure) >= 0)
+        manager->sessions[manager->nr_sessions++] = session;
+    else
+        log_line(LOG_ERR, RECORDER_NAME, "Not started. %s", failure.text);
+}
+
 int manager_new(struct sd_event *event, const struct config *config, const char *socket_path,
-                const char *state_dir, struct manager **ret_manager, struct failure *failure)
+                const char *state_dir, struct fd_store *inherited, struct manager **ret_manager,
+                struct failure *failure)
 {
     struct manager *manager;
     int r;
@@ -214,7 +306,7 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
     manager->started_ns = clock_pair_now().realtime_ns;
     host_read(&manager->host);
 
-    r = set_up(manager, failure);
+    r = set_up(manager, inherited, failure);
     if (r < 0) {
         manager_free(manager);
         return r;
@@ -229,9 +321,12 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
         .state_dir_fd = manager->state_dir_fd,
         .state_dir = manager->state_dir,
         .default_buffer_pages = manager->config.buffer_pages,
+        .memory_share_percent = manager->config.memory_share_percent,
         .changed = handle_session_change,
         .userdata = manager,
     };
+    start_recorder(manager, inherited);
+    output_sweep(manager->state_dir_fd);
     *ret_manager = manager;
     return 0;
 }
@@ -242,6 +337,7 @@ struct manager *manager_free(struct manager *manager)
         return NULL;
     manager->collector_source = sd_event_source_disable_unref(manager->collector_source);
     collector_free(manager->collector);
+    manager_free_snapshots(manager);
     while (manager->nr_sessions > 0)
         remove_session(manager, manager->nr_sessions - 1);
     tracing_free(manager->tracing);
@@ -283,22 +379,39 @@ static void make_up_name(const struct manager *manager, char name[static SESSION
 
 static int check_start(const struct manager *manager, const char *name, struct failure *failure)
 {
-    const struct session *running = unended_session(manager);
+    const struct session *same = find_by_name(manager, name);
 
     if (manager->shuts_down)
         return failure_set(failure, -ESHUTDOWN, ERROR_SHUTTING_DOWN,
                            "xentraced is being stopped and starts nothing new.");
-    if (running && strcmp(running->name, name) == 0)
+    if (same && same->state != SESSION_ENDED)
         return failure_set(failure, -EEXIST, ERROR_NAME_IN_USE,
                            "'%s' is being recorded already. `xentracectl stop %s` ends it.", name,
                            name);
-    if (running)
-        return failure_set(
-            failure, -EBUSY, ERROR_BUSY,
-            "'%s' is being recorded, and one capture at a time is all this version can. "
-            "`xentracectl stop %s` ends it.",
-            running->name, running->name);
+    if (strcmp(name, RECORDER_NAME) == 0)
+        return failure_set(failure, -EINVAL, ERROR_NAME_IN_USE,
+                           "'%s' is the recorder that [flight-recorder] of the configuration "
+                           "describes. Choose another name.",
+                           name);
+    if (count_running(manager) >= MANAGER_RUNNING_MAX)
+        return failure_set(failure, -EBUSY, ERROR_BUSY,
+                           "%u sessions are being recorded, which is as many as there can be. "
+                           "`xentracectl list` shows them, `xentracectl stop NAME` ends one.",
+                           MANAGER_RUNNING_MAX);
     return 0;
+}
+
+/* Makes room for one more: the oldest that has ended goes. */
+static void forget_oldest(struct manager *manager)
+{
+    size_t ended = manager->nr_sessions - count_running(manager);
+
+    for (size_t i = 0; ended >= MANAGER_ENDED_MAX && i < manager->nr_sessions; i++) {
+        if (manager->sessions[i]->state != SESSION_ENDED)
+            continue;
+        remove_session(manager, i);
+        return;
+    }
 }
 
 int manager_start_session(struct manager *manager, const char *name,
@@ -319,34 +432,110 @@ int manager_start_session(struct manager *manager, const char *name,
     r = session_new(&manager->context, name, options, &session, failure);
     if (r < 0)
         return r;
-    if (manager->nr_sessions == ARRAY_SIZE(manager->sessions))
-        remove_session(manager, 0);
+    forget_oldest(manager);
     manager->sessions[manager->nr_sessions++] = session;
     *ret_session = session;
     return 0;
 }
 
+/* The only one that runs, of those with a ring or of captures; several: FAILURE names them. */
+static struct session *find_only(const struct manager *manager, bool ring, const char *verb,
+                                 struct failure *failure)
+{
+    struct session *found = NULL;
+    char names[256] = "";
+    size_t length = 0, count = 0;
+
+    for (size_t i = 0; i < manager->nr_sessions; i++) {
+        struct session *session = manager->sessions[i];
+
+        if (session->state == SESSION_ENDED || (ring ? !session->ring : session->is_recorder))
+            continue;
+        found = session;
+        if (count++ < 4 && length < sizeof(names))
+            length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s",
+                                       count > 1 ? ", " : "", session->name);
+    }
+    if (count <= 1)
+        return found;
+    (void)failure_set(failure, -EINVAL, ERROR_INVALID,
+                      "Several are being recorded: %s%s. Say which one: `xentracectl %s NAME`.",
+                      names, count > 4 ? ", ..." : "", verb);
+    return NULL;
+}
+
 struct session *manager_find_session(struct manager *manager, const char *name,
                                      struct failure *failure)
 {
-    struct session *session = name[0] ? find_by_name(manager, name) : unended_session(manager);
+    struct session *session;
 
-    if (!session && name[0])
+    if (!name[0]) {
+        session = find_only(manager, false, "stop", failure);
+        if (!session && !failure->name)
+            (void)failure_set(failure, -ENOENT, ERROR_NO_SESSION,
+                              "No capture is being recorded. `xentracectl list` shows what is.");
+        return session;
+    }
+    session = find_by_name(manager, name);
+    if (!session)
         (void)failure_set(failure, -ENOENT, ERROR_NO_SESSION,
                           "There is no session '%s'. `xentracectl list` shows those there are.",
                           name);
-    else if (!session)
-        (void)failure_set(failure, -ENOENT, ERROR_NO_SESSION, "Nothing is being recorded.");
     return session;
+}
+
+static struct session *find_recorder(const struct manager *manager)
+{
+    for (size_t i = 0; i < manager->nr_sessions; i++)
+        if (manager->sessions[i]->is_recorder && manager->sessions[i]->state == SESSION_RUNNING)
+            return manager->sessions[i];
+    return NULL;
+}
+
+struct session *manager_find_ring(struct manager *manager, const char *name,
+                                  struct failure *failure)
+{
+    struct session *session;
+
+    if (!name[0]) {
+        session = find_recorder(manager);
+        if (!session)
+            session = find_only(manager, true, "snapshot --session", failure);
+        if (!session && !failure->name)
+            (void)failure_set(failure, -ENOENT, ERROR_NO_RING,
+                              "Nothing is being recorded into memory: the flight recorder is "
+                              "switched off ([flight-recorder] enabled=) or could not be started "
+                              "(`journalctl -u xentraced`), and no `start --memory` runs.");
+        return session;
+    }
+    session = manager_find_session(manager, name, failure);
+    if (session && (!session->ring || session->state != SESSION_RUNNING)) {
+        (void)failure_set(failure, -EINVAL, ERROR_NO_RING,
+                          "'%s' does not record into memory: there is nothing to take a snapshot "
+                          "of. `xentracectl list` shows what does.",
+                          name);
+        return NULL;
+    }
+    return session;
+}
+
+/* --- The end. --- */
+
+/* Whether the next daemon is to go on with the recorder. */
+static bool may_keep(const struct manager *manager, const struct session *recorder)
+{
+    return recorder && recorder->is_kept && manager->keeps_evtchn &&
+           manager->config.recorder.keep_enabled;
 }
 
 void manager_shut_down(struct manager *manager)
 {
-    struct session *session = unended_session(manager);
+    struct session *recorder = find_recorder(manager);
 
     manager->shuts_down = true;
-    if (session)
-        session_stop(session, END_DAEMON_EXIT);
-    else
-        (void)sd_event_exit(manager->event, 0); /* cannot fail: the loop is running */
+    manager->keeps_recorder = may_keep(manager, recorder);
+    for (size_t i = manager->nr_sessions; i-- > 0;)
+        if (!manager->keeps_recorder || manager->sessions[i] != recorder)
+            session_stop(manager->sessions[i], END_DAEMON_EXIT);
+    manager_exit_if_over(manager);
 }

@@ -14,7 +14,15 @@
 #include "daemon/host.h"
 #include "daemon/session.h"
 
-#define MANAGER_ENDED_MAX 16u /* ended sessions that `status` still shows */
+#define MANAGER_RUNNING_MAX   12u /* sessions at once, the flight recorder included */
+#define MANAGER_ENDED_MAX     16u /* ended sessions that `status` still shows */
+#define MANAGER_SNAPSHOTS_MAX 16u /* being written, and as many that were */
+
+struct fd_store;
+struct json_object;
+struct snapshot;
+struct snapshot_options;
+struct triggers;
 
 struct manager {
     struct sd_event *event;
@@ -30,33 +38,66 @@ struct manager {
     struct tracing *tracing;
     struct sd_event_source *collector_source;
     struct session_context context;
-    struct session *sessions[MANAGER_ENDED_MAX + 1]; /* oldest first; at most one has not ended */
+    struct session *sessions[MANAGER_RUNNING_MAX + MANAGER_ENDED_MAX]; /* oldest first */
     size_t nr_sessions;
+    struct snapshot *snapshots[MANAGER_SNAPSHOTS_MAX]; /* being made */
+    size_t nr_snapshots;
+    struct json_object *history[MANAGER_SNAPSHOTS_MAX]; /* documents of those that were, newest
+                                                           first */
+    size_t nr_history;
     bool shuts_down;
+    bool keeps_evtchn;   /* the service manager has the event channel, too */
+    bool keeps_recorder; /* it is left to the next daemon */
 
     /* Called when a session has come to run, could not, or has ended; before a failed one is freed.
      */
     void (*session_changed)(void *userdata, struct session *session);
+    /* Called when a snapshot has been written or has failed; before it is freed. */
+    void (*snapshot_ended)(void *userdata, struct snapshot *snapshot);
     void *userdata;
 };
 
 /*
- * Binds Xen and starts the collector; changes nothing in Xen. CONFIG is copied, the strings are
- * borrowed. FAILURE says what is wrong if it returns a negative errno.
+ * Binds Xen, starts the collector and, if it is enabled, the flight recorder; INHERITED is what the
+ * service manager kept of a daemon before us. CONFIG is copied, the strings are borrowed. FAILURE
+ * says what is wrong if it returns a negative errno; a recorder that cannot be started is no
+ * reason, and is told in the log.
  */
 int manager_new(struct sd_event *event, const struct config *config, const char *socket_path,
-                const char *state_dir, struct manager **ret_manager, struct failure *failure);
-/* Every session must have ended. */
+                const char *state_dir, struct fd_store *inherited, struct manager **ret_manager,
+                struct failure *failure);
+/* Every session must have ended, but for a recorder that is kept. */
 struct manager *manager_free(struct manager *manager);
 
-/* As session_new(); NAME "" makes one up. Refuses while another session has not ended. */
+/* As session_new(); NAME "" makes one up. Refuses a name that is in use, and too many at once. */
 int manager_start_session(struct manager *manager, const char *name,
                           const struct session_options *options, struct session **ret_session,
                           struct failure *failure);
 
-/* The newest session of that name; "" the one that has not ended. NULL and FAILURE if none. */
+/*
+ * The newest session of that name; "" the one capture that has not ended. NULL and FAILURE if there
+ * is none, or several.
+ */
 struct session *manager_find_session(struct manager *manager, const char *name,
                                      struct failure *failure);
 
-/* Ends every session, and then the event loop. */
+/* The running session of that name, which has a ring; "": the flight recorder, or the only one. */
+struct session *manager_find_ring(struct manager *manager, const char *name,
+                                  struct failure *failure);
+
+/*
+ * As snapshot_new(), of the ring that manager_find_ring() finds. `snapshot_ended` tells when it is
+ * written.
+ */
+int manager_start_snapshot(struct manager *manager, const char *session_name,
+                           const struct snapshot_options *options, struct snapshot **ret_snapshot,
+                           struct failure *failure);
+
+/* Ends every session, but for a recorder that the next daemon goes on with; then the loop. */
 void manager_shut_down(struct manager *manager);
+
+/* --- Between manager.c and manager-snapshot.c. --- */
+
+void manager_handle_pinned(struct manager *manager, const struct message *message);
+void manager_exit_if_over(struct manager *manager);
+void manager_free_snapshots(struct manager *manager);

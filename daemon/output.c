@@ -12,8 +12,10 @@
 
 #include "daemon/output.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,15 +124,9 @@ static bool set_direct(int fd)
     return flags >= 0 && fcntl(fd, F_SETFL, flags | O_DIRECT) == 0;
 }
 
-static int grant_first(struct output *output, struct failure *failure)
+static int refuse_no_space(const struct output *output, struct failure *failure)
 {
     char available_text[UNITS_TEXT_MAX], reserve_text[UNITS_TEXT_MAX];
-
-    output->preallocates = can_preallocate(output->fd);
-    output->is_direct = set_direct(output->fd);
-    output_extend(output, 0);
-    if (output->granted_bytes > 0)
-        return 0;
 
     (void)size_format(available_text, available_bytes(output));
     if (output->reserve_bytes == 0)
@@ -146,16 +142,29 @@ static int grant_first(struct output *output, struct failure *failure)
         output->path, available_text, size_format(reserve_text, output->reserve_bytes));
 }
 
-int output_create(struct output *output, int directory_fd, const char *directory, const char *name,
-                  struct failure *failure)
+static int grant_first(struct output *output, struct failure *failure)
 {
-    _cleanup_free_ char *file = NULL;
+    output->preallocates = can_preallocate(output->fd);
+    output->is_direct = set_direct(output->fd);
+    output_extend(output, 0);
+    return output->granted_bytes > 0 ? 0 : refuse_no_space(output, failure);
+}
+
+int output_require(struct output *output, uint64_t bytes, struct failure *failure)
+{
+    while (output->granted_bytes < bytes && !output->is_final)
+        output_extend(output, 0);
+    return output->granted_bytes >= bytes ? 0 : refuse_no_space(output, failure);
+}
+
+/* Creates FILE, which is to be called NAME.xentrace. */
+static int create(struct output *output, int directory_fd, const char *directory, const char *file,
+                  const char *name, struct failure *failure)
+{
     int r;
 
-    if (asprintf(&file, "%s.xentrace", name) < 0 ||
-        asprintf(&output->path, "%s/%s", directory, file) < 0)
+    if (asprintf(&output->path, "%s/%s.xentrace", directory, name) < 0)
         return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
-
     output->fd =
         openat(directory_fd, file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640);
     if (output->fd < 0 && errno == EEXIST)
@@ -170,6 +179,83 @@ int output_create(struct output *output, int directory_fd, const char *directory
     if (r < 0)
         (void)unlinkat(directory_fd, file, 0);
     return r;
+}
+
+#define HIDDEN_PREFIX "."
+#define HIDDEN_SUFFIX ".xentrace.new"
+
+static void name_file(char file[static NAME_MAX + 1], const char *prefix, const char *name,
+                      const char *suffix)
+{
+    (void)snprintf(file, NAME_MAX + 1, "%s%s%s", prefix, name, suffix);
+}
+
+int output_create(struct output *output, int directory_fd, const char *directory, const char *name,
+                  struct failure *failure)
+{
+    char file[NAME_MAX + 1];
+
+    name_file(file, "", name, ".xentrace");
+    return create(output, directory_fd, directory, file, name, failure);
+}
+
+int output_create_hidden(struct output *output, int directory_fd, const char *directory,
+                         const char *name, struct failure *failure)
+{
+    char file[NAME_MAX + 1];
+
+    name_file(file, "", name, ".xentrace");
+    if (faccessat(directory_fd, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return failure_set(failure, -EEXIST, ERROR_NAME_IN_USE,
+                           "%s/%s exists, and is never overwritten. Choose another name, or none.",
+                           directory, file);
+    name_file(file, HIDDEN_PREFIX, name, HIDDEN_SUFFIX);
+    return create(output, directory_fd, directory, file, name, failure);
+}
+
+int output_publish(int directory_fd, const char *name)
+{
+    char hidden[NAME_MAX + 1], file[NAME_MAX + 1];
+
+    name_file(hidden, HIDDEN_PREFIX, name, HIDDEN_SUFFIX);
+    name_file(file, "", name, ".xentrace");
+    if (renameat2(directory_fd, hidden, directory_fd, file, RENAME_NOREPLACE) == 0)
+        return 0;
+    /* A file system that cannot do without replacing: then the check comes a moment before. */
+    if (errno != EINVAL)
+        return -errno;
+    if (faccessat(directory_fd, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return -EEXIST;
+    return renameat(directory_fd, hidden, directory_fd, file) < 0 ? -errno : 0;
+}
+
+void output_discard(int directory_fd, const char *name)
+{
+    char hidden[NAME_MAX + 1];
+
+    name_file(hidden, HIDDEN_PREFIX, name, HIDDEN_SUFFIX);
+    (void)unlinkat(directory_fd, hidden, 0); /* swept at the next start if it cannot be now */
+}
+
+void output_sweep(int directory_fd)
+{
+    int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *entry;
+
+    if (!directory) {
+        fd_close(&fd);
+        return;
+    }
+    while ((entry = readdir(directory))) {
+        size_t length = strlen(entry->d_name);
+        const size_t suffix = strlen(HIDDEN_SUFFIX);
+
+        if (entry->d_name[0] == HIDDEN_PREFIX[0] && length > suffix &&
+            strcmp(entry->d_name + length - suffix, HIDDEN_SUFFIX) == 0)
+            (void)unlinkat(directory_fd, entry->d_name, 0);
+    }
+    (void)closedir(directory);
 }
 
 int output_adopt(struct output *output, int fd, const char *path, struct failure *failure)

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * A session's output file as the disk sees it: opened or adopted, space granted ahead of the
- * writes so that the reserve is never touched, cut to its exact length at the end. Main thread:
- * these calls may wait for the disk, the collector never does.
+ * An output file, a session's or a snapshot's, as the disk sees it: opened or adopted, space
+ * granted ahead of the writes so that the reserve is never touched, cut to its exact length at the
+ * end. Main thread: these calls may wait for the disk, the collector never does.
  */
 
 #include <stdbool.h>
@@ -36,6 +36,21 @@ void output_done(struct output *output);
  */
 int output_create(struct output *output, int directory_fd, const char *directory, const char *name,
                   struct failure *failure);
+
+/*
+ * The same under a hidden name, until output_publish(), which fails with -EEXIST if NAME.xentrace
+ * is there by then; output_discard() removes it instead. output->path is the later one at once.
+ */
+int output_create_hidden(struct output *output, int directory_fd, const char *directory,
+                         const char *name, struct failure *failure);
+int output_publish(int directory_fd, const char *name);
+void output_discard(int directory_fd, const char *name);
+
+/* Removes hidden files that a daemon before us has left in the directory. */
+void output_sweep(int directory_fd);
+
+/* Grants BYTES in all, known beforehand. Fails with ERROR_NO_SPACE. */
+int output_require(struct output *output, uint64_t bytes, struct failure *failure);
 
 /* Takes over FD, which a client opened; PATH is what it calls it. Fails with ERROR_OUTPUT,
  * _NO_SPACE. */

@@ -21,20 +21,23 @@
 
 #include "collector/collector.h"
 #include "collector/drain.h"
+#include "collector/ring.h"
 #include "collector/sink.h"
 #include "common/protocol.h"
 #include "common/record.h"
 #include "common/sidecar-path.h"
 #include "common/units.h"
 #include "collector/xen.h"
+#include "daemon/document.h"
 #include "daemon/explain.h"
 #include "daemon/log.h"
+#include "daemon/ring-writer.h"
 #include "daemon/sidecar.h"
+#include "daemon/snapshot.h"
 #include "daemon/tracing.h"
 
-#define DEFAULT_POLL_USEC    (100 * USEC_PER_MSEC) /* as xentrace */
-#define MIN_POLL_USEC        USEC_PER_MSEC
 #define TICK_USEC            (5 * USEC_PER_SEC)
+#define RECORDER_TICK_USEC   (60 * USEC_PER_SEC)
 #define TICK_SLACK_USEC      USEC_PER_SEC
 #define STREAM_PATIENCE_USEC (5 * USEC_PER_SEC) /* with a reader, once the session has ended */
 
@@ -48,6 +51,7 @@ const char *session_state_name(enum session_state state)
     case SESSION_DRAINING:
     case SESSION_SETTLING:
     case SESSION_CLOSING:
+    case SESSION_WRITING:
         return "stopping";
     case SESSION_ENDED:
         return "ended";
@@ -71,8 +75,12 @@ bool session_name_is_valid(const char *name)
  */
 static void update_sidecar(const struct session *session)
 {
-    int r = sidecar_write(session);
+    int r;
 
+    if (!session->sidecar_path)
+        return;
+    r = sidecar_write(session->context->state_dir_fd, session->name, session->sidecar_fd,
+                      document_of_session(session));
     if (r < 0)
         log_line(LOG_ERR, session->name,
                  "The sidecar %s could not be brought up to date: %s. %s is complete without it.",
@@ -101,156 +109,6 @@ static void stop_timers(struct session *session)
 
 /* --- Making. --- */
 
-static int check_limits(struct session *session, const struct session_options *options,
-                        struct failure *failure)
-{
-    session->time_usec = options->time_usec;
-    session->poll_usec = options->poll_usec ? options->poll_usec : DEFAULT_POLL_USEC;
-    if (session->poll_usec < MIN_POLL_USEC || session->poll_usec > 3600 * USEC_PER_SEC)
-        return failure_set(failure, -EINVAL, ERROR_INVALID,
-                           "The poll interval must be from 1 ms to 1 h.");
-    if (options->buffer_pages > UINT16_MAX)
-        return failure_set(failure, -EINVAL, ERROR_INVALID,
-                           "Trace buffers have 65535 pages per CPU at most.");
-    session->discard = options->discard;
-    session->keep_enabled = options->keep_enabled;
-    session->start_disabled = options->start_disabled;
-    return 0;
-}
-
-/* What is recorded, from whom. */
-static int parse_selection(struct session *session, const struct session_options *options,
-                           struct failure *failure)
-{
-    const char *events = options->events ? options->events : "all";
-    const char *cpus = options->cpus ? options->cpus : "all";
-    _cleanup_free_ char *error = NULL;
-    int r;
-
-    session->nr_cpus = xen_host_info(session->context->xen)->nr_cpus;
-    session->events_spec = strdup(events);
-    session->cpus_spec = strdup(cpus);
-    if (!session->events_spec || !session->cpus_spec)
-        return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
-    r = event_set_parse(events, &session->events, &error);
-    if (r >= 0)
-        r = cpu_set_parse(cpus, session->nr_cpus, &session->cpus, &error);
-    if (r < 0)
-        return failure_set(failure, r, ERROR_INVALID, "%s", error ? error : "Out of memory.");
-    return 0;
-}
-
-/* Its trace may have been moved away; the sidecar would be replaced without a word. */
-static int refuse_old_sidecar(const struct session *session, struct failure *failure)
-{
-    char file[SESSION_NAME_MAX + 16];
-
-    (void)snprintf(file, sizeof(file), "%s.json", session->name);
-    if (faccessat(session->context->state_dir_fd, file, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-        return 0;
-    return failure_set(
-        failure, -EEXIST, ERROR_NAME_IN_USE,
-        "%s exists, and sidecars are never overwritten. Choose another name, or none.",
-        session->sidecar_path);
-}
-
-static int open_output(struct session *session, const struct session_options *options,
-                       struct failure *failure)
-{
-    const struct session_context *context = session->context;
-    uint64_t max_bytes = options->max_size_bytes ? options->max_size_bytes : UINT64_MAX;
-    int r;
-
-    output_init(&session->output, options->reserve_bytes, max_bytes);
-    if (options->has_output) {
-        if (options->sidecar_fd >= 0) {
-            session->sidecar_fd = fcntl(options->sidecar_fd, F_DUPFD_CLOEXEC, 3);
-            if (session->sidecar_fd < 0)
-                return failure_set(failure, -errno, ERROR_OUTPUT, "Out of descriptors.");
-            session->sidecar_path = sidecar_path_of(options->output_path);
-        }
-        return output_adopt(&session->output, options->output_fd, options->output_path, failure);
-    }
-    session->owns_output = true;
-    if (asprintf(&session->sidecar_path, "%s/%s.json", context->state_dir, session->name) < 0)
-        return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
-    r = refuse_old_sidecar(session, failure);
-    if (r < 0)
-        return r;
-    return output_create(&session->output, context->state_dir_fd, context->state_dir, session->name,
-                         failure);
-}
-
-static int make_sink(struct session *session, struct failure *failure)
-{
-    const struct output *output = &session->output;
-    struct sink_config config = {
-        .fd = output->fd,
-        .is_stream = output->is_stream,
-        .align_bytes = output->is_direct ? PAGE_BYTES : RECORD_MIN_BYTES,
-        .granted_bytes = output->granted_bytes,
-        .max_bytes = output->is_final ? output->granted_bytes : output->max_bytes,
-        .grant_ahead_bytes = output->granted_bytes / 2,
-        .poll_usec = session->poll_usec,
-        .discard = session->discard,
-        .events = session->events,
-        .cpus = session->cpus,
-        .nr_cpus = session->nr_cpus,
-    };
-
-    if (sink_new(&config, session->context->pool, &session->sink) < 0)
-        return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
-    return 0;
-}
-
-/* Takes back what was created in the state directory. */
-static void remove_files(struct session *session)
-{
-    const struct session_context *context = session->context;
-    char file[SESSION_NAME_MAX + 16];
-
-    if (!session->owns_output || session->output.fd < 0)
-        return;
-    (void)snprintf(file, sizeof(file), "%s.xentrace", session->name);
-    (void)unlinkat(context->state_dir_fd, file, 0);
-    (void)snprintf(file, sizeof(file), "%s.json", session->name);
-    (void)unlinkat(context->state_dir_fd, file, 0);
-}
-
-static int write_first_sidecar(struct session *session, struct failure *failure)
-{
-    int r;
-
-    domains_update(&session->domains, session->context->xen, session->started.realtime_ns);
-    r = sidecar_write(session);
-    if (r < 0)
-        return failure_set(failure, r, ERROR_OUTPUT, "Cannot write %s: %s.", session->sidecar_path,
-                           strerror(-r));
-    return 0;
-}
-
-static int prepare(struct session *session, const struct session_options *options,
-                   struct failure *failure)
-{
-    const struct session_context *context = session->context;
-    int r;
-
-    r = check_limits(session, options, failure);
-    if (r >= 0)
-        r = parse_selection(session, options, failure);
-    if (r >= 0)
-        r = open_output(session, options, failure);
-    if (r >= 0)
-        r = tracing_prepare(context->tracing, options->buffer_pages, context->default_buffer_pages,
-                            failure);
-    if (r >= 0)
-        r = make_sink(session, failure);
-    session->started = clock_pair_now();
-    if (r >= 0)
-        r = write_first_sidecar(session, failure);
-    return r;
-}
-
 int session_new(const struct session_context *context, const char *name,
                 const struct session_options *options, struct session **ret_session,
                 struct failure *failure)
@@ -269,12 +127,12 @@ int session_new(const struct session_context *context, const char *name,
         return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
     session->context = context;
     session->sidecar_fd = -1;
-    session->output.fd = -1;
+    output_init(&session->output, 0, UINT64_MAX);
     (void)snprintf(session->name, sizeof(session->name), "%s", name);
 
-    r = prepare(session, options, failure);
+    r = session_prepare(session, options, failure);
     if (r < 0) {
-        remove_files(session);
+        session_remove_files(session);
         session_free(session);
         return r;
     }
@@ -289,7 +147,9 @@ struct session *session_free(struct session *session)
     if (!session)
         return NULL;
     stop_timers(session);
+    snapshot_free(session->final);
     sink_free(session->sink);
+    ring_free(session->ring);
     output_done(&session->output);
     fd_close(&session->sidecar_fd);
     domains_done(&session->domains);
@@ -329,6 +189,12 @@ static void tell_set_aside(struct session *session)
     }
 }
 
+/* A recorder runs for ever, and is not to keep an idle host awake. */
+static uint64_t tick_usec(const struct session *session)
+{
+    return session->is_recorder ? RECORDER_TICK_USEC : TICK_USEC;
+}
+
 /* What has no hurry and is not on the data path: who is running, the page cache, broken buffers. */
 static int handle_tick(sd_event_source *source, uint64_t usec, void *userdata)
 {
@@ -338,10 +204,11 @@ static int handle_tick(sd_event_source *source, uint64_t usec, void *userdata)
     (void)usec;
     domains_update(&session->domains, session->context->xen, clock_pair_now().realtime_ns);
     sink_read_totals(session->sink, &totals);
-    output_drop_cache(&session->output, totals.output_bytes);
+    if (session->output.fd >= 0)
+        output_drop_cache(&session->output, totals.output_bytes);
     tell_set_aside(session);
     /* A timer that cannot be set again only costs these extras. */
-    (void)sd_event_source_set_time_relative(source, TICK_USEC);
+    (void)sd_event_source_set_time_relative(source, tick_usec(session));
     (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
     return 0;
 }
@@ -355,8 +222,8 @@ static int start_timers(struct session *session)
         r = sd_event_add_time_relative(event, &session->time_source, CLOCK_BOOTTIME,
                                        session->time_usec, USEC_PER_MSEC, handle_time, session);
     if (r >= 0)
-        r = sd_event_add_time_relative(event, &session->tick_source, CLOCK_MONOTONIC, TICK_USEC,
-                                       TICK_SLACK_USEC, handle_tick, session);
+        r = sd_event_add_time_relative(event, &session->tick_source, CLOCK_MONOTONIC,
+                                       tick_usec(session), TICK_SLACK_USEC, handle_tick, session);
     return r;
 }
 
@@ -373,14 +240,14 @@ static void begin_running(struct session *session)
         (void)failure_set(&session->start_failure, r, ERROR_NO_MEMORY, "Cannot set a timer: %s.",
                           strerror(-r));
     else
-        r = tracing_start(context->tracing, event_set_xen_mask(&session->events), &session->cpus,
-                          !session->start_disabled, &session->start_failure);
+        r = tracing_start(context->tracing, &session->use, &session->start_failure);
     if (r < 0) {
         session_stop(session, END_XEN_ERROR);
         return;
     }
     session->told_xen = true;
-    session->started = clock_pair_now();
+    if (!session->restored)
+        session->started = clock_pair_now();
     session_set_state(session, SESSION_RUNNING);
 }
 
@@ -437,7 +304,10 @@ static int handle_abort(sd_event_source *source, uint64_t usec, void *userdata)
 
     (void)source;
     (void)usec;
-    collector_send(session->context->collector, MESSAGE_ABORT, session->sink, false, 0);
+    if (session->final && session->final->writer)
+        ring_writer_abort(session->final->writer);
+    else
+        collector_send(session->context->collector, MESSAGE_ABORT, session->sink, false, 0);
     return 0;
 }
 
@@ -452,66 +322,77 @@ static void note_xen_error(struct session *session, enum xen_step step, int erro
     log_line(LOG_ERR, session->name, "%s", failure.text);
 }
 
+/* Takes its wishes back from Xen. With keep_enabled the last session leaves Xen as it is. */
+static void withdraw(struct session *session)
+{
+    struct tracing *tracing = session->context->tracing;
+
+    session->keep_enabled = session->keep_enabled && !tracing_is_used(tracing, &session->use);
+    if (session->keep_enabled)
+        tracing_leave(tracing, &session->use);
+    else
+        note_xen_error(session, XEN_STEP_EVENT_MASK, tracing_mute(tracing, &session->use));
+}
+
 void session_stop(struct session *session, enum end_reason reason)
 {
     const struct session_context *context = session->context;
+    bool ends_tracing;
 
     if (session->state > SESSION_RUNNING)
         return;
     session->reason = reason;
     stop_timers(session);
-    if (session->told_xen && !session->keep_enabled)
-        note_xen_error(session, XEN_STEP_EVENT_MASK, tracing_mute(context->tracing));
+    if (session->told_xen)
+        withdraw(session);
     session->ended = clock_pair_now();
     if (session->output.is_stream)
         (void)sd_event_add_time_relative(context->event, &session->abort_source, CLOCK_MONOTONIC,
                                          STREAM_PATIENCE_USEC, USEC_PER_MSEC, handle_abort,
                                          session);
     session_set_state(session, SESSION_DRAINING);
-    collector_send(context->collector, MESSAGE_DRAIN, session->sink, !session->keep_enabled, 0);
-}
-
-static struct cpu_set unsettled_cpus(const struct session *session)
-{
-    const struct drain *drain = collector_drain(session->context->collector);
-    struct cpu_set set = {0};
-
-    for (unsigned int cpu = 0; cpu < session->nr_cpus; cpu++)
-        if (cpu_set_has(&session->cpus, cpu) && drain_cpu_is_unsettled(drain, cpu))
-            cpu_set_add(&set, cpu);
-    return set;
+    ends_tracing = !session->keep_enabled && !tracing_is_used(context->tracing, NULL);
+    collector_send(context->collector, MESSAGE_DRAIN, session->sink, ends_tracing, 0);
 }
 
 static void begin_settling(struct session *session)
 {
     const struct session_context *context = session->context;
-    struct cpu_set cpus = unsettled_cpus(session);
 
     session_set_state(session, SESSION_SETTLING);
-    note_xen_error(session, XEN_STEP_EVENT_MASK, tracing_provoke(context->tracing, &cpus));
+    note_xen_error(session, XEN_STEP_EVENT_MASK,
+                   tracing_provoke(context->tracing, sink_unsettled(session->sink)));
     collector_send(context->collector, MESSAGE_SETTLE, session->sink, false, 0);
 }
 
 static void begin_closing(struct session *session)
 {
     const struct session_context *context = session->context;
+    bool last = !tracing_is_used(context->tracing, NULL);
 
-    session->loss_unknown = unsettled_cpus(session);
+    session->loss_unknown = *sink_unsettled(session->sink);
     session_set_state(session, SESSION_CLOSING);
     if (session->told_xen && !session->keep_enabled)
         note_xen_error(session, XEN_STEP_DISABLE, tracing_stop(context->tracing));
-    collector_send(context->collector, MESSAGE_CLOSE, session->sink, false, 0);
+    collector_send(context->collector, MESSAGE_CLOSE, session->sink, last, 0);
 }
 
 static void handle_drained(struct session *session, bool any_unsettled)
 {
-    bool may_provoke = session->told_xen && !session->keep_enabled &&
-                       tracing_state(session->context->tracing) != TRACING_OFF;
+    bool may_settle = session->told_xen && !session->keep_enabled &&
+                      tracing_state(session->context->tracing) != TRACING_OFF;
 
-    if (session->state == SESSION_DRAINING && any_unsettled && may_provoke)
+    if (session->state == SESSION_DRAINING && any_unsettled && may_settle)
         begin_settling(session);
     else
         begin_closing(session);
+}
+
+void session_abandon(struct session *session)
+{
+    stop_timers(session);
+    if (session->told_xen)
+        tracing_leave(session->context->tracing, &session->use);
 }
 
 static void describe_end(struct session *session)
@@ -521,7 +402,7 @@ static void describe_end(struct session *session)
                        end_reason_sentence(session->reason));
 }
 
-static void finish_files(struct session *session)
+static void finish_file(struct session *session)
 {
     struct sink_totals totals;
     int r;
@@ -534,19 +415,83 @@ static void finish_files(struct session *session)
                        "%s could not be finished: %s. Check it with `xentracectl info`.",
                        session->output.path, explain_write(r));
     }
-    describe_end(session);
-    domains_update(&session->domains, session->context->xen, session->ended.realtime_ns);
-    fd_close(&session->output.fd);
 }
 
 static void end(struct session *session)
 {
     stop_timers(session);
-    if (session->start_failure.name)
-        remove_files(session);
-    else
-        finish_files(session);
+    if (session->start_failure.name) {
+        session_remove_files(session);
+    } else {
+        describe_end(session);
+        domains_update(&session->domains, session->context->xen, session->ended.realtime_ns);
+        fd_close(&session->output.fd);
+    }
+    if (session->ring) {
+        /* Its figures stay; its memory is wanted elsewhere. */
+        sink_release_ring(session->sink);
+        session->ring = ring_free(session->ring);
+    }
     session_set_state(session, SESSION_ENDED);
+}
+
+/* The ring is in the file, or as much of it as got there. An empty one is no failure. */
+static void handle_final(void *userdata, struct snapshot *snapshot)
+{
+    struct session *session = userdata;
+
+    session->final = NULL;
+    session->output = snapshot->output;
+    output_init(&snapshot->output, 0, UINT64_MAX);
+    session->final_bytes = snapshot->plan.bytes;
+    if (snapshot->failure.name && strcmp(snapshot->failure.name, ERROR_EMPTY) != 0) {
+        session->reason = END_OUTPUT_ERROR;
+        (void)snprintf(session->message, sizeof(session->message), "%s", snapshot->failure.text);
+    }
+    snapshot_free(snapshot);
+    end(session);
+}
+
+static void begin_writing(struct session *session)
+{
+    const uint64_t max_bytes = session->output.max_bytes;
+    struct snapshot_options options = {
+        .name = session->name,
+        .cause = SNAPSHOT_END,
+        .max_size_bytes = max_bytes == UINT64_MAX ? 0 : max_bytes,
+        .output = &session->output,
+    };
+    struct failure failure = {0};
+
+    session_set_state(session, SESSION_WRITING);
+    if (snapshot_new(session, &options, handle_final, session, &session->final, &failure) >= 0)
+        return;
+    session->reason = END_OUTPUT_ERROR;
+    (void)snprintf(session->message, sizeof(session->message), "%s", failure.text);
+    end(session);
+}
+
+/* The sink is ours again, and nobody reads its ring any more. */
+static void handle_closed(struct session *session)
+{
+    session->is_closed = true;
+    if (session->active_snapshots > 0)
+        return;
+    if (session->start_failure.name || session->is_recorder) {
+        end(session);
+    } else if (session->ring) {
+        begin_writing(session);
+    } else {
+        finish_file(session);
+        end(session);
+    }
+}
+
+void session_note_snapshot(struct session *session, bool begins)
+{
+    session->active_snapshots += begins ? 1 : -1u;
+    if (!begins && session->is_closed && session->state == SESSION_CLOSING)
+        handle_closed(session);
 }
 
 void session_handle_message(struct session *session, const struct message *message)
@@ -568,9 +513,13 @@ void session_handle_message(struct session *session, const struct message *messa
         handle_failure(session, (int)message->value);
         break;
     case MESSAGE_CLOSED:
-        end(session);
+        handle_closed(session);
         break;
+    case MESSAGE_SUCCEEDED:
+    case MESSAGE_PINNED:
     case MESSAGE_ATTACH:
+    case MESSAGE_PIN:
+    case MESSAGE_SUCCEED:
     case MESSAGE_DRAIN:
     case MESSAGE_SETTLE:
     case MESSAGE_CLOSE:

@@ -11,8 +11,11 @@
  *   running    records flow
  *   draining   Xen lets no more events pass; what is in its buffers is fetched
  *   settling   some CPUs may hold back counts of lost records: a moment for Xen to tell them
- *   closing    tracing is disabled; the last writes
+ *   closing    tracing is disabled, unless others go on; the last writes
+ *   writing    of a ring with an output: what is in it goes there
  *   ended      the file is finished
+ *
+ * A session has an output, or a ring, or both: then the ring is written to it at the end.
  */
 
 #include <stdbool.h>
@@ -25,16 +28,18 @@
 #include "daemon/end-reason.h"
 #include "daemon/failure.h"
 #include "daemon/output.h"
+#include "daemon/tracing.h"
 
 struct collector;
 struct host;
 struct message;
 struct pool;
+struct ring;
 struct sd_event;
 struct sd_event_source;
 struct session;
 struct sink;
-struct tracing;
+struct snapshot;
 struct xen_host;
 
 #define SESSION_NAME_MAX 64u
@@ -50,6 +55,7 @@ struct session_context {
     int state_dir_fd;
     const char *state_dir;
     uint32_t default_buffer_pages;
+    uint32_t memory_share_percent; /* of the free memory that a ring may take */
 
     /* Called when a session got to SESSION_RUNNING or SESSION_ENDED, last thing in the transition.
      */
@@ -73,6 +79,12 @@ struct session_options {
     int output_fd; /* borrowed */
     const char *output_path;
     int sidecar_fd; /* borrowed; -1: none */
+
+    uint64_t memory_bytes; /* a ring */
+    uint64_t max_age_usec;
+    bool is_recorder;         /* no output; of a ring */
+    struct ring *ring;        /* taken over: it goes on with that; given away on success */
+    struct clock_pair *since; /* ... and it was started then */
 };
 
 enum session_state {
@@ -81,6 +93,7 @@ enum session_state {
     SESSION_DRAINING,
     SESSION_SETTLING,
     SESSION_CLOSING,
+    SESSION_WRITING,
     SESSION_ENDED,
 };
 
@@ -100,6 +113,20 @@ struct session {
     bool keep_enabled;
     bool start_disabled;
     bool told_xen; /* masks are set for it, and tracing enabled unless start_disabled */
+    struct tracing_use use;
+
+    struct ring *ring; /* NULL: none */
+    bool is_recorder;
+    uint64_t memory_bytes; /* of the ring, as asked for */
+    uint64_t max_age_usec;
+    uint64_t adopted_seq; /* chunks up to that one are of a daemon before us */
+    uint32_t restored;    /* times the ring was taken over */
+    uint32_t snapshots;   /* written of it */
+    unsigned int active_snapshots;
+    bool is_closed;         /* its sink has come back */
+    bool is_kept;           /* the service manager has the ring, too */
+    struct snapshot *final; /* while WRITING */
+    uint64_t final_bytes;   /* what it wrote */
 
     struct output output;
     bool owns_output;   /* in the state directory: with a sidecar beside it */
@@ -110,7 +137,7 @@ struct session {
     struct clock_pair started;
     struct clock_pair ended;
     enum end_reason reason;
-    char message[512];             /* how it ended, for people */
+    char message[768];             /* how it ended, for people */
     struct cpu_set loss_unknown;   /* CPUs that may have lost more than Xen told */
     struct cpu_set set_aside_told; /* CPUs whose broken buffer is in the log */
     struct domains domains;
@@ -134,6 +161,15 @@ struct session *session_free(struct session *session);
 /* Ends it for REASON, if it is not ending already; `changed` tells when it has ended. */
 void session_stop(struct session *session, enum end_reason reason);
 
+/* A snapshot of its ring begins, or has ended: its ring stays for that long. */
+void session_note_snapshot(struct session *session, bool begins);
+
+/*
+ * Lets go of it without ending it: Xen goes on tracing, and its ring is with the service manager.
+ * For the daemon's own end; the collector must be freed before the session.
+ */
+void session_abandon(struct session *session);
+
 /* A message of the collector about this session's sink. */
 void session_handle_message(struct session *session, const struct message *message);
 
@@ -141,3 +177,12 @@ void session_handle_message(struct session *session, const struct message *messa
 bool session_name_is_valid(const char *name);
 
 const char *session_state_name(enum session_state state); /* as in documents */
+
+/*
+ * Of session-setup.c: fills SESSION, whose name and context are set, from OPTIONS. On failure
+ * session_remove_files() and session_free() take it back.
+ */
+int session_prepare(struct session *session, const struct session_options *options,
+                    struct failure *failure);
+/* Takes back what was created in the state directory. */
+void session_remove_files(struct session *session);

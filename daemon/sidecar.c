@@ -5,13 +5,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include <json-c/json.h>
 
-#include "daemon/document.h"
-#include "daemon/session.h"
+#include "common/util.h"
 
 static int write_all(int fd, const char *text, size_t bytes)
 {
@@ -28,15 +28,14 @@ static int write_all(int fd, const char *text, size_t bytes)
     return 0;
 }
 
-static int replace_own(const struct session *session, const char *text, size_t bytes)
+static int replace_own(int directory, const char *stem, const char *text, size_t bytes)
 {
-    int directory = session->context->state_dir_fd;
-    char name[SESSION_NAME_MAX + 16], temporary[SESSION_NAME_MAX + 16];
+    char name[NAME_MAX + 1], temporary[NAME_MAX + 1];
     _cleanup_fd_ int fd = -1;
     int r;
 
-    (void)snprintf(name, sizeof(name), "%s.json", session->name);
-    (void)snprintf(temporary, sizeof(temporary), ".%s.json.new", session->name);
+    (void)snprintf(name, sizeof(name), "%s.json", stem);
+    (void)snprintf(temporary, sizeof(temporary), ".%s.json.new", stem);
     fd = openat(directory, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
     if (fd < 0)
         return -errno;
@@ -64,24 +63,20 @@ static int overwrite(int fd, const char *text, size_t bytes)
     return 0;
 }
 
-int sidecar_write(const struct session *session)
+int sidecar_write(int directory_fd, const char *name, int fd, struct json_object *document)
 {
-    struct json_object *document;
     const char *text;
     size_t bytes;
     int r;
 
-    if (!session->sidecar_path)
-        return 0;
-    document = document_of_session(session);
     text = json_object_to_json_string_length(
         document, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE, &bytes);
     if (!text)
         r = -ENOMEM;
-    else if (session->sidecar_fd >= 0)
-        r = overwrite(session->sidecar_fd, text, bytes);
+    else if (fd >= 0)
+        r = overwrite(fd, text, bytes);
     else
-        r = replace_own(session, text, bytes);
+        r = replace_own(directory_fd, name, text, bytes);
     json_object_put(document);
     return r;
 }

@@ -6,11 +6,11 @@
  * when the session starts, and again when it has ended. Main thread.
  */
 
-struct session;
+struct json_object;
 
 /*
- * Writes the session's document as of now. Our own sidecar is replaced atomically; one that a
- * client opened is overwritten with a single write, for it is the client's directory. A session
- * without one: nothing. Returns 0 or a negative errno, the old content being still there.
+ * Writes DOCUMENT, which is given away. With FD >= 0, a sidecar that a client opened: overwritten
+ * with a single write, for it is the client's directory. Else NAME.json in DIRECTORY_FD, replaced
+ * atomically. Returns 0 or a negative errno, the old content being still there.
  */
-int sidecar_write(const struct session *session);
+int sidecar_write(int directory_fd, const char *name, int fd, struct json_object *document);

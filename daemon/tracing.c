@@ -26,6 +26,7 @@ struct tracing {
     uint32_t boot_event_mask; /* before we touched it */
     struct cpu_set cpus;      /* in force, as far as we know: Xen's own default is all */
     uint32_t pages;           /* 0: not mapped */
+    struct tracing_use *uses; /* whose wishes are in force */
 };
 
 static struct cpu_set all_cpus(void)
@@ -145,43 +146,102 @@ static int set_cpus(struct tracing *tracing, const struct cpu_set *cpus)
     return r;
 }
 
-int tracing_start(struct tracing *tracing, uint32_t event_mask, const struct cpu_set *cpus,
-                  bool enable, struct failure *failure)
+/* --- The union. --- */
+
+bool tracing_is_used(const struct tracing *tracing, const struct tracing_use *other_than)
+{
+    for (const struct tracing_use *use = tracing->uses; use; use = use->next)
+        if (use != other_than)
+            return true;
+    return false;
+}
+
+/* Tells Xen what everybody wants. Returns the step that failed in *RET_STEP. */
+static int set_union(struct tracing *tracing, enum xen_step *ret_step)
+{
+    struct cpu_set cpus = {0};
+    uint32_t mask = 0;
+    int r;
+
+    for (const struct tracing_use *use = tracing->uses; use; use = use->next) {
+        mask |= use->event_mask;
+        for (size_t i = 0; i < ARRAY_SIZE(cpus.bits); i++)
+            cpus.bits[i] |= use->cpus.bits[i];
+    }
+    *ret_step = XEN_STEP_CPU_MASK;
+    r = set_cpus(tracing, &cpus);
+    if (r < 0)
+        return r;
+    *ret_step = XEN_STEP_EVENT_MASK;
+    return set_event_mask(tracing, mask);
+}
+
+static void add_use(struct tracing *tracing, struct tracing_use *use)
+{
+    use->active = true;
+    use->next = tracing->uses;
+    tracing->uses = use;
+}
+
+static void remove_use(struct tracing *tracing, struct tracing_use *use)
+{
+    struct tracing_use **link = &tracing->uses;
+
+    while (*link && *link != use)
+        link = &(*link)->next;
+    if (*link)
+        *link = use->next;
+    use->active = false;
+}
+
+int tracing_start(struct tracing *tracing, struct tracing_use *use, struct failure *failure)
 {
     struct cpu_set cpus_before = tracing->cpus;
     uint32_t mask_before = tracing->event_mask;
-    enum xen_step step = XEN_STEP_CPU_MASK;
+    enum xen_step step;
     int r;
 
-    r = set_cpus(tracing, cpus);
-    if (r >= 0) {
-        step = XEN_STEP_EVENT_MASK;
-        r = set_event_mask(tracing, event_mask);
-    }
-    if (r >= 0 && enable) {
+    add_use(tracing, use);
+    r = set_union(tracing, &step);
+    if (r >= 0 && use->enable) {
         step = XEN_STEP_ENABLE;
         r = xen_host_enable(tracing->host);
     }
     if (r < 0) {
+        remove_use(tracing, use);
         /* What was refused once may be refused again: then the first error is the one to tell. */
         (void)set_event_mask(tracing, mask_before);
         (void)set_cpus(tracing, &cpus_before);
         return explain_xen(failure, step, r);
     }
-    if (enable)
+    if (use->enable)
         tracing->state = TRACING_ON;
     return 0;
 }
 
-int tracing_mute(struct tracing *tracing)
+int tracing_mute(struct tracing *tracing, struct tracing_use *use)
 {
-    return set_event_mask(tracing, 0);
+    enum xen_step step;
+
+    if (!use->active)
+        return 0;
+    remove_use(tracing, use);
+    /* The last one's CPUs stay: nothing passes, and they may be asked for what they lost. */
+    return tracing->uses ? set_union(tracing, &step) : set_event_mask(tracing, 0);
+}
+
+void tracing_leave(struct tracing *tracing, struct tracing_use *use)
+{
+    remove_use(tracing, use);
 }
 
 int tracing_provoke(struct tracing *tracing, const struct cpu_set *cpus)
 {
-    int r = set_cpus(tracing, cpus);
+    int r;
 
+    if (tracing->uses)
+        return 0;
+    r = set_cpus(tracing, cpus);
     return r < 0 ? r : set_event_mask(tracing, TRC_ALL & ~(TRC_GUEST & ~TRC_GEN));
 }
 
@@ -190,6 +250,8 @@ int tracing_stop(struct tracing *tracing)
     struct cpu_set all = all_cpus();
     int r, q;
 
+    if (tracing->uses)
+        return 0;
     r = xen_host_disable(tracing->host);
     if (r >= 0)
         tracing->state = TRACING_OFF;
@@ -198,6 +260,16 @@ int tracing_stop(struct tracing *tracing)
         r = q;
     q = set_cpus(tracing, &all);
     return r < 0 ? r : q;
+}
+
+uint32_t tracing_boot_event_mask(const struct tracing *tracing)
+{
+    return tracing->boot_event_mask;
+}
+
+void tracing_set_boot_event_mask(struct tracing *tracing, uint32_t mask)
+{
+    tracing->boot_event_mask = mask;
 }
 
 enum tracing_state tracing_state(const struct tracing *tracing)

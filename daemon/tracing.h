@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * What Xen has been told about tracing: buffers, masks, enabled or not. Xen cannot be asked whether
+ * What Xen has been told about tracing: buffers, masks (the union of what the sessions want),
+ * enabled or not. Xen cannot be asked whether
  * tracing is enabled or which CPU mask is in force, so this remembers. Main thread.
  */
 
@@ -33,18 +34,50 @@ struct tracing *tracing_free(struct tracing *tracing);
 int tracing_prepare(struct tracing *tracing, uint32_t wanted_pages, uint32_t default_pages,
                     struct failure *failure);
 
-/* Sets the masks, and enables if ENABLE. On failure masks and state are as before. */
-int tracing_start(struct tracing *tracing, uint32_t event_mask, const struct cpu_set *cpus,
-                  bool enable, struct failure *failure);
+/*
+ * What one session wants traced; Xen is told the union of all. Embedded in the session, which fills
+ * it before tracing_start(); from then on until tracing_mute() or tracing_leave() it is in the
+ * union and must stay where it is.
+ */
+struct tracing_use {
+    uint32_t event_mask;
+    struct cpu_set cpus;
+    bool enable; /* false: it does not ask for tracing to be enabled */
 
-/* Lets no event pass: losses not told yet stay pending, unlike after tracing_stop(). */
-int tracing_mute(struct tracing *tracing);
+    bool active; /* tracing.c's own */
+    struct tracing_use *next;
+};
 
-/* Lets every event of CPUS pass, so that Xen has an occasion to tell what it lost. */
+/* Adds USE to the union, and enables if it asks for it. On failure all is as before. */
+int tracing_start(struct tracing *tracing, struct tracing_use *use, struct failure *failure);
+
+/*
+ * Takes USE out of the union. After the last one no event passes, but tracing stays enabled: losses
+ * not told yet stay pending, unlike after tracing_stop(). Nothing if it is not in it.
+ */
+int tracing_mute(struct tracing *tracing, struct tracing_use *use);
+
+/* The same, but leaves Xen as it is: it goes on tracing. */
+void tracing_leave(struct tracing *tracing, struct tracing_use *use);
+
+/* Whether anybody but OTHER_THAN (NULL: anybody at all) is in the union. */
+bool tracing_is_used(const struct tracing *tracing, const struct tracing_use *other_than);
+
+/*
+ * Lets every event of CPUS pass, so that Xen has an occasion to tell what it lost. While somebody
+ * is in the union, whose records are occasion enough: nothing.
+ */
 int tracing_provoke(struct tracing *tracing, const struct cpu_set *cpus);
 
-/* Disables, and sets the masks back to what they were before the daemon's first session. */
+/*
+ * Disables, and sets the masks back to what they were before the daemon's first session. While
+ * somebody is in the union: nothing.
+ */
 int tracing_stop(struct tracing *tracing);
+
+/* The event mask before the first session: known, after a restart, to the daemon before us. */
+uint32_t tracing_boot_event_mask(const struct tracing *tracing);
+void tracing_set_boot_event_mask(struct tracing *tracing, uint32_t mask);
 
 enum tracing_state tracing_state(const struct tracing *tracing);
 uint32_t tracing_event_mask(const struct tracing *tracing);   /* in force */

@@ -35,7 +35,7 @@ report "Xen's libraries are known to collector/xen.c alone" \
     "$(only collector/xen.c 'xenctrl|xencall|xenevtchn|xenforeignmemory|xenstore|xen/(sysctl|xen|version|domctl)')"
 report "liburing is known to collector/uring.c alone" "$(only collector/uring.c 'liburing')"
 report "in the daemon, sd-bus is known to control.c and its parser alone" \
-    "$(only 'daemon/(control|start-request).c' 'systemd/sd-bus' | grep -v '^ctl/client')"
+    "$(only 'daemon/(control|request).c' 'systemd/sd-bus' | grep -v '^ctl/client')"
 report "common/ and collector/ do not log" \
     "$(grep -nE '\b(printf|fprintf|perror|syslog|sd_journal_[a-z]+|log_[a-z]+) *\(' \
         common/*.c collector/*.c | grep -v snprintf)"

@@ -159,7 +159,7 @@ sim() {
     done
     shift
     dir=$(mktemp -d "${TMPDIR:-/tmp}/xentraced-test.XXXXXX")
-    touch "$dir/xentraced.conf"
+    printf '[flight-recorder]\nenabled=no\n' >"$dir/xentraced.conf" # a test of it says otherwise
     ASAN_OPTIONS=log_path=$dir/sanitizer:${ASAN_OPTIONS:-} \
         UBSAN_OPTIONS=log_path=$dir/sanitizer:print_stacktrace=1:${UBSAN_OPTIONS:-} \
         TSAN_OPTIONS=log_path=$dir/sanitizer:${TSAN_OPTIONS:-} \

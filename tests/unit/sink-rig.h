@@ -93,17 +93,19 @@ static inline enum sink_room rig_feed(struct rig *rig, unsigned int cpu, uint32_
 
     for (uint32_t begin = 0; begin < end;) {
         uint64_t classes[EVENT_CLASSES] = {0};
+        struct window_source source = {.cpu = cpu};
         struct walk_result walked;
         uint8_t *records;
         uint32_t room;
 
-        said = sink_begin_window(rig->sink, end - begin, 1, &records, &room);
+        said = sink_begin_window(rig->sink, cpu, end - begin, 1, &records, &room);
         if (said != SINK_ROOM)
             break;
         memcpy(records, waiting + begin, room);
-        walk_window(records, room, room == end - begin, sink_filter(rig->sink), classes, &walked);
+        walk_window(records, room, room == end - begin, sink_filter(rig->sink), records, classes,
+                    &walked);
         CHECK(!walked.broken && walked.consumed_bytes > 0);
-        sink_end_window(rig->sink, cpu, &walked, classes);
+        sink_end_window(rig->sink, &source, &walked, classes);
         rig->number[cpu] += (uint32_t)walked.records;
         rig->lost[cpu] += walked.lost;
         begin += walked.consumed_bytes;

@@ -62,15 +62,16 @@ static void test_nothing_kept(uint64_t seed)
     disk = disk_new(&config, seed);
     for (int i = 0; i < 100; i++) {
         static const uint32_t record = 0x00021001;
+        static const struct window_source source = {.cpu = 0};
         uint64_t classes[EVENT_CLASSES] = {0};
         struct walk_result walked;
         uint8_t *records;
         uint32_t room;
 
-        CHECK_INT(sink_begin_window(disk->rig.sink, 4, 1, &records, &room), SINK_ROOM);
+        CHECK_INT(sink_begin_window(disk->rig.sink, 0, 4, 1, &records, &room), SINK_ROOM);
         memcpy(records, &record, sizeof(record));
-        walk_window(records, room, true, sink_filter(disk->rig.sink), classes, &walked);
-        sink_end_window(disk->rig.sink, 0, &walked, classes);
+        walk_window(records, room, true, sink_filter(disk->rig.sink), records, classes, &walked);
+        sink_end_window(disk->rig.sink, &source, &walked, classes);
     }
     CHECK_UINT(sink_oldest_usec(disk->rig.sink), 0);
     CHECK(!sink_is_quiet(disk->rig.sink)); /* it holds a chunk, until it is told to flush */

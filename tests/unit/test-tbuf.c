@@ -222,6 +222,45 @@ static void test_unsettled_in_steps(void)
     free(buffer);
 }
 
+struct resume_case {
+    const char *name;
+    uint32_t cons;
+    uint32_t prod;
+    uint32_t resume;
+    int result;
+};
+
+static const struct resume_case resume_cases[] = {
+    {"where it is", 100, 1000, 100, 0},
+    {"a window further", 100, 1000, 500, 0},
+    {"all of it", 100, 1000, 1000, 0},
+    {"beyond what was written", 100, 1000, 1004, -EBADMSG},
+    {"back", 100, 1000, 96, -EBADMSG},
+    {"misaligned", 100, 1000, 502, -EBADMSG},
+    {"beyond both laps", 100, 1000, 2 * DATA_BYTES, -EBADMSG},
+    {"all ones", 100, 1000, UINT32_MAX, -EBADMSG},
+    {"nothing waits", 100, 100, 100, 0},
+    {"nothing waits, and further", 100, 100, 104, -EBADMSG},
+    {"across the end", 2 * DATA_BYTES - 100, 100, 40, 0},
+    {"full", 4, DATA_BYTES + 4, DATA_BYTES + 4, 0},
+};
+
+/* On from where the daemon before came to: at or behind cons, and before prod. */
+static void test_resume(void)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(resume_cases); i++) {
+        const struct resume_case *c = &resume_cases[i];
+        struct buffer *buffer = buffer_new(c->cons, c->prod);
+
+        test_case(c->name);
+        CHECK_INT(tbuf_init(&buffer->tbuf, &buffer->shared, PAGES), 0);
+        CHECK_INT(tbuf_resume(&buffer->tbuf, c->resume), c->result);
+        CHECK_UINT(buffer->tbuf.cons, c->result == 0 ? c->resume : c->cons);
+        CHECK_UINT(buffer->shared.cons, buffer->tbuf.cons);
+        free(buffer);
+    }
+}
+
 /* One step of the property test: Xen inserts, then we take some of it. Returns wrong bytes. */
 static uint32_t step(struct buffer *buffer, uint64_t *random, uint64_t *written, uint64_t *read)
 {
@@ -240,6 +279,7 @@ static uint32_t step(struct buffer *buffer, uint64_t *random, uint64_t *written,
     for (uint32_t i = 0; i < take; i++)
         wrong += copied[i] != (uint8_t)((*read + i) * 11 + (*read + i) / 4093);
     *read += take;
+    CHECK_UINT(tbuf_cons_behind(&buffer->tbuf, take), *read % (2 * DATA_BYTES));
     tbuf_consume(&buffer->tbuf, take);
     CHECK_UINT(buffer->shared.cons, *read % (2 * DATA_BYTES));
     return wrong;
@@ -269,6 +309,7 @@ int main(void)
     test_fill();
     test_unsettled();
     test_unsettled_in_steps();
+    test_resume();
     test_property();
     return test_end();
 }

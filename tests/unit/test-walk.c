@@ -176,7 +176,7 @@ static void test_kept(void)
         for (const char *letter = c->records; *letter; letter++)
             put_letter(&window, *letter);
         bytes = expect_kept(&window, c, expected);
-        walk_window(window.data, window.bytes, true, &filter, classes, &result);
+        walk_window(window.data, window.bytes, true, &filter, window.data, classes, &result);
         CHECK_UINT(result.consumed_bytes, window.bytes);
         CHECK_UINT(result.kept_bytes, bytes);
         CHECK(memcmp(window.data, expected, bytes) == 0);
@@ -185,6 +185,62 @@ static void test_kept(void)
         CHECK_UINT(result.first_tsc, c->first_tsc);
         CHECK_UINT(result.last_tsc, c->last_tsc);
         CHECK(!result.broken);
+    }
+}
+
+/* --- Kept elsewhere. --- */
+
+/* A window of random records, cut at a random word. */
+static uint32_t random_window(uint64_t *random, struct window *window)
+{
+    static const char letters[] = "sshgwl";
+    uint32_t count = (uint32_t)(test_random(random) % MAX_RECORDS);
+
+    *window = (struct window){0};
+    for (uint32_t i = 0; i < count; i++)
+        put_letter(window, letters[test_random(random) % (sizeof(letters) - 1)]);
+    if (test_random(random) % 2)
+        return window->bytes;
+    return (uint32_t)(test_random(random) % (window->bytes / 4 + 1)) * 4;
+}
+
+static bool results_equal(const struct walk_result *a, const struct walk_result *b)
+{
+    return a->consumed_bytes == b->consumed_bytes && a->kept_bytes == b->kept_bytes &&
+           a->records == b->records && a->lost == b->lost && a->first_tsc == b->first_tsc &&
+           a->last_tsc == b->last_tsc && a->broken == b->broken;
+}
+
+/* Kept in place, elsewhere, or only counted: the same comes of it, and nothing else is touched. */
+static void test_elsewhere(void)
+{
+    static const uint32_t masks[] = {0, 0x0002f000, 0x0008f000, 0x008ff000, 0x0fffffff & ~0xfffu};
+    uint64_t random = test_seed();
+
+    test_case("kept elsewhere");
+    for (int i = 0; i < 2000; i++) {
+        struct walk_filter filter = filter_of(masks[test_random(&random) % ARRAY_SIZE(masks)]);
+        uint64_t classes[3][EVENT_CLASSES] = {0};
+        bool whole = test_random(&random) % 2;
+        struct window window, in_place;
+        struct walk_result results[3];
+        uint8_t kept[sizeof(window.data) + 1];
+        uint32_t bytes = random_window(&random, &window);
+
+        in_place = window;
+        walk_window(in_place.data, bytes, whole, &filter, in_place.data, classes[0], &results[0]);
+        memset(kept, 0xee, sizeof(kept));
+        walk_window(window.data, bytes, whole, &filter, kept, classes[1], &results[1]);
+        CHECK(results_equal(&results[0], &results[1]));
+        CHECK(memcmp(kept, in_place.data, results[1].kept_bytes) == 0);
+        CHECK_UINT(kept[results[1].kept_bytes], 0xee);
+
+        in_place = window;
+        walk_window(window.data, bytes, whole, &filter, NULL, classes[2], &results[2]);
+        CHECK(results_equal(&results[0], &results[2]));
+        CHECK(memcmp(window.data, in_place.data, sizeof(window.data)) == 0);
+        CHECK(memcmp(classes[0], classes[1], sizeof(classes[0])) == 0);
+        CHECK(memcmp(classes[0], classes[2], sizeof(classes[0])) == 0);
     }
 }
 
@@ -210,7 +266,7 @@ static void test_cuts(void)
             test_case(whole ? "broken framing" : "cut to fit");
             while (i < window.records && window.offsets[i + 1] <= bytes)
                 i++;
-            walk_window(cut.data, bytes, whole, &filter, classes, &result);
+            walk_window(cut.data, bytes, whole, &filter, cut.data, classes, &result);
             CHECK_UINT(result.consumed_bytes, window.offsets[i]);
             CHECK_UINT(result.kept_bytes, window.offsets[i]);
             CHECK(result.broken == (whole && bytes != window.offsets[i]));
@@ -238,7 +294,7 @@ static void test_classes(void)
     put_lost(&window, UINT32_MAX);
     put_lost(&window, UINT32_MAX);
     put(&window, WRAP);
-    walk_window(window.data, window.bytes, true, &filter, classes, &result);
+    walk_window(window.data, window.bytes, true, &filter, window.data, classes, &result);
     CHECK_UINT(result.records, 7);
     CHECK_UINT(result.lost, UINT64_C(2) * UINT32_MAX);
     CHECK_UINT(classes[0], 1);
@@ -270,7 +326,7 @@ static void test_padding(void)
             wraps += record_is_wrap(header) && !record_has_tsc(header);
         }
         CHECK_UINT(wraps, records);
-        walk_window(padding, bytes, true, &filter, classes, &result);
+        walk_window(padding, bytes, true, &filter, padding, classes, &result);
         CHECK(!result.broken && result.records == 0 && result.lost == 0);
         CHECK_UINT(result.kept_bytes, bytes);
     }
@@ -280,6 +336,7 @@ int main(void)
 {
     test_filter();
     test_kept();
+    test_elsewhere();
     test_cuts();
     test_classes();
     test_padding();

@@ -2,12 +2,13 @@
 #pragma once
 
 /*
- * A call of Start, read from its message. Main thread.
+ * The calls that have options, read from their messages. Main thread.
  */
 
 #include "daemon/config.h"
 #include "daemon/failure.h"
 #include "daemon/session.h"
+#include "daemon/snapshot.h"
 
 struct sd_bus_message;
 
@@ -19,6 +20,14 @@ struct start_request {
     int attached;                              /* the session ends when the client goes */
 };
 
+/* Likewise. */
+struct snapshot_request {
+    const char *session; /* "": manager_find_ring() decides */
+    struct snapshot_options options;
+};
+
 /* What is not said is as CONFIG says. Any error sets FAILURE. */
-int start_request_read(struct sd_bus_message *call, const struct config *config,
+int request_read_start(struct sd_bus_message *call, const struct config *config,
                        struct start_request *ret_request, struct failure *failure);
+int request_read_snapshot(struct sd_bus_message *call, const struct config *config,
+                          struct snapshot_request *ret_request, struct failure *failure);

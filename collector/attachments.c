@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What the collector does with the sinks that are attached: each has its own phase, and all have
+ * the same rounds. A sink that comes or goes changes nothing for the others.
+ */
+
+#include <assert.h>
+#include <errno.h>
+
+#include "collector/collector-state.h"
+#include "collector/drain.h"
+#include "collector/pool.h"
+#include "collector/ring.h"
+#include "collector/sink.h"
+#include "collector/uring.h"
+#include "collector/xen.h"
+#include "common/units.h"
+#include "common/util.h"
+
+#define IDLE_INTERVAL_USEC (2 * USEC_PER_SEC) /* the timer's longest step while nothing comes */
+#define FLUSH_AGE_USEC     USEC_PER_SEC       /* no record waits longer before it is written */
+#define SETTLE_STEP_USEC   (2 * USEC_PER_MSEC)
+#define SETTLE_MAX_USEC    (100 * USEC_PER_MSEC)
+#define PIN_MAX_ROUNDS     8u  /* for one that leaves nothing over, before a ring is pinned */
+#define DRAIN_MAX_ROUNDS   64u /* for one that takes everything, while others go on */
+
+/* --- Attaching and detaching. --- */
+
+/* So that one whose disk is slow leaves the others something: half the pool, in equal parts. */
+static void share_pool(struct collector *c)
+{
+    unsigned int total = (unsigned int)(pool_bytes(c->pool) / CHUNK_BYTES);
+    unsigned int outputs = 0;
+
+    for (unsigned int i = 0; i < c->nr_feeds; i++)
+        outputs += !sink_ring(c->feeds[i].sink);
+    for (unsigned int i = 0; i < c->nr_feeds; i++)
+        sink_set_max_chunks(c->feeds[i].sink,
+                            outputs < 2 ? total : total - (outputs - 1) * (total / (2 * outputs)));
+}
+
+static void add_feed(struct collector *c, struct sink *sink, enum phase phase, enum drain_mode mode)
+{
+    assert(c->nr_feeds < FEEDS_MAX); /* the main thread counts them */
+    c->feeds[c->nr_feeds] = (struct feed){.sink = sink, .mode = mode};
+    c->attachments[c->nr_feeds] = (struct attachment){.phase = phase};
+    c->nr_feeds++;
+    share_pool(c);
+}
+
+static void remove_feed(struct collector *c, unsigned int i)
+{
+    c->nr_feeds--;
+    c->feeds[i] = c->feeds[c->nr_feeds];
+    c->attachments[i] = c->attachments[c->nr_feeds];
+    share_pool(c);
+}
+
+static void pin(struct collector *c, unsigned int i)
+{
+    struct sink *sink = c->feeds[i].sink;
+    struct attachment *attachment = &c->attachments[i];
+
+    sink_flush(sink);
+    for (unsigned int n = 0; n < RING_PINS_MAX; n++) {
+        if (!(attachment->pins_wanted >> n & 1))
+            continue;
+        ring_pin(sink_ring(sink), (int)n);
+        collector_tell(c, MESSAGE_PINNED, sink, n);
+    }
+    attachment->pins_wanted = 0;
+    attachment->pin_rounds = 0;
+}
+
+/* --- Phases. --- */
+
+static void set_phase(struct collector *c, unsigned int i, enum phase phase)
+{
+    c->attachments[i].phase = phase;
+    c->attachments[i].rounds = 0;
+    c->next_round_usec = c->now_usec;
+}
+
+static void begin_draining(struct collector *c, unsigned int i, bool last)
+{
+    c->attachments[i].drain_mode = last ? DRAIN_LAST_RECORDS : DRAIN_RECORDS;
+    c->feeds[i].mode = c->attachments[i].drain_mode;
+    set_phase(c, i, PHASE_DRAINING);
+}
+
+/* What it asked for is over; of what others still ask for, the next loss may be its own. */
+static void set_drained(struct collector *c, unsigned int i)
+{
+    struct feed *feed = &c->feeds[i];
+
+    if (c->attachments[i].phase == PHASE_DRAINING)
+        feed->pending = drain_unsettled(c->drain, &sink_config(feed->sink)->cpus);
+    feed->mode = DRAIN_LOSSES;
+    sink_set_unsettled(feed->sink, &feed->pending);
+    set_phase(c, i, PHASE_DRAINED);
+    collector_tell(c, MESSAGE_DRAINED, feed->sink, cpu_set_count(&feed->pending));
+}
+
+static void begin_settling(struct collector *c, unsigned int i)
+{
+    set_phase(c, i, PHASE_SETTLING);
+    c->attachments[i].settled = true;
+    c->attachments[i].settle_end_usec = c->now_usec + SETTLE_MAX_USEC;
+}
+
+static void begin_flushing(struct collector *c, unsigned int i)
+{
+    if (c->attachments[i].pins_wanted)
+        pin(c, i); /* no round comes any more */
+    c->feeds[i].mode = DRAIN_NOTHING;
+    sink_tell_gaps(c->feeds[i].sink, c->now_usec);
+    sink_flush(c->feeds[i].sink);
+    set_phase(c, i, PHASE_FLUSHING);
+}
+
+/* LAST: tracing is disabled, and what still comes was asked for, unless it came of settling. */
+static void begin_closing(struct collector *c, unsigned int i, bool last)
+{
+    if (!last) {
+        begin_flushing(c, i);
+        return;
+    }
+    c->feeds[i].mode = c->attachments[i].settled ? DRAIN_NOTHING : c->attachments[i].drain_mode;
+    set_phase(c, i, PHASE_CLOSING);
+}
+
+/* Returns whether rounds are to be made for it. */
+static bool phase_has_rounds(enum phase phase)
+{
+    switch (phase) {
+    case PHASE_FEEDING:
+    case PHASE_DRAINING:
+    case PHASE_SETTLING:
+    case PHASE_CLOSING:
+        return true;
+    case PHASE_DRAINED:
+    case PHASE_FLUSHING:
+        return false;
+    }
+    return false;
+}
+
+bool attachments_have_rounds(const struct collector *c)
+{
+    for (unsigned int i = 0; i < c->nr_feeds; i++)
+        if (phase_has_rounds(c->attachments[i].phase))
+            return true;
+    return false;
+}
+
+/* --- Pins and successors: at the end of a round. --- */
+
+static void want_pin(struct collector *c, unsigned int i, int64_t n)
+{
+    c->attachments[i].pins_wanted |= UINT32_C(1) << n;
+    if (c->attachments[i].phase == PHASE_FEEDING)
+        c->next_round_usec = c->now_usec;
+    else
+        pin(c, i);
+}
+
+static void want_successor(struct collector *c, unsigned int i, struct sink *successor, bool now)
+{
+    c->attachments[i].successor = successor;
+    c->attachments[i].succeeds_now = now;
+    if (now)
+        c->next_round_usec = c->now_usec;
+}
+
+static bool is_full(const struct sink *sink)
+{
+    uint64_t rotate_bytes = sink_config(sink)->rotate_bytes;
+
+    return rotate_bytes && sink_used_bytes(sink) >= rotate_bytes;
+}
+
+static void succeed(struct collector *c, unsigned int i)
+{
+    struct sink *before = c->feeds[i].sink;
+
+    c->feeds[i].sink = c->attachments[i].successor;
+    c->attachments[i].successor = NULL;
+    c->attachments[i].limit_told = false;
+    sink_inherit_gaps(c->feeds[i].sink, before);
+    add_feed(c, before, PHASE_FLUSHING, DRAIN_NOTHING);
+    sink_flush(before);
+    collector_tell(c, MESSAGE_SUCCEEDED, before, 0);
+}
+
+/* What is to be done where a file may end or begin. */
+static void end_round(struct collector *c, unsigned int i)
+{
+    struct attachment *attachment = &c->attachments[i];
+    bool even = drain_is_even(c->drain) && !c->feeds[i].starved;
+
+    if (attachment->pins_wanted && (even || ++attachment->pin_rounds >= PIN_MAX_ROUNDS))
+        pin(c, i);
+    if (attachment->successor && even && attachment->phase == PHASE_FEEDING &&
+        (attachment->succeeds_now || is_full(c->feeds[i].sink)))
+        succeed(c, i);
+}
+
+/* --- Rounds. --- */
+
+static uint64_t poll_usec(const struct collector *c)
+{
+    uint64_t usec = UINT64_MAX;
+
+    for (unsigned int i = 0; i < c->nr_feeds; i++)
+        if (phase_has_rounds(c->attachments[i].phase))
+            usec = min_u64(usec, sink_config(c->feeds[i].sink)->poll_usec);
+    return usec;
+}
+
+static bool any_is_settling(const struct collector *c)
+{
+    for (unsigned int i = 0; i < c->nr_feeds; i++)
+        if (c->attachments[i].phase == PHASE_SETTLING)
+            return true;
+    return false;
+}
+
+bool attachments_are_starved(const struct collector *c)
+{
+    for (unsigned int i = 0; i < c->nr_feeds; i++)
+        if (c->feeds[i].starved)
+            return true;
+    return false;
+}
+
+/* When to look again, after a round. */
+static void schedule_round(struct collector *c, const struct round *round, bool timer_fired)
+{
+    uint64_t poll = poll_usec(c);
+
+    if (round->waiting_bytes > 0)
+        c->interval_usec = poll;
+    else if (timer_fired)
+        c->interval_usec = max_u64(min_u64(c->interval_usec * 2, IDLE_INTERVAL_USEC), poll);
+    if (any_is_settling(c))
+        c->interval_usec = SETTLE_STEP_USEC;
+    c->next_round_usec = c->now_usec + c->interval_usec;
+    if (round->behind && !attachments_are_starved(c))
+        c->next_round_usec = c->now_usec;
+}
+
+/* Whether a round at the end took what there was. Where tracing goes on there is no end to await.
+ */
+static bool took_all(const struct collector *c, unsigned int i, const struct round *round)
+{
+    if (c->attachments[i].rounds >= DRAIN_MAX_ROUNDS)
+        return true;
+    return !c->feeds[i].starved && (!round->behind || c->feeds[i].mode == DRAIN_RECORDS);
+}
+
+static bool is_settled(const struct collector *c, unsigned int i)
+{
+    return c->now_usec >= c->attachments[i].settle_end_usec ||
+           cpu_set_count(&c->feeds[i].pending) == 0;
+}
+
+static void follow_round(struct collector *c, unsigned int i, const struct round *round)
+{
+    struct attachment *attachment = &c->attachments[i];
+    struct sink *sink = c->feeds[i].sink;
+
+    attachment->rounds++;
+    if (c->feeds[i].at_limit && !attachment->limit_told) {
+        collector_tell(c, MESSAGE_LIMIT, sink, 0);
+        attachment->limit_told = true;
+    }
+    if (attachment->phase == PHASE_DRAINING && took_all(c, i, round))
+        set_drained(c, i);
+    else if (attachment->phase == PHASE_CLOSING && took_all(c, i, round))
+        begin_flushing(c, i);
+    else if (attachment->phase == PHASE_SETTLING && is_settled(c, i))
+        set_drained(c, i);
+    end_round(c, i);
+}
+
+static void expire(const struct sink *sink)
+{
+    uint64_t age_tsc = sink_config(sink)->max_age_tsc;
+    uint64_t now_tsc = age_tsc ? xen_read_tsc() : 0;
+
+    if (age_tsc && now_tsc > age_tsc)
+        ring_expire(sink_ring(sink), now_tsc - age_tsc);
+}
+
+void attachments_run_round(struct collector *c, bool timer_fired)
+{
+    struct round round = drain_round(c->drain, c->feeds, c->nr_feeds, c->now_usec);
+    unsigned int nr_feeds = c->nr_feeds; /* successors put the ones before them behind */
+
+    count_up(&c->stats.rounds);
+    schedule_round(c, &round, timer_fired);
+    for (unsigned int i = 0; i < nr_feeds; i++) {
+        follow_round(c, i, &round);
+        if (sink_ring(c->feeds[i].sink))
+            expire(c->feeds[i].sink);
+    }
+}
+
+static void attach(struct collector *c, struct sink *sink)
+{
+    /* What is in Xen's buffers belongs to those who are there; without any, to the first. */
+    if (attachments_have_rounds(c))
+        attachments_run_round(c, false);
+    else if (sink_config(sink)->discard)
+        (void)drain_round(c->drain, NULL, 0, c->now_usec);
+    add_feed(c, sink, PHASE_FEEDING, DRAIN_RECORDS);
+    c->interval_usec = sink_config(sink)->poll_usec;
+    c->next_round_usec = c->now_usec;
+    xen_host_virq_rearm(c->host);
+    collector_tell(c, MESSAGE_ATTACHED, sink, 0);
+}
+
+static bool find_feed(const struct collector *c, const struct sink *sink, unsigned int *ret_index)
+{
+    for (unsigned int i = 0; i < c->nr_feeds; i++) {
+        if (c->feeds[i].sink == sink) {
+            *ret_index = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* About feeds[i]. */
+static void handle_message(struct collector *c, const struct message *message, unsigned int i)
+{
+    switch (message->type) {
+    case MESSAGE_DRAIN:
+        begin_draining(c, i, message->flag);
+        break;
+    case MESSAGE_SETTLE:
+        begin_settling(c, i);
+        break;
+    case MESSAGE_CLOSE:
+        begin_closing(c, i, message->flag);
+        break;
+    case MESSAGE_PIN:
+        want_pin(c, i, message->value);
+        break;
+    case MESSAGE_SUCCEED:
+        want_successor(c, i, message->other, message->flag);
+        break;
+    case MESSAGE_GRANT:
+        sink_grant(message->sink, (uint64_t)message->value, message->flag);
+        break;
+    case MESSAGE_ABORT:
+        if (sink_abort(message->sink, c->uring))
+            collector_tell(c, MESSAGE_FAILED, message->sink, -ECANCELED);
+        break;
+    case MESSAGE_ATTACH:
+    case MESSAGE_QUIT:
+    case MESSAGE_ATTACHED:
+    case MESSAGE_DRAINED:
+    case MESSAGE_PINNED:
+    case MESSAGE_SUCCEEDED:
+    case MESSAGE_GRANT_WANTED:
+    case MESSAGE_LIMIT:
+    case MESSAGE_FAILED:
+    case MESSAGE_CLOSED:
+    case MESSAGE_DIED:
+        assert(false); /* those are not about one, or go the other way */
+    }
+}
+
+void attachments_handle_message(struct collector *c, const struct message *message)
+{
+    unsigned int i;
+
+    if (message->type == MESSAGE_ATTACH)
+        attach(c, message->sink);
+    else if (find_feed(c, message->sink, &i))
+        handle_message(c, message, i);
+    /* Else a grant or an abort has crossed with CLOSED. */
+}
+
+/* What is left to do for a sink after a round: flush, write, ask for more. */
+static void tend_sink(struct collector *c, unsigned int i)
+{
+    struct sink *sink = c->feeds[i].sink;
+    uint64_t oldest_usec = sink_oldest_usec(sink);
+
+    /* Towards the end also a chunk in which nothing was kept: it has to go back. */
+    if (c->attachments[i].phase != PHASE_FEEDING ||
+        (oldest_usec &&
+         (sink_config(sink)->is_stream || c->now_usec >= oldest_usec + FLUSH_AGE_USEC)))
+        sink_flush(sink);
+    sink_submit(sink, c->uring);
+    if (sink_wants_grant(sink))
+        collector_tell(c, MESSAGE_GRANT_WANTED, sink, 0);
+}
+
+/* Lets go of those that are done. */
+static void detach_quiet(struct collector *c)
+{
+    for (unsigned int i = c->nr_feeds; i-- > 0;) {
+        struct sink *sink = c->feeds[i].sink;
+
+        if (c->attachments[i].phase != PHASE_FLUSHING || !sink_is_quiet(sink))
+            continue;
+        remove_feed(c, i);
+        collector_tell(c, MESSAGE_CLOSED, sink, 0);
+    }
+}
+
+void attachments_tend(struct collector *c)
+{
+    for (unsigned int i = 0; i < c->nr_feeds; i++)
+        tend_sink(c, i);
+    detach_quiet(c);
+}
+
+uint64_t attachments_wait_usec(const struct collector *c)
+{
+    uint64_t until_usec = attachments_have_rounds(c) ? c->next_round_usec : UINT64_MAX;
+
+    for (unsigned int i = 0; i < c->nr_feeds; i++) {
+        uint64_t oldest_usec = sink_oldest_usec(c->feeds[i].sink);
+
+        if (oldest_usec)
+            until_usec = min_u64(until_usec, oldest_usec + FLUSH_AGE_USEC);
+    }
+    if (until_usec == UINT64_MAX)
+        return URING_FOREVER;
+    return until_usec > c->now_usec ? until_usec - c->now_usec : 0;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The collector from inside: private to collector.c, its thread and its loop, and attachments.c,
+ * what it does with the attached sinks. Collector thread.
+ */
+
+#include <assert.h>
+#include <pthread.h>
+#include <semaphore.h>
+
+#include "collector/collector.h"
+#include "collector/drain.h"
+
+/* What is done with an attached sink. */
+enum phase {
+    PHASE_FEEDING,  /* records flow */
+    PHASE_DRAINING, /* rounds until one takes everything: then DRAINED */
+    PHASE_DRAINED,  /* no records any more, only losses untold, until the main thread decides */
+    PHASE_SETTLING, /* a moment for those: then DRAINED */
+    PHASE_CLOSING,  /* rounds until one takes everything, then ... */
+    PHASE_FLUSHING, /* ... waits for the last writes: then CLOSED */
+};
+
+/* An attached sink, beside its feed. */
+struct attachment {
+    enum phase phase;
+    enum drain_mode drain_mode; /* while it drains */
+    unsigned int rounds;        /* of this phase */
+    bool limit_told;
+    bool settled;
+    uint64_t settle_end_usec;
+    uint32_t pins_wanted; /* a bit for each pin */
+    unsigned int pin_rounds;
+    struct sink *successor; /* goes on in its place, at the end of a round; NULL: none */
+    bool succeeds_now;      /* ... of the next one, not when it is full */
+};
+
+struct collector {
+    pthread_t thread;
+    bool thread_runs;
+    sem_t ready;
+    int setup_result;
+
+    struct xen_host *host;
+    struct pool *pool;
+    struct uring *uring;
+    bool pool_is_registered;
+    bool is_real_time;
+    struct mailbox *inbox;  /* from the main thread */
+    struct mailbox *outbox; /* to it */
+    struct drain *drain;    /* NULL before the first session; only looked at after ATTACH */
+
+    /* The collector thread's own. */
+    struct feed feeds[FEEDS_MAX];
+    struct attachment attachments[FEEDS_MAX]; /* [i]: of feeds[i] */
+    unsigned int nr_feeds;
+    bool quits;
+    uint64_t now_usec;
+    uint64_t interval_usec;
+    uint64_t next_round_usec;
+
+    /* Written by the collector thread, read by the main thread: relaxed atomics. */
+    struct collector_stats stats;
+};
+
+static inline void count_up(uint64_t *counter)
+{
+    __atomic_store_n(counter, *counter + 1, __ATOMIC_RELAXED); /* one writer */
+}
+
+/* Sends a message to the main thread. collector.c. */
+void collector_tell(struct collector *collector, enum message_type type, struct sink *sink,
+                    int64_t value);
+
+/* Whether any attached sink asks for rounds. */
+bool attachments_have_rounds(const struct collector *collector);
+
+/* Whether any was left without a chunk in the last round: a freed one calls for another. */
+bool attachments_are_starved(const struct collector *collector);
+
+/* Makes a round, and what follows from it for each sink. */
+void attachments_run_round(struct collector *collector, bool timer_fired);
+
+/* A message about a sink; one about a sink that is not attached (any more) is passed over. */
+void attachments_handle_message(struct collector *collector, const struct message *message);
+
+/* After a round or a write: flushes, writes, asks for more, lets go of sinks that are done. */
+void attachments_tend(struct collector *collector);
+
+/* How long nothing is to be done for any of them; URING_FOREVER. */
+uint64_t attachments_wait_usec(const struct collector *collector);

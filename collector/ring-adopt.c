@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Taking over a ring that another process has left: maybe an older or a newer version of ours,
+ * maybe killed in the middle of a store, maybe scribbled over. Nothing in it is believed before it
+ * was checked against what must hold; whatever fails is one reason to drop the ring as a whole.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "collector/ring-state.h"
+#include "collector/ring.h"
+#include "common/record.h"
+#include "common/util.h"
+
+static int refuse(int error, const char *problem, const char **ret_problem)
+{
+    *ret_problem = problem;
+    return error;
+}
+
+/* Header and sizes; the header is read once, into *RET_HEADER. */
+static int check_header(int memfd, unsigned int nr_cpus, struct ring_header *ret_header,
+                        const char **ret_problem)
+{
+    int seals = fcntl(memfd, F_GET_SEALS);
+    struct ring_layout layout;
+    struct stat st;
+
+    /* Unsealed, somebody could cut it under our feet. */
+    if (seals < 0 || !(seals & F_SEAL_SHRINK))
+        return refuse(-EBADMSG, "it is no sealed memory file", ret_problem);
+    if (fstat(memfd, &st) < 0 ||
+        pread(memfd, ret_header, sizeof(*ret_header), 0) != (ssize_t)sizeof(*ret_header) ||
+        ret_header->magic != RING_MAGIC)
+        return refuse(-EBADMSG, "it is no ring", ret_problem);
+    if (ret_header->version != RING_VERSION || ret_header->chunk_bytes != CHUNK_BYTES)
+        return refuse(-EPROTO, "it is of another version of xentraced", ret_problem);
+    layout = ring_layout_of(ret_header->nr_chunks, ret_header->nr_cpus);
+    if (ret_header->nr_cpus == 0 || ret_header->nr_cpus > CPU_SET_MAX ||
+        (uint64_t)ret_header->nr_chunks * CHUNK_BYTES < RING_MIN_BYTES ||
+        ret_header->total_bytes != layout.total_bytes ||
+        ret_header->data_offset != layout.data_offset || (uint64_t)st.st_size != layout.total_bytes)
+        return refuse(-EBADMSG, "its size is not what it says", ret_problem);
+    if (ret_header->nr_cpus != nr_cpus)
+        return refuse(-EBADMSG, "it is of a host with another number of CPUs", ret_problem);
+    return 0;
+}
+
+static bool commit_is_possible(const struct ring *ring, const struct ring_commit *commit)
+{
+    return commit->cpu < ring->nr_cpus && commit->part < RING_PARTS &&
+           (commit->chunk == RING_NO_CHUNK || commit->chunk < ring->nr_chunks);
+}
+
+/* What was written down and may not have been done. */
+static int finish_commit(struct ring *ring, const char **ret_problem)
+{
+    struct ring_commit commit = ring->header->commit;
+
+    if (!commit.armed)
+        return 0;
+    if (!commit_is_possible(ring, &commit))
+        return refuse(-EBADMSG, "its last commit cannot be", ret_problem);
+    ring_apply_commit(ring, &commit);
+    ring->header->commit.armed = 0;
+    return 0;
+}
+
+/* The end of the chunk's last window, as its header says. 0: it cannot be. */
+static uint32_t end_of_last_window(const struct chunk *chunk, const struct ring_chunk *state)
+{
+    struct window_header window;
+
+    if (state->last_window > CHUNK_BYTES - WINDOW_HEADER_BYTES)
+        return 0;
+    memcpy(&window, chunk->data + state->last_window, sizeof(window));
+    if (window.header != WINDOW_HEADER ||
+        window.bytes > CHUNK_BYTES - WINDOW_HEADER_BYTES - state->last_window)
+        return 0;
+    return state->last_window + WINDOW_HEADER_BYTES + window.bytes;
+}
+
+/* Checks a chunk that is in the ring, and completes its padding if that was going on. */
+static bool adopt_chunk(struct ring *ring, struct chunk *chunk)
+{
+    struct ring_chunk *state = ring_state_of(ring, chunk);
+    uint32_t end = end_of_last_window(chunk, state);
+
+    if (state->fill_bytes > CHUNK_BYTES || end == 0 ||
+        (state->first_round != RING_NO_ROUND && state->first_round >= state->fill_bytes))
+        return false;
+    if (end != state->fill_bytes && end != align_up(state->fill_bytes, PAGE_BYTES))
+        return false;
+    state->fill_bytes = end;
+    chunk->seq = state->seq;
+    chunk->fill_bytes = end;
+    chunk->last_window = state->last_window;
+    chunk->state = CHUNK_QUEUED;
+    return true;
+}
+
+static int compare_seq(const void *a, const void *b)
+{
+    const struct chunk *const *left = a, *const *right = b;
+
+    return (*left)->seq < (*right)->seq ? -1 : (*left)->seq > (*right)->seq;
+}
+
+static void make_free(struct ring *ring, struct chunk *chunk)
+{
+    ring_state_of(ring, chunk)->seq = 0;
+    chunk->state = CHUNK_FREE;
+    chunk->next = ring->free_list;
+    ring->free_list = chunk;
+}
+
+/* Sorts the chunks into ORDER, oldest first, and the others into the free list. */
+static int sort_chunks(struct ring *ring, struct chunk **order, unsigned int *ret_count,
+                       const char **ret_problem)
+{
+    unsigned int count = 0;
+
+    for (unsigned int i = ring->nr_chunks; i-- > 0;) {
+        struct chunk *chunk = &ring->chunks[i];
+
+        if (ring->states[i].seq == 0)
+            make_free(ring, chunk);
+        else if (adopt_chunk(ring, chunk))
+            order[count++] = chunk;
+        else
+            return refuse(-EBADMSG, "a chunk's state cannot be", ret_problem);
+    }
+    qsort(order, count, sizeof(order[0]), compare_seq);
+    for (unsigned int i = 1; i < count; i++)
+        if (order[i]->seq != order[0]->seq + i)
+            return refuse(-EBADMSG, "its chunks are not in a row", ret_problem);
+    *ret_count = count;
+    return 0;
+}
+
+/* What is in the ring, and by that what was evicted: all the rest of what was produced. */
+static int settle_ledger(struct ring *ring, const char **ret_problem)
+{
+    for (unsigned int cpu = 0; cpu < ring->nr_cpus; cpu++) {
+        struct ledger *ledger = &ring->lines[cpu].ledger;
+        uint64_t present = 0;
+
+        for (unsigned int i = 0; i < ring->nr_chunks; i++)
+            for (unsigned int part = 0; ring->states[i].seq && part < RING_PARTS; part++)
+                present += ring_counts_of(ring, &ring->chunks[i], part)[cpu].records;
+        if (ledger->lost + ledger->dropped + present > ledger->produced)
+            return refuse(-EBADMSG, "its ledger does not add up", ret_problem);
+        ledger->delivered = present;
+        ledger->evicted = ledger->produced - ledger->lost - ledger->dropped - present;
+    }
+    return 0;
+}
+
+static void link_chunks(struct ring *ring, struct chunk **order, unsigned int count)
+{
+    ring->next_seq = 1;
+    for (unsigned int i = 0; i < count; i++) {
+        const struct ring_chunk *state = ring_state_of(ring, order[i]);
+
+        ring->next_seq = order[i]->seq + 1;
+        ring->used_bytes += order[i]->fill_bytes;
+        if (state->last_tsc > ring->newest_tsc)
+            ring->newest_tsc = state->last_tsc;
+        ring_append(ring, order[i]);
+    }
+    ring->oldest_tsc = ring->head ? ring_state_of(ring, ring->head)->first_tsc : 0;
+}
+
+static int adopt_state(struct ring *ring, const char **ret_problem)
+{
+    struct chunk **order;
+    unsigned int count = 0;
+    int r;
+
+    r = finish_commit(ring, ret_problem);
+    if (r < 0)
+        return r;
+    order = calloc(ring->nr_chunks, sizeof(struct chunk *));
+    if (!order)
+        return refuse(-ENOMEM, "there is no memory", ret_problem);
+    r = sort_chunks(ring, order, &count, ret_problem);
+    if (r >= 0)
+        r = settle_ledger(ring, ret_problem);
+    if (r >= 0)
+        link_chunks(ring, order, count);
+    free(order);
+    return r;
+}
+
+static int map_ring(struct ring *ring, int memfd, const struct ring_header *header)
+{
+    struct ring_layout layout = ring_layout_of(header->nr_chunks, header->nr_cpus);
+    void *base;
+
+    ring->memfd = fcntl(memfd, F_DUPFD_CLOEXEC, 3);
+    if (ring->memfd < 0)
+        return -errno;
+    ring->chunks = calloc(header->nr_chunks, sizeof(*ring->chunks));
+    ring->pins = calloc(RING_PINS_MAX, sizeof(*ring->pins));
+    if (!ring->chunks || !ring->pins)
+        return -ENOMEM;
+    for (unsigned int i = 0; i < RING_PINS_MAX; i++)
+        ring->pins[i].first = RING_UNPINNED;
+    base = mmap(NULL, layout.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+                ring->memfd, 0);
+    if (base == MAP_FAILED)
+        return -errno;
+    ring_set_base(ring, base, &layout, header->nr_chunks, header->nr_cpus);
+    return 0;
+}
+
+int ring_adopt(int memfd, unsigned int nr_cpus, struct ring **ret_ring, const char **ret_problem)
+{
+    struct ring_header header;
+    struct ring *ring;
+    int r;
+
+    r = check_header(memfd, nr_cpus, &header, ret_problem);
+    if (r < 0)
+        return r;
+    ring = calloc(1, sizeof(*ring));
+    if (!ring)
+        return refuse(-ENOMEM, "there is no memory", ret_problem);
+    ring->memfd = -1;
+    r = map_ring(ring, memfd, &header);
+    if (r < 0)
+        *ret_problem = "it cannot be mapped";
+    else
+        r = adopt_state(ring, ret_problem);
+    if (r < 0) {
+        ring_free(ring);
+        return r;
+    }
+    *ret_ring = ring;
+    return 0;
+}
+
+/* --- The records. --- */
+
+/* Steps over one window's records, of which *RECORDS and *LOST are counted. */
+static bool verify_window(const uint8_t *records, uint32_t bytes, uint64_t *nr_records,
+                          uint64_t *nr_lost)
+{
+    uint32_t offset = 0;
+
+    while (bytes - offset >= RECORD_MIN_BYTES) {
+        uint32_t header;
+
+        memcpy(&header, records + offset, sizeof(header));
+        if (record_bytes(header) > bytes - offset)
+            return false;
+        if (record_is_lost(header)) {
+            struct lost_record lost;
+
+            memcpy(&lost, records + offset, sizeof(lost));
+            *nr_lost += lost.count;
+        } else if (!record_is_wrap(header)) {
+            (*nr_records)++;
+        }
+        offset += record_bytes(header);
+    }
+    return offset == bytes;
+}
+
+/* In total: what the counts say per CPU is Xen's CPU's, and each of them was checked to add up. */
+static uint64_t counted_records(const struct ring *ring, const struct chunk *chunk)
+{
+    uint64_t sum = 0;
+
+    for (unsigned int cpu = 0; cpu < ring->nr_cpus; cpu++) {
+        uint64_t records, lost;
+
+        ring_read_counts(ring, chunk, cpu, false, &records, &lost);
+        sum += records;
+    }
+    return sum;
+}
+
+bool ring_verify_chunk(const struct ring *ring, const struct chunk *chunk)
+{
+    uint64_t records = 0, lost = 0;
+    uint32_t offset = 0;
+
+    while (offset < chunk->fill_bytes) {
+        struct window_header window;
+
+        if (chunk->fill_bytes - offset < WINDOW_HEADER_BYTES)
+            return false;
+        memcpy(&window, chunk->data + offset, sizeof(window));
+        offset += WINDOW_HEADER_BYTES;
+        if (window.header != WINDOW_HEADER || window.cpu >= ring->nr_cpus ||
+            window.bytes > chunk->fill_bytes - offset ||
+            !verify_window(chunk->data + offset, window.bytes, &records, &lost))
+            return false;
+        offset += window.bytes;
+    }
+    return records == counted_records(ring, chunk);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * A ring's memory, as it survives the daemon: header, a line for each CPU, the chunks' states and
+ * counts, then the chunks themselves. Private to ring.c and ring-adopt.c.
+ *
+ * The next daemon finds what the last one left when it was killed between any two stores. What
+ * belongs together is therefore first written down as a commit, then done, then struck out: a
+ * commit that is still armed is done again. All its values are absolute, so twice is as once. A
+ * process that is killed has done its stores in order up to some point; the fences in ring.c see
+ * to the compiler's order, and to that of processors that have a weaker one.
+ *
+ * Changing anything here means a new RING_VERSION: a ring of another version is not taken over.
+ */
+
+#include <stdint.h>
+
+#include "collector/ledger.h"
+#include "collector/pool.h"
+#include "common/cpu-set.h"
+#include "common/event-set.h"
+
+#define RING_MAGIC    UINT64_C(0x474e495243525458) /* "XTRCRING" */
+#define RING_VERSION  1u
+#define RING_NO_CHUNK UINT32_MAX
+#define RING_NO_ROUND UINT32_MAX
+#define RING_NO_CPU   UINT32_MAX
+
+/* Of one CPU in one part of a chunk. */
+struct ring_count {
+    uint32_t records;
+    uint32_t lost;
+};
+
+/* The parts of a chunk: a ring, and a snapshot, may begin with the second. */
+enum ring_part {
+    RING_BEFORE_ROUND, /* the rest of a round that began in an earlier chunk */
+    RING_FROM_ROUND,   /* from the first round that begins in this chunk */
+    RING_PARTS,
+};
+
+struct ring_chunk {
+    uint64_t seq;         /* counts up from 1 in time order; 0: not in the ring */
+    uint64_t first_tsc;   /* the earliest of its windows' first records; 0: none has a TSC */
+    uint64_t last_tsc;    /* the latest of their last ones */
+    uint32_t fill_bytes;  /* what is behind is nothing yet */
+    uint32_t last_window; /* offset of the last window's header */
+    uint32_t first_round; /* offset of the first round that begins here; RING_NO_ROUND */
+    uint32_t has_uneven;  /* a later round began where the one before had cut a window */
+};
+
+/* One CPU. */
+struct ring_line {
+    struct ledger ledger; /* delivered and evicted follow from the rest and the counts */
+    uint32_t cons;        /* of its trace buffer, behind the last record that went through */
+    uint32_t reserved;
+};
+
+/* What one window changes. */
+struct ring_commit {
+    uint32_t armed;
+    uint32_t cpu;
+    uint32_t cons;
+    uint32_t chunk; /* index; RING_NO_CHUNK: no window, the records were dropped */
+    uint32_t part;
+    struct ring_count count;
+    struct ring_chunk chunk_state;
+    uint64_t produced;
+    uint64_t lost;
+    uint64_t dropped;
+    uint64_t first_tsc;
+    uint64_t last_tsc;
+};
+
+struct ring_header {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t nr_cpus;
+    uint32_t nr_chunks;
+    uint32_t chunk_bytes;
+    uint64_t total_bytes;  /* of the memfd */
+    uint64_t data_offset;  /* of the first chunk */
+    uint32_t buffer_pages; /* of Xen's trace buffers: what `cons` goes round in; 0: not yet known */
+    uint32_t moving_cpu;   /* whose cons may not have been told to Xen yet */
+    uint32_t moving_from;  /* ... and what it was before */
+    uint32_t reserved;
+    struct cpu_set cpus; /* whose cons are kept */
+    struct ring_commit commit;
+    uint64_t windows; /* of all time; statistics: not part of a commit */
+    uint64_t class_records[EVENT_CLASSES];
+    uint8_t note[256]; /* the owner's */
+};
+
+/* Where things are in a ring of so many chunks and CPUs. */
+struct ring_layout {
+    uint64_t lines_offset;
+    uint64_t chunks_offset;
+    uint64_t counts_offset;
+    uint64_t data_offset;
+    uint64_t total_bytes;
+};
+
+struct ring_layout ring_layout_of(uint64_t nr_chunks, uint64_t nr_cpus);
+
+/* An evicted chunk that a snapshot still needs. */
+struct ring {
+    int memfd;
+    bool is_locked;
+    uint8_t *base;
+    struct ring_layout layout;
+    struct ring_header *header;
+    struct ring_line *lines;   /* [nr_cpus] */
+    struct ring_chunk *states; /* [nr_chunks] */
+    struct ring_count *counts; /* [nr_chunks][RING_PARTS][nr_cpus] */
+    struct chunk *chunks;      /* [nr_chunks]: this process's view */
+    unsigned int nr_cpus;
+    unsigned int nr_chunks;
+    unsigned int max_listed; /* chunks in the list; the others are there for when some are pinned */
+
+    struct chunk *free_list;
+    struct chunk *head; /* the list: in the ring and closed, oldest first */
+    struct chunk *tail;
+    unsigned int nr_listed;
+    struct chunk *limbo_head; /* evicted while pinned, oldest first */
+    struct chunk *limbo_tail;
+    uint64_t next_seq;
+    struct chunk *filling;
+    struct ring_pin *pins; /* [RING_PINS_MAX] */
+
+    /* Written by the collector thread, read by the main thread: relaxed atomics. */
+    uint64_t used_bytes;
+    uint64_t oldest_tsc;
+    uint64_t newest_tsc;
+};
+
+struct ring_pin {
+    bool taken;          /* main thread */
+    uint64_t first;      /* the oldest chunk still needed; RING_UNPINNED: none. See ring.c */
+    uint64_t last;       /* collector thread */
+    struct chunk *chunk; /* the oldest at the time; NULL: the ring was empty */
+    uint64_t nsec;       /* what pinning took */
+};
+
+#define RING_UNPINNED UINT64_MAX
+
+static inline struct ring_chunk *ring_state_of(const struct ring *ring, const struct chunk *chunk)
+{
+    return &ring->states[chunk - ring->chunks];
+}
+
+static inline struct ring_count *ring_counts_of(const struct ring *ring, const struct chunk *chunk,
+                                                enum ring_part part)
+{
+    return &ring->counts[((size_t)(chunk - ring->chunks) * RING_PARTS + part) * ring->nr_cpus];
+}
+
+/* Carries out the commit; also again. ring.c. */
+void ring_apply_commit(struct ring *ring, const struct ring_commit *commit);
+/* Puts a closed chunk at the end of the list. ring.c. */
+void ring_append(struct ring *ring, struct chunk *chunk);
+/* Takes the oldest chunk, and what then does not begin with a round, out of the list. ring.c. */
+void ring_evict(struct ring *ring);
+/* Points the ring's fields into its mapping. ring.c. */
+void ring_set_base(struct ring *ring, uint8_t *base, const struct ring_layout *layout,
+                   uint64_t nr_chunks, uint64_t nr_cpus);

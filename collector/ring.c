@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Where a chunk can be: free; being filled; in the list; or in limbo, evicted but pinned. Only the
+ * list and the one being filled are the ring, and only those have a sequence number in its state.
+ *
+ * The head of the list begins with a round, or would if what comes before its first round were
+ * skipped: that part counts as evicted from the moment the chunk becomes the head.
+ *
+ * Pins: the collector thread stores `last`, then `first` (release); the main thread only moves
+ * `first` up (release), which the collector thread loads (acquire) before it uses a chunk again:
+ * the kernel has read it by then.
+ */
+
+#include "collector/ring.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "collector/pool.h"
+#include "collector/ring-state.h"
+#include "collector/walk.h"
+#include "common/record.h"
+#include "common/units.h"
+#include "common/util.h"
+
+#define MIN_SPARE_CHUNKS 2u
+
+/* Stores before it are done before those behind it, also as the next daemon sees them. */
+static void keep_order(void)
+{
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+struct ring_layout ring_layout_of(uint64_t nr_chunks, uint64_t nr_cpus)
+{
+    struct ring_layout layout;
+
+    layout.lines_offset = align_up(sizeof(struct ring_header), 64);
+    layout.chunks_offset = align_up(layout.lines_offset + nr_cpus * sizeof(struct ring_line), 64);
+    layout.counts_offset =
+        align_up(layout.chunks_offset + nr_chunks * sizeof(struct ring_chunk), 64);
+    layout.data_offset = align_up(layout.counts_offset +
+                                      nr_chunks * RING_PARTS * nr_cpus * sizeof(struct ring_count),
+                                  PAGE_BYTES);
+    layout.total_bytes = layout.data_offset + nr_chunks * CHUNK_BYTES;
+    return layout;
+}
+
+void ring_set_base(struct ring *ring, uint8_t *base, const struct ring_layout *layout,
+                   uint64_t nr_chunks, uint64_t nr_cpus)
+{
+    ring->base = base;
+    ring->layout = *layout;
+    ring->header = (struct ring_header *)base;
+    ring->lines = (struct ring_line *)(base + layout->lines_offset);
+    ring->states = (struct ring_chunk *)(base + layout->chunks_offset);
+    ring->counts = (struct ring_count *)(base + layout->counts_offset);
+    ring->nr_chunks = (unsigned int)nr_chunks;
+    ring->nr_cpus = (unsigned int)nr_cpus;
+    ring->max_listed =
+        ring->nr_chunks - (unsigned int)max_u64(ring->nr_chunks / 8, MIN_SPARE_CHUNKS) - 1;
+    ring->is_locked = mlock(base, layout->total_bytes) == 0; /* RLIMIT_MEMLOCK; it is told */
+    for (unsigned int i = 0; i < ring->nr_chunks; i++)
+        ring->chunks[i].data = base + layout->data_offset + (uint64_t)i * CHUNK_BYTES;
+}
+
+static int make_memfd(struct ring *ring, uint64_t bytes)
+{
+    ring->memfd = memfd_create("xentraced-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (ring->memfd < 0 || ftruncate(ring->memfd, (off_t)bytes) < 0 ||
+        fcntl(ring->memfd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+        return -errno;
+    return 0;
+}
+
+static void give(struct ring *ring, struct chunk *chunk)
+{
+    chunk->state = CHUNK_FREE;
+    chunk->next = ring->free_list;
+    ring->free_list = chunk;
+}
+
+static int set_up(struct ring *ring, uint64_t nr_chunks, unsigned int nr_cpus)
+{
+    struct ring_layout layout = ring_layout_of(nr_chunks, nr_cpus);
+    void *base;
+    int r;
+
+    r = make_memfd(ring, layout.total_bytes);
+    if (r < 0)
+        return r;
+    base = mmap(NULL, layout.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+                ring->memfd, 0);
+    if (base == MAP_FAILED)
+        return -errno;
+    ring_set_base(ring, base, &layout, nr_chunks, nr_cpus);
+    *ring->header = (struct ring_header){
+        .version = RING_VERSION,
+        .nr_cpus = nr_cpus,
+        .nr_chunks = ring->nr_chunks,
+        .chunk_bytes = CHUNK_BYTES,
+        .total_bytes = layout.total_bytes,
+        .data_offset = layout.data_offset,
+        .moving_cpu = RING_NO_CPU,
+    };
+    keep_order();
+    ring->header->magic = RING_MAGIC;
+    for (unsigned int i = ring->nr_chunks; i-- > 0;)
+        give(ring, &ring->chunks[i]);
+    ring->next_seq = 1;
+    return 0;
+}
+
+int ring_new(uint64_t bytes, unsigned int nr_cpus, struct ring **ret_ring)
+{
+    uint64_t nr_chunks = bytes / CHUNK_BYTES;
+    struct ring *ring;
+    int r = -ENOMEM;
+
+    if (bytes < RING_MIN_BYTES || nr_chunks >= RING_NO_CHUNK)
+        return -EINVAL;
+    ring = calloc(1, sizeof(*ring));
+    if (!ring)
+        return -ENOMEM;
+    ring->memfd = -1;
+    ring->chunks = calloc(nr_chunks, sizeof(*ring->chunks));
+    ring->pins = calloc(RING_PINS_MAX, sizeof(*ring->pins));
+    if (ring->chunks && ring->pins)
+        r = set_up(ring, nr_chunks, nr_cpus);
+    if (r < 0) {
+        ring_free(ring);
+        return r;
+    }
+    for (unsigned int i = 0; i < RING_PINS_MAX; i++)
+        ring->pins[i].first = RING_UNPINNED;
+    *ret_ring = ring;
+    return 0;
+}
+
+struct ring *ring_free(struct ring *ring)
+{
+    if (!ring)
+        return NULL;
+    if (ring->base)
+        (void)munmap(ring->base, ring->layout.total_bytes);
+    fd_close(&ring->memfd);
+    free(ring->chunks);
+    free(ring->pins);
+    free(ring);
+    return NULL;
+}
+
+/* --- Where a chunk goes. --- */
+
+static bool is_pinned(const struct ring *ring, const struct chunk *chunk)
+{
+    for (unsigned int i = 0; i < RING_PINS_MAX; i++) {
+        const struct ring_pin *pin = &ring->pins[i];
+        uint64_t first = __atomic_load_n(&pin->first, __ATOMIC_ACQUIRE);
+
+        if (first <= chunk->seq && chunk->seq <= pin->last)
+            return true;
+    }
+    return false;
+}
+
+static void count_evicted(struct ring *ring, const struct chunk *chunk, enum ring_part part)
+{
+    const struct ring_count *counts = ring_counts_of(ring, chunk, part);
+
+    for (unsigned int cpu = 0; cpu < ring->nr_cpus; cpu++) {
+        struct ledger *ledger = &ring->lines[cpu].ledger;
+
+        if (counts[cpu].records == 0)
+            continue;
+        ledger_publish(&ledger->delivered, ledger->delivered - counts[cpu].records);
+        ledger_add(&ledger->evicted, counts[cpu].records);
+    }
+}
+
+static void publish_oldest(struct ring *ring)
+{
+    const struct chunk *oldest = ring->head ? ring->head : ring->filling;
+
+    ledger_publish(&ring->oldest_tsc, oldest ? ring_state_of(ring, oldest)->first_tsc : 0);
+}
+
+/* The head leaves the list; what it holds from its first round on is evicted. */
+static void drop_head(struct ring *ring)
+{
+    struct chunk *chunk = ring->head;
+
+    ring_state_of(ring, chunk)->seq = 0;
+    count_evicted(ring, chunk, RING_FROM_ROUND);
+    ledger_publish(&ring->used_bytes, ring->used_bytes - chunk->fill_bytes);
+    ring->head = chunk->next;
+    ring->nr_listed--;
+    if (!ring->head)
+        ring->tail = NULL;
+    if (!is_pinned(ring, chunk)) {
+        give(ring, chunk);
+        return;
+    }
+    chunk->limbo_next = NULL;
+    if (ring->limbo_tail)
+        ring->limbo_tail->limbo_next = chunk;
+    else
+        ring->limbo_head = chunk;
+    ring->limbo_tail = chunk;
+}
+
+void ring_evict(struct ring *ring)
+{
+    bool begins_with_round = false;
+
+    drop_head(ring);
+    while (ring->head && !begins_with_round) {
+        begins_with_round = ring_state_of(ring, ring->head)->first_round != RING_NO_ROUND;
+        count_evicted(ring, ring->head, RING_BEFORE_ROUND);
+        if (!begins_with_round)
+            drop_head(ring);
+    }
+    publish_oldest(ring);
+}
+
+void ring_append(struct ring *ring, struct chunk *chunk)
+{
+    bool is_head = !ring->head;
+
+    chunk->next = NULL;
+    if (ring->tail)
+        ring->tail->next = chunk;
+    else
+        ring->head = chunk;
+    ring->tail = chunk;
+    ring->nr_listed++;
+    if (!is_head)
+        return;
+    count_evicted(ring, chunk, RING_BEFORE_ROUND);
+    if (ring_state_of(ring, chunk)->first_round == RING_NO_ROUND)
+        drop_head(ring);
+}
+
+static struct chunk *take_limbo(struct ring *ring)
+{
+    struct chunk *chunk = ring->limbo_head;
+
+    if (!chunk || is_pinned(ring, chunk))
+        return NULL;
+    ring->limbo_head = chunk->limbo_next;
+    if (!ring->limbo_head)
+        ring->limbo_tail = NULL;
+    return chunk;
+}
+
+static struct chunk *take_free(struct ring *ring)
+{
+    struct chunk *chunk = ring->free_list;
+
+    if (!chunk)
+        return take_limbo(ring);
+    ring->free_list = chunk->next;
+    return chunk;
+}
+
+struct chunk *ring_fill(struct ring *ring)
+{
+    struct chunk *chunk;
+
+    if (ring->filling)
+        return ring->filling;
+    while (ring->nr_listed > ring->max_listed)
+        ring_evict(ring);
+    chunk = take_free(ring);
+    /* Beyond the spare ones: as long as something is left that no snapshot needs, that goes. */
+    while (!chunk && ring->head) {
+        ring_evict(ring);
+        chunk = take_free(ring);
+    }
+    if (!chunk)
+        return NULL;
+    *chunk = (struct chunk){
+        .data = chunk->data,
+        .state = CHUNK_FILLING,
+        .seq = ring->next_seq++,
+    };
+    memset(ring_counts_of(ring, chunk, RING_BEFORE_ROUND), 0,
+           RING_PARTS * ring->nr_cpus * sizeof(struct ring_count));
+    /* In the ring from its first commit on. */
+    *ring_state_of(ring, chunk) = (struct ring_chunk){.first_round = RING_NO_ROUND};
+    ring->filling = chunk;
+    return chunk;
+}
+
+static void pad(struct ring *ring, struct chunk *chunk)
+{
+    uint32_t padding = (uint32_t)align_up(chunk->fill_bytes, PAGE_BYTES) - chunk->fill_bytes;
+    struct window_header header;
+
+    memcpy(&header, chunk->data + chunk->last_window, sizeof(header));
+    walk_write_padding(chunk->data + chunk->fill_bytes, padding);
+    keep_order(); /* a window that reaches behind the chunk's fill is found padded: ring-adopt.c */
+    header.bytes += padding;
+    memcpy(chunk->data + chunk->last_window, &header, sizeof(header));
+    keep_order();
+    chunk->fill_bytes += padding;
+    ring_state_of(ring, chunk)->fill_bytes = chunk->fill_bytes;
+    ledger_add(&ring->used_bytes, padding);
+}
+
+void ring_close_chunk(struct ring *ring)
+{
+    struct chunk *chunk = ring->filling;
+
+    if (!chunk || chunk->fill_bytes == 0)
+        return;
+    pad(ring, chunk);
+    ring->filling = NULL;
+    chunk->state = CHUNK_QUEUED;
+    ring_append(ring, chunk);
+    publish_oldest(ring);
+}
+
+void ring_expire(struct ring *ring, uint64_t tsc)
+{
+    while (ring->head && ring_state_of(ring, ring->head)->last_tsc < tsc)
+        ring_evict(ring);
+}
+
+/* --- Commits. --- */
+
+void ring_apply_commit(struct ring *ring, const struct ring_commit *commit)
+{
+    struct ring_line *line = &ring->lines[commit->cpu];
+
+    ledger_publish(&line->ledger.produced, commit->produced);
+    ledger_publish(&line->ledger.lost, commit->lost);
+    ledger_publish(&line->ledger.dropped, commit->dropped);
+    ledger_publish(&line->ledger.first_tsc, commit->first_tsc);
+    ledger_publish(&line->ledger.last_tsc, commit->last_tsc);
+    line->cons = commit->cons;
+    if (commit->chunk == RING_NO_CHUNK)
+        return;
+    ring->counts[((size_t)commit->chunk * RING_PARTS + commit->part) * ring->nr_cpus +
+                 commit->cpu] = commit->count;
+    ring->states[commit->chunk] = commit->chunk_state;
+}
+
+static void note_move(struct ring *ring, const struct ring_window *window)
+{
+    ring->header->moving_cpu = RING_NO_CPU;
+    keep_order();
+    ring->header->moving_from = window->cons_from;
+    keep_order();
+    ring->header->moving_cpu = window->cpu;
+    keep_order();
+}
+
+static void commit_now(struct ring *ring, const struct ring_window *window)
+{
+    struct ring_commit *commit = &ring->header->commit;
+
+    note_move(ring, window);
+    commit->armed = 1;
+    keep_order();
+    ring_apply_commit(ring, commit);
+    keep_order();
+    commit->armed = 0;
+    keep_order();
+}
+
+/* The commit of what WALKED found, but for the chunk. It is not armed. */
+static struct ring_commit *prepare_commit(struct ring *ring, const struct ring_window *window,
+                                          const struct walk_result *walked)
+{
+    const struct ledger *ledger = &ring->lines[window->cpu].ledger;
+    struct ring_commit *commit = &ring->header->commit;
+
+    commit->cpu = window->cpu;
+    commit->cons = window->cons_to;
+    commit->chunk = RING_NO_CHUNK;
+    commit->produced = ledger->produced + walked->records + walked->lost;
+    commit->lost = ledger->lost + walked->lost;
+    commit->dropped = ledger->dropped;
+    commit->first_tsc = ledger->first_tsc ? ledger->first_tsc : walked->first_tsc;
+    commit->last_tsc = walked->last_tsc ? walked->last_tsc : ledger->last_tsc;
+    return commit;
+}
+
+static enum ring_part note_round(struct ring_chunk *state, const struct ring_window *window,
+                                 uint32_t offset)
+{
+    if (window->begins_round && window->begins_even && state->first_round == RING_NO_ROUND)
+        state->first_round = offset;
+    else if (window->begins_round && !window->begins_even && state->first_round != RING_NO_ROUND)
+        state->has_uneven = 1;
+    return state->first_round == RING_NO_ROUND ? RING_BEFORE_ROUND : RING_FROM_ROUND;
+}
+
+static void note_tscs(struct ring *ring, struct ring_chunk *state, const struct walk_result *walked)
+{
+    if (walked->first_tsc && (!state->first_tsc || walked->first_tsc < state->first_tsc))
+        state->first_tsc = walked->first_tsc;
+    state->last_tsc = max_u64(state->last_tsc, walked->last_tsc);
+    ledger_publish(&ring->newest_tsc, max_u64(ring->newest_tsc, walked->last_tsc));
+}
+
+void ring_commit_window(struct ring *ring, const struct ring_window *window,
+                        const struct walk_result *walked)
+{
+    struct ring_commit *commit = prepare_commit(ring, window, walked);
+    struct chunk *chunk = ring->filling;
+    struct ring_chunk *state = &commit->chunk_state;
+    struct ledger *ledger = &ring->lines[window->cpu].ledger;
+    struct ring_count *count;
+
+    commit->chunk = (uint32_t)(chunk - ring->chunks);
+    *state = *ring_state_of(ring, chunk);
+    state->seq = chunk->seq;
+    commit->part = note_round(state, window, chunk->fill_bytes);
+    note_tscs(ring, state, walked);
+    count = ring_counts_of(ring, chunk, commit->part) + window->cpu;
+    commit->count = (struct ring_count){
+        .records = count->records + (uint32_t)walked->records,
+        .lost = (uint32_t)min_u64(count->lost + walked->lost, UINT32_MAX),
+    };
+    state->last_window = chunk->fill_bytes;
+    state->fill_bytes = chunk->fill_bytes + window->bytes;
+    commit_now(ring, window);
+
+    chunk->last_window = state->last_window;
+    chunk->fill_bytes = state->fill_bytes;
+    ledger_add(&ledger->delivered, walked->records);
+    ledger_add(&ring->used_bytes, window->bytes);
+    if (!ring->oldest_tsc)
+        publish_oldest(ring);
+}
+
+void ring_commit_drop(struct ring *ring, const struct ring_window *window,
+                      const struct walk_result *walked)
+{
+    struct ring_commit *commit = prepare_commit(ring, window, walked);
+
+    commit->dropped += walked->records;
+    commit_now(ring, window);
+}
+
+void ring_commit_nothing(struct ring *ring, const struct ring_window *window)
+{
+    note_move(ring, window);
+    ring->lines[window->cpu].cons = window->cons_to;
+    keep_order();
+}
+
+/* --- Pins. --- */
+
+static uint64_t now_nsec(void)
+{
+    struct timespec ts;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail for this clock */
+    return (uint64_t)ts.tv_sec * USEC_PER_SEC * NSEC_PER_USEC + (uint64_t)ts.tv_nsec;
+}
+
+void ring_pin(struct ring *ring, int number)
+{
+    struct ring_pin *pin = &ring->pins[number];
+    uint64_t begun_nsec = now_nsec();
+
+    ring_close_chunk(ring);
+    pin->chunk = ring->head;
+    if (pin->chunk) {
+        pin->last = ring->tail->seq;
+        __atomic_store_n(&pin->first, pin->chunk->seq, __ATOMIC_RELEASE);
+    }
+    pin->nsec = now_nsec() - begun_nsec;
+}

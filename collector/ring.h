@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * A ring: the circular memory of a flight recorder. A list of chunks in time order; when it is
+ * full, the oldest goes, and with it what it leaves of a round. It begins with a whole round at
+ * any time, and so does a snapshot of it.
+ *
+ * A snapshot pins what is in the ring, which takes as long for a large ring as for a small one. The
+ * collector thread goes on filling others: chunks that are evicted while they are pinned wait until
+ * the snapshot has written them. An eighth of the chunks is kept out of the list for that time; if
+ * those are used up too, the ring gets shorter, and never loses what is new.
+ *
+ * The memory is a sealed memfd with all that is needed to go on with it: ring_memfd() can be kept
+ * in systemd's fd store, and ring_adopt() takes it over. See ring-state.h.
+ *
+ * Ownership: the main thread makes and frees it; while a sink with it is attached, it is the
+ * collector thread's, but for what is said below.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "collector/ledger.h"
+#include "common/cpu-set.h"
+
+struct chunk;
+struct ring;
+struct walk_result;
+
+#define RING_MIN_BYTES  (UINT64_C(2) << 20)
+#define RING_PINS_MAX   8u
+#define RING_NOTE_BYTES 256u
+
+/* --- Main thread, before it is attached. --- */
+
+/*
+ * BYTES of memory for records, in whole chunks, for NR_CPUS CPUs; touched, and locked if that is
+ * allowed. Returns 0; -EINVAL: less than RING_MIN_BYTES; -ENOMEM; what memfd_create(2), mmap(2)
+ * say.
+ */
+int ring_new(uint64_t bytes, unsigned int nr_cpus, struct ring **ret_ring);
+
+/*
+ * Takes over the ring in MEMFD, which is duplicated, from a daemon that has ended. Everything in it
+ * that is needed to go on is checked; its records are not: ring_verify_chunk(). Returns 0, or
+ * -EBADMSG, -EPROTO (another version), -ENOMEM, with a sentence part in *RET_PROBLEM, a constant.
+ */
+int ring_adopt(int memfd, unsigned int nr_cpus, struct ring **ret_ring, const char **ret_problem);
+struct ring *ring_free(struct ring *ring);
+
+/* Whose records it takes, and the size of Xen's buffers: to be set before it is attached. */
+void ring_set_source(struct ring *ring, const struct cpu_set *cpus, uint32_t buffer_pages);
+
+/* Of an adopted ring: as they were set; 0 pages: never. */
+const struct cpu_set *ring_cpus(const struct ring *ring);
+uint32_t ring_buffer_pages(const struct ring *ring);
+
+uint64_t ring_newest_seq(const struct ring *ring); /* of a chunk; 0: none */
+
+/*
+ * Where CPU's consumer must be for an adopted ring to go on without a hole, in *RET_CONS. XEN_CONS
+ * is where it is. Returns false if records in between were taken by somebody else.
+ */
+bool ring_resume_cpu(const struct ring *ring, unsigned int cpu, uint32_t xen_cons,
+                     uint32_t *ret_cons);
+
+/* --- Main thread, at any time. --- */
+
+int ring_memfd(const struct ring *ring); /* stays the ring's */
+bool ring_is_locked(const struct ring *ring);
+uint64_t ring_bytes(const struct ring *ring);
+
+/* RING_NOTE_BYTES of the owner's, kept with the ring. */
+void *ring_note(struct ring *ring);
+
+struct ring_stats {
+    uint64_t used_bytes; /* of windows that are in the ring */
+    uint64_t oldest_tsc; /* 0: empty */
+    uint64_t newest_tsc;
+};
+
+void ring_read_stats(const struct ring *ring, struct ring_stats *ret_stats);
+
+/* --- Pins: main thread. A pin's chunks do not change until it is advanced over them. --- */
+
+/* A number for MESSAGE_PIN, or -EBUSY: RING_PINS_MAX are in use. */
+int ring_take_pin(struct ring *ring);
+
+/* After MESSAGE_PINNED: the first chunk, NULL if the ring was empty, and each next one. */
+const struct chunk *ring_pin_first(const struct ring *ring, int pin);
+const struct chunk *ring_pin_next(const struct ring *ring, int pin, const struct chunk *chunk);
+uint64_t ring_pin_nsec(const struct ring *ring, int pin);
+
+/* Chunks before CHUNK are not needed any more; NULL: none is, and PIN is free again. */
+void ring_advance_pin(struct ring *ring, int pin, const struct chunk *chunk);
+
+/* What a pinned chunk holds. */
+struct ring_chunk_info {
+    uint64_t seq;
+    uint64_t first_tsc; /* 0: no record has a TSC */
+    uint64_t last_tsc;
+    uint32_t bytes;
+    uint32_t first_round; /* offset of the first round that begins in it; UINT32_MAX: none */
+    bool cut_inside;      /* other rounds in it may begin a file too */
+};
+
+void ring_read_chunk(const struct ring *ring, const struct chunk *chunk,
+                     struct ring_chunk_info *ret_info);
+
+/* Records and losses of CPU in a chunk; FROM_ROUND: only from first_round on. */
+void ring_read_counts(const struct ring *ring, const struct chunk *chunk, unsigned int cpu,
+                      bool from_round, uint64_t *ret_records, uint64_t *ret_lost);
+
+/*
+ * Whether a pinned chunk holds whole windows of whole records, as its counts say: for one that was
+ * written by a daemon before.
+ */
+bool ring_verify_chunk(const struct ring *ring, const struct chunk *chunk);
+
+/* --- Collector thread. --- */
+
+/* The chunk that is being filled; a new one if there is none. NULL: all are pinned. */
+struct chunk *ring_fill(struct ring *ring);
+
+/* A window that was put behind what is in the chunk that is being filled. */
+struct ring_window {
+    unsigned int cpu;
+    uint32_t bytes;     /* with its header */
+    bool begins_round;  /* it is the first of its round */
+    bool begins_even;   /* ... and the round before took all there was */
+    uint32_t cons_from; /* of the trace buffer, before and behind what the window was made of */
+    uint32_t cons_to;
+};
+
+/* Makes the window part of the ring, and enters it into the ledger. */
+void ring_commit_window(struct ring *ring, const struct ring_window *window,
+                        const struct walk_result *walked);
+/* There was no chunk for it: enters it as dropped. */
+void ring_commit_drop(struct ring *ring, const struct ring_window *window,
+                      const struct walk_result *walked);
+/* There was nothing in it. */
+void ring_commit_nothing(struct ring *ring, const struct ring_window *window);
+
+/* Closes the chunk that is being filled, if there is anything in it. */
+void ring_close_chunk(struct ring *ring);
+
+/* Evicts chunks of which no record is as young as TSC. */
+void ring_expire(struct ring *ring, uint64_t tsc);
+
+/* Pins what is in the ring, closing the chunk that is being filled. */
+void ring_pin(struct ring *ring, int pin);
+
+/* The ledger, and what is counted besides, for the sink that owns the ring. */
+struct ledger *ring_ledger(struct ring *ring, unsigned int cpu);
+uint64_t *ring_windows(struct ring *ring);
+uint64_t *ring_class_records(struct ring *ring);

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* A sink from inside: private to sink.c, which fills chunks, and sink-write.c, which writes them.
+ */
+
+#include "collector/sink.h"
+
+/* Records that were dropped, of one CPU, and are told in front of its next ones. */
+struct gap {
+    uint64_t count;
+    uint64_t first_tsc;
+    uint64_t last_tsc;
+};
+
+struct sink {
+    struct sink_config config;
+    struct walk_filter filter;
+    struct gap *gaps;  /* [nr_cpus] */
+    bool begins_round; /* the next window is the first of its round */
+    bool begins_even;  /* ... and the round before took all there was */
+
+    /* Either a ring, or an output with chunks of the pool: */
+    struct ring *ring;
+    struct pool *pool;
+    struct chunk *filling;
+    unsigned int nr_chunks;   /* that it holds */
+    unsigned int max_chunks;  /* that it may hold */
+    struct chunk *queue_head; /* closed, in output order: some being written, then queued ones */
+    struct chunk *queue_tail;
+    unsigned int nr_writing;
+    uint64_t closed_bytes; /* output offset behind the last closed chunk */
+    uint64_t end_offset;   /* the output ends there; SINK_NO_LIMIT while it may grow */
+    bool has_failed;       /* ... because of a write or an abort, not of its last grant */
+    bool grant_wanted;
+
+    /* Written by the collector thread only, read by the main thread: relaxed atomics. */
+    struct ledger *ledger;     /* [nr_cpus]; NULL: the ring's */
+    struct sink_totals totals; /* of a ring: see sink_read_totals() */
+    struct cpu_set unsettled;  /* no atomics: see sink_unsettled() */
+};
+
+/* Gives a chunk back to the pool. sink.c. */
+void sink_give_chunk(struct sink *sink, struct chunk *chunk);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Descriptors that outlive the process: the service manager keeps them while we are restarted, were
+ * killed, or are being replaced by another version. Without a service manager that does, nothing is
+ * kept, and nothing else is different. Main thread.
+ *
+ * Source: sd_notify(3) (FDSTORE=1), sd_listen_fds(3), systemd.service(5)
+ * (FileDescriptorStoreMax=).
+ */
+
+#include <stdbool.h>
+
+#define FD_STORE_INHERITED_MAX 16u
+
+/* What we were started with. */
+struct fd_store {
+    struct {
+        int fd;
+        char *name;
+    } inherited[FD_STORE_INHERITED_MAX];
+    unsigned int count;
+};
+
+/* Takes what the service manager passed; our children do not get it. */
+void fd_store_read(struct fd_store *store);
+/* Closes what was not taken. */
+void fd_store_done(struct fd_store *store);
+
+/*
+ * The first descriptor whose name begins with PREFIX: the rest of the name in *RET_REST, which
+ * stays the store's. -1: none. It is the caller's from then on.
+ */
+int fd_store_take(struct fd_store *store, const char *prefix, const char **ret_rest);
+
+/* Has FD kept under NAME. Returns whether there is somebody to keep it. */
+bool fd_store_keep(const char *name, int fd);
+
+/* Has what is called NAME forgotten. */
+void fd_store_forget(const char *name);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * What of a pinned ring goes into a snapshot: where it begins, how long it is, what is in it.
+ *
+ * A snapshot begins with a whole round, and ends where the ring did when it was pinned. Main
+ * thread; reads pinned chunks, and changes nothing.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct chunk;
+struct ring;
+struct walk_filter;
+
+struct snapshot_bounds {
+    uint64_t since_tsc;  /* everything from then on; it may begin earlier by a part of a round */
+    uint64_t max_bytes;  /* 0: none */
+    uint64_t verify_seq; /* chunks up to that one were written by a daemon before: check them */
+};
+
+struct snapshot_plan {
+    const struct chunk *first; /* begins in this chunk ... */
+    uint32_t first_offset;     /* ... here */
+    uint64_t bytes;            /* from there to the end of the last chunk */
+    uint64_t records;
+    uint64_t lost; /* as its lost_records records tell */
+    uint64_t first_tsc;
+    uint64_t last_tsc;
+    bool damaged; /* older chunks had to be left out: they are not what they should be */
+};
+
+/*
+ * Plans for RING, pinned as PIN; FILTER is what it lets pass. Returns 0; -ENODATA: there is no
+ * record, or none since then; -EFBIG: not even the newest round fits into max_bytes.
+ */
+int snapshot_make_plan(const struct ring *ring, int pin, const struct walk_filter *filter,
+                       const struct snapshot_bounds *bounds, unsigned int nr_cpus,
+                       struct snapshot_plan *ret_plan);
+
+/*
+ * Copies the part of PLAN's first chunk that belongs to it to BUFFER, CHUNK_BYTES large, and pads
+ * it to whole pages. Returns its bytes.
+ */
+uint32_t snapshot_copy_first(const struct snapshot_plan *plan, uint8_t *buffer);
