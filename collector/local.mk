@@ -5,6 +5,7 @@ noinst_LIBRARIES += libcollector.a
 libcollector_a_CFLAGS = $(AM_CFLAGS) $(XEN_CFLAGS) $(XENSTORE_CFLAGS) $(URING_CFLAGS)
 libcollector_a_SOURCES = \
 	collector/attachments.c collector/collector-state.h \
+	collector/burst.c collector/burst.h \
 	collector/collector.c collector/collector.h \
 	collector/drain.c collector/drain.h \
 	collector/mailbox.c collector/mailbox.h \
@@ -13,9 +14,11 @@ libcollector_a_SOURCES = \
 	collector/ring.c collector/ring.h \
 	collector/ring-adopt.c collector/ring-state.h \
 	collector/ring-read.c \
+	collector/runnable.c collector/runnable.h \
 	collector/sink.c collector/sink.h \
 	collector/sink-write.c collector/sink-state.h \
 	collector/tbuf.c collector/tbuf.h \
 	collector/uring.c collector/uring.h \
 	collector/walk.c collector/walk.h \
+	collector/watch.c collector/watch.h \
 	collector/xen.c collector/xen.h

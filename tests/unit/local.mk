@@ -2,6 +2,7 @@
 # One program per module, linked with the library that it tests.
 
 check_PROGRAMS += \
+	tests/unit/test-burst \
 	tests/unit/test-collector \
 	tests/unit/test-config \
 	tests/unit/test-cpu-set \
@@ -10,6 +11,7 @@ check_PROGRAMS += \
 	tests/unit/test-output \
 	tests/unit/test-pool \
 	tests/unit/test-record \
+	tests/unit/test-runnable \
 	tests/unit/test-session-name \
 	tests/unit/test-sink \
 	tests/unit/test-sink-limits \
@@ -20,7 +22,8 @@ check_PROGRAMS += \
 	tests/unit/test-trace-file \
 	tests/unit/test-trace-file-cuts \
 	tests/unit/test-units \
-	tests/unit/test-walk
+	tests/unit/test-walk \
+	tests/unit/test-watch
 
 tests_unit_test_cpu_set_SOURCES = tests/unit/test-cpu-set.c tests/unit/test.h
 tests_unit_test_cpu_set_LDADD = libcommon.a
@@ -40,14 +43,20 @@ tests_unit_test_trace_file_cuts_LDADD = libcommon.a
 tests_unit_test_units_SOURCES = tests/unit/test-units.c tests/unit/test.h
 tests_unit_test_units_LDADD = libcommon.a
 
+tests_unit_test_burst_SOURCES = tests/unit/test-burst.c tests/unit/test.h
+tests_unit_test_burst_LDADD = libcollector.a
 tests_unit_test_mailbox_SOURCES = tests/unit/test-mailbox.c tests/unit/test.h
 tests_unit_test_mailbox_LDADD = libcollector.a
 tests_unit_test_pool_SOURCES = tests/unit/test-pool.c tests/unit/test.h
 tests_unit_test_pool_LDADD = libcollector.a
+tests_unit_test_runnable_SOURCES = tests/unit/test-runnable.c tests/unit/test.h
+tests_unit_test_runnable_LDADD = libcollector.a
 tests_unit_test_tbuf_SOURCES = tests/unit/test-tbuf.c tests/unit/test.h
 tests_unit_test_tbuf_LDADD = libcollector.a
 tests_unit_test_walk_SOURCES = tests/unit/test-walk.c tests/unit/test.h
 tests_unit_test_walk_LDADD = libcollector.a libcommon.a
+tests_unit_test_watch_SOURCES = tests/unit/test-watch.c tests/unit/test.h
+tests_unit_test_watch_LDADD = libcollector.a libcommon.a
 
 # The sink on a ring of the test's own, and on io_uring.
 sink_fake_sources = \

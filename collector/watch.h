@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * What triggers look for among the records: watches. All of them go over a window together, once,
+ * after it was filtered for the sink that they belong to.
+ *
+ * Ownership and threads: the main thread makes a set, lends it to the collector thread with its
+ * sink, and frees it when it has that back. watch_window(), watch_end_round() and watch_reset() are
+ * the collector thread's; they do not allocate, lock or make system calls. watch_take() and
+ * watch_arm() are the main thread's, at any time.
+ *
+ * A watch is armed at first. When it comes true it holds what it saw and is disarmed: nothing more
+ * is told of it until the main thread arms it again.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/event-set.h"
+
+struct watch_set;
+
+#define WATCH_MAX       16u
+#define WATCH_COUNT_MAX 1000u
+
+enum watch_kind {
+    WATCH_EVENT,    /* COUNT events of EVENTS within WITHIN_TSC */
+    WATCH_RUNNABLE, /* a vCPU ran that had been runnable for LATENCY_TSC (runnable.h) */
+    WATCH_LOST,     /* a lost_records record */
+};
+
+struct watch_config {
+    enum watch_kind kind;
+    struct event_set events; /* lost_records and wrap_buffer are never meant */
+    uint32_t count;          /* 1: each of them; at most WATCH_COUNT_MAX */
+    uint64_t within_tsc;     /* between the first and the last of them; for COUNT > 1 */
+    uint64_t latency_tsc;    /* at least 1 */
+};
+
+/* What a watch saw. */
+struct watch_hit {
+    unsigned int cpu; /* in whose trace buffer; WATCH_RUNNABLE: where the vCPU ran then */
+    uint64_t tsc;     /* of the record, or of the last one before it that has one */
+    uint32_t event;   /* WATCH_EVENT: its number */
+    uint16_t domid;   /* WATCH_RUNNABLE: who */
+    uint16_t vcpu;
+    uint64_t waited_tsc; /* ... and how long; the longest wait of those told together */
+    uint32_t lost;       /* WATCH_LOST: records that did not fit */
+};
+
+/* CONFIGS is copied; COUNT at most WATCH_MAX. -ENOMEM, -EINVAL. */
+int watch_set_new(const struct watch_config *configs, size_t count, struct watch_set **ret_set);
+struct watch_set *watch_set_free(struct watch_set *set);
+
+/* --- Collector thread. --- */
+
+/*
+ * Looks at the BYTES of a window, whole records of CPU as they were filtered into the chunk. For
+ * each CPU in ascending order, in each round.
+ */
+void watch_window(struct watch_set *set, unsigned int cpu, const uint8_t *records, uint32_t bytes);
+
+/*
+ * A round over the CPUs has ended, also one in which there were no windows. COMPLETE: no buffer
+ * holds anything that was in it when the round came to it (no window was cut, none was left for
+ * want of a chunk). Returns whether a watch has come true since the last call: then the main thread
+ * is to be told, once.
+ */
+bool watch_end_round(struct watch_set *set, bool complete);
+
+/* What comes next does not continue what was seen: the sink was attached, or has dropped some. */
+void watch_reset(struct watch_set *set);
+
+/* --- Main thread. --- */
+
+/* Whether watch INDEX of the configs has come true and was not armed again; what it saw. */
+bool watch_take(const struct watch_set *set, size_t index, struct watch_hit *ret_hit);
+
+/* Lets it come true again, for what is seen from now on. */
+void watch_arm(struct watch_set *set, size_t index);

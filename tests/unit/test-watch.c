@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "collector/watch.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+
+#include <xen/trace.h>
+
+#include "common/record.h"
+#include "common/util.h"
+#include "tests/unit/test.h"
+
+#define WINDOW_MAX 4096u
+
+/* A window that is being built. */
+struct window {
+    uint32_t bytes;
+    uint8_t data[WINDOW_MAX];
+};
+
+static void put_words(struct window *window, const void *words, uint32_t bytes)
+{
+    memcpy(window->data + window->bytes, words, bytes);
+    window->bytes += bytes;
+}
+
+/* EXTRA words of 7s. TSC 0: none. */
+static void put(struct window *window, uint32_t event, unsigned int extra, uint64_t tsc)
+{
+    uint32_t words[10] = {event | extra << TRACE_EXTRA_SHIFT | (tsc ? 1u << 31 : 0)};
+    uint32_t n = 1;
+
+    if (tsc) {
+        words[n++] = (uint32_t)tsc;
+        words[n++] = (uint32_t)(tsc >> 32);
+    }
+    while (extra-- > 0)
+        words[n++] = 7;
+    put_words(window, words, n * 4);
+}
+
+static void put_change(struct window *window, uint32_t states, uint16_t domid, uint16_t vcpu,
+                       uint64_t tsc)
+{
+    const uint32_t words[4] = {
+        0x80000000 | 1u << TRACE_EXTRA_SHIFT | TRC_SCHED_RUNSTATE_CHANGE | states,
+        (uint32_t)tsc,
+        (uint32_t)(tsc >> 32),
+        (uint32_t)domid << 16 | vcpu,
+    };
+
+    put_words(window, words, sizeof(words));
+}
+
+#define WOKEN 0x210u
+#define RUNS  0x100u
+
+static void put_lost(struct window *window, uint32_t count, uint64_t first_tsc, uint64_t tsc)
+{
+    const struct lost_record lost = {
+        .header = LOST_RECORD_HEADER,
+        .tsc = {(uint32_t)tsc, (uint32_t)(tsc >> 32)},
+        .count = count,
+        .first_tsc = {(uint32_t)first_tsc, (uint32_t)(first_tsc >> 32)},
+    };
+
+    put_words(window, &lost, sizeof(lost));
+}
+
+/* Shows the window to the set, and empties it. */
+static void show(struct watch_set *set, unsigned int cpu, struct window *window)
+{
+    watch_window(set, cpu, window->data, window->bytes);
+    window->bytes = 0;
+}
+
+static struct watch_config on_event(uint32_t mask, uint32_t count, uint64_t within)
+{
+    struct watch_config config = {.kind = WATCH_EVENT, .count = count, .within_tsc = within};
+
+    event_set_add_mask(&config.events, mask);
+    return config;
+}
+
+static struct watch_set *set_of(const struct watch_config *configs, size_t count)
+{
+    struct watch_set *set;
+
+    if (watch_set_new(configs, count, &set) < 0)
+        exit(EXIT_FAILURE);
+    return set;
+}
+
+/* --- Events. --- */
+
+struct event_case {
+    const char *name;
+    uint32_t mask;
+    uint32_t event;
+    bool matches;
+};
+
+static const struct event_case event_cases[] = {
+    {"its class", 0x0002f000, 0x0002f123, true},
+    {"its subclass", 0x00022000, 0x00022001, true},
+    {"another subclass", 0x00022000, 0x00021001, false},
+    {"one of its subclasses", 0x00023000, 0x00021001, true},
+    {"another class", 0x0002f000, 0x00041001, false},
+    {"one of two classes", 0x00061000, 0x00041002, true},
+    {"what guests choose", 0x0800f000, 0x08001001, true},
+    {"what guests choose, not asked for", 0x00fff000, 0x08001001, false},
+    {"gen is never meant", 0x0003f000, 0x0001f003, false},
+    {"filler is never meant", 0x0001f000, TRC_TRACE_WRAP_BUFFER, false},
+    {"a runstate change", 0x00021000, 0x00021211, true},
+};
+
+static void test_events(void)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(event_cases); i++) {
+        const struct event_case *c = &event_cases[i];
+        const struct watch_config config = on_event(c->mask, 1, 0);
+        struct watch_set *set = set_of(&config, 1);
+        struct window window = {0};
+        struct watch_hit hit;
+
+        test_case(c->name);
+        CHECK(!watch_take(set, 0, &hit));
+        put(&window, 0x00100001, 2, 90);
+        put(&window, c->event, 1, 100);
+        put(&window, c->event, 1, 110);
+        show(set, 3, &window);
+        CHECK(watch_end_round(set, true) == c->matches);
+        CHECK(!watch_end_round(set, true));
+        if (CHECK(watch_take(set, 0, &hit) == c->matches) && c->matches) {
+            CHECK_UINT(hit.cpu, 3);
+            CHECK_UINT(hit.tsc, 100);
+            CHECK_UINT(hit.event, c->event);
+        }
+        watch_set_free(set);
+    }
+}
+
+static void test_no_tsc(void)
+{
+    const struct watch_config config = on_event(0x0008f000, 1, 0);
+    struct watch_set *set = set_of(&config, 1);
+    struct window window = {0};
+    struct watch_hit hit;
+
+    test_case("no TSC: that of the record before");
+    put(&window, 0x00021001, 1, 90);
+    put(&window, 0x00021002, 3, 0);
+    put(&window, 0x00081001, 0, 0);
+    show(set, 0, &window);
+    CHECK(watch_take(set, 0, &hit));
+    CHECK_UINT(hit.tsc, 90);
+
+    test_case("no TSC: of the window before");
+    watch_arm(set, 0);
+    put(&window, 0x00081001, 0, 0);
+    show(set, 1, &window);
+    CHECK(watch_take(set, 0, &hit));
+    CHECK_UINT(hit.tsc, 90);
+    CHECK_UINT(hit.cpu, 1);
+
+    test_case("a window without records");
+    watch_arm(set, 0);
+    show(set, 1, &window);
+    CHECK(!watch_take(set, 0, &hit));
+    watch_set_free(set);
+}
+
+/* Once it has come true, nothing more until it is armed, and then from the beginning. */
+static void test_arming(void)
+{
+    const struct watch_config config = on_event(0x00041000, 3, 100);
+    struct watch_set *set = set_of(&config, 1);
+    struct window window = {0};
+    struct watch_hit hit;
+
+    test_case("counted over windows");
+    put(&window, 0x00041001, 1, 1000);
+    show(set, 0, &window);
+    put(&window, 0x00041001, 1, 1100);
+    show(set, 1, &window);
+    CHECK(!watch_end_round(set, true));
+    put(&window, 0x00041002, 1, 1050); /* CPU 0 comes again, and is behind */
+    show(set, 0, &window);
+    CHECK(watch_end_round(set, true));
+    CHECK(watch_take(set, 0, &hit));
+    CHECK_UINT(hit.tsc, 1050);
+    CHECK_UINT(hit.event, 0x00041002);
+
+    test_case("disarmed");
+    for (uint64_t i = 0; i < 10; i++)
+        put(&window, 0x00041001, 1, 1110 + i);
+    show(set, 0, &window);
+    CHECK(!watch_end_round(set, true));
+    CHECK(watch_take(set, 0, &hit));
+    CHECK_UINT(hit.tsc, 1050);
+
+    test_case("armed again: nothing of before counts");
+    watch_arm(set, 0);
+    CHECK(!watch_take(set, 0, &hit));
+    put(&window, 0x00041001, 1, 1120);
+    put(&window, 0x00041001, 1, 1121);
+    show(set, 0, &window);
+    CHECK(!watch_end_round(set, true));
+    put(&window, 0x00041001, 1, 1122);
+    show(set, 0, &window);
+    CHECK(watch_end_round(set, true));
+
+    test_case("reset");
+    watch_arm(set, 0);
+    put(&window, 0x00041001, 1, 2000);
+    put(&window, 0x00041001, 1, 2001);
+    show(set, 0, &window);
+    watch_reset(set);
+    put(&window, 0x00041001, 1, 2002);
+    show(set, 0, &window);
+    CHECK(!watch_end_round(set, true));
+    watch_set_free(set);
+}
+
+/* --- Lost records, latencies, and all of them together. --- */
+
+static void test_lost(void)
+{
+    const struct watch_config config = {.kind = WATCH_LOST};
+    struct watch_set *set = set_of(&config, 1);
+    struct window window = {0};
+    struct watch_hit hit;
+
+    test_case("nothing lost");
+    put(&window, TRC_TRACE_WRAP_BUFFER, 5, 0);
+    put(&window, 0x0001f001, 3, 50); /* not of the size that Xen gives it */
+    put(&window, 0x00021001, 1, 60);
+    show(set, 0, &window);
+    CHECK(!watch_end_round(set, true));
+
+    test_case("lost");
+    put(&window, TRC_TRACE_WRAP_BUFFER, 5, 0);
+    put_lost(&window, 12345, 70, 80);
+    put_lost(&window, 1, 85, 90);
+    show(set, 7, &window);
+    CHECK(watch_end_round(set, false));
+    CHECK(watch_take(set, 0, &hit));
+    CHECK_UINT(hit.lost, 12345);
+    CHECK_UINT(hit.cpu, 7);
+    CHECK_UINT(hit.tsc, 80);
+    watch_set_free(set);
+}
+
+static void test_together(void)
+{
+    const struct watch_config configs[] = {
+        {.kind = WATCH_RUNNABLE, .latency_tsc = 200},
+        on_event(0x00021000, 1, 0),
+        {.kind = WATCH_LOST},
+        {.kind = WATCH_RUNNABLE, .latency_tsc = 50},
+        on_event(0x00021000, 3, 1000),
+    };
+    struct watch_set *set = set_of(configs, ARRAY_SIZE(configs));
+    struct window window = {0};
+    struct watch_hit hit;
+
+    test_case("two latencies");
+    put_change(&window, WOKEN, 3, 1, 1000);
+    put_change(&window, WOKEN, 4, 2, 1000);
+    show(set, 0, &window);
+    put_change(&window, RUNS, 3, 1, 1060);
+    put_change(&window, RUNS, 4, 2, 1199);
+    show(set, 5, &window);
+    CHECK(watch_end_round(set, true)); /* the events */
+    CHECK(watch_take(set, 1, &hit));
+    CHECK_UINT(hit.event, 0x00021211);
+    CHECK_UINT(hit.tsc, 1000);
+    CHECK(watch_take(set, 4, &hit));
+    CHECK_UINT(hit.event, 0x00021101);
+    CHECK_UINT(hit.tsc, 1060);
+    CHECK(!watch_take(set, 3, &hit));
+    CHECK(watch_end_round(set, true));
+    CHECK(!watch_take(set, 0, &hit));
+    CHECK(!watch_take(set, 2, &hit));
+    if (CHECK(watch_take(set, 3, &hit))) {
+        CHECK_UINT(hit.domid, 4);
+        CHECK_UINT(hit.vcpu, 2);
+        CHECK_UINT(hit.waited_tsc, 199);
+        CHECK_UINT(hit.cpu, 5);
+        CHECK_UINT(hit.tsc, 1199);
+    }
+
+    test_case("the longer one, while the other is disarmed");
+    put_change(&window, WOKEN, 3, 1, 2000);
+    put_change(&window, RUNS, 3, 1, 2200);
+    show(set, 1, &window);
+    CHECK(!watch_end_round(set, true));
+    CHECK(!watch_end_round(set, false));
+    CHECK(watch_end_round(set, true));
+    CHECK(watch_take(set, 0, &hit));
+    CHECK_UINT(hit.waited_tsc, 200);
+    CHECK(watch_take(set, 3, &hit));
+    CHECK_UINT(hit.waited_tsc, 199);
+
+    test_case("not across a loss");
+    for (size_t i = 0; i < ARRAY_SIZE(configs); i++)
+        watch_arm(set, i);
+    put_change(&window, WOKEN, 3, 1, 3000);
+    put_change(&window, RUNS, 3, 1, 3500);
+    show(set, 1, &window);
+    put_lost(&window, 2, 3100, 3110);
+    show(set, 2, &window);
+    CHECK(watch_end_round(set, true));
+    CHECK(!watch_end_round(set, true));
+    CHECK(watch_take(set, 2, &hit));
+    CHECK(!watch_take(set, 0, &hit));
+    CHECK(!watch_take(set, 3, &hit));
+    watch_set_free(set);
+}
+
+/* A record that reaches beyond the window (which the walk rules out) is not touched. */
+static void test_cut(void)
+{
+    const struct watch_config configs[] = {on_event(0x00021000, 1, 0), {.kind = WATCH_LOST}};
+    struct watch_set *set = set_of(configs, ARRAY_SIZE(configs));
+    struct window window = {0};
+    struct watch_hit hit;
+
+    test_case("cut");
+    put_lost(&window, 1, 1, 2);
+    for (uint32_t bytes = 0; bytes < LOST_RECORD_BYTES; bytes++)
+        watch_window(set, 0, window.data, bytes);
+    CHECK(!watch_take(set, 1, &hit));
+    watch_set_free(set);
+}
+
+static void test_bad(void)
+{
+    const struct watch_config too_many[WATCH_MAX + 1] = {0};
+    struct watch_config config = on_event(0x00021000, 0, 0);
+    struct watch_set *set;
+
+    test_case("bad");
+    CHECK_INT(watch_set_new(&config, 1, &set), -EINVAL);
+    config.count = WATCH_COUNT_MAX + 1;
+    CHECK_INT(watch_set_new(&config, 1, &set), -EINVAL);
+    config = (struct watch_config){.kind = WATCH_RUNNABLE};
+    CHECK_INT(watch_set_new(&config, 1, &set), -EINVAL);
+    CHECK_INT(watch_set_new(too_many, ARRAY_SIZE(too_many), &set), -EINVAL);
+    CHECK(!watch_set_free(NULL));
+    CHECK_INT(watch_set_new(NULL, 0, &set), 0);
+    CHECK(!watch_end_round(set, true));
+    watch_set_free(set);
+}
+
+/* --- Two threads. --- */
+
+#define HITS 20000u
+
+struct pair {
+    struct watch_set *set;
+    bool done;
+};
+
+/* Windows whose records all say the same, so that a hit that is not whole shows. */
+static void *collect(void *context)
+{
+    struct pair *pair = context;
+
+    for (uint64_t i = 1; !__atomic_load_n(&pair->done, __ATOMIC_RELAXED); i++) {
+        struct window window = {0};
+
+        put(&window, 0x00041000 | (uint32_t)(i % 0x800), 1, i << 12);
+        show(pair->set, (unsigned int)(i % 0x800), &window);
+        (void)watch_end_round(pair->set, true);
+    }
+    return NULL;
+}
+
+static void test_threads(void)
+{
+    const struct watch_config config = on_event(0x00041000, 1, 0);
+    struct pair pair = {.set = set_of(&config, 1)};
+    uint32_t wrong = 0, hits = 0;
+    uint64_t last = 0;
+    pthread_t thread;
+
+    test_case("threads");
+    if (pthread_create(&thread, NULL, collect, &pair) != 0)
+        exit(EXIT_FAILURE);
+    while (hits < HITS) {
+        struct watch_hit hit;
+
+        if (!watch_take(pair.set, 0, &hit))
+            continue;
+        wrong +=
+            (hit.event & 0x7ff) != hit.cpu || (hit.tsc >> 12) % 0x800 != hit.cpu || hit.tsc <= last;
+        last = hit.tsc;
+        hits++;
+        watch_arm(pair.set, 0);
+    }
+    __atomic_store_n(&pair.done, true, __ATOMIC_RELAXED);
+    (void)pthread_join(thread, NULL);
+    CHECK_UINT(wrong, 0);
+    watch_set_free(pair.set);
+}
+
+/* --- What it costs: printed, for it depends on the machine. --- */
+
+#define COST_ROUNDS 2000u
+
+static double nsec_now(void)
+{
+    struct timespec ts;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
+}
+
+static void print_cost(const char *name, struct watch_set *set, bool changes)
+{
+    struct window window = {0};
+    uint64_t tsc = 1000000;
+    uint32_t records = 0;
+    double nsec = 0;
+
+    for (uint32_t round = 0; round < COST_ROUNDS; round++) {
+        double start;
+
+        window.bytes = 0;
+        for (records = 0; window.bytes + 40 < WINDOW_MAX; records++, tsc += 1000) {
+            if (changes)
+                put_change(&window, records % 2 ? RUNS : WOKEN, 5, records / 2 % 8, tsc);
+            else
+                put(&window, 0x00081001, 2, tsc);
+        }
+        start = nsec_now();
+        watch_window(set, 0, window.data, window.bytes);
+        nsec += nsec_now() - start;
+        (void)watch_end_round(set, true);
+    }
+    printf("%s: %.1f ns a record\n", name, nsec / COST_ROUNDS / records);
+}
+
+static void test_cost(void)
+{
+    const struct watch_config configs[] = {
+        on_event(0x00041000, 1, 0),
+        {.kind = WATCH_RUNNABLE, .latency_tsc = 1000000},
+    };
+    struct watch_set *set = set_of(configs, ARRAY_SIZE(configs));
+    struct watch_hit hit;
+
+    test_case("cost");
+    print_cost("an event and a latency, of records that are neither", set, false);
+    print_cost("an event and a latency, of runstate changes", set, true);
+    CHECK(!watch_take(set, 0, &hit));
+    CHECK(!watch_take(set, 1, &hit));
+    watch_set_free(set);
+}
+
+int main(void)
+{
+    test_events();
+    test_no_tsc();
+    test_arming();
+    test_lost();
+    test_together();
+    test_cut();
+    test_bad();
+    test_threads();
+    test_cost();
+    return test_end();
+}
