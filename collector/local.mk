@@ -21,4 +21,5 @@ libcollector_a_SOURCES = \
 	collector/uring.c collector/uring.h \
 	collector/walk.c collector/walk.h \
 	collector/watch.c collector/watch.h \
-	collector/xen.c collector/xen.h
+	collector/xen.c collector/xen.h \
+	collector/xenstore.c collector/xenstore.h

@@ -20,6 +20,7 @@
 #include <sys/mman.h>
 
 #include <xen/xen.h>
+#include <xen/sched.h>
 #include <xen/sysctl.h>
 #include <xen/trace.h>
 #include <xen/version.h>
@@ -27,8 +28,8 @@
 #include <xenctrl.h>
 #include <xenevtchn.h>
 #include <xenforeignmemory.h>
-#include <xenstore.h>
 
+#include "collector/xenstore.h"
 #include "common/util.h"
 
 struct xen_host {
@@ -281,27 +282,8 @@ const struct xen_host_info *xen_host_info(const struct xen_host *host)
     return &host->info;
 }
 
-/* Asks xenstore only through its socket: opening its device blocks while xenstored is down. */
-static void read_domain_names(struct xen_domain *domains, unsigned int n)
-{
-    struct xs_handle *xs = xs_open(XS_OPEN_SOCKETONLY);
-
-    if (!xs)
-        return;
-    for (unsigned int i = 0; i < n; i++) {
-        char path[64];
-        char *name;
-
-        (void)snprintf(path, sizeof(path), "/local/domain/%u/name", domains[i].domid);
-        name = xs_read(xs, XBT_NULL, path, NULL);
-        if (name)
-            (void)snprintf(domains[i].name, sizeof(domains[i].name), "%s", name);
-        free(name);
-    }
-    xs_close(xs);
-}
-
-int xen_host_list_domains(struct xen_host *host, struct xen_domain *ret_domains, unsigned int max)
+int xen_host_list_domain_states(struct xen_host *host, struct xen_domain_state *ret_states,
+                                unsigned int max)
 {
     xc_domaininfo_t *infos;
     int n;
@@ -310,14 +292,36 @@ int xen_host_list_domains(struct xen_host *host, struct xen_domain *ret_domains,
     if (!infos)
         return -ENOMEM;
     n = xc_domain_getinfolist(host->xc, 0, max, infos);
-    if (n < 0) {
+    if (n < 0)
         n = result_of(n);
-    } else {
-        for (int i = 0; i < n; i++)
-            ret_domains[i] = (struct xen_domain){.domid = infos[i].domain};
-        read_domain_names(ret_domains, (unsigned int)n);
+    for (int i = 0; i < n; i++) {
+        bool shut_down = infos[i].flags & XEN_DOMINF_shutdown;
+        uint32_t reason = infos[i].flags >> XEN_DOMINF_shutdownshift & XEN_DOMINF_shutdownmask;
+
+        ret_states[i] = (struct xen_domain_state){
+            .domid = infos[i].domain,
+            .shut_down = shut_down,
+            .crashed = shut_down && reason == SHUTDOWN_crash,
+        };
     }
     free(infos);
+    return n;
+}
+
+int xen_host_list_domains(struct xen_host *host, struct xen_domain *ret_domains, unsigned int max)
+{
+    struct xen_domain_state *states;
+    int n;
+
+    states = calloc(max, sizeof(*states));
+    if (!states)
+        return -ENOMEM;
+    n = xen_host_list_domain_states(host, states, max);
+    for (int i = 0; i < n; i++)
+        ret_domains[i] = (struct xen_domain){.domid = states[i].domid};
+    if (n > 0)
+        xenstore_name_domains(ret_domains, (unsigned int)n);
+    free(states);
     return n;
 }
 

@@ -3,7 +3,7 @@
 
 /*
  * The hypervisor: the only module that talks to Xen's libraries (libxenctrl, libxencall,
- * libxenforeignmemory, libxenevtchn, libxenstore) and includes their headers.
+ * libxenforeignmemory, libxenevtchn) and includes their headers; libxenstore is xenstore.h's.
  *
  * Source: <xenctrl.h>, <xenevtchn.h>, <xenforeignmemory.h>, <xen/sysctl.h>; Xen's common/trace.c.
  *
@@ -84,6 +84,17 @@ const struct xen_host_info *xen_host_info(const struct xen_host *host);
 
 /* The running domains, at most MAX of them. Returns how many, or a negative errno. */
 int xen_host_list_domains(struct xen_host *host, struct xen_domain *ret_domains, unsigned int max);
+
+/* Whether a domain still runs. A crash is its kernel's, which says so, or Xen's doing. */
+struct xen_domain_state {
+    uint32_t domid;
+    bool shut_down; /* for whatever reason; it is there until the toolstack destroys it */
+    bool crashed;
+};
+
+/* The same domains, without asking xenstore: one system call. */
+int xen_host_list_domain_states(struct xen_host *host, struct xen_domain_state *ret_states,
+                                unsigned int max);
 
 /* The event mask in force, and whether trace buffers are allocated. */
 int xen_host_trace_info(struct xen_host *host, uint32_t *ret_event_mask, bool *ret_allocated);

@@ -8,6 +8,7 @@ libdaemon_a_SOURCES = \
 	daemon/config.c daemon/config-trigger.c daemon/config.h daemon/config-parser.h \
 	daemon/control.c daemon/control.h \
 	daemon/document.c daemon/document.h \
+	daemon/domain-watch.c daemon/domain-watch.h \
 	daemon/domains.c daemon/domains.h \
 	daemon/end-reason.c daemon/end-reason.h \
 	daemon/explain.c daemon/explain.h \

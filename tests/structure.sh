@@ -32,7 +32,9 @@ report "collector/ knows common/ only" "$(includes collector 'daemon/|ctl/')"
 report "daemon/ does not know ctl/" "$(includes daemon 'ctl/')"
 report "ctl/ knows common/ only" "$(includes ctl 'collector/|daemon/')"
 report "Xen's libraries are known to collector/xen.c alone" \
-    "$(only collector/xen.c 'xenctrl|xencall|xenevtchn|xenforeignmemory|xenstore|xen/(sysctl|xen|version|domctl)')"
+    "$(only collector/xen.c 'xenctrl|xencall|xenevtchn|xenforeignmemory|xen/(sysctl|xen|version|domctl)')"
+report "libxenstore is known to collector/xenstore.c alone" \
+    "$(only collector/xenstore.c 'xenstore')"
 report "liburing is known to collector/uring.c alone" "$(only collector/uring.c 'liburing')"
 report "in the daemon, sd-bus is known to control.c and its parser alone" \
     "$(only 'daemon/(control|request).c' 'systemd/sd-bus' | grep -v '^ctl/client')"

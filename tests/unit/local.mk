@@ -6,6 +6,7 @@ check_PROGRAMS += \
 	tests/unit/test-collector \
 	tests/unit/test-config \
 	tests/unit/test-cpu-set \
+	tests/unit/test-domain-watch \
 	tests/unit/test-event-set \
 	tests/unit/test-mailbox \
 	tests/unit/test-output \
@@ -23,7 +24,8 @@ check_PROGRAMS += \
 	tests/unit/test-trace-file-cuts \
 	tests/unit/test-units \
 	tests/unit/test-walk \
-	tests/unit/test-watch
+	tests/unit/test-watch \
+	tests/unit/test-xenstore
 
 tests_unit_test_cpu_set_SOURCES = tests/unit/test-cpu-set.c tests/unit/test.h
 tests_unit_test_cpu_set_LDADD = libcommon.a
@@ -57,6 +59,8 @@ tests_unit_test_walk_SOURCES = tests/unit/test-walk.c tests/unit/test.h
 tests_unit_test_walk_LDADD = libcollector.a libcommon.a
 tests_unit_test_watch_SOURCES = tests/unit/test-watch.c tests/unit/test.h
 tests_unit_test_watch_LDADD = libcollector.a libcommon.a
+tests_unit_test_xenstore_SOURCES = tests/unit/test-xenstore.c tests/unit/test.h
+tests_unit_test_xenstore_LDADD = libcollector.a libcommon.a
 
 # The sink on a ring of the test's own, and on io_uring.
 sink_fake_sources = \
@@ -79,3 +83,6 @@ tests_unit_test_output_SOURCES = tests/unit/test-output.c tests/unit/test.h
 tests_unit_test_output_LDADD = libdaemon.a libcommon.a
 tests_unit_test_session_name_SOURCES = tests/unit/test-session-name.c tests/unit/test.h
 tests_unit_test_session_name_LDADD = $(xentraced_LDADD)
+tests_unit_test_domain_watch_SOURCES = tests/unit/test-domain-watch.c tests/unit/test.h
+tests_unit_test_domain_watch_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_domain_watch_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
