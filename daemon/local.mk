@@ -28,6 +28,9 @@ libdaemon_a_SOURCES = \
 	daemon/snapshot.c daemon/snapshot.h \
 	daemon/snapshot-plan.c daemon/snapshot-plan.h \
 	daemon/tracing.c daemon/tracing.h
+	daemon/start-request.c daemon/start-request.h \
+	daemon/tracing.c daemon/tracing.h \
+	daemon/trigger.c daemon/trigger-document.c daemon/trigger.h
 
 sbin_PROGRAMS += xentraced
 xentraced_SOURCES = daemon/main.c

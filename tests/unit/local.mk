@@ -22,6 +22,7 @@ check_PROGRAMS += \
 	tests/unit/test-text \
 	tests/unit/test-trace-file \
 	tests/unit/test-trace-file-cuts \
+	tests/unit/test-trigger \
 	tests/unit/test-units \
 	tests/unit/test-walk \
 	tests/unit/test-watch \
@@ -86,3 +87,6 @@ tests_unit_test_session_name_LDADD = $(xentraced_LDADD)
 tests_unit_test_domain_watch_SOURCES = tests/unit/test-domain-watch.c tests/unit/test.h
 tests_unit_test_domain_watch_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_domain_watch_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
+tests_unit_test_trigger_SOURCES = tests/unit/test-trigger.c tests/unit/test.h
+tests_unit_test_trigger_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
+tests_unit_test_trigger_LDADD = libdaemon.a libcommon.a $(JSON_LIBS)

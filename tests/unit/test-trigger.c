@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * Lives of triggers, as words: what happens and when, in seconds.
+ *
+ *   on@0 off@5    there is a ring, or none any more     f@10   the condition comes true
+ *   t@20          the timer                             w@12   the snapshot is written
+ *   e@12          ... could not be written
+ *
+ * After each word: the state (Off, Armed, Delaying, Writing, Cooling, eXhausted), with a "!" if a
+ * snapshot is asked for, and the time at which it wants to be called, "-" for none.
+ */
+
+#include "daemon/trigger.h"
+
+#include <json-c/json.h>
+
+#include "common/units.h"
+#include "common/util.h"
+#include "tests/unit/test.h"
+
+#define DAY  86400u
+#define REAL UINT64_C(1795241112000000000) /* the wall clock at time 0 */
+
+struct life_case {
+    const char *name;
+    unsigned int delay, cooldown, max_per_day; /* seconds; 0 is 1 for max_per_day */
+    const char *words;
+    const char *states;
+    unsigned int fired, written, failed, busy, cooling, exhausted;
+};
+
+static const struct life_case life_cases[] = {
+    {"off", 0, 60, 10, "f@1 t@2 off@3 f@4", "O- O- O- O-", 0, 0, 0, 0, 0, 0},
+    {"at once", 0, 60, 10, "on@0 f@1 w@3 t@63", "A- W!- C63 A-", 1, 1, 0, 0, 0, 0},
+    {"with a delay", 5, 60, 10, "on@0 f@1 t@5 t@6 w@7 t@67", "A- D6 D6 W!- C67 A-", 1, 1, 0, 0, 0,
+     0},
+    {"busy", 5, 60, 10, "on@0 f@1 f@2 t@6 f@7 f@8 w@9", "A- D6 D6 W!- W- W- C69", 4, 1, 0, 3, 0, 0},
+    {"fires when the delay is over, before the timer", 5, 60, 10, "on@0 f@1 f@7 t@8",
+     "A- D6 D6 W!-", 2, 0, 0, 1, 0, 0},
+    {"cools, exactly", 0, 60, 10, "on@0 f@0 w@0 f@59 f@60", "A- W!- C60 C60 W!-", 3, 1, 0, 0, 1, 0},
+    {"cools although it failed", 0, 60, 10, "on@0 f@1 e@2 f@61 t@62", "A- W!- C62 C62 A-", 2, 0, 1,
+     0, 1, 0},
+    {"no cooldown", 0, 0, 10, "on@0 f@1 w@2 f@2 w@3", "A- W!- A- W!- A-", 2, 2, 0, 0, 0, 0},
+    {"the timer comes early", 0, 60, 10, "on@0 f@1 w@3 t@62 t@63", "A- W!- C63 C63 A-", 1, 1, 0, 0,
+     0, 0},
+    {"one a day", 0, 60, 1, "on@0 f@1 w@10 t@70 f@71 f@86409 f@86410",
+     "A- W!- C70 X86410 X86410 X86410 W!-", 4, 1, 0, 0, 0, 2},
+    {"two a day, rolling", 0, 0, 2,
+     "on@0 f@10 w@10 f@100 w@100 f@200 f@86410 w@86411 f@86412 t@86500",
+     "A- W!- A- W!- X86410 X86410 W!- X86500 X86500 A-", 5, 3, 0, 0, 0, 2},
+    {"what failed is not one of the day's", 0, 0, 1, "on@0 f@1 e@2 f@3 e@4 f@5 w@6 f@7",
+     "A- W!- A- W!- A- W!- X86406 X86406", 4, 1, 2, 0, 0, 1},
+    {"exhausted before it is cool", 0, 60, 1, "on@0 f@0 w@0 f@1 f@60", "A- W!- C60 C60 X86400", 3,
+     1, 0, 0, 1, 1},
+    {"a cooldown longer than a day", 0, 90000, 1, "on@0 f@0 w@0 f@86400 t@90000",
+     "A- W!- C90000 C90000 A-", 2, 1, 0, 0, 1, 0},
+    {"the ring ends during the delay", 5, 60, 10, "on@0 f@1 off@2 t@6 f@7 on@8 t@62",
+     "A- D6 O- O- O- C62 A-", 1, 0, 1, 0, 0, 0},
+    {"the ring ends during the snapshot", 0, 60, 10, "on@0 f@1 off@2 f@3 w@4 on@5",
+     "A- W!- W- W- O- C64", 2, 1, 0, 1, 0, 0},
+    {"and begins again meanwhile", 0, 60, 10, "on@0 f@1 off@2 on@3 w@4", "A- W!- W- W- C64", 1, 1,
+     0, 0, 0, 0},
+    {"the ring ends and begins", 0, 60, 10, "on@0 off@1 on@2 f@3", "A- O- A- W!-", 1, 0, 0, 0, 0,
+     0},
+    {"exhausted over a ring's end", 0, 0, 1, "on@0 f@0 w@0 off@1 on@2 off@3 on@86400",
+     "A- W!- X86400 O- X86400 O- A-", 1, 1, 0, 0, 0, 0},
+};
+
+static char letter_of(enum trigger_state state)
+{
+    static const char letters[] = {
+        [TRIGGER_OFF] = 'O',     [TRIGGER_ARMED] = 'A',   [TRIGGER_DELAYING] = 'D',
+        [TRIGGER_WRITING] = 'W', [TRIGGER_COOLING] = 'C', [TRIGGER_EXHAUSTED] = 'X',
+    };
+
+    return letters[state];
+}
+
+static void play(struct trigger *trigger, const char *word, char *states, size_t size)
+{
+    enum trigger_action action = TRIGGER_NOTHING;
+    uint64_t seconds = strtoull(strchr(word, '@') + 1, NULL, 10);
+    uint64_t usec = seconds * USEC_PER_SEC;
+    size_t length = strlen(states);
+    char next[24] = "-", reason[32];
+
+    (void)snprintf(reason, sizeof(reason), "Because of %s.", word);
+    if (word[0] == 'o')
+        trigger_set_ring(trigger, word[1] == 'n', usec);
+    else if (word[0] == 'f')
+        action = trigger_fire(trigger, usec, REAL + seconds * NSEC_PER_SEC, reason);
+    else if (word[0] == 't')
+        action = trigger_advance(trigger, usec);
+    else if (word[0] == 'w')
+        trigger_written(trigger, usec, reason);
+    else
+        trigger_failed(trigger, usec, reason);
+    if (trigger_next_usec(trigger) != TRIGGER_NO_TIME)
+        (void)snprintf(next, sizeof(next), "%" PRIu64, trigger_next_usec(trigger) / USEC_PER_SEC);
+    (void)snprintf(states + length, size - length, "%s%c%s%s", length ? " " : "",
+                   letter_of(trigger->state), action == TRIGGER_SNAPSHOT ? "!" : "", next);
+}
+
+static void test_lives(void)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(life_cases); i++) {
+        const struct life_case *c = &life_cases[i];
+        const struct trigger_config config = {
+            .delay_usec = c->delay * USEC_PER_SEC,
+            .cooldown_usec = c->cooldown * USEC_PER_SEC,
+            .max_per_day = c->max_per_day,
+        };
+        char words[256], states[256] = "";
+        struct trigger trigger;
+        char *rest = NULL;
+
+        test_case(c->name);
+        CHECK_INT(trigger_init(&trigger, &config), 0);
+        (void)snprintf(words, sizeof(words), "%s", c->words);
+        for (char *w = strtok_r(words, " ", &rest); w; w = strtok_r(NULL, " ", &rest))
+            play(&trigger, w, states, sizeof(states));
+        CHECK_STR(states, c->states);
+        CHECK_UINT(trigger.fired, c->fired);
+        CHECK_UINT(trigger.written, c->written);
+        CHECK_UINT(trigger.failed, c->failed);
+        CHECK_UINT(trigger.suppressed.busy, c->busy);
+        CHECK_UINT(trigger.suppressed.cooldown, c->cooling);
+        CHECK_UINT(trigger.suppressed.max_per_day, c->exhausted);
+        CHECK_UINT(trigger.fired, c->written + c->failed + c->busy + c->cooling + c->exhausted +
+                                      (trigger.state == TRIGGER_DELAYING) +
+                                      (trigger.state == TRIGGER_WRITING));
+        trigger_done(&trigger);
+    }
+}
+
+/* Never more than so many in 24 hours, and never fewer than may be. */
+static void test_rolling(void)
+{
+    const struct trigger_config config = {.max_per_day = 7, .cooldown_usec = 600 * USEC_PER_SEC};
+    uint64_t random = test_seed(), now = 0, written[4096];
+    struct trigger trigger;
+    size_t n = 0;
+
+    test_case("rolling");
+    CHECK_INT(trigger_init(&trigger, &config), 0);
+    trigger_set_ring(&trigger, true, 0);
+    while (n < ARRAY_SIZE(written)) {
+        bool may = true;
+
+        now += test_random(&random) % (7200 * USEC_PER_SEC);
+        if (n >= 7 && now - written[n - 7] < DAY * USEC_PER_SEC)
+            may = false;
+        if (n >= 1 && now - written[n - 1] < 600 * USEC_PER_SEC)
+            may = false;
+        if (!CHECK((trigger_fire(&trigger, now, 0, "") == TRIGGER_SNAPSHOT) == may))
+            break;
+        if (may) {
+            written[n++] = now;
+            trigger_written(&trigger, now, "path");
+        }
+    }
+    trigger_done(&trigger);
+}
+
+/* --- The document. --- */
+
+static const char *text_of(struct json_object *object, const char *key)
+{
+    struct json_object *value = NULL;
+
+    if (!CHECK(json_object_object_get_ex(object, key, &value)))
+        return NULL;
+    return json_object_get_string(value);
+}
+
+static uint64_t count_of(struct json_object *object, const char *key)
+{
+    struct json_object *value = NULL;
+
+    CHECK(json_object_object_get_ex(object, key, &value));
+    return json_object_get_uint64(value);
+}
+
+static void test_document(void)
+{
+    const struct trigger_config config = {
+        .name = "slow",
+        .condition = TRIGGER_RUNNABLE_LATENCY,
+        .condition_text = "runnable-latency=50ms",
+        .cooldown_usec = 60 * USEC_PER_SEC,
+        .max_per_day = 10,
+        .last_usec = 30 * USEC_PER_SEC,
+    };
+    struct json_object *document, *suppressed = NULL;
+    struct trigger trigger;
+    char states[64] = "";
+
+    test_case("document of one that never fired");
+    CHECK_INT(trigger_init(&trigger, &config), 0);
+    document = trigger_document(&trigger);
+    CHECK_STR(text_of(document, "name"), "slow");
+    CHECK_STR(text_of(document, "state"), "off");
+    CHECK_STR(text_of(document, "last_snapshot"), "");
+    CHECK_STR(text_of(document, "last_error"), "");
+    CHECK_STR(text_of(document, "last_reason"), "");
+    CHECK_UINT(count_of(document, "last_fired_ns"), 0);
+    CHECK_UINT(count_of(document, "last_suppressed_ns"), 0);
+    json_object_put(document);
+
+    test_case("document");
+    play(&trigger, "on@0", states, sizeof(states));
+    play(&trigger, "f@1", states, sizeof(states));
+    play(&trigger, "w@2", states, sizeof(states));
+    play(&trigger, "f@70", states, sizeof(states));
+    play(&trigger, "e@71", states, sizeof(states));
+    play(&trigger, "f@72", states, sizeof(states));
+    document = trigger_document(&trigger);
+    CHECK_STR(text_of(document, "condition"), "runnable-latency=50ms");
+    CHECK_STR(text_of(document, "state"), "cooling");
+    CHECK_UINT(count_of(document, "delay_usec"), 0);
+    CHECK_UINT(count_of(document, "cooldown_usec"), 60000000);
+    CHECK_UINT(count_of(document, "max_per_day"), 10);
+    CHECK_UINT(count_of(document, "last_usec"), 30000000);
+    CHECK_UINT(count_of(document, "fired"), 3);
+    CHECK_UINT(count_of(document, "last_fired_ns"), REAL + 70 * NSEC_PER_SEC);
+    CHECK_STR(text_of(document, "last_reason"), "Because of f@70.");
+    CHECK_UINT(count_of(document, "written"), 1);
+    CHECK_STR(text_of(document, "last_snapshot"), "Because of w@2.");
+    CHECK_STR(text_of(document, "last_error"), "Because of e@71.");
+    CHECK(json_object_object_get_ex(document, "suppressed", &suppressed));
+    CHECK_UINT(count_of(suppressed, "busy"), 0);
+    CHECK_UINT(count_of(suppressed, "cooldown"), 1);
+    CHECK_UINT(count_of(suppressed, "max_per_day"), 0);
+    CHECK_UINT(count_of(document, "last_suppressed_ns"), REAL + 72 * NSEC_PER_SEC);
+    CHECK_STR(text_of(document, "last_suppressed_reason"), "Because of f@72.");
+    json_object_put(document);
+
+    test_case("an error is over when one is written");
+    play(&trigger, "f@200", states, sizeof(states));
+    play(&trigger, "w@201", states, sizeof(states));
+    document = trigger_document(&trigger);
+    CHECK_STR(text_of(document, "last_error"), "");
+    json_object_put(document);
+    trigger_done(&trigger);
+}
+
+int main(void)
+{
+    test_lives();
+    test_rolling();
+    test_document();
+    return test_end();
+}
