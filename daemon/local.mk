@@ -30,7 +30,8 @@ libdaemon_a_SOURCES = \
 	daemon/tracing.c daemon/tracing.h
 	daemon/start-request.c daemon/start-request.h \
 	daemon/tracing.c daemon/tracing.h \
-	daemon/trigger.c daemon/trigger-document.c daemon/trigger.h
+	daemon/trigger.c daemon/trigger-document.c daemon/trigger.h \
+	daemon/triggers.c daemon/triggers.h
 
 sbin_PROGRAMS += xentraced
 xentraced_SOURCES = daemon/main.c

@@ -23,6 +23,7 @@ check_PROGRAMS += \
 	tests/unit/test-trace-file \
 	tests/unit/test-trace-file-cuts \
 	tests/unit/test-trigger \
+	tests/unit/test-triggers \
 	tests/unit/test-units \
 	tests/unit/test-walk \
 	tests/unit/test-watch \
@@ -90,3 +91,7 @@ tests_unit_test_domain_watch_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
 tests_unit_test_trigger_SOURCES = tests/unit/test-trigger.c tests/unit/test.h
 tests_unit_test_trigger_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
 tests_unit_test_trigger_LDADD = libdaemon.a libcommon.a $(JSON_LIBS)
+tests_unit_test_triggers_SOURCES = tests/unit/test-triggers.c tests/unit/test.h
+tests_unit_test_triggers_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
+tests_unit_test_triggers_LDADD = \
+	libdaemon.a libcollector.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS) $(INIH_LIBS)

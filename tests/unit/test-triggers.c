@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * daemon/triggers.c with real watches and a real event loop; domains crash when the test says so.
+ * The delays are short, and only their lower ends are checked.
+ */
+
+#include "daemon/triggers.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include <json-c/json.h>
+#include <systemd/sd-event.h>
+#include <xen/trace.h>
+
+#include "collector/watch.h"
+#include "common/protocol.h"
+#include "common/record.h"
+#include "common/units.h"
+#include "daemon/domain-watch.h"
+#include "tests/unit/test.h"
+
+#define TSC_KHZ 2000000u /* 2000 ticks a microsecond */
+
+/* --- Of domain-watch.h, what the triggers call. --- */
+
+static struct {
+    domain_crashed_fn crashed;
+    void *userdata;
+    int watches;
+} domains;
+
+int domain_watch_new(struct sd_event *event, struct xen_host *host, domain_crashed_fn crashed,
+                     void *userdata, struct domain_watch **ret_watch)
+{
+    CHECK(event && !host);
+    domains.crashed = crashed;
+    domains.userdata = userdata;
+    domains.watches++;
+    *ret_watch = (struct domain_watch *)&domains;
+    return 0;
+}
+
+struct domain_watch *domain_watch_free(struct domain_watch *watch)
+{
+    domains.watches -= !!watch;
+    return NULL;
+}
+
+const char *domain_watch_name(const struct domain_watch *watch, uint32_t domid)
+{
+    CHECK(watch);
+    return domid == 3 ? "web" : "";
+}
+
+/* --- Triggers, and the snapshots that they ask for. --- */
+
+struct bench {
+    sd_event *event;
+    struct triggers *triggers;
+    struct config config;
+    unsigned int asked;
+    struct trigger *trigger; /* that asked last */
+    char label[TRIGGER_NAME_MAX + 1];
+    uint64_t last_usec;
+    bool fail_at_once;
+};
+
+static void note_snapshot(void *userdata, struct trigger *trigger, const char *label,
+                          uint64_t last_usec)
+{
+    struct bench *bench = userdata;
+
+    bench->asked++;
+    bench->trigger = trigger;
+    (void)snprintf(bench->label, sizeof(bench->label), "%s", label);
+    bench->last_usec = last_usec;
+    if (bench->fail_at_once)
+        triggers_snapshot_done(bench->triggers, trigger, NULL, "The disk is full.");
+}
+
+static void add(struct bench *bench, const char *name, enum trigger_condition condition,
+                struct trigger_config config)
+{
+    (void)snprintf(config.name, sizeof(config.name), "%s", name);
+    (void)snprintf(config.condition_text, sizeof(config.condition_text), "%s",
+                   trigger_condition_name(condition));
+    config.condition = condition;
+    config.max_per_day = config.max_per_day ? config.max_per_day : 10;
+    config.count = config.count ? config.count : 1;
+    bench->config.triggers[bench->config.nr_triggers++] = config;
+}
+
+static void bench_start(struct bench *bench)
+{
+    struct triggers_context context = {
+        .config = &bench->config,
+        .tsc_khz = TSC_KHZ,
+        .snapshot = note_snapshot,
+        .userdata = bench,
+    };
+
+    if (sd_event_new(&bench->event) < 0)
+        exit(EXIT_FAILURE);
+    context.event = bench->event;
+    CHECK_INT(triggers_new(&context, &bench->triggers), 0);
+}
+
+static void bench_done(struct bench *bench)
+{
+    bench->triggers = triggers_free(bench->triggers);
+    sd_event_unref(bench->event);
+    CHECK_INT(domains.watches, 0);
+}
+
+/* The trigger's object, as text. */
+static bool document_has(const struct bench *bench, size_t index, const char *part)
+{
+    struct json_object *array = triggers_document(bench->triggers);
+    const char *text;
+    bool has;
+
+    text = json_object_to_json_string_ext(json_object_array_get_idx(array, index),
+                                          JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+    has = strstr(text, part);
+    if (!has)
+        fprintf(stderr, "    %s\n", text);
+    json_object_put(array);
+    return has;
+}
+
+static uint64_t usec_now(void)
+{
+    struct timespec ts;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * USEC_PER_SEC + (uint64_t)ts.tv_nsec / 1000;
+}
+
+/* Runs the loop until a snapshot is asked for, or that much time has passed. */
+static void run(struct bench *bench, uint64_t usec)
+{
+    uint64_t end = usec_now() + usec;
+    unsigned int asked = bench->asked;
+
+    while (bench->asked == asked && usec_now() < end)
+        CHECK(sd_event_run(bench->event, end - usec_now()) >= 0);
+}
+
+/* --- Records, as the collector shows them. --- */
+
+static void show(struct bench *bench, const void *record)
+{
+    uint32_t header;
+
+    memcpy(&header, record, sizeof(header));
+    watch_window(triggers_watch_set(bench->triggers), 2, record, record_bytes(header));
+}
+
+static void show_event(struct bench *bench, uint32_t event, uint64_t tsc)
+{
+    const uint32_t record[3] = {1u << 31 | event, (uint32_t)tsc, (uint32_t)(tsc >> 32)};
+
+    show(bench, record);
+}
+
+static void show_change(struct bench *bench, uint32_t states, uint32_t who, uint64_t tsc)
+{
+    const uint32_t record[4] = {0x90021001 | states, (uint32_t)tsc, (uint32_t)(tsc >> 32), who};
+
+    show(bench, record);
+}
+
+/* The round ends; what the collector would tell. Returns whether it would. */
+static bool end_round(struct bench *bench)
+{
+    bool has_fired = watch_end_round(triggers_watch_set(bench->triggers), true);
+
+    if (has_fired)
+        triggers_handle_watch(bench->triggers);
+    return has_fired;
+}
+
+/* --- Cases. --- */
+
+static void test_manual(void)
+{
+    struct bench bench = {0};
+    struct failure failure = {0};
+    const struct trigger *trigger = NULL;
+
+    test_case("manual: refused");
+    add(&bench, "hand", TRIGGER_MANUAL,
+        (struct trigger_config){.cooldown_usec = 3600 * USEC_PER_SEC, .last_usec = 5});
+    add(&bench, "lost", TRIGGER_LOST_RECORDS, (struct trigger_config){0});
+    bench_start(&bench);
+    CHECK_INT(triggers_fire_manual(bench.triggers, "nobody", &trigger, &failure), -ENOENT);
+    CHECK_STR(failure.name, ERROR_NO_TRIGGER);
+    CHECK_INT(triggers_fire_manual(bench.triggers, "lost", &trigger, &failure), -EINVAL);
+    CHECK_STR(failure.name, ERROR_INVALID);
+    CHECK(strstr(failure.text, "'lost' waits for lost-records"));
+    CHECK_INT(triggers_fire_manual(bench.triggers, "hand", &trigger, &failure), -ENODATA);
+    CHECK_STR(failure.name, ERROR_NO_RING);
+    CHECK(document_has(&bench, 0, "\"state\":\"off\""));
+    CHECK(!trigger);
+
+    test_case("manual");
+    triggers_set_ring(bench.triggers, true);
+    CHECK(document_has(&bench, 0, "\"state\":\"armed\""));
+    CHECK_INT(triggers_fire_manual(bench.triggers, "hand", &trigger, &failure), 0);
+    CHECK(trigger && trigger == bench.trigger && trigger->state == TRIGGER_WRITING);
+    CHECK_UINT(bench.asked, 1);
+    CHECK_STR(bench.label, "hand");
+    CHECK_UINT(bench.last_usec, 5);
+    CHECK_INT(triggers_fire_manual(bench.triggers, "hand", &trigger, &failure), 0);
+    CHECK_UINT(bench.asked, 1);
+    CHECK(document_has(&bench, 0, "\"busy\":1"));
+    triggers_snapshot_done(bench.triggers, bench.trigger, "/var/lib/x.xentrace", NULL);
+    CHECK(document_has(&bench, 0, "\"last_snapshot\":\"/var/lib/x.xentrace\""));
+    CHECK(document_has(&bench, 0, "\"state\":\"cooling\""));
+    CHECK_INT(triggers_fire_manual(bench.triggers, "hand", &trigger, &failure), 0);
+    CHECK(document_has(&bench, 0, "\"last_suppressed_reason\":\"Fired on request.\""));
+    bench_done(&bench);
+}
+
+static void test_crash(void)
+{
+    struct bench bench = {0};
+
+    test_case("crash");
+    add(&bench, "crash", TRIGGER_DOMAIN_CRASH, (struct trigger_config){0});
+    add(&bench, "crash-later", TRIGGER_DOMAIN_CRASH,
+        (struct trigger_config){.delay_usec = 30 * USEC_PER_MSEC});
+    bench_start(&bench);
+    CHECK_INT(domains.watches, 1);
+    CHECK(!triggers_watch_set(bench.triggers));
+    domains.crashed(domains.userdata, 3, "web"); /* nothing records */
+    CHECK_UINT(bench.asked, 0);
+    CHECK(document_has(&bench, 0, "\"fired\":0"));
+
+    triggers_set_ring(bench.triggers, true);
+    domains.crashed(domains.userdata, 3, "web");
+    CHECK_UINT(bench.asked, 1);
+    CHECK_STR(bench.label, "crash");
+    CHECK_STR(bench.trigger->last_reason, "Domain 3 (web) crashed.");
+    CHECK(document_has(&bench, 1, "\"state\":\"delaying\""));
+
+    test_case("delay");
+    {
+        uint64_t start = usec_now();
+
+        run(&bench, 10 * USEC_PER_SEC);
+        CHECK_UINT(bench.asked, 2);
+        CHECK_STR(bench.label, "crash-later");
+        CHECK(usec_now() - start >= 25 * USEC_PER_MSEC);
+    }
+
+    test_case("the ring ends while it is written");
+    triggers_set_ring(bench.triggers, false);
+    triggers_snapshot_done(bench.triggers, bench.trigger, "path", NULL);
+    CHECK(document_has(&bench, 1, "\"state\":\"off\""));
+    CHECK(document_has(&bench, 0, "\"state\":\"writing\""));
+
+    test_case("a crash without a name");
+    triggers_set_ring(bench.triggers, true);
+    domains.crashed(domains.userdata, 4, "");
+    CHECK(document_has(&bench, 1, "\"last_reason\":\"Domain 4 crashed.\""));
+    CHECK(document_has(&bench, 0, "\"last_suppressed_reason\":\"Domain 4 crashed.\""));
+    bench_done(&bench);
+}
+
+static void test_watches(void)
+{
+    struct bench bench = {0};
+    struct trigger_config event = {0}, burst = {.count = 2, .within_usec = 1000};
+
+    event_set_add_mask(&event.events, 0x00041000);
+    event_set_add_mask(&burst.events, 0x00802000);
+    add(&bench, "hand", TRIGGER_MANUAL, (struct trigger_config){0});
+    add(&bench, "event", TRIGGER_EVENT, event);
+    add(&bench, "crash", TRIGGER_DOMAIN_CRASH, (struct trigger_config){0});
+    add(&bench, "burst", TRIGGER_EVENT, burst);
+    add(&bench, "slow", TRIGGER_RUNNABLE_LATENCY,
+        (struct trigger_config){.latency_usec = 50 * USEC_PER_MSEC});
+    add(&bench, "lost", TRIGGER_LOST_RECORDS, (struct trigger_config){0});
+    bench_start(&bench);
+    triggers_set_ring(bench.triggers, true);
+
+    test_case("an event");
+    show_event(&bench, 0x00041001, 1000);
+    CHECK(end_round(&bench));
+    CHECK_UINT(bench.asked, 1);
+    CHECK_STR(bench.label, "event");
+    CHECK_STR(bench.trigger->last_reason, "Event 0x00041001 (dom0op) on CPU 2.");
+    triggers_snapshot_done(bench.triggers, bench.trigger, "path", NULL);
+
+    test_case("armed again at once when it may be written again");
+    show_event(&bench, 0x00041002, 2000);
+    CHECK(end_round(&bench));
+    CHECK_UINT(bench.asked, 2);
+
+    test_case("not armed again at once while it is written");
+    show_event(&bench, 0x00041002, 3000);
+    CHECK(!end_round(&bench));
+    CHECK(document_has(&bench, 1, "\"busy\":0"));
+
+    test_case("several, 2000 ticks a microsecond");
+    show_event(&bench, 0x00802008, 1000000);
+    show_event(&bench, 0x00802008, 3000001);
+    CHECK(!end_round(&bench));
+    show_event(&bench, 0x00802007, 5000001);
+    CHECK(end_round(&bench));
+    CHECK_STR(bench.label, "burst");
+    CHECK_STR(bench.trigger->last_reason,
+              "2 events within 1ms, one of them 0x00802007 (hw) on CPU 2.");
+
+    test_case("a latency");
+    show_change(&bench, 0x210, 3u << 16 | 1, 200000000);
+    show_change(&bench, 0x100, 3u << 16 | 1, 299999999);
+    show_change(&bench, 0x210, 3u << 16 | 2, 200000000);
+    show_change(&bench, 0x100, 3u << 16 | 2, 346000000);
+    CHECK(!end_round(&bench));
+    CHECK(end_round(&bench));
+    CHECK_STR(bench.label, "slow");
+    CHECK_STR(bench.trigger->last_reason,
+              "vCPU 2 of domain 3 (web) waited 73ms for a processor (CPU 2).");
+
+    test_case("lost records");
+    {
+        const struct lost_record lost = {.header = LOST_RECORD_HEADER, .count = 9};
+
+        show(&bench, &lost);
+        CHECK(end_round(&bench));
+        CHECK_STR(bench.label, "lost");
+        CHECK_STR(bench.trigger->last_reason, "Xen lost 9 records on CPU 2.");
+    }
+
+    test_case("armed again after a second, to count what is suppressed");
+    run(&bench, 1200 * USEC_PER_MSEC);
+    show_event(&bench, 0x00041002, 400000000);
+    CHECK(end_round(&bench));
+    CHECK(document_has(&bench, 1, "\"busy\":1"));
+    bench_done(&bench);
+}
+
+static void test_failing_at_once(void)
+{
+    struct bench bench = {.fail_at_once = true};
+
+    test_case("a snapshot that fails at once");
+    add(&bench, "a", TRIGGER_DOMAIN_CRASH, (struct trigger_config){0});
+    add(&bench, "b", TRIGGER_DOMAIN_CRASH,
+        (struct trigger_config){.delay_usec = 1, .cooldown_usec = 3600 * USEC_PER_SEC});
+    bench_start(&bench);
+    triggers_set_ring(bench.triggers, true);
+    domains.crashed(domains.userdata, 1, "x");
+    CHECK_UINT(bench.asked, 1);
+    CHECK(document_has(&bench, 0, "\"state\":\"armed\""));
+    CHECK(document_has(&bench, 0, "\"last_error\":\"The disk is full.\""));
+    run(&bench, 10 * USEC_PER_SEC);
+    CHECK_UINT(bench.asked, 2);
+    CHECK(document_has(&bench, 1, "\"state\":\"cooling\""));
+    bench_done(&bench);
+}
+
+static void test_none(void)
+{
+    struct bench bench = {0};
+    struct json_object *array;
+
+    test_case("no triggers");
+    bench_start(&bench);
+    triggers_set_ring(bench.triggers, true);
+    triggers_handle_watch(bench.triggers);
+    CHECK(!triggers_watch_set(bench.triggers));
+    array = triggers_document(bench.triggers);
+    CHECK_UINT(json_object_array_length(array), 0);
+    json_object_put(array);
+    CHECK_INT(sd_event_run(bench.event, 0), 0);
+    bench_done(&bench);
+    CHECK(!triggers_free(NULL));
+}
+
+int main(void)
+{
+    test_manual();
+    test_crash();
+    test_watches();
+    test_failing_at_once();
+    test_none();
+    return test_end();
+}
