@@ -192,12 +192,25 @@ static void succeed(struct collector *c, unsigned int i)
     collector_tell(c, MESSAGE_SUCCEEDED, before, 0);
 }
 
+/* For watches: whether Xen has told what it lost, as far as known. */
+static bool all_is_told(const struct collector *c, const struct sink *sink)
+{
+    struct cpu_set unsettled;
+
+    if (!sink_config(sink)->watch)
+        return true;
+    unsettled = drain_unsettled(c->drain, &sink_config(sink)->cpus);
+    return cpu_set_count(&unsettled) == 0;
+}
+
 /* What is to be done where a file may end or begin. */
 static void end_round(struct collector *c, unsigned int i)
 {
     struct attachment *attachment = &c->attachments[i];
     bool even = drain_is_even(c->drain) && !c->feeds[i].starved;
 
+    if (sink_end_round(c->feeds[i].sink, even && all_is_told(c, c->feeds[i].sink)))
+        collector_tell(c, MESSAGE_WATCHED, c->feeds[i].sink, 0);
     if (attachment->pins_wanted && (even || ++attachment->pin_rounds >= PIN_MAX_ROUNDS))
         pin(c, i);
     if (attachment->successor && even && attachment->phase == PHASE_FEEDING &&
@@ -362,6 +375,7 @@ static void handle_message(struct collector *c, const struct message *message, u
     case MESSAGE_ATTACHED:
     case MESSAGE_DRAINED:
     case MESSAGE_PINNED:
+    case MESSAGE_WATCHED:
     case MESSAGE_SUCCEEDED:
     case MESSAGE_GRANT_WANTED:
     case MESSAGE_LIMIT:

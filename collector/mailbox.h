@@ -29,6 +29,7 @@ enum message_type {
     /* From the collector. */
     MESSAGE_ATTACHED,     /* sink is fed: tracing may be enabled */
     MESSAGE_PINNED,       /* sink, value: the pin */
+    MESSAGE_WATCHED,      /* sink: a watch of its set has come true */
     MESSAGE_SUCCEEDED,    /* sink: its successor is fed instead */
     MESSAGE_DRAINED,      /* value: CPUs whose losses are still untold */
     MESSAGE_GRANT_WANTED, /* sink comes near the end of its grant */

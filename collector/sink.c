@@ -21,6 +21,7 @@
 #include "collector/pool.h"
 #include "collector/ring.h"
 #include "collector/sink-state.h"
+#include "collector/watch.h"
 #include "common/record.h"
 #include "common/util.h"
 
@@ -275,6 +276,11 @@ void sink_begin_round(struct sink *sink, bool even)
     sink->begins_even = even;
 }
 
+bool sink_end_round(struct sink *sink, bool complete)
+{
+    return sink->config.watch && watch_end_round(sink->config.watch, complete);
+}
+
 /* What is in front of a window's records: its header, and what has to be told. */
 static uint32_t lead_bytes(const struct sink *sink, unsigned int cpu)
 {
@@ -425,6 +431,10 @@ void sink_end_window(struct sink *sink, const struct window_source *source,
     }
     if (bytes == 0)
         return;
+    if (sink->config.watch) /* also at what we tell to have dropped ourselves */
+        watch_window(sink->config.watch, source->cpu,
+                     chunk->data + chunk->last_window + WINDOW_HEADER_BYTES,
+                     bytes - WINDOW_HEADER_BYTES);
     sink->begins_round = false;
     count_classes(sink, class_records);
 }
@@ -445,6 +455,8 @@ void sink_drop_window(struct sink *sink, const struct window_source *source,
         ledger_add(&ledger->dropped, walked->records);
         ledger_add(&ledger->lost, walked->lost);
     }
+    if (sink->config.watch)
+        watch_reset(sink->config.watch);
     gap->count += walked->records + walked->lost;
     if (!gap->first_tsc)
         gap->first_tsc = walked->first_tsc;

@@ -23,6 +23,7 @@ struct pool;
 struct ring;
 struct sink;
 struct uring;
+struct watch_set;
 
 #define SINK_NO_LIMIT UINT64_MAX
 
@@ -36,6 +37,7 @@ struct sink_config {
     uint64_t poll_usec;         /* the fallback timer while records come */
     bool discard;               /* what is in Xen's buffers when it is attached as the first */
     uint64_t rotate_bytes;      /* a successor takes over at that length; 0: only when told to */
+    struct watch_set *watch;    /* of a ring: looks at what goes into it; NULL: none. Lent */
     uint64_t max_age_tsc;       /* of a ring: older records are evicted; 0: never */
     struct event_set events;
     struct cpu_set cpus;
@@ -88,6 +90,12 @@ uint64_t sink_used_bytes(const struct sink *sink);
 
 /* A round begins. EVEN: the one before took all there was, so that a file may begin here. */
 void sink_begin_round(struct sink *sink, bool even);
+
+/*
+ * The round is over. COMPLETE: it took all there was. Returns whether a watch has come true, which
+ * is to be told.
+ */
+bool sink_end_round(struct sink *sink, bool complete);
 
 /* What sink_begin_window() found. */
 enum sink_room {

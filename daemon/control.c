@@ -30,6 +30,7 @@
 #include "daemon/request.h"
 #include "daemon/session.h"
 #include "daemon/snapshot.h"
+#include "daemon/triggers.h"
 
 #define MAX_CLIENTS          32u
 #define MAX_CALLS            64u /* kept calls, of all clients */
@@ -264,6 +265,24 @@ static int method_snapshot(sd_bus_message *call, void *userdata, sd_bus_error *e
     return keep_call(control, &kept);
 }
 
+static int method_trigger(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+    struct client *client = userdata;
+    struct failure failure = {0};
+    const struct trigger *trigger;
+    const char *name;
+    int r;
+
+    (void)error;
+    r = sd_bus_message_read(call, "s", &name);
+    if (r < 0)
+        return r;
+    r = triggers_fire_manual(client->control->manager->triggers, name, &trigger, &failure);
+    if (r < 0)
+        return answer_failure(call, &failure);
+    return answer_document(call, trigger_document(trigger));
+}
+
 static int property_version(sd_bus *bus, const char *path, const char *interface,
                             const char *property, sd_bus_message *reply, void *userdata,
                             sd_bus_error *error)
@@ -284,6 +303,8 @@ static const sd_bus_vtable control_vtable[] = {
     SD_BUS_METHOD_WITH_ARGS(PROTOCOL_SNAPSHOT, SD_BUS_ARGS("s", name, "a{sv}", options),
                             SD_BUS_RESULT("s", snapshot), method_snapshot,
                             SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_TRIGGER, SD_BUS_ARGS("s", name), SD_BUS_RESULT("s", trigger),
+                            method_trigger, SD_BUS_VTABLE_UNPRIVILEGED),
     SD_BUS_PROPERTY(PROTOCOL_VERSION, "s", property_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
     SD_BUS_VTABLE_END,
 };

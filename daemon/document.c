@@ -19,6 +19,7 @@
 #include "daemon/session.h"
 #include "daemon/snapshot.h"
 #include "daemon/tracing.h"
+#include "daemon/triggers.h"
 
 typedef struct json_object json;
 
@@ -443,5 +444,6 @@ json *document_of_manager(const struct manager *manager)
     for (size_t i = 0; i < manager->nr_history; i++)
         (void)json_object_array_add(snapshots, json_object_get(manager->history[i]));
     put(document, "snapshots", snapshots);
+    put(document, "triggers", triggers_document(manager->triggers));
     return document;
 }

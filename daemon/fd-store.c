@@ -73,5 +73,6 @@ void fd_store_forget(const char *name)
     char text[128];
 
     (void)snprintf(text, sizeof(text), "FDSTOREREMOVE=1\nFDNAME=%s", name);
-    (void)sd_notify(false, text); /* nobody may be listening */
+    if (sd_notify(false, text) > 0) /* nobody may be listening */
+        (void)sd_notify_barrier(false, BARRIER_USEC);
 }

@@ -27,8 +27,6 @@ libdaemon_a_SOURCES = \
 	daemon/sidecar.c daemon/sidecar.h \
 	daemon/snapshot.c daemon/snapshot.h \
 	daemon/snapshot-plan.c daemon/snapshot-plan.h \
-	daemon/tracing.c daemon/tracing.h
-	daemon/start-request.c daemon/start-request.h \
 	daemon/tracing.c daemon/tracing.h \
 	daemon/trigger.c daemon/trigger-document.c daemon/trigger.h \
 	daemon/triggers.c daemon/triggers.h

@@ -13,6 +13,7 @@
 #include "daemon/manager.h"
 #include "daemon/recorder.h"
 #include "daemon/snapshot.h"
+#include "daemon/triggers.h"
 
 void manager_handle_pinned(struct manager *manager, const struct message *message)
 {
@@ -66,6 +67,10 @@ static void handle_snapshot_ended(void *userdata, struct snapshot *snapshot)
         recorder_keep(session);
     if (manager->snapshot_ended)
         manager->snapshot_ended(manager->userdata, snapshot);
+    if (snapshot->trigger)
+        triggers_snapshot_done(manager->triggers, snapshot->trigger,
+                               snapshot->failure.name ? NULL : snapshot->output.path,
+                               snapshot->failure.text);
     forget_snapshot(manager, snapshot);
     snapshot_free(snapshot);
     session_note_snapshot(session, false);
@@ -95,6 +100,29 @@ int manager_start_snapshot(struct manager *manager, const char *session_name,
     manager->snapshots[manager->nr_snapshots++] = *ret_snapshot;
     session_note_snapshot(session, true);
     return 0;
+}
+
+void manager_handle_trigger(void *userdata, struct trigger *trigger, const char *label,
+                            uint64_t last_usec)
+{
+    struct manager *manager = userdata;
+    const struct snapshot_options options = {
+        .cause = SNAPSHOT_TRIGGER,
+        .trigger = trigger,
+        .label = label,
+        .last_usec = last_usec,
+        .reserve_bytes = manager->config.reserve_bytes,
+        .output_fd = -1,
+        .sidecar_fd = -1,
+    };
+    struct failure failure = {0};
+    struct snapshot *snapshot;
+
+    log_line(LOG_NOTICE, label, "Trigger fired. %s", trigger->last_reason);
+    if (manager_start_snapshot(manager, RECORDER_NAME, &options, &snapshot, &failure) >= 0)
+        return;
+    log_line(LOG_WARNING, label, "No snapshot. %s", failure.text);
+    triggers_snapshot_done(manager->triggers, trigger, NULL, failure.text);
 }
 
 void manager_free_snapshots(struct manager *manager)

@@ -24,6 +24,7 @@
 #include "daemon/log.h"
 #include "daemon/recorder.h"
 #include "daemon/tracing.h"
+#include "daemon/triggers.h"
 
 #define MAX_MADE_UP_NAMES   100u      /* within one second */
 #define EVTCHN_STORE_PREFIX "evtchn-" /* and the port */
@@ -101,15 +102,24 @@ static void keep_recorder(struct manager *manager, struct session *session)
                  "The ring is not locked in memory: RLIMIT_MEMLOCK (LimitMEMLOCK=) is too small.");
 }
 
+static void follow_recorder(struct manager *manager, struct session *session)
+{
+    bool runs = session->state == SESSION_RUNNING;
+
+    if (runs)
+        keep_recorder(manager, session);
+    else
+        recorder_forget();
+    triggers_set_ring(manager->triggers, runs);
+}
+
 static void handle_session_change(void *userdata, struct session *session)
 {
     struct manager *manager = userdata;
 
     log_change(session);
-    if (session->is_recorder && session->state == SESSION_RUNNING)
-        keep_recorder(manager, session);
-    else if (session->is_recorder)
-        recorder_forget();
+    if (session->is_recorder)
+        follow_recorder(manager, session);
     if (manager->session_changed)
         manager->session_changed(manager->userdata, session);
     if (session->start_failure.name)
@@ -149,7 +159,9 @@ static int handle_collector(sd_event_source *source, int fd, uint32_t revents, v
             handle_collector_death(manager, (int)message.value);
             return 0;
         }
-        if (message.type == MESSAGE_PINNED)
+        if (message.type == MESSAGE_WATCHED)
+            triggers_handle_watch(manager->triggers);
+        else if (message.type == MESSAGE_PINNED)
             manager_handle_pinned(manager, &message);
         else
             handle_session_message(manager, &message);
@@ -272,9 +284,28 @@ static int set_up(struct manager *manager, struct fd_store *inherited, struct fa
     return 0;
 }
 
+static int start_triggers(struct manager *manager, struct failure *failure)
+{
+    const struct triggers_context context = {
+        .event = manager->event,
+        .xen = manager->xen,
+        .config = &manager->config,
+        .tsc_khz = xen_host_info(manager->xen)->tsc_khz,
+        .snapshot = manager_handle_trigger,
+        .userdata = manager,
+    };
+    int r = triggers_new(&context, &manager->triggers);
+
+    if (r < 0)
+        return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot set up the triggers: %s.",
+                           strerror(-r));
+    return 0;
+}
+
 /* Captures on request are possible without it. */
 static void start_recorder(struct manager *manager, struct fd_store *inherited)
 {
+    struct watch_set *watch = triggers_watch_set(manager->triggers);
     struct failure failure = {0};
     struct session *session;
 
@@ -282,7 +313,8 @@ static void start_recorder(struct manager *manager, struct fd_store *inherited)
         recorder_forget();
         return;
     }
-    if (recorder_start(&manager->context, &manager->config, inherited, &session, &failure) >= 0)
+    if (recorder_start(&manager->context, &manager->config, inherited, watch, &session, &failure) >=
+        0)
         manager->sessions[manager->nr_sessions++] = session;
     else
         log_line(LOG_ERR, RECORDER_NAME, "Not started. %s", failure.text);
@@ -325,6 +357,11 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
         .changed = handle_session_change,
         .userdata = manager,
     };
+    r = start_triggers(manager, failure);
+    if (r < 0) {
+        manager_free(manager);
+        return r;
+    }
     start_recorder(manager, inherited);
     output_sweep(manager->state_dir_fd);
     *ret_manager = manager;
@@ -340,6 +377,7 @@ struct manager *manager_free(struct manager *manager)
     manager_free_snapshots(manager);
     while (manager->nr_sessions > 0)
         remove_session(manager, manager->nr_sessions - 1);
+    triggers_free(manager->triggers);
     tracing_free(manager->tracing);
     pool_free(manager->pool);
     xen_host_free(manager->xen);

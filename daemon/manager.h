@@ -22,6 +22,7 @@ struct fd_store;
 struct json_object;
 struct snapshot;
 struct snapshot_options;
+struct trigger;
 struct triggers;
 
 struct manager {
@@ -36,6 +37,7 @@ struct manager {
     struct pool *pool;
     struct collector *collector;
     struct tracing *tracing;
+    struct triggers *triggers;
     struct sd_event_source *collector_source;
     struct session_context context;
     struct session *sessions[MANAGER_RUNNING_MAX + MANAGER_ENDED_MAX]; /* oldest first */
@@ -99,5 +101,7 @@ void manager_shut_down(struct manager *manager);
 /* --- Between manager.c and manager-snapshot.c. --- */
 
 void manager_handle_pinned(struct manager *manager, const struct message *message);
+void manager_handle_trigger(void *userdata, struct trigger *trigger, const char *label,
+                            uint64_t last_usec);
 void manager_exit_if_over(struct manager *manager);
 void manager_free_snapshots(struct manager *manager);

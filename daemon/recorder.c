@@ -69,7 +69,8 @@ static struct ring *take_ring(const struct session_context *context, const struc
 }
 
 static int start(const struct session_context *context, const struct config *config,
-                 struct ring *ring, struct session **ret_session, struct failure *failure)
+                 struct ring *ring, struct watch_set *watch, struct session **ret_session,
+                 struct failure *failure)
 {
     struct note *note = ring ? ring_note(ring) : NULL;
     struct session_options options = {
@@ -82,6 +83,7 @@ static int start(const struct session_context *context, const struct config *con
         .output_fd = -1,
         .sidecar_fd = -1,
         .ring = ring,
+        .watch = watch,
         .since = note ? &note->started : NULL,
     };
     uint64_t adopted_seq = ring ? ring_newest_seq(ring) : 0;
@@ -99,19 +101,19 @@ static int start(const struct session_context *context, const struct config *con
 }
 
 int recorder_start(const struct session_context *context, const struct config *config,
-                   struct fd_store *inherited, struct session **ret_session,
-                   struct failure *failure)
+                   struct fd_store *inherited, struct watch_set *watch,
+                   struct session **ret_session, struct failure *failure)
 {
     struct ring *ring = take_ring(context, config, inherited);
 
     if (ring) {
-        if (start(context, config, ring, ret_session, failure) >= 0)
+        if (start(context, config, ring, watch, ret_session, failure) >= 0)
             return 0;
         tell_dropped(failure->text);
         *failure = (struct failure){0};
         ring_free(ring);
     }
-    return start(context, config, NULL, ret_session, failure);
+    return start(context, config, NULL, watch, ret_session, failure);
 }
 
 void recorder_keep(struct session *session)

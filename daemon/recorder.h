@@ -14,16 +14,18 @@ struct config;
 struct fd_store;
 struct session;
 struct session_context;
+struct watch_set;
 
 #define RECORDER_NAME "flight-recorder"
 
 /*
- * Starts it as CONFIG says, with the ring in INHERITED if there is one; what cannot be taken over
- * is told in the log and dropped. Returns 0, or a negative errno and FAILURE.
+ * Starts it as CONFIG says, WATCH (NULL: none) looking at its records, with the ring in INHERITED
+ * if there is one; what cannot be taken over is told in the log and dropped. Returns 0, or a
+ * negative errno and FAILURE.
  */
 int recorder_start(const struct session_context *context, const struct config *config,
-                   struct fd_store *inherited, struct session **ret_session,
-                   struct failure *failure);
+                   struct fd_store *inherited, struct watch_set *watch,
+                   struct session **ret_session, struct failure *failure);
 
 /* It runs: has its ring kept, with what the next daemon needs to know. */
 void recorder_keep(struct session *session);

@@ -209,7 +209,7 @@ static uint64_t tsc_of_usec(const struct session *session, uint64_t usec)
     return (uint64_t)((double)usec * xen_host_info(session->context->xen)->tsc_khz / 1000.0);
 }
 
-static int make_sink(struct session *session, struct failure *failure)
+static int make_sink(struct session *session, struct watch_set *watch, struct failure *failure)
 {
     const struct output *output = &session->output;
     struct sink_config config = {
@@ -221,6 +221,7 @@ static int make_sink(struct session *session, struct failure *failure)
         .grant_ahead_bytes = output->granted_bytes / 2,
         .poll_usec = session->poll_usec,
         .discard = session->discard,
+        .watch = watch,
         .max_age_tsc = tsc_of_usec(session, session->max_age_usec),
         .events = session->events,
         .cpus = session->cpus,
@@ -246,7 +247,7 @@ static int make_data_plane(struct session *session, const struct session_options
     if (ring)
         ring_set_source(ring, &session->cpus, tracing_buffer_pages(session->context->tracing));
     session->ring = ring;
-    r = make_sink(session, failure);
+    r = make_sink(session, options->watch, failure);
     if (r < 0 && ring == options->ring)
         session->ring = NULL; /* still the caller's */
     session->use = (struct tracing_use){

@@ -517,6 +517,7 @@ void session_handle_message(struct session *session, const struct message *messa
         break;
     case MESSAGE_SUCCEEDED:
     case MESSAGE_PINNED:
+    case MESSAGE_WATCHED:
     case MESSAGE_ATTACH:
     case MESSAGE_PIN:
     case MESSAGE_SUCCEED:

@@ -40,6 +40,7 @@ struct sd_event_source;
 struct session;
 struct sink;
 struct snapshot;
+struct watch_set;
 struct xen_host;
 
 #define SESSION_NAME_MAX 64u
@@ -85,6 +86,7 @@ struct session_options {
     bool is_recorder;         /* no output; of a ring */
     struct ring *ring;        /* taken over: it goes on with that; given away on success */
     struct clock_pair *since; /* ... and it was started then */
+    struct watch_set *watch;  /* of a ring; lent. NULL: none */
 };
 
 enum session_state {

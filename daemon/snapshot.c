@@ -349,6 +349,7 @@ int snapshot_new(struct session *session, const struct snapshot_options *options
         return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
     snapshot->session = session;
     snapshot->cause = options->cause;
+    snapshot->trigger = options->trigger;
     snapshot->last_usec = options->last_usec;
     snapshot->max_size_bytes = options->max_size_bytes;
     snapshot->requested = clock_pair_now();

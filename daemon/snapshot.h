@@ -23,6 +23,7 @@
 
 struct ring_writer;
 struct snapshot;
+struct trigger;
 
 enum snapshot_cause {
     SNAPSHOT_REQUEST, /* a client */
@@ -41,6 +42,7 @@ struct snapshot_options {
     const char *name;  /* "" or NULL: made up of label and time */
     const char *label; /* who asks; "" or NULL: nobody in particular */
     enum snapshot_cause cause;
+    struct trigger *trigger; /* of SNAPSHOT_TRIGGER: that is told how it went */
     uint64_t last_usec;      /* the newest part; 0: everything */
     uint64_t max_size_bytes; /* likewise */
     uint64_t reserve_bytes;
@@ -56,6 +58,7 @@ struct snapshot {
     char name[SESSION_NAME_MAX + 1];
     char label[SESSION_NAME_MAX + 1];
     enum snapshot_cause cause;
+    struct trigger *trigger;
     enum snapshot_state state;
     uint64_t last_usec;
     uint64_t max_size_bytes;
