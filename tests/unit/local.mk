@@ -27,6 +27,7 @@ check_PROGRAMS += \
 	tests/unit/test-units \
 	tests/unit/test-walk \
 	tests/unit/test-watch \
+	tests/unit/test-xen \
 	tests/unit/test-xenstore
 
 tests_unit_test_cpu_set_SOURCES = tests/unit/test-cpu-set.c tests/unit/test.h
@@ -61,6 +62,10 @@ tests_unit_test_walk_SOURCES = tests/unit/test-walk.c tests/unit/test.h
 tests_unit_test_walk_LDADD = libcollector.a libcommon.a
 tests_unit_test_watch_SOURCES = tests/unit/test-watch.c tests/unit/test.h
 tests_unit_test_watch_LDADD = libcollector.a libcommon.a
+# What the test does not replace is the real libraries'.
+tests_unit_test_xen_SOURCES = tests/unit/test-xen.c tests/unit/test.h
+tests_unit_test_xen_CFLAGS = $(AM_CFLAGS) $(XEN_CFLAGS)
+tests_unit_test_xen_LDADD = libcollector.a libcommon.a $(XEN_LIBS)
 tests_unit_test_xenstore_SOURCES = tests/unit/test-xenstore.c tests/unit/test.h
 tests_unit_test_xenstore_LDADD = libcollector.a libcommon.a
 
