@@ -101,6 +101,7 @@ static bool adopt_chunk(struct ring *ring, struct chunk *chunk)
     chunk->fill_bytes = end;
     chunk->last_window = state->last_window;
     chunk->state = CHUNK_QUEUED;
+    ring_pad_chunk(ring, chunk); /* the one that was being filled */
     return true;
 }
 
@@ -164,6 +165,7 @@ static int settle_ledger(struct ring *ring, const char **ret_problem)
 static void link_chunks(struct ring *ring, struct chunk **order, unsigned int count)
 {
     ring->next_seq = 1;
+    ring->used_bytes = 0;
     for (unsigned int i = 0; i < count; i++) {
         const struct ring_chunk *state = ring_state_of(ring, order[i]);
 

@@ -157,6 +157,8 @@ static inline struct ring_count *ring_counts_of(const struct ring *ring, const s
 
 /* Carries out the commit; also again. ring.c. */
 void ring_apply_commit(struct ring *ring, const struct ring_commit *commit);
+/* Pads a chunk to whole pages, as it is written. ring.c. */
+void ring_pad_chunk(struct ring *ring, struct chunk *chunk);
 /* Puts a closed chunk at the end of the list. ring.c. */
 void ring_append(struct ring *ring, struct chunk *chunk);
 /* Takes the oldest chunk, and what then does not begin with a round, out of the list. ring.c. */

@@ -297,7 +297,7 @@ struct chunk *ring_fill(struct ring *ring)
     return chunk;
 }
 
-static void pad(struct ring *ring, struct chunk *chunk)
+void ring_pad_chunk(struct ring *ring, struct chunk *chunk)
 {
     uint32_t padding = (uint32_t)align_up(chunk->fill_bytes, PAGE_BYTES) - chunk->fill_bytes;
     struct window_header header;
@@ -319,7 +319,7 @@ void ring_close_chunk(struct ring *ring)
 
     if (!chunk || chunk->fill_bytes == 0)
         return;
-    pad(ring, chunk);
+    ring_pad_chunk(ring, chunk);
     ring->filling = NULL;
     chunk->state = CHUNK_QUEUED;
     ring_append(ring, chunk);

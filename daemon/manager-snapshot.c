@@ -118,7 +118,6 @@ void manager_handle_trigger(void *userdata, struct trigger *trigger, const char 
     struct failure failure = {0};
     struct snapshot *snapshot;
 
-    log_line(LOG_NOTICE, label, "Trigger fired. %s", trigger->last_reason);
     if (manager_start_snapshot(manager, RECORDER_NAME, &options, &snapshot, &failure) >= 0)
         return;
     log_line(LOG_WARNING, label, "No snapshot. %s", failure.text);

@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 
-systemdsystemunit_DATA = systemd/xentraced.service
-CLEANFILES += systemd/xentraced.service
-EXTRA_DIST += systemd/xentraced.service.in
+systemd_units = systemd/xentraced.service systemd/xentraced-snapshot@.service
+
+systemdsystemunit_DATA = $(systemd_units)
+CLEANFILES += $(systemd_units)
+EXTRA_DIST += systemd/xentraced.service.in systemd/xentraced-snapshot@.service.in
+
+edit_unit = $(MKDIR_P) systemd && \
+	sed -e 's|@sbindir[@]|$(sbindir)|g' -e 's|@bindir[@]|$(bindir)|g'
 
 systemd/xentraced.service: systemd/xentraced.service.in Makefile
-	$(AM_V_GEN)$(MKDIR_P) systemd && \
-		sed -e 's|@sbindir[@]|$(sbindir)|g' $(srcdir)/systemd/xentraced.service.in > $@
+	$(AM_V_GEN)$(edit_unit) $(srcdir)/systemd/xentraced.service.in > $@
+systemd/xentraced-snapshot@.service: systemd/xentraced-snapshot@.service.in Makefile
+	$(AM_V_GEN)$(edit_unit) $(srcdir)/systemd/xentraced-snapshot@.service.in > $@
