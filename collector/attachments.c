@@ -21,6 +21,7 @@
 #define FLUSH_AGE_USEC     USEC_PER_SEC       /* no record waits longer before it is written */
 #define SETTLE_STEP_USEC   (2 * USEC_PER_MSEC)
 #define SETTLE_MAX_USEC    (100 * USEC_PER_MSEC)
+#define ATTACH_SPARE       12u /* places that are not for those that only wait for their writes */
 #define PIN_MAX_ROUNDS     8u  /* for one that leaves nothing over, before a ring is pinned */
 #define DRAIN_MAX_ROUNDS   64u /* for one that takes everything, while others go on */
 
@@ -213,7 +214,8 @@ static void end_round(struct collector *c, unsigned int i)
         collector_tell(c, MESSAGE_WATCHED, c->feeds[i].sink, 0);
     if (attachment->pins_wanted && (even || ++attachment->pin_rounds >= PIN_MAX_ROUNDS))
         pin(c, i);
-    if (attachment->successor && even && attachment->phase == PHASE_FEEDING &&
+    if (attachment->successor && even && c->nr_feeds + ATTACH_SPARE < FEEDS_MAX &&
+        attachment->phase == PHASE_FEEDING &&
         (attachment->succeeds_now || is_full(c->feeds[i].sink)))
         succeed(c, i);
 }

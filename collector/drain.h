@@ -19,7 +19,7 @@ struct drain;
 struct sink;
 struct xen_trace_buffers;
 
-#define FEEDS_MAX 24u /* in one round */
+#define FEEDS_MAX 32u /* in one round */
 
 /* What a sink takes of the rounds. */
 enum drain_mode {

@@ -427,7 +427,7 @@ void ring_commit_window(struct ring *ring, const struct ring_window *window,
     count = ring_counts_of(ring, chunk, commit->part) + window->cpu;
     commit->count = (struct ring_count){
         .records = count->records + (uint32_t)walked->records,
-        .lost = (uint32_t)min_u64(count->lost + walked->lost, UINT32_MAX),
+        .lost = (uint32_t)min_u64(count->lost + walked->lost + window->told, UINT32_MAX),
     };
     state->last_window = chunk->fill_bytes;
     state->fill_bytes = chunk->fill_bytes + window->bytes;

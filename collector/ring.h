@@ -108,7 +108,8 @@ struct ring_chunk_info {
 void ring_read_chunk(const struct ring *ring, const struct chunk *chunk,
                      struct ring_chunk_info *ret_info);
 
-/* Records and losses of CPU in a chunk; FROM_ROUND: only from first_round on. */
+/* Records of CPU in a chunk, and what its lost_records records tell, of Xen and of ours;
+ * FROM_ROUND: only from first_round on. */
 void ring_read_counts(const struct ring *ring, const struct chunk *chunk, unsigned int cpu,
                       bool from_round, uint64_t *ret_records, uint64_t *ret_lost);
 
@@ -127,6 +128,7 @@ struct chunk *ring_fill(struct ring *ring);
 struct ring_window {
     unsigned int cpu;
     uint32_t bytes;     /* with its header */
+    uint32_t told;      /* records that its first record tells to be dropped */
     bool begins_round;  /* it is the first of its round */
     bool begins_even;   /* ... and the round before took all there was */
     uint32_t cons_from; /* of the trace buffer, before and behind what the window was made of */

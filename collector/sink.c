@@ -374,8 +374,12 @@ static struct lost_record take_gap(struct gap *gap)
     return lost;
 }
 
-/* Puts the window's header, and what has to be told, in front of its records. Returns its bytes. */
-static uint32_t write_lead(struct sink *sink, unsigned int cpu, uint32_t kept_bytes)
+/*
+ * Puts the window's header, and what has to be told, in front of its records. Returns its bytes,
+ * and how many records were told to be dropped in *RET_TOLD.
+ */
+static uint32_t write_lead(struct sink *sink, unsigned int cpu, uint32_t kept_bytes,
+                           uint32_t *ret_told)
 {
     uint8_t *p = sink->filling->data + sink->filling->fill_bytes;
     uint32_t lead = lead_bytes(sink, cpu);
@@ -385,21 +389,25 @@ static uint32_t write_lead(struct sink *sink, unsigned int cpu, uint32_t kept_by
         .bytes = lead - WINDOW_HEADER_BYTES + kept_bytes,
     };
 
+    *ret_told = 0;
     memcpy(p, &header, sizeof(header));
     if (lead > WINDOW_HEADER_BYTES) {
         struct lost_record lost = take_gap(&sink->gaps[cpu]);
 
+        *ret_told = lost.count;
         memcpy(p + WINDOW_HEADER_BYTES, &lost, sizeof(lost));
     }
     return lead + kept_bytes;
 }
 
 static struct ring_window ring_window_of(const struct sink *sink,
-                                         const struct window_source *source, uint32_t bytes)
+                                         const struct window_source *source, uint32_t bytes,
+                                         uint32_t told)
 {
     return (struct ring_window){
         .cpu = source->cpu,
         .bytes = bytes,
+        .told = told,
         .begins_round = sink->begins_round,
         .begins_even = sink->begins_even,
         .cons_from = source->cons_from,
@@ -412,13 +420,13 @@ void sink_end_window(struct sink *sink, const struct window_source *source,
                      const uint64_t class_records[static EVENT_CLASSES])
 {
     struct chunk *chunk = sink->filling;
-    uint32_t bytes = 0;
+    uint32_t bytes = 0, told = 0;
 
     /* At most wrap_buffer records: nothing to tell. */
     if (walked->records > 0 || walked->lost > 0)
-        bytes = write_lead(sink, source->cpu, walked->kept_bytes);
+        bytes = write_lead(sink, source->cpu, walked->kept_bytes, &told);
     if (sink->ring) {
-        struct ring_window window = ring_window_of(sink, source, bytes);
+        struct ring_window window = ring_window_of(sink, source, bytes, told);
 
         if (bytes > 0)
             ring_commit_window(sink->ring, &window, walked);
@@ -446,7 +454,7 @@ void sink_drop_window(struct sink *sink, const struct window_source *source,
     struct ledger *ledger;
 
     if (sink->ring) {
-        struct ring_window window = ring_window_of(sink, source, 0);
+        struct ring_window window = ring_window_of(sink, source, 0, 0);
 
         ring_commit_drop(sink->ring, &window, walked);
     } else {
@@ -476,13 +484,13 @@ void sink_tell_gaps(struct sink *sink, uint64_t now_usec)
 {
     for (unsigned int cpu = 0; cpu < sink->config.nr_cpus && !sink->ring; cpu++) {
         uint8_t *records;
-        uint32_t room;
+        uint32_t room, told;
 
         if (sink->gaps[cpu].count == 0 ||
             sink_begin_window(sink, cpu, RECORD_MIN_BYTES, now_usec, &records, &room) != SINK_ROOM)
             continue; /* the ledger tells it in any case */
         sink->filling->last_window = sink->filling->fill_bytes;
-        sink->filling->fill_bytes += write_lead(sink, cpu, 0);
+        sink->filling->fill_bytes += write_lead(sink, cpu, 0, &told);
         ledger_add(windows_of(sink), 1);
     }
 }

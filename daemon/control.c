@@ -147,7 +147,8 @@ static void handle_snapshot_ended(void *userdata, struct snapshot *snapshot)
 
         if (call->snapshot != snapshot)
             continue;
-        if (snapshot->failure.name)
+        /* What got into a client's file before it failed is whole, and worth telling of. */
+        if (snapshot->failure.name && snapshot->plan.bytes == 0)
             (void)answer_failure(call->message, &snapshot->failure);
         else
             (void)answer_document(call->message, document_of_snapshot(snapshot));

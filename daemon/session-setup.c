@@ -42,6 +42,10 @@ static int check_limits(struct session *session, const struct session_options *o
     if (options->max_age_usec && !options->memory_bytes)
         return failure_set(failure, -EINVAL, ERROR_INVALID,
                            "--max-age is about records in memory: it needs --memory.");
+    if (options->max_size_bytes && options->memory_bytes)
+        return failure_set(failure, -EINVAL, ERROR_INVALID,
+                           "A ring never ends because of its size: give either --memory or "
+                           "--max-size.");
     session->memory_bytes = options->memory_bytes;
     session->max_age_usec = options->max_age_usec;
     session->is_recorder = options->is_recorder;

@@ -66,7 +66,8 @@ static void undo_output(struct snapshot *snapshot)
         output_discard(context_of(snapshot)->state_dir_fd, snapshot->name);
     else if (snapshot->output.fd >= 0)
         (void)output_finish(&snapshot->output, bytes); /* it has failed already */
-    snapshot->plan.bytes = bytes;
+    snapshot->plan.bytes = snapshot->owns_output ? 0 : bytes;
+    (void)snprintf(snapshot->message, sizeof(snapshot->message), "%s", snapshot->failure.text);
 }
 
 static void end(struct snapshot *snapshot)
@@ -154,7 +155,9 @@ static int plan(struct snapshot *snapshot)
     };
     uint64_t last_tsc;
 
-    if (session->max_age_usec && (!last_usec || session->max_age_usec < last_usec))
+    /* At the end all of the ring is the capture. */
+    if (snapshot->cause != SNAPSHOT_END && session->max_age_usec &&
+        (!last_usec || session->max_age_usec < last_usec))
         last_usec = session->max_age_usec;
     last_tsc = (uint64_t)((double)last_usec * (double)tsc_khz / 1000.0);
     if (last_usec && last_tsc < snapshot->requested.tsc)

@@ -76,7 +76,7 @@ struct snapshot {
     uint64_t evicted; /* by the ring so far */
     uint64_t pin_nsec;
     struct failure failure; /* why there is none: failure.name is set */
-    char message[256];      /* how it went, for people */
+    char message[768];      /* how it went, for people */
 
     /* Called last thing when it has ended; frees it or keeps it. */
     void (*done)(void *userdata, struct snapshot *snapshot);
