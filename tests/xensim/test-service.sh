@@ -29,7 +29,7 @@ check() { # check NAME COMMAND...
 
 wait_for() { # wait_for TIMES REGEX: until the log has that many lines of it
     for _ in $(seq 200); do
-        [ "$(grep -cE "$2" log 2>/dev/null)" -ge "$1" ] && return
+        [ -e log ] && [ "$(grep -cE "$2" log)" -ge "$1" ] && return
         sleep 0.05
     done
     echo "the log has no $1 lines $2"
@@ -131,25 +131,22 @@ check "there is a PID file" test "$(cat pid)" = "$(sed -n 's/.* started \([0-9]*
 stop >/dev/null 2>&1
 
 # The event channel of a process that was killed, on the stand-in for Xen.
-cat >evtchn.sh <<'END'
-"$1/service" --restart-delay 300 --log log --pid-file pid -- sh -c "
-    [ -n \"\${LISTEN_FDS:-}\" ] || exec $1/test-service-child bind notify READY=1 barrier wait
-    exec $1/test-service-child evtchn notify READY=1 wait" &
-until grep -q ' ready$' log; do sleep 0.05; done
-kill -KILL "$(cat pid)"
-until grep -q ' killed by SIGKILL$' log; do sleep 0.01; done
-"$1/xensim" poke virq 0 # nobody runs
-"$1/xensim" poke virq 0
-for _ in $(seq 100); do
-    [ "$(grep -c ' ready$' log)" = 2 ] && break
-    sleep 0.05
-done
-"$1/xensim" stat | grep -o '"virq_bound":[a-z]*'
-kill -TERM $!
-wait $!
-"$1/xensim" stat | grep -o '"virq_bound":[a-z]*'
-END
+evtchn() {
+    "$service" --restart-delay 300 --log log --pid-file pid -- sh -c "
+        [ -n \"\${LISTEN_FDS:-}\" ] || exec $child bind notify READY=1 barrier wait
+        exec $child evtchn notify READY=1 wait" &
+    manager=$!
+    wait_for 1 ' ready$' && kill_service KILL && wait_for 1 ' killed by SIGKILL$'
+    "$bin/xensim" poke virq 0 # nobody runs
+    "$bin/xensim" poke virq 0
+    wait_for 2 ' ready$'
+    "$bin/xensim" stat | grep -o '"virq_bound":[a-z]*'
+    stop
+    "$bin/xensim" stat | grep -o '"virq_bound":[a-z]*'
+}
 rm -f log
-timeout 60 "$bin/xensim" run --quiet --workload none -- sh evtchn.sh "$bin" >output 2>errors
+export service child bin
+export -f evtchn wait_for kill_service stop
+timeout 60 "$bin/xensim" run --quiet --workload none -- bash -c evtchn >output 2>errors
 check "an event channel survives SIGKILL" outputs $'port 17 goes on\n"virq_bound":true\n"virq_bound":false'
 exit $failed
