@@ -22,7 +22,7 @@
 #include "common/text.h"
 #include "common/units.h"
 
-#define MEMORY_MIN_BYTES (UINT64_C(1) << 20)
+#define MEMORY_MIN_BYTES (UINT64_C(2) << 20)
 #define MEMORY_MAX_BYTES (UINT64_C(64) << 30)
 
 static const struct config config_defaults = {

@@ -23,6 +23,7 @@ libdaemon_a_SOURCES = \
 	daemon/recorder.c daemon/recorder.h \
 	daemon/request.c daemon/request.h \
 	daemon/ring-writer.c daemon/ring-writer.h \
+	daemon/service-job.c daemon/service-job.h \
 	daemon/session.c daemon/session-setup.c daemon/session.h \
 	daemon/sidecar.c daemon/sidecar.h \
 	daemon/snapshot.c daemon/snapshot.h \

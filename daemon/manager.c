@@ -23,6 +23,7 @@
 #include "daemon/fd-store.h"
 #include "daemon/log.h"
 #include "daemon/recorder.h"
+#include "daemon/service-job.h"
 #include "daemon/tracing.h"
 #include "daemon/triggers.h"
 
@@ -563,7 +564,7 @@ struct session *manager_find_ring(struct manager *manager, const char *name,
 static bool may_keep(const struct manager *manager, const struct session *recorder)
 {
     return recorder && recorder->is_kept && manager->keeps_evtchn &&
-           manager->config.recorder.keep_enabled;
+           manager->config.recorder.keep_enabled && !service_is_stopped_for_good();
 }
 
 void manager_shut_down(struct manager *manager)
