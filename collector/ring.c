@@ -196,6 +196,7 @@ static void drop_head(struct ring *ring)
     struct chunk *chunk = ring->head;
 
     ring_state_of(ring, chunk)->seq = 0;
+    keep_order(); /* before anything in it is written over */
     count_evicted(ring, chunk, RING_FROM_ROUND);
     ledger_publish(&ring->used_bytes, ring->used_bytes - chunk->fill_bytes);
     ring->head = chunk->next;
@@ -246,25 +247,46 @@ void ring_append(struct ring *ring, struct chunk *chunk)
         drop_head(ring);
 }
 
-static struct chunk *take_limbo(struct ring *ring)
+/* One snapshot that is stuck does not keep what others have released behind it. */
+static void free_limbo(struct ring *ring)
 {
-    struct chunk *chunk = ring->limbo_head;
+    struct chunk **link = &ring->limbo_head;
 
-    if (!chunk || is_pinned(ring, chunk))
-        return NULL;
-    ring->limbo_head = chunk->limbo_next;
-    if (!ring->limbo_head)
-        ring->limbo_tail = NULL;
-    return chunk;
+    ring->limbo_tail = NULL;
+    while (*link) {
+        struct chunk *chunk = *link;
+
+        if (is_pinned(ring, chunk)) {
+            ring->limbo_tail = chunk;
+            link = &chunk->limbo_next;
+        } else {
+            *link = chunk->limbo_next;
+            give(ring, chunk);
+        }
+    }
+}
+
+static bool has_unpinned(const struct ring *ring)
+{
+    for (const struct chunk *chunk = ring->head; chunk; chunk = chunk->next)
+        if (!is_pinned(ring, chunk))
+            return true;
+    return false;
 }
 
 static struct chunk *take_free(struct ring *ring)
 {
-    struct chunk *chunk = ring->free_list;
+    struct chunk *chunk;
 
-    if (!chunk)
-        return take_limbo(ring);
-    ring->free_list = chunk->next;
+    if (!ring->free_list)
+        free_limbo(ring);
+    /* Beyond the spare ones: as long as something is left that no snapshot needs, that goes. */
+    if (!ring->free_list && has_unpinned(ring))
+        while (!ring->free_list && ring->head)
+            ring_evict(ring);
+    chunk = ring->free_list;
+    if (chunk)
+        ring->free_list = chunk->next;
     return chunk;
 }
 
@@ -277,11 +299,6 @@ struct chunk *ring_fill(struct ring *ring)
     while (ring->nr_listed > ring->max_listed)
         ring_evict(ring);
     chunk = take_free(ring);
-    /* Beyond the spare ones: as long as something is left that no snapshot needs, that goes. */
-    while (!chunk && ring->head) {
-        ring_evict(ring);
-        chunk = take_free(ring);
-    }
     if (!chunk)
         return NULL;
     *chunk = (struct chunk){
