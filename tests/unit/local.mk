@@ -12,6 +12,7 @@ check_PROGRAMS += \
 	tests/unit/test-output \
 	tests/unit/test-pool \
 	tests/unit/test-record \
+	tests/unit/test-ring \
 	tests/unit/test-runnable \
 	tests/unit/test-session-name \
 	tests/unit/test-sink \
@@ -68,6 +69,10 @@ tests_unit_test_xen_CFLAGS = $(AM_CFLAGS) $(XEN_CFLAGS)
 tests_unit_test_xen_LDADD = libcollector.a libcommon.a $(XEN_LIBS)
 tests_unit_test_xenstore_SOURCES = tests/unit/test-xenstore.c tests/unit/test.h
 tests_unit_test_xenstore_LDADD = libcollector.a libcommon.a
+
+tests_unit_test_ring_SOURCES = \
+	tests/unit/test-ring.c tests/unit/ring-rig.h tests/unit/test.h
+tests_unit_test_ring_LDADD = libcollector.a libcommon.a
 
 # The sink on a ring of the test's own, and on io_uring.
 sink_fake_sources = \
