@@ -152,6 +152,9 @@ static int grant_first(struct output *output, struct failure *failure)
 
 int output_require(struct output *output, uint64_t bytes, struct failure *failure)
 {
+    /* Not a disk full of grants, for all to see, only to find that it is too small. */
+    if (bytes > output->granted_bytes && bytes - output->granted_bytes > headroom_bytes(output, 0))
+        return refuse_no_space(output, failure);
     while (output->granted_bytes < bytes && !output->is_final)
         output_extend(output, 0);
     return output->granted_bytes >= bytes ? 0 : refuse_no_space(output, failure);

@@ -28,6 +28,27 @@
 #define DEFAULT_POLL_USEC (100 * USEC_PER_MSEC) /* as xentrace */
 #define MIN_POLL_USEC     USEC_PER_MSEC
 
+static int refuse_memory(const struct session *session, struct failure *failure)
+{
+    uint32_t percent = session->context->memory_share_percent;
+    uint64_t available = host_available_bytes();
+    char wanted[UNITS_TEXT_MAX], free_text[UNITS_TEXT_MAX], share[UNITS_TEXT_MAX];
+
+    if (session->memory_bytes < RING_MIN_BYTES)
+        return failure_set(
+            failure, -EINVAL, ERROR_INVALID, "A ring of %s is too small: give it at least %s.",
+            size_format(wanted, session->memory_bytes), size_format(share, RING_MIN_BYTES));
+    if (session->memory_bytes / 100 < available / 10000 * percent || available == 0)
+        return 0;
+    return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY,
+                       "A ring of %s is more than dom0 can spare: %s are free, and memory-share= "
+                       "lets a ring take %u %% of that, %s. Ask for less, or set another "
+                       "memory-share=.",
+                       size_format(wanted, session->memory_bytes),
+                       size_format(free_text, available), percent,
+                       size_format(share, available / 100 * percent));
+}
+
 static int check_limits(struct session *session, const struct session_options *options,
                         struct failure *failure)
 {
@@ -52,6 +73,9 @@ static int check_limits(struct session *session, const struct session_options *o
     session->discard = options->discard;
     session->keep_enabled = options->keep_enabled;
     session->start_disabled = options->start_disabled;
+    /* Before space for it is taken on the disk, which may be all there is. */
+    if (session->memory_bytes && !options->ring)
+        return refuse_memory(session, failure);
     return 0;
 }
 
@@ -139,27 +163,6 @@ static int open_output(struct session *session, const struct session_options *op
 
 /* --- The ring. --- */
 
-static int refuse_memory(const struct session *session, struct failure *failure)
-{
-    uint32_t percent = session->context->memory_share_percent;
-    uint64_t available = host_available_bytes();
-    char wanted[UNITS_TEXT_MAX], free_text[UNITS_TEXT_MAX], share[UNITS_TEXT_MAX];
-
-    if (session->memory_bytes < RING_MIN_BYTES)
-        return failure_set(
-            failure, -EINVAL, ERROR_INVALID, "A ring of %s is too small: give it at least %s.",
-            size_format(wanted, session->memory_bytes), size_format(share, RING_MIN_BYTES));
-    if (session->memory_bytes / 100 < available / 10000 * percent || available == 0)
-        return 0;
-    return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY,
-                       "A ring of %s is more than dom0 can spare: %s are free, and memory-share= "
-                       "lets a ring take %u %% of that, %s. Ask for less, or set another "
-                       "memory-share=.",
-                       size_format(wanted, session->memory_bytes),
-                       size_format(free_text, available), percent,
-                       size_format(share, available / 100 * percent));
-}
-
 /* A ring that was taken over goes on where Xen's consumer stood. */
 static int resume_buffers(const struct session *session, const struct ring *ring,
                           struct failure *failure)
@@ -198,9 +201,6 @@ static int make_ring(struct session *session, const struct session_options *opti
         return 0;
     if (options->ring)
         return take_over_ring(session, options, failure);
-    r = refuse_memory(session, failure);
-    if (r < 0)
-        return r;
     r = ring_new(session->memory_bytes, session->nr_cpus, &session->ring);
     if (r < 0)
         return failure_set(failure, r, ERROR_NO_MEMORY, "No memory for a ring of %s: %s.",

@@ -226,8 +226,13 @@ bad_values() {
     misused "needs -o" start --force
     mistaken "poll interval" start -s 2h
     mistaken "65535" start -S 65536
-    mistaken "M.*not in this version" start -M
-    mistaken "M.*not in this version" record -M64
+    misused "M needs a value" start -M
+    misused "64 bytes, not even a page: write 64M" record -M64
+    misused "not a size" start -M much
+    misused "more than nothing" start -M 0
+    mistaken "A ring of 1M is too small: give it at least 2M" start -M 1M
+    mistaken "more than dom0 can spare.*are free.*memory-share=.*50 %" start -M 900T
+    misused "max-age needs -M" start --max-age 10
 }
 
 bad_names() {
@@ -244,7 +249,7 @@ bad_names() {
     mistaken "half.json exists.*another name" start half
     mistaken "no session 'unknown'.*list" stop unknown
     mistaken "no session 'unknown'.*list" status unknown
-    mistaken "Nothing is being recorded" stop
+    mistaken "No capture is being recorded" stop
 }
 
 bad_outputs() {
@@ -267,13 +272,13 @@ bad_outputs() {
     mistaken "have 16 pages per CPU.*Leave out --buffer-pages" start -S 17
 }
 
-one_at_a_time() {
+same_name_twice() {
     check "one runs" ctl start one
     # What it writes changes all the time: refused() would tell.
-    check "another is refused" refuses "'one' is being recorded.*xentracectl stop one" ctl start two
-    check "and record" refuses "'one' is being recorded" ctl record -o "$dir/two.xentrace"
     check "the same one is refused" refuses "'one' is being recorded already" ctl start one
-    check "no file is left of them" test ! -e "$dir/two.xentrace" -a ! -e "$dir/state/two.xentrace"
+    check "and with a file of its own" refuses "'one' is being recorded already" \
+        ctl start -o "$dir/two.xentrace" one
+    check "no file is left of them" test ! -e "$dir/two.xentrace" -a ! -e "$dir/two.json"
     check "the first one ends well" ctl stop one
     check "and is complete" "$xensim" verify "$dir/state/one.xentrace"
     mistaken "one.* exists.*Choose another name" start one
@@ -287,7 +292,7 @@ bad_requests() {
     bad_outputs
     check "after all that a capture works" works works
     bad_values # now with the buffers mapped
-    one_at_a_time
+    same_name_twice
     check "the daemon is the one it was" kill -0 "$daemon"
 }
 
