@@ -60,7 +60,7 @@ int config_parse_memory(struct config_parser *parser, const char *value, uint64_
 
     if (size_parse(value, 1, &bytes) < 0 || bytes < MEMORY_MIN_BYTES || bytes > MEMORY_MAX_BYTES)
         return config_problem(parser, parser->line,
-                              "'%s' is not a size from 1M to 64G, such as 64M", value);
+                              "'%s' is not a size from 2M to 64G, such as 64M", value);
     *ret_bytes = bytes;
     return 0;
 }

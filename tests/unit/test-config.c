@@ -47,7 +47,7 @@ static const struct good_case good_cases[] = {
     {"all keys",
      "[daemon]\npool = 128M\ncontrol-group = wheel\n[capture]\nbuffer-pages = 64\nreserve=1G\n",
      {UINT64_C(128) << 20, "wheel", 64, UINT64_C(1) << 30}},
-    {"the smallest pool", "[daemon]\npool=1M\n", {UINT64_C(1) << 20, "", 32, 0}},
+    {"the smallest pool", "[daemon]\npool=2M\n", {UINT64_C(2) << 20, "", 32, 0}},
     {"the largest pool", "[daemon]\npool=64G\n", {UINT64_C(64) << 30, "", 32, 0}},
     {"the smallest buffers", "[capture]\nbuffer-pages=1\n", {DEFAULT_POOL, "", 1, 0}},
     {"the largest buffers", "[capture]\nbuffer-pages=65535\n", {DEFAULT_POOL, "", 65535, 0}},
@@ -97,7 +97,7 @@ static const struct recorder_case recorder_cases[] = {
      "[daemon]\nmemory-share=25\n[flight-recorder]\nenabled=no\nmemory=1G\n"
      "events = sched, hw-irq\ncpus=0-3\nmax-age=10min\nkeep-enabled=no\n",
      25, false, 1024 * MIB, "sched, hw-irq", "0-3", 600000000, false},
-    {"the smallest memory", "[flight-recorder]\nmemory=1M\n", 50, true, MIB,
+    {"the smallest memory", "[flight-recorder]\nmemory=2M\n", 50, true, 2 * MIB,
      "sched-min,dom0op-domops", "all", 0, true},
     {"percent", "[daemon]\nmemory-share=90%\n", 90, true, 64 * MIB, "sched-min,dom0op-domops",
      "all", 0, true},
@@ -254,7 +254,7 @@ static const struct trigger_case trigger_cases[] = {
      0x0008f000,
      1},
     {"other sections between",
-     "[trigger a]\ncondition=manual\n[daemon]\npool=1M\n[trigger b]\ncondition=domain-crash\n",
+     "[trigger a]\ncondition=manual\n[daemon]\npool=2M\n[trigger b]\ncondition=domain-crash\n",
      {.name = "b",
       .condition = TRIGGER_DOMAIN_CRASH,
       .condition_text = "domain-crash",
@@ -314,7 +314,7 @@ struct bad_case {
 };
 
 static const struct bad_case bad_cases[] = {
-    {"not a size", "[daemon]\npool = much\n", "line 2", "'much' is not a size from 1M to 64G"},
+    {"not a size", "[daemon]\npool = much\n", "line 2", "'much' is not a size from 2M to 64G"},
     {"a pool too small", "[daemon]\npool=1048575\n", "line 2", "'1048575' is not a size"},
     {"a pool too large", "[daemon]\n\n\npool=65G\n", "line 4", "'65G' is not a size"},
     {"an empty pool", "[daemon]\npool=\n", "line 2", "'' is not a size"},
