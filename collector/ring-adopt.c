@@ -91,8 +91,8 @@ static bool adopt_chunk(struct ring *ring, struct chunk *chunk)
     struct ring_chunk *state = ring_state_of(ring, chunk);
     uint32_t end = end_of_last_window(chunk, state);
 
-    if (state->fill_bytes > CHUNK_BYTES || end == 0 ||
-        (state->first_round != RING_NO_ROUND && state->first_round >= state->fill_bytes))
+    if (state->seq >= RING_UNPINNED / 2 || state->fill_bytes > CHUNK_BYTES || end % 4 != 0 ||
+        end == 0 || (state->first_round != RING_NO_ROUND && state->first_round >= end))
         return false;
     if (end != state->fill_bytes && end != align_up(state->fill_bytes, PAGE_BYTES))
         return false;
@@ -144,20 +144,29 @@ static int sort_chunks(struct ring *ring, struct chunk **order, unsigned int *re
     return 0;
 }
 
+static bool take_from(uint64_t *rest, uint64_t count)
+{
+    if (count > *rest)
+        return false;
+    *rest -= count;
+    return true;
+}
+
 /* What is in the ring, and by that what was evicted: all the rest of what was produced. */
 static int settle_ledger(struct ring *ring, const char **ret_problem)
 {
     for (unsigned int cpu = 0; cpu < ring->nr_cpus; cpu++) {
         struct ledger *ledger = &ring->lines[cpu].ledger;
-        uint64_t present = 0;
+        uint64_t present = 0, rest = ledger->produced;
 
         for (unsigned int i = 0; i < ring->nr_chunks; i++)
             for (unsigned int part = 0; ring->states[i].seq && part < RING_PARTS; part++)
                 present += ring_counts_of(ring, &ring->chunks[i], part)[cpu].records;
-        if (ledger->lost + ledger->dropped + present > ledger->produced)
+        if (!take_from(&rest, ledger->lost) || !take_from(&rest, ledger->dropped) ||
+            !take_from(&rest, present))
             return refuse(-EBADMSG, "its ledger does not add up", ret_problem);
         ledger->delivered = present;
-        ledger->evicted = ledger->produced - ledger->lost - ledger->dropped - present;
+        ledger->evicted = rest;
     }
     return 0;
 }
@@ -274,30 +283,39 @@ static bool verify_window(const uint8_t *records, uint32_t bytes, uint64_t *nr_r
     return offset == bytes;
 }
 
-/* In total: what the counts say per CPU is Xen's CPU's, and each of them was checked to add up. */
-static uint64_t counted_records(const struct ring *ring, const struct chunk *chunk)
+/*
+ * In total: what the counts say per CPU is Xen's CPU's, and each of them was checked to add up. Of
+ * losses there may be more: a count of them stops at what it can hold.
+ */
+static bool counts_agree(const struct ring *ring, const struct chunk *chunk, uint64_t nr_records,
+                         uint64_t nr_lost)
 {
-    uint64_t sum = 0;
+    uint64_t sum_records = 0, sum_lost = 0;
 
     for (unsigned int cpu = 0; cpu < ring->nr_cpus; cpu++) {
         uint64_t records, lost;
 
         ring_read_counts(ring, chunk, cpu, false, &records, &lost);
-        sum += records;
+        sum_records += records;
+        sum_lost += lost;
     }
-    return sum;
+    return nr_records == sum_records && nr_lost >= sum_lost;
 }
 
 bool ring_verify_chunk(const struct ring *ring, const struct chunk *chunk)
 {
+    const struct ring_chunk *state = ring_state_of(ring, chunk);
+    bool found_round = state->first_round == RING_NO_ROUND;
     uint64_t records = 0, lost = 0;
-    uint32_t offset = 0;
+    uint32_t offset = 0, last_window = 0;
 
     while (offset < chunk->fill_bytes) {
         struct window_header window;
 
         if (chunk->fill_bytes - offset < WINDOW_HEADER_BYTES)
             return false;
+        found_round = found_round || offset == state->first_round;
+        last_window = offset;
         memcpy(&window, chunk->data + offset, sizeof(window));
         offset += WINDOW_HEADER_BYTES;
         if (window.header != WINDOW_HEADER || window.cpu >= ring->nr_cpus ||
@@ -306,5 +324,6 @@ bool ring_verify_chunk(const struct ring *ring, const struct chunk *chunk)
             return false;
         offset += window.bytes;
     }
-    return records == counted_records(ring, chunk);
+    return found_round && last_window == chunk->last_window &&
+           counts_agree(ring, chunk, records, lost);
 }
