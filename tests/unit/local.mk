@@ -13,6 +13,7 @@ check_PROGRAMS += \
 	tests/unit/test-pool \
 	tests/unit/test-record \
 	tests/unit/test-ring \
+	tests/unit/test-ring-adopt \
 	tests/unit/test-runnable \
 	tests/unit/test-session-name \
 	tests/unit/test-sink \
@@ -73,6 +74,9 @@ tests_unit_test_xenstore_LDADD = libcollector.a libcommon.a
 tests_unit_test_ring_SOURCES = \
 	tests/unit/test-ring.c tests/unit/ring-rig.h tests/unit/test.h
 tests_unit_test_ring_LDADD = libcollector.a libcommon.a
+tests_unit_test_ring_adopt_SOURCES = \
+	tests/unit/test-ring-adopt.c tests/unit/ring-rig.h tests/unit/test.h
+tests_unit_test_ring_adopt_LDADD = libcollector.a libcommon.a
 
 # The sink on a ring of the test's own, and on io_uring.
 sink_fake_sources = \

@@ -5,8 +5,8 @@
  * A ring that is fed with windows of numbered records, and what must hold of it at any time: it
  * begins with a round, it holds the newest of what was fed without a gap, and its ledger adds up.
  *
- * A record carries its CPU's running number, and so does the consumer's place in a trace buffer:
- * where a CPU's cons is, the next record has that number.
+ * A record carries its CPU's running number, and the consumer's place in a trace buffer is made of
+ * it: see rig_cons().
  */
 
 #include "collector/pool.h"
@@ -19,7 +19,7 @@
 
 #define RIG_RECORD       0xb0021001u /* with a TSC and 3 words, of which the first is the number */
 #define RIG_RECORD_BYTES 24u
-#define RIG_MAX_RECORDS  ((CHUNK_BYTES - WINDOW_HEADER_BYTES) / RIG_RECORD_BYTES)
+#define RIG_MAX_RECORDS  ((CHUNK_BYTES - WINDOW_HEADER_BYTES - LOST_RECORD_BYTES) / RIG_RECORD_BYTES)
 
 /* A window that was fed. */
 struct fed {
@@ -37,12 +37,14 @@ struct ring_rig {
     uint64_t tsc;
     bool begins_round; /* the next window does */
     bool begins_even;
-    uint32_t *number; /* [nr_cpus]: of the CPU's next record */
-    uint64_t *lost;   /* [nr_cpus] */
+    uint32_t *number;  /* [nr_cpus]: of the CPU's next record */
+    uint32_t *nothing; /* [nr_cpus]: windows of which nothing was kept */
+    uint64_t *lost;    /* [nr_cpus] */
     uint64_t *dropped;
     struct fed *fed; /* what went into the ring */
     size_t nr_fed;
     size_t max_fed;
+    void (*step)(bool begins); /* called around what is done to the ring; or NULL */
 };
 
 static inline void *rig_alloc(size_t count, size_t bytes)
@@ -64,6 +66,7 @@ static inline void ring_rig_init(struct ring_rig *rig, struct ring *ring, uint64
         exit(EXIT_FAILURE);
     }
     rig->number = rig_alloc(nr_cpus, sizeof(*rig->number));
+    rig->nothing = rig_alloc(nr_cpus, sizeof(*rig->nothing));
     rig->lost = rig_alloc(nr_cpus, sizeof(*rig->lost));
     rig->dropped = rig_alloc(nr_cpus, sizeof(*rig->dropped));
     rig->max_fed = 1024;
@@ -74,6 +77,7 @@ static inline void ring_rig_done(struct ring_rig *rig)
 {
     ring_free(rig->ring);
     free(rig->number);
+    free(rig->nothing);
     free(rig->lost);
     free(rig->dropped);
     free(rig->fed);
@@ -118,23 +122,59 @@ static inline void rig_note_fed(struct ring_rig *rig, const struct ring_window *
     };
 }
 
+static inline void rig_step(const struct ring_rig *rig, bool begins)
+{
+    if (rig->step)
+        rig->step(begins);
+}
+
 /* The chunk for a window of BYTES; NULL: there is none. As collector/sink.c looks for it. */
 static inline struct chunk *rig_chunk_for(struct ring_rig *rig, uint32_t bytes)
 {
-    struct chunk *chunk = ring_fill(rig->ring);
+    struct chunk *chunk;
 
+    rig_step(rig, true);
+    chunk = ring_fill(rig->ring);
     if (chunk && chunk->fill_bytes + bytes > CHUNK_BYTES) {
         ring_close_chunk(rig->ring);
         chunk = ring_fill(rig->ring);
     }
+    rig_step(rig, false);
     return chunk;
+}
+
+/* CPU's place in its trace buffer: the next record's number, and windows without any. */
+static inline uint32_t rig_cons(const struct ring_rig *rig, unsigned int cpu)
+{
+    return rig->number[cpu] << 2 | (rig->nothing[cpu] & 3);
+}
+
+/* Goes on there. */
+static inline void rig_set_cons(struct ring_rig *rig, unsigned int cpu, uint32_t cons)
+{
+    rig->number[cpu] = cons >> 2;
+    rig->nothing[cpu] = cons & 3;
+}
+
+/* A window of which nothing is kept. */
+static inline void rig_feed_nothing(struct ring_rig *rig, unsigned int cpu)
+{
+    struct ring_window window = {.cpu = cpu, .cons_from = rig_cons(rig, cpu)};
+
+    rig->nothing[cpu]++;
+    window.cons_to = rig_cons(rig, cpu);
+    rig_step(rig, true);
+    ring_commit_nothing(rig->ring, &window);
+    rig_step(rig, false);
 }
 
 /* Feeds a window of RECORDS records of CPU, of which LOST more were lost. False: it was dropped. */
 static inline bool rig_feed_window(struct ring_rig *rig, unsigned int cpu, uint32_t records,
                                    uint32_t lost)
 {
-    uint32_t bytes = WINDOW_HEADER_BYTES + records * RIG_RECORD_BYTES;
+    uint32_t lost_bytes = lost ? LOST_RECORD_BYTES : 0;
+    uint32_t bytes = WINDOW_HEADER_BYTES + lost_bytes + records * RIG_RECORD_BYTES;
+    const struct lost_record lost_record = {.header = LOST_RECORD_HEADER, .count = lost};
     struct chunk *chunk = rig_chunk_for(rig, bytes);
     struct window_header header = {WINDOW_HEADER, cpu, bytes - WINDOW_HEADER_BYTES};
     struct walk_result walked = {.records = records, .lost = lost, .first_tsc = rig->tsc};
@@ -143,21 +183,27 @@ static inline bool rig_feed_window(struct ring_rig *rig, unsigned int cpu, uint3
         .bytes = bytes,
         .begins_round = rig->begins_round,
         .begins_even = rig->begins_even,
-        .cons_from = rig->number[cpu],
-        .cons_to = rig->number[cpu] + records,
+        .cons_from = rig_cons(rig, cpu),
+        .cons_to = rig_cons(rig, cpu) + (records << 2),
     };
 
     walked.last_tsc = walked.first_tsc + records - 1;
     if (chunk) {
-        memcpy(chunk->data + chunk->fill_bytes, &header, sizeof(header));
-        rig_put_records(rig, chunk->data + chunk->fill_bytes + WINDOW_HEADER_BYTES,
-                        rig->number[cpu], records);
+        uint8_t *p = chunk->data + chunk->fill_bytes;
+
+        memcpy(p, &header, sizeof(header));
+        memcpy(p + WINDOW_HEADER_BYTES, &lost_record, lost_bytes);
+        rig_put_records(rig, p + WINDOW_HEADER_BYTES + lost_bytes, rig->number[cpu], records);
+        rig_step(rig, true);
         ring_commit_window(rig->ring, &window, &walked);
+        rig_step(rig, false);
         rig_note_fed(rig, &window, records);
         rig->begins_round = false;
     } else {
         rig->tsc += records;
+        rig_step(rig, true);
         ring_commit_drop(rig->ring, &window, &walked);
+        rig_step(rig, false);
         rig->dropped[cpu] += records;
     }
     rig->number[cpu] += records;
@@ -212,7 +258,7 @@ static inline uint32_t rig_read_records(const uint8_t *p, uint32_t bytes, uint32
         memcpy(&header, p + offset, sizeof(header));
         if (record_bytes(header) > bytes - offset)
             return UINT32_MAX;
-        if (record_is_wrap(header))
+        if (record_is_wrap(header) || record_is_lost(header))
             continue;
         memcpy(number, p + offset + 12, sizeof(number));
         if (records == 0)
