@@ -14,6 +14,7 @@ check_PROGRAMS += \
 	tests/unit/test-record \
 	tests/unit/test-ring \
 	tests/unit/test-ring-adopt \
+	tests/unit/test-ring-hostile \
 	tests/unit/test-runnable \
 	tests/unit/test-session-name \
 	tests/unit/test-sink \
@@ -77,6 +78,9 @@ tests_unit_test_ring_LDADD = libcollector.a libcommon.a
 tests_unit_test_ring_adopt_SOURCES = \
 	tests/unit/test-ring-adopt.c tests/unit/ring-rig.h tests/unit/test.h
 tests_unit_test_ring_adopt_LDADD = libcollector.a libcommon.a
+tests_unit_test_ring_hostile_SOURCES = \
+	tests/unit/test-ring-hostile.c tests/unit/ring-rig.h tests/unit/test.h
+tests_unit_test_ring_hostile_LDADD = libcollector.a libcommon.a
 
 # The sink on a ring of the test's own, and on io_uring.
 sink_fake_sources = \
