@@ -236,6 +236,8 @@ static void feed_loss(const struct visit *visit, struct feed *feed)
     if (!read_first_loss(visit->tbuf, visit->waiting, &lost))
         return;
     walked.lost = lost.count;
+    walked.lost_first_tsc = (uint64_t)lost.first_tsc[1] << 32 | lost.first_tsc[0];
+    walked.lost_last_tsc = record_tsc(&lost);
     switch (
         sink_begin_window(feed->sink, visit->cpu, sizeof(lost), visit->now_usec, &records, &room)) {
     case SINK_ROOM:

@@ -447,29 +447,36 @@ void sink_end_window(struct sink *sink, const struct window_source *source,
     count_classes(sink, class_records);
 }
 
+/* What was dropped may have no TSC at all: then it is behind the last that was there. */
+static void note_gap(struct gap *gap, const struct walk_result *walked, uint64_t before_tsc)
+{
+    uint64_t first_tsc = walked->first_tsc;
+
+    if (walked->lost_first_tsc && (!first_tsc || walked->lost_first_tsc < first_tsc))
+        first_tsc = walked->lost_first_tsc;
+    if (!gap->first_tsc)
+        gap->first_tsc = first_tsc ? first_tsc : before_tsc;
+    gap->last_tsc = max_u64(gap->last_tsc, max_u64(walked->last_tsc, walked->lost_last_tsc));
+    gap->count += walked->records + walked->lost;
+}
+
 void sink_drop_window(struct sink *sink, const struct window_source *source,
                       const struct walk_result *walked)
 {
-    struct gap *gap = &sink->gaps[source->cpu];
-    struct ledger *ledger;
+    struct ledger *ledger = ledger_of(sink, source->cpu);
 
+    note_gap(&sink->gaps[source->cpu], walked, ledger->last_tsc);
     if (sink->ring) {
         struct ring_window window = ring_window_of(sink, source, 0, 0);
 
         ring_commit_drop(sink->ring, &window, walked);
     } else {
-        ledger = &sink->ledger[source->cpu];
         ledger_add(&ledger->produced, walked->records + walked->lost);
         ledger_add(&ledger->dropped, walked->records);
         ledger_add(&ledger->lost, walked->lost);
     }
     if (sink->config.watch)
         watch_reset(sink->config.watch);
-    gap->count += walked->records + walked->lost;
-    if (!gap->first_tsc)
-        gap->first_tsc = walked->first_tsc;
-    if (walked->last_tsc)
-        gap->last_tsc = walked->last_tsc;
 }
 
 void sink_inherit_gaps(struct sink *sink, struct sink *before)

@@ -51,6 +51,17 @@ static void note_tsc(struct walk_result *result, uint64_t tsc)
     result->last_tsc = tsc;
 }
 
+static void note_lost(struct walk_result *result, const uint8_t *p)
+{
+    struct lost_record lost;
+
+    memcpy(&lost, p, sizeof(lost));
+    result->lost += lost.count;
+    if (result->lost_first_tsc == 0)
+        result->lost_first_tsc = (uint64_t)lost.first_tsc[1] << 32 | lost.first_tsc[0];
+    result->lost_last_tsc = record_tsc(p);
+}
+
 /* Counts the record at P, and says whether it stays. */
 static bool take_record(const uint8_t *p, uint32_t header, const struct walk_filter *filter,
                         uint64_t *class_records, struct walk_result *result)
@@ -58,10 +69,7 @@ static bool take_record(const uint8_t *p, uint32_t header, const struct walk_fil
     if (record_is_wrap(header))
         return true;
     if (record_is_lost(header)) {
-        struct lost_record lost;
-
-        memcpy(&lost, p, sizeof(lost));
-        result->lost += lost.count;
+        note_lost(result, p);
         return true;
     }
     if (!filter_passes(filter, header))

@@ -31,7 +31,9 @@ struct walk_result {
     uint64_t lost;           /* the sum of the lost_records counts */
     uint64_t first_tsc;      /* of the kept records; 0 if none has one */
     uint64_t last_tsc;
-    bool broken; /* a record reached beyond a window that was whole */
+    uint64_t lost_first_tsc; /* of the first loss told; 0 if there is none */
+    uint64_t lost_last_tsc;  /* of the record that tells the last one */
+    bool broken;             /* a record reached beyond a window that was whole */
 };
 
 /*

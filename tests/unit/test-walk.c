@@ -45,7 +45,12 @@ static void put(struct window *window, uint32_t header)
 
 static void put_lost(struct window *window, uint32_t count)
 {
-    struct lost_record lost = {.header = LOST, .tsc = {5, 5}, .count = count, .first_tsc = {4, 5}};
+    struct lost_record lost = {
+        .header = LOST,
+        .tsc = {5 + window->records, 5},
+        .count = count,
+        .first_tsc = {4 + window->records, 5},
+    };
 
     memcpy(window->data + window->bytes, &lost, sizeof(lost));
     window->bytes += LOST_RECORD_BYTES;
@@ -102,7 +107,8 @@ struct kept_case {
     uint64_t last_tsc;
 };
 
-#define TSC(n) (UINT64_C(7) << 32 | (1000 + (n)))
+#define TSC(n)      (UINT64_C(7) << 32 | (1000 + (n)))
+#define LOST_TSC(n) (UINT64_C(5) << 32 | (uint64_t)(n))
 
 static const struct kept_case kept_cases[] = {
     {"nothing", "", 0x0002f000, "", 0, 0, 0, 0},
@@ -161,6 +167,15 @@ static uint32_t expect_kept(const struct window *window, const struct kept_case 
     return bytes;
 }
 
+/* Each loss began at 4 and is told at 5, behind its number. */
+static void check_lost_tscs(const struct kept_case *c, const struct walk_result *result)
+{
+    const char *first = strchr(c->records, 'l'), *last = strrchr(c->records, 'l');
+
+    CHECK_UINT(result->lost_first_tsc, first ? LOST_TSC(4 + (first - c->records)) : 0);
+    CHECK_UINT(result->lost_last_tsc, last ? LOST_TSC(5 + (last - c->records)) : 0);
+}
+
 static void test_kept(void)
 {
     for (size_t i = 0; i < ARRAY_SIZE(kept_cases); i++) {
@@ -184,6 +199,7 @@ static void test_kept(void)
         CHECK_UINT(result.lost, c->lost);
         CHECK_UINT(result.first_tsc, c->first_tsc);
         CHECK_UINT(result.last_tsc, c->last_tsc);
+        check_lost_tscs(c, &result);
         CHECK(!result.broken);
     }
 }
@@ -208,7 +224,8 @@ static bool results_equal(const struct walk_result *a, const struct walk_result 
 {
     return a->consumed_bytes == b->consumed_bytes && a->kept_bytes == b->kept_bytes &&
            a->records == b->records && a->lost == b->lost && a->first_tsc == b->first_tsc &&
-           a->last_tsc == b->last_tsc && a->broken == b->broken;
+           a->last_tsc == b->last_tsc && a->lost_first_tsc == b->lost_first_tsc &&
+           a->lost_last_tsc == b->lost_last_tsc && a->broken == b->broken;
 }
 
 /* Kept in place, elsewhere, or only counted: the same comes of it, and nothing else is touched. */
