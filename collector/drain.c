@@ -82,6 +82,7 @@ bool drain_read_cons(const struct drain *drain, unsigned int cpu, uint32_t *ret_
 
 int drain_resume_cpu(struct drain *drain, unsigned int cpu, uint32_t cons)
 {
+    drain->was_cut = true; /* it may have been in the middle of a round */
     return tbuf_resume(&drain->tbufs[cpu], cons);
 }
 
@@ -154,6 +155,13 @@ static void feed_one(const struct visit *visit, struct feed *feed)
 
 /* --- A window that several want. --- */
 
+/* A smaller window might fit, but what came before it would be missing, and nothing tell it. */
+static void end_feed(struct feed *feed)
+{
+    feed->at_limit = true;
+    sink_end(feed->sink);
+}
+
 /* Gives one of them its part of the BYTES in the scratch. Returns how the walk over them went. */
 static struct walk_result feed_copy(const struct visit *visit, struct feed *feed, uint32_t bytes)
 {
@@ -177,7 +185,7 @@ static struct walk_result feed_copy(const struct visit *visit, struct feed *feed
     else if (found == SINK_NO_CHUNK)
         sink_drop_window(feed->sink, &source, &walked);
     else if (found == SINK_AT_LIMIT)
-        feed->at_limit = true;
+        end_feed(feed);
     return walked;
 }
 

@@ -155,6 +155,12 @@ int sink_complete(struct sink *sink, struct chunk *chunk, int result)
     return 0;
 }
 
+void sink_end(struct sink *sink)
+{
+    sink_flush(sink);
+    sink->end_offset = min_u64(sink->end_offset, sink->closed_bytes);
+}
+
 /* --- The grant. --- */
 
 void sink_grant(struct sink *sink, uint64_t granted_bytes, bool final)

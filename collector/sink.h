@@ -134,6 +134,12 @@ void sink_inherit_gaps(struct sink *sink, struct sink *before);
 /* Tells what was dropped and has no next record to be told with. At the end. */
 void sink_tell_gaps(struct sink *sink, uint64_t now_usec);
 
+/*
+ * A window did not fit below the limit, and others cannot wait: the output ends with what is there,
+ * so that it has no hole.
+ */
+void sink_end(struct sink *sink);
+
 /* Closes the chunk that is being filled, so that it gets written. */
 void sink_flush(struct sink *sink);
 
