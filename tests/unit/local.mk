@@ -7,6 +7,7 @@ check_PROGRAMS += \
 	tests/unit/test-config \
 	tests/unit/test-cpu-set \
 	tests/unit/test-domain-watch \
+	tests/unit/test-drain \
 	tests/unit/test-event-set \
 	tests/unit/test-mailbox \
 	tests/unit/test-output \
@@ -88,6 +89,10 @@ sink_fake_sources = \
 	tests/unit/sink-rig.h tests/unit/test.h
 tests_unit_test_sink_SOURCES = tests/unit/test-sink.c $(sink_fake_sources)
 tests_unit_test_sink_LDADD = libcollector.a libcommon.a
+tests_unit_test_drain_SOURCES = \
+	tests/unit/test-drain.c tests/unit/drain-bench.h \
+	tests/unit/fake-uring.c tests/unit/fake-uring.h tests/unit/test.h
+tests_unit_test_drain_LDADD = libcollector.a libcommon.a
 tests_unit_test_sink_limits_SOURCES = tests/unit/test-sink-limits.c $(sink_fake_sources)
 tests_unit_test_sink_limits_LDADD = libcollector.a libcommon.a
 tests_unit_test_sink_ring_SOURCES = \
