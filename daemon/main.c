@@ -98,14 +98,20 @@ static int handle_signal(sd_event_source *source, const struct signalfd_siginfo 
 static int handle_snapshot_signal(sd_event_source *source, const struct signalfd_siginfo *info,
                                   void *userdata)
 {
+    struct manager *manager = userdata;
     const struct snapshot_options options = {
-        .cause = SNAPSHOT_SIGNAL, .label = "sigusr2", .output_fd = -1, .sidecar_fd = -1};
+        .cause = SNAPSHOT_SIGNAL,
+        .label = "sigusr2",
+        .reserve_bytes = manager->config.reserve_bytes,
+        .output_fd = -1,
+        .sidecar_fd = -1,
+    };
     struct failure failure = {0};
     struct snapshot *snapshot;
 
     (void)source;
     (void)info;
-    if (manager_start_snapshot(userdata, "", &options, &snapshot, &failure) < 0)
+    if (manager_start_snapshot(manager, "", &options, &snapshot, &failure) < 0)
         log_warning("SIGUSR2: no snapshot. %s", failure.text);
     return 0;
 }

@@ -24,6 +24,7 @@
 #include "daemon/log.h"
 #include "daemon/recorder.h"
 #include "daemon/service-job.h"
+#include "daemon/snapshot.h"
 #include "daemon/tracing.h"
 #include "daemon/triggers.h"
 
@@ -487,8 +488,10 @@ static struct session *find_only(const struct manager *manager, bool ring, const
 
     for (size_t i = 0; i < manager->nr_sessions; i++) {
         struct session *session = manager->sessions[i];
+        bool counts = ring ? session->ring && session->state <= SESSION_RUNNING
+                           : !session->is_recorder && session->state != SESSION_ENDED;
 
-        if (session->state == SESSION_ENDED || (ring ? !session->ring : session->is_recorder))
+        if (!counts)
             continue;
         found = session;
         if (count++ < 4 && length < sizeof(names))
@@ -548,7 +551,7 @@ struct session *manager_find_ring(struct manager *manager, const char *name,
         return session;
     }
     session = manager_find_session(manager, name, failure);
-    if (session && (!session->ring || session->state != SESSION_RUNNING)) {
+    if (session && (!session->ring || session->state > SESSION_RUNNING)) {
         (void)failure_set(failure, -EINVAL, ERROR_NO_RING,
                           "'%s' does not record into memory: there is nothing to take a snapshot "
                           "of. `xentracectl list` shows what does.",
@@ -576,5 +579,7 @@ void manager_shut_down(struct manager *manager)
     for (size_t i = manager->nr_sessions; i-- > 0;)
         if (!manager->keeps_recorder || manager->sessions[i] != recorder)
             session_stop(manager->sessions[i], END_DAEMON_EXIT);
+    for (size_t i = 0; i < manager->nr_snapshots; i++)
+        snapshot_limit_patience(manager->snapshots[i]);
     manager_exit_if_over(manager);
 }

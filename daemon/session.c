@@ -31,7 +31,6 @@
 #include "daemon/document.h"
 #include "daemon/explain.h"
 #include "daemon/log.h"
-#include "daemon/ring-writer.h"
 #include "daemon/sidecar.h"
 #include "daemon/snapshot.h"
 #include "daemon/tracing.h"
@@ -304,10 +303,7 @@ static int handle_abort(sd_event_source *source, uint64_t usec, void *userdata)
 
     (void)source;
     (void)usec;
-    if (session->final && session->final->writer)
-        ring_writer_abort(session->final->writer);
-    else
-        collector_send(session->context->collector, MESSAGE_ABORT, session->sink, false, 0);
+    collector_send(session->context->collector, MESSAGE_ABORT, session->sink, false, 0);
     return 0;
 }
 
@@ -346,7 +342,7 @@ void session_stop(struct session *session, enum end_reason reason)
     if (session->told_xen)
         withdraw(session);
     session->ended = clock_pair_now();
-    if (session->output.is_stream)
+    if (session->output.is_stream && !session->ring)
         (void)sd_event_add_time_relative(context->event, &session->abort_source, CLOCK_MONOTONIC,
                                          STREAM_PATIENCE_USEC, USEC_PER_MSEC, handle_abort,
                                          session);

@@ -180,7 +180,8 @@ static void count_rest(const struct planner *planner, struct snapshot_plan *plan
             plan->records += records;
             plan->lost += lost;
         }
-        if (!plan->first_tsc)
+        /* Not only the first chunk's: its round may go on in the next, on another CPU. */
+        if (info.first_tsc && (!plan->first_tsc || info.first_tsc < plan->first_tsc))
             plan->first_tsc = info.first_tsc;
         plan->last_tsc = max_u64(plan->last_tsc, info.last_tsc);
     }

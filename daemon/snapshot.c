@@ -11,6 +11,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <systemd/sd-event.h>
+
 #include "collector/collector.h"
 #include "collector/ring.h"
 #include "collector/sink.h"
@@ -27,6 +29,8 @@
 
 #define MADE_UP_NAMES_MAX 100u /* within one second */
 #define LABEL_SHOWN_MAX   34   /* of a label, in a made-up name */
+
+#define PATIENCE_USEC (5 * USEC_PER_SEC) /* with a reader, in which it has read nothing */
 
 const char *snapshot_cause_name(enum snapshot_cause cause)
 {
@@ -72,6 +76,7 @@ static void undo_output(struct snapshot *snapshot)
 
 static void end(struct snapshot *snapshot)
 {
+    snapshot->patience_source = sd_event_source_disable_unref(snapshot->patience_source);
     if (snapshot->failure.name)
         undo_output(snapshot);
     snapshot->writer = ring_writer_free(snapshot->writer);
@@ -140,6 +145,39 @@ static void handle_written(void *userdata, int error)
         write_sidecar(snapshot);
     }
     end(snapshot);
+}
+
+/* --- Patience. --- */
+
+static int handle_patience(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    struct snapshot *snapshot = userdata;
+    uint64_t bytes = snapshot->writer ? ring_writer_bytes(snapshot->writer) : 0;
+
+    (void)usec;
+    if (snapshot->writer && bytes == snapshot->patience_bytes) {
+        ring_writer_abort(snapshot->writer); /* may be the end of it */
+        return 0;
+    }
+    snapshot->patience_bytes = bytes;
+    /* Neither can fail for a source that exists, in this process. */
+    (void)sd_event_source_set_time_relative(source, PATIENCE_USEC);
+    (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+    return 0;
+}
+
+void snapshot_limit_patience(struct snapshot *snapshot)
+{
+    int r;
+
+    if (!snapshot->output.is_stream || snapshot->patience_source)
+        return;
+    snapshot->patience_bytes = snapshot->writer ? ring_writer_bytes(snapshot->writer) : 0;
+    r = sd_event_add_time_relative(context_of(snapshot)->event, &snapshot->patience_source,
+                                   CLOCK_MONOTONIC, PATIENCE_USEC, USEC_PER_MSEC, handle_patience,
+                                   snapshot);
+    if (r < 0)
+        log_line(LOG_WARNING, snapshot->session->name, "Cannot set a timer: %s.", strerror(-r));
 }
 
 /* --- Writing. --- */
@@ -215,6 +253,8 @@ static int begin_writing(struct snapshot *snapshot)
         return failure_set(&snapshot->failure, r, ERROR_NO_MEMORY, "Cannot write %s: %s.",
                            snapshot->output.path, strerror(-r));
     snapshot->state = SNAPSHOT_WRITING;
+    if (snapshot->cause == SNAPSHOT_END)
+        snapshot_limit_patience(snapshot);
     return 0;
 }
 
@@ -381,6 +421,7 @@ struct snapshot *snapshot_free(struct snapshot *snapshot)
 {
     if (!snapshot)
         return NULL;
+    sd_event_source_disable_unref(snapshot->patience_source);
     ring_writer_free(snapshot->writer);
     output_done(&snapshot->output);
     fd_close(&snapshot->sidecar_fd);

@@ -22,6 +22,7 @@
 #include "daemon/snapshot-plan.h"
 
 struct ring_writer;
+struct sd_event_source;
 struct snapshot;
 struct trigger;
 
@@ -70,6 +71,8 @@ struct snapshot {
     int pin;            /* -1: none */
     struct snapshot_plan plan;
     struct ring_writer *writer;
+    struct sd_event_source *patience_source; /* NULL: its reader may take for ever */
+    uint64_t patience_bytes;                 /* written when it was last looked at */
 
     struct clock_pair requested;
     struct clock_pair ended;
@@ -96,5 +99,11 @@ struct snapshot *snapshot_free(struct snapshot *snapshot);
 
 /* The collector has pinned the ring. */
 void snapshot_handle_pinned(struct snapshot *snapshot);
+
+/*
+ * Gives it up if its reader does not read for some seconds: for when something waits for it. A
+ * snapshot into a file ends in any case.
+ */
+void snapshot_limit_patience(struct snapshot *snapshot);
 
 const char *snapshot_cause_name(enum snapshot_cause cause); /* as in documents */
