@@ -150,8 +150,18 @@ def command_attach(path, name):
     assert type_ == 2, text
 
 
+def command_failing_snapshot(path, name):
+    """A snapshot that fails, into a file that is kept."""
+    with open(name, "xb+") as file:
+        body = start_body("", [("output", "h", 0), ("output-path", "s", name)])
+        _, is_error, text = Peer(path).call("Snapshot", "sa{sv}", body, [file.fileno()])
+    assert is_error, text
+    print(text)
+
+
 def main():
-    commands = {"start-stop": command_start_stop, "attach": command_attach}
+    commands = {"start-stop": command_start_stop, "attach": command_attach,
+                "failing-snapshot": command_failing_snapshot}
     keep = commands[sys.argv[2]](*[sys.argv[1]] + sys.argv[3:])
     if sys.argv[2] == "attach":
         time.sleep(60)

@@ -7,10 +7,12 @@
 #                                                      in a fresh directory $dir, then ends the daemon
 #   daemon_start [OPTION]...  inside: starts xentraced and waits until it is ready; $daemon is its PID
 #   daemon_stop               ends it, and fails if it did not end well
+#   recorder [KEY=VALUE]...   inside, before: the flight recorder of all events, in the configuration
 #   ctl ...                   xentracectl, on that daemon
 #   check NAME COMMAND...     runs COMMAND; prints "ok - NAME" or "not ok - NAME" and its output
 #   refuses REGEX COMMAND...  COMMAND fails with exit status 1 and one line that matches REGEX
 #   refuses_usage REGEX COMMAND...   the same with exit status 2
+#   whole FILE...             each is complete (xensim verify) and one that every reader reads
 #   xen_state                 what Xen's masks are, and whether it traces
 #   number FILE KEY...        a number out of a JSON document
 #   finish                    the script's last line: fails if any check did
@@ -117,7 +119,38 @@ for line in ledger["cpus"]:
 END
 }
 
+# A trace of `numbered`, begun and ended anywhere, of which nothing is missing untold.
+whole() {
+    local file
+    for file in "$@"; do
+        "$xensim" verify "$file" && "$xensim" rules "$file" || return
+    done
+}
+
 # --- Inside the simulation. ---
+
+recorder() { # recorder [KEY=VALUE]...; what is in the configuration stays in front of it
+    sed -i '/^\[flight-recorder\]/,$d' "$dir/xentraced.conf"
+    printf '%s\n' '[flight-recorder]' events=all "$@" >>"$dir/xentraced.conf"
+}
+recorder_runs() { ctl --json status flight-recorder 2>/dev/null | grep -q '"state": *"running"'; }
+recorder_start() { # recorder_start [KEY=VALUE]...: with the daemon
+    recorder "$@"
+    daemon_start && wait_until 10 recorder_runs
+}
+
+# What the recorder's status says, as a document, in $dir/recorder.
+recorder_status() { ctl --json status flight-recorder >"$dir/recorder"; }
+recorder_has() { # recorder_has BYTES: the ring holds so much
+    recorder_status && [ "$(number "$dir/recorder" ring used_bytes)" -gt "$1" ]
+}
+
+# The recorder's ledger when nothing is produced any more and all was drained, in $dir/recorder.
+settle_recorder() {
+    "$xensim" pause
+    ctl snapshot --max-size 1M -o - >/dev/null 2>&1 # drains
+    recorder_status
+}
 
 daemon_start() {
     [ ! -e "$dir/log" ] || cat "$dir/log" >>"$dir/log.before"

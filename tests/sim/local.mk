@@ -12,5 +12,9 @@ EXTRA_DIST += \
 	tests/sim/lib.sh \
 	tests/sim/lifecycle.sh \
 	tests/sim/losses.sh \
+	tests/sim/restart.sh \
 	tests/sim/same-as-xentrace.sh \
+	tests/sim/several.sh \
+	tests/sim/snapshots.sh \
+	tests/sim/triggers.sh \
 	tests/sim/xenalyze.sh

@@ -1,0 +1,596 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# A snapshot of the ring is complete, begins and ends with whole rounds, and costs the recording
+# nothing, whoever asks for it and whatever becomes of the one who asked or of the disk: no torn file
+# has a capture's name, and nothing but the oldest records is ever evicted. A capture in memory (-M)
+# is a ring that is written at its end.
+#
+#   tests/sim/snapshots.sh [PART]...                               only these parts
+#   RUN_SECONDS=60 SNAPSHOTS=20 tests/sim/snapshots.sh in_a_row    the full form of that one
+
+. "$(dirname "$0")/lib.sh"
+
+mib=$((1024 * 1024))
+seconds=${RUN_SECONDS:-12}
+snapshots=${SNAPSHOTS:-6}
+
+of_snapshot() { number "$1" snapshot "${@:2}"; } # of_snapshot DOCUMENT KEY
+size_of() { stat -c %s "$1"; }
+nothing_hidden() { same "$(find "$dir/state" -name '.*' -type f)" ""; }
+writes_hidden() { [ -n "$(find "$dir/state" -name '.*.xentrace.new' -size "+${1:-0}c")" ]; }
+snapshots_of_recorder() { recorder_status && number "$dir/recorder" ring snapshots; }
+is_written() { test -e "$dir/state/$1.json"; } # the sidecar comes last
+used() { recorder_status && number "$dir/recorder" ring used_bytes; }
+is_gone() { ! grep -q '^State:[[:space:]]*[^Z[:space:]]' "/proc/$1/status" 2>/dev/null; }
+
+nothing_lost() { # nothing_lost NAME: of what the recorder took
+    recorder_status
+    check "$1: nothing was lost" same "$(number "$dir/recorder" ledger lost)" 0
+    check "$1: nothing was dropped" same "$(number "$dir/recorder" ledger dropped)" 0
+    "$xensim" pause
+    recorder_status
+    check "$1: the ledger balances" balances "$dir/recorder"
+    "$xensim" resume
+}
+
+# What file and sidecar say of the records in it.
+agrees() { # agrees FILE DOCUMENT
+    local key
+    ctl --json info "$1" >"$dir/info" || return
+    for key in records lost first_tsc last_tsc; do
+        same "$(number "$dir/info" files 0 "$key")" "$(of_snapshot "$2" "$key")" || return
+    done
+    same "$(size_of "$1")" "$(number "$2" output bytes)"
+}
+
+# --- One after the other, under load. ---
+
+in_a_row() {
+    local i begun=$SECONDS
+    recorder_start memory=512M || exit 1
+    for i in $(seq "$snapshots"); do
+        while [ $((SECONDS - begun)) -lt $((seconds * i / snapshots)) ]; do sleep 0.1; done
+        ctl --json snapshot "n$i" >"$dir/n$i" || echo "not ok - snapshot $i"
+    done
+    settle_recorder
+    cp "$dir/recorder" "$dir/document"
+    echo "# pinned in (us): $(all_of pin_usec)"
+    echo "# written in (us): $(all_of write_usec)"
+}
+all_of() {
+    local i
+    for i in $(seq "$snapshots"); do of_snapshot "$dir/n$i" "$1"; done | sort -n | tr '\n' ' '
+}
+check_in_a_row() {
+    local i files=()
+    for i in $(seq "$snapshots"); do
+        files+=("$dir/state/n$i.xentrace")
+        check "in a row: $i is one that every reader reads" "$xensim" rules "$dir/state/n$i.xentrace"
+        check "in a row: $i is complete" "$xensim" verify "$dir/state/n$i.xentrace"
+        check "in a row: $i has what its sidecar says" agrees "$dir/state/n$i.xentrace" "$dir/n$i"
+        check "in a row: $i: nothing was lost" same "$(of_snapshot "$dir/n$i" lost)" 0
+    done
+    check "in a row: the first begins with the first record" \
+        "$xensim" verify --from-start "$dir/state/n1.xentrace"
+    check "in a row: the ring has gone round" above "$(of_snapshot "$dir/n$snapshots" evicted)" 0
+    check "in a row: together they have everything" "$xensim" verify --overlap --from-start "${files[@]}"
+    check "in a row: the ledger balances" balances "$dir/document"
+    check "in a row: the ledger is the producer's" produced_as_reported "$dir/document" "$dir/report"
+    check "in a row: nothing was lost" same "$(number "$dir/document" ledger lost)" 0
+    check "in a row: nothing was dropped" same "$(number "$dir/document" ledger dropped)" 0
+}
+
+# --- What is asked for. ---
+
+# The newest part, of so many seconds: its first record is as old as that, but for a round.
+spans() { # spans DOCUMENT SECONDS BEFORE AFTER: the latter two are around the request
+    python3 - "$@" <<'END'
+import json, sys
+first = json.load(open(sys.argv[1]))["snapshot"]["first_ns"]
+ago, before, after = (int(x) for x in sys.argv[2:])
+ago *= 10**9
+print((first - (before - ago)) / 1e9, "s behind the earliest,", (after - ago - first) / 1e9, "before the latest")
+assert before - ago - 2 * 10**8 <= first <= after - ago
+END
+}
+
+parts() {
+    local file size before after
+    recorder_start memory=64M || exit 1
+    wait_until 20 recorder_has $((45 * mib))
+
+    before=$(date +%s%N)
+    ctl --json snapshot --last 1 last >"$dir/last"
+    after=$(date +%s%N)
+    check "--last: complete" whole "$dir/state/last.xentrace"
+    check "--last: has what its sidecar says" agrees "$dir/state/last.xentrace" "$dir/last"
+    check "--last 1: is of that time" spans "$dir/last" 1 "$before" "$after"
+    check "--last 1h" ctl snapshot --last 1h hour
+    check "--last 1h: complete" whole "$dir/state/hour.xentrace"
+    check "--last 1h: everything" above "$(size_of "$dir/state/hour.xentrace")" $((40 * mib))
+    for size in 700000 $((10 * mib)); do
+        ctl --json snapshot --max-size "$size" "size-$size" >"$dir/size-$size"
+        file=$dir/state/size-$size.xentrace
+        check "--max-size $size: complete" whole "$file"
+        check "--max-size $size: has what its sidecar says" agrees "$file" "$dir/size-$size"
+        check "--max-size $size: not exceeded" below "$(size_of "$file")" $((size + 1))
+        check "--max-size $size: and made use of" above "$(size_of "$file")" $((size - mib * 5 / 8))
+    done
+    check "--max-size 1: is told to be too little" refuses "Not even the newest round.*--max-size" \
+        ctl snapshot --max-size 1 too-small
+
+    "$xensim" pause
+    "$xensim" stat >"$dir/stat"
+    sleep 0.7
+    check "--last of a time without records" refuses "nothing in that time.*--last" \
+        ctl snapshot --last 500ms silent
+    check "everything" ctl snapshot everything
+    check "everything: to the very last record" \
+        "$xensim" verify --report "$dir/stat" "$dir/state/everything.xentrace"
+    check "what was refused left no file" same \
+        "$(ls -A "$dir/state" | grep -E 'too-small|silent|^\.')" ""
+    "$xensim" resume
+    nothing_lost parts
+}
+
+names() {
+    local i pids=()
+    recorder_start memory=8M || exit 1
+    sleep 0.5
+    ctl snapshot >/dev/null && ctl snapshot >/dev/null && ctl snapshot >/dev/null
+    check "three made-up names" same "$(ls "$dir/state" |
+        grep -cE '^snapshot-[0-9]{8}-[0-9]{6}(-[0-9])?\.xentrace$')" 3
+    ctl --json snapshot --label "slow-guest" >"$dir/labelled"
+    check "a label is in the name" same "$(ls "$dir/state" |
+        grep -cE '^snapshot-slow-guest-[0-9]{8}-[0-9]{6}\.xentrace$')" 1
+    check "and in the sidecar" same "$(of_snapshot "$dir/labelled" label)" slow-guest
+    check "a name" ctl snapshot mine
+    cp "$dir/state/mine.xentrace" "$dir/mine"
+    check "a name in use is refused" refuses "mine.xentrace exists.*another name" ctl snapshot mine
+    check "and its file is as it was" cmp "$dir/mine" "$dir/state/mine.xentrace"
+    check "a name with a slash" refuses_usage "cannot be" ctl snapshot a/b
+    check "a hidden name" refuses "cannot be a name" ctl snapshot .hidden
+    check "both --last and --max-size" refuses_usage "not both" ctl snapshot --last 1 --max-size 1M
+
+    for i in 1 2 3 4; do
+        "$build/xentracectl" snapshot race >/dev/null 2>"$dir/race-$i" &
+        pids+=($!)
+    done
+    wait "${pids[@]}"
+    check "four at once of one name: one is it" same "$(cat "$dir"/race-? | grep -c exists)" 3
+    check "four at once of one name: complete" whole "$dir/state/race.xentrace"
+
+    kill -USR2 "$daemon"
+    wait_until 10 grep -q "Snapshot .*sigusr2.*Wrote" "$dir/log"
+    check "SIGUSR2: complete" whole "$dir"/state/snapshot-sigusr2-*.xentrace
+    check "SIGUSR2: its cause" same \
+        "$(of_snapshot "$dir"/state/snapshot-sigusr2-*.json cause)" signal
+    check "nothing hidden is left" nothing_hidden
+    check "the recorder counts them" same "$(snapshots_of_recorder)" 7
+    ctl --json status >"$dir/status"
+    check "status lists them, the newest first" \
+        same "$(number "$dir/status" snapshots 0 snapshot cause)" signal
+    nothing_lost names
+}
+
+outputs() {
+    local status
+    recorder_start memory=32M || exit 1
+    wait_until 10 recorder_has $((16 * mib))
+    check "-o FILE" ctl snapshot -o "$dir/own.xentrace"
+    check "-o FILE: complete" whole "$dir/own.xentrace"
+    check "-o FILE: its sidecar" agrees "$dir/own.xentrace" "$dir/own.json"
+    cp "$dir/own.xentrace" "$dir/copy"
+    check "-o FILE: is not overwritten" refuses "exists and was left as it is.*--force" \
+        ctl snapshot -o "$dir/own.xentrace"
+    check "-o FILE: and is as it was" cmp "$dir/copy" "$dir/own.xentrace"
+    check "-o FILE --force" ctl snapshot --force --last 1 -o "$dir/own.xentrace"
+    check "-o FILE --force: complete" whole "$dir/own.xentrace"
+    check "-o FILE --force: its sidecar" agrees "$dir/own.xentrace" "$dir/own.json"
+    ctl snapshot -o - 2>"$dir/summary" | cat >"$dir/piped"
+    check "-o -: complete" whole "$dir/piped"
+    ctl snapshot -o - 2>/dev/null >"$dir/redirected"
+    check "-o - into a file: complete" whole "$dir/redirected"
+
+    ctl snapshot -o - 2>"$dir/of-head" | head -c 100000 >"$dir/head"
+    status=${PIPESTATUS[0]}
+    check "a reader that goes away: status 1" same "$status" 1
+    check "a reader that goes away: it is told" grep -q "could not be written" "$dir/of-head"
+    check "a reader that goes away: what came is right" same "$(size_of "$dir/head")" 100000
+    check "the next one works" ctl snapshot next
+    check "and is complete" whole "$dir/state/next.xentrace"
+    check "nothing hidden is left" nothing_hidden
+    nothing_lost outputs
+}
+
+empty() {
+    recorder_start memory=8M || exit 1
+    sleep 1.1
+    check "an empty ring: since when it runs" \
+        refuses "holds no records: it runs since [1-9][0-9.]*m?s.*nothing it records has happened" \
+        ctl snapshot nothing
+    check "an empty ring, into a file" refuses "holds no records" ctl snapshot -o "$dir/nothing.xentrace"
+    kill -USR2 "$daemon"
+    check "an empty ring, SIGUSR2: the log says so" \
+        wait_until 5 grep -q "No snapshot (signal). .*holds no records" "$dir/log"
+    check "an empty ring: no file" same "$(ls -A "$dir/state")$(ls "$dir" | grep nothing)" ""
+    "$xensim" insert 0 10 >/dev/null
+    check "ten records" ctl snapshot ten
+    check "ten records: they are all" same "$(ctl --json info "$dir/state/ten.xentrace" >"$dir/info"
+        number "$dir/info" files 0 records)" 10
+    "$xensim" stat >"$dir/stat"
+    check "ten records: from the first to the last" \
+        "$xensim" verify --from-start --cpus 0 --report "$dir/stat" "$dir/state/ten.xentrace"
+}
+
+# --- Slow outputs. ---
+
+# Reads FIFO at so many bytes a second, into FILE.
+slow_reader() { # slow_reader FIFO FILE BYTES
+    rm -f "$2"
+    python3 -c 'if True:
+        import sys, time
+        fifo, rate = open(sys.argv[1], "rb", buffering=0), int(sys.argv[3])
+        with open(sys.argv[2], "wb", buffering=0) as out:
+            while data := fifo.read(65536):
+                out.write(data)
+                time.sleep(len(data) / rate)' "$@" &
+    reader=$!
+    wait_until 5 waits_for_writer
+}
+waits_for_writer() { grep -q fifo "/proc/$reader/wchan" 2>/dev/null; }
+
+slow() {
+    local reader client full
+    recorder_start memory=32M || exit 1
+    wait_until 20 recorder_has $((24 * mib))
+    sleep 1 # it goes round
+    full=$(used)
+    mkfifo "$dir/fifo"
+    slow_reader "$dir/fifo" "$dir/slow" $((4 * mib))
+    ctl --json snapshot -o "$dir/fifo" >"$dir/slow-document" &
+    client=$!
+    wait_until 5 test -s "$dir/slow"
+    check "slow: another one meanwhile" ctl snapshot meanwhile
+    check "slow: that is complete" whole "$dir/state/meanwhile.xentrace"
+    sleep 2.5 # at 20 MB/s more comes than the spare chunks take
+    check "slow: history has become shorter" below "$(used)" $((full * 4 / 5))
+    check "slow: what is left of it" ctl snapshot shorter
+    check "slow: the first is still being written" kill -0 "$client"
+    check "slow: what is left is complete" whole "$dir/state/shorter.xentrace"
+    check "slow: and goes on to the newest records" below \
+        "$(of_snapshot "$dir/state/meanwhile.json" last_tsc)" \
+        "$(of_snapshot "$dir/state/shorter.json" last_tsc)"
+    check "slow: the first ends well" wait "$client"
+    wait "$reader"
+    check "slow: and is complete" whole "$dir/slow"
+    check "slow: and has what was said" agrees "$dir/slow" "$dir/slow-document"
+    check "slow: history grows again" wait_until 10 recorder_has $((full * 9 / 10))
+    nothing_lost slow
+
+    # The client does not live to see it.
+    slow_reader "$dir/fifo" "$dir/orphan" $((16 * mib))
+    "$build/xentracectl" snapshot -o "$dir/fifo" >/dev/null 2>&1 &
+    client=$!
+    wait_until 5 test -s "$dir/orphan"
+    kill -KILL "$client"
+    wait "$client" 2>/dev/null
+    check "the client is killed: its reader comes to the end" wait "$reader"
+    check "the client is killed: complete" whole "$dir/orphan"
+    check "the client is killed: and not a part of it" above "$(size_of "$dir/orphan")" $((full * 2 / 3))
+    ctl --json status >"$dir/status"
+    check "the client is killed: status has it" \
+        same "$(number "$dir/status" snapshots 0 snapshot ok)" True
+    settle_recorder
+    cp "$dir/recorder" "$dir/document"
+}
+
+# A reader that does not read holds up neither the others nor the daemon's end.
+stubborn() {
+    local reader client before
+    recorder_start memory=16M || exit 1
+    wait_until 20 recorder_has $((8 * mib))
+    mkfifo "$dir/fifo"
+    sleep 100 <>"$dir/fifo" &
+    reader=$!
+    "$build/xentracectl" snapshot -o "$dir/fifo" >/dev/null 2>"$dir/stubborn" &
+    client=$!
+    sleep 0.5
+    check "stubborn: another one" ctl snapshot other
+    check "stubborn: that is complete" whole "$dir/state/other.xentrace"
+    nothing_lost stubborn
+    before=$SECONDS
+    kill -TERM "$daemon"
+    check "stubborn: the daemon ends all the same" wait_until 20 is_gone "$daemon"
+    kill -KILL "$daemon" 2>/dev/null
+    wait "$daemon" 2>/dev/null
+    unset daemon
+    echo "# it ended after $((SECONDS - before)) s"
+    wait "$client"
+    check "stubborn: the client is told" same "$?" 1
+    kill "$reader"
+}
+
+# --- Disks. ---
+
+on_small() { # on_small MIB: the state directory is an ext4 of that size
+    truncate -s "$1M" "$dir/image" && mkfs.ext4 -q "$dir/image" &&
+        mkdir -p "$dir/state" && mount -o loop "$dir/image" "$dir/state"
+}
+available() { echo $(($(stat -f -c '%a * %S' "$dir/state"))); }
+
+small_disk() { # small_disk RESERVE-MIB
+    local free
+    on_small 64 || exit 1
+    trap 'umount -l "$dir/state"' EXIT
+    [ "$1" -eq 0 ] || printf '[capture]\nreserve=%s\n' "$1" >"$dir/xentraced.conf"
+    recorder_start memory=128M || exit 1
+    wait_until 30 recorder_has $((70 * mib))
+    free=$(available)
+    check "no space ($1 MiB reserved): it is told" refuses "There is no space for" ctl snapshot large
+    check "no space ($1): into a file" refuses "There is no space for" \
+        ctl snapshot -o "$dir/state/own.xentrace"
+    kill -USR2 "$daemon"
+    check "no space ($1): SIGUSR2" \
+        wait_until 10 grep -q "No snapshot (signal). There is no space" "$dir/log"
+    check "no space ($1): no file is left" same "$(find "$dir/state" -type f)" ""
+    check "no space ($1): nor is anything taken" above "$(available)" $((free - mib))
+    check "a part of it fits ($1)" ctl snapshot --max-size 20M part
+    check "a part of it fits ($1): complete" whole "$dir/state/part.xentrace"
+    if [ "$1" -gt 0 ]; then # what is left would do, if nothing were reserved
+        check "the reserve is kept" refuses "are to stay free" ctl snapshot --max-size 20M more
+        check "the reserve is kept: it would have been the reserve" above "$(available)" $((20 * mib))
+    fi
+    nothing_lost "no space ($1)"
+    check "no space ($1): the daemon ends well" daemon_stop
+    unset daemon
+    umount "$dir/state"
+    trap - EXIT
+}
+
+# SIGUSR2 has no options: it keeps the reserve of the configuration.
+signal_reserve() {
+    on_small 64 || exit 1
+    trap 'umount -l "$dir/state"' EXIT
+    printf '[capture]\nreserve=40\n' >"$dir/xentraced.conf"
+    recorder_start memory=32M || exit 1
+    wait_until 30 recorder_has $((24 * mib))
+    kill -USR2 "$daemon"
+    check "SIGUSR2 keeps the reserve" wait_until 10 grep -q "(signal). .*are to stay free" "$dir/log"
+    check "SIGUSR2 keeps the reserve: no file" same "$(find "$dir/state" -type f)" ""
+    check "SIGUSR2: the daemon ends well" daemon_stop
+    unset daemon
+    umount "$dir/state"
+    trap - EXIT
+}
+
+# Where space cannot be taken ahead, writes fail: of a tmpfs, beyond a limit on the file's size.
+torn() {
+    mkdir -p "$dir/memory"
+    mount -t tmpfs -o size=64M none "$dir/memory" || exit 1
+    trap 'umount -l "$dir/memory"' EXIT
+    recorder memory=32M
+    daemon_start --state-dir "$dir/memory/state" && wait_until 10 recorder_runs || exit 1
+    wait_until 20 recorder_has $((16 * mib))
+    prlimit --pid "$daemon" --fsize=$((3 * mib)):
+    check "a write fails: it is told" refuses "could not be written: .*take another snapshot" \
+        ctl snapshot torn
+    check "a write fails: no file is left" same "$(ls -A "$dir/memory/state")" ""
+    # xentracectl would take it away.
+    check "a write fails: a client's file" python3 "$(dirname "$script")/bus.py" "$dir/control" \
+        failing-snapshot "$dir/memory/own"
+    check "a write fails: a client's file is cut to whole windows" whole "$dir/memory/own"
+    check "a write fails: and has what was written" above "$(size_of "$dir/memory/own")" $((2 * mib))
+    prlimit --pid "$daemon" --fsize=unlimited:
+    check "when it can be written again" ctl snapshot again
+    check "it is complete" whole "$dir/memory/state/again.xentrace"
+    nothing_lost torn
+    check "a write fails: the daemon ends well" daemon_stop
+    unset daemon
+    umount "$dir/memory"
+    trap - EXIT
+}
+
+# SIGKILL in the middle: nothing that looks like a capture, and the rest is swept.
+killed() {
+    local i name torn=0
+    recorder memory=256M
+    for i in 1 2 3 4; do
+        daemon_start && wait_until 10 recorder_runs || exit 1
+        check "killed $i: what was left before is swept" nothing_hidden
+        wait_until 20 recorder_has $((60 * mib))
+        "$build/xentracectl" snapshot "killed-$i" >/dev/null 2>&1 &
+        wait_until 10 writes_hidden "$((i * 4 * mib))"
+        kill -KILL "$daemon"
+        wait "$daemon" $! 2>/dev/null
+        writes_hidden && torn=$((torn + 1))
+    done
+    check "killed: at least one in the middle" above "$torn" 0
+    daemon_start || exit 1
+    check "killed: what was left is swept" nothing_hidden
+    for name in "$dir"/state/*.xentrace; do
+        [ ! -e "$name" ] || check "killed: ${name##*/} was whole already" whole "$name"
+    done
+}
+
+# --- Captures in memory. ---
+
+evicted() { number "$dir/state/$1.json" ledger evicted; }
+
+in_memory() {
+    local file client
+    daemon_start || exit 1
+    check "record -M -T" ctl record --quiet -M 16M -T 3 timed
+    file=$dir/state/timed.xentrace
+    check "record -M -T: complete" whole "$file"
+    check "record -M -T: the ring has gone round" above "$(evicted timed)" 0
+    check "record -M -T: the ledger balances" balances "$dir/state/timed.json"
+    ctl --json info "$file" >"$dir/info"
+    check "record -M -T: what is delivered is in the file" same \
+        "$(number "$dir/state/timed.json" ledger delivered)" "$(number "$dir/info" files 0 records)"
+    check "record -M -T: within its memory" below "$(size_of "$file")" $((16 * mib + 1))
+    check "record -M -T: and made use of it" above "$(size_of "$file")" $((8 * mib))
+    check "record -M -T: info compares it with its sidecar" ctl info "$file"
+    check "-M: tracing is off" grep -q '"enabled":false' <(xen_state)
+
+    ctl start -M 16M stopped >/dev/null
+    sleep 2
+    check "-M: a snapshot of the only ring" ctl snapshot midway
+    check "-M: the snapshot is complete" whole "$dir/state/midway.xentrace"
+    check "-M: by name" ctl snapshot --session stopped named
+    check "-M: there is no ring of another name" refuses "no session 'none'" ctl snapshot --session none
+    "$xensim" pause
+    "$xensim" stat >"$dir/stat"
+    check "-M: stop" ctl stop stopped
+    check "-M: complete, to the last record" \
+        "$xensim" verify --report "$dir/stat" "$dir/state/stopped.xentrace"
+    check "-M: one that every reader reads" "$xensim" rules "$dir/state/stopped.xentrace"
+    "$xensim" resume
+
+    "$build/xentracectl" record -M 16M interrupted >"$dir/summary" 2>&1 &
+    client=$!
+    wait_until 5 test -e "$dir/state/interrupted.json"
+    sleep 1
+    kill -INT "$client"
+    check "-M: Ctrl-C" wait "$client"
+    check "-M: Ctrl-C: complete" whole "$dir/state/interrupted.xentrace"
+    check "-M: Ctrl-C: the reason" same "$(number "$dir/state/interrupted.json" ended reason)" stop
+
+    ctl record --quiet -M 16M -T 1 -o - 2>/dev/null | cat >"$dir/piped"
+    check "-M -o -: complete" whole "$dir/piped"
+    check "-M -o FILE" ctl record --quiet -M 16M -T 1 -o "$dir/own.xentrace"
+    check "-M -o FILE: complete" whole "$dir/own.xentrace"
+    check "-M --max-size" ctl record --quiet -M 16M -T 2 --max-size 3M limited
+    check "-M --max-size: complete" whole "$dir/state/limited.xentrace"
+    check "-M --max-size: not exceeded" below "$(size_of "$dir/state/limited.xentrace")" $((3 * mib + 1))
+
+    ctl start -M 4M -e sched-min -c 1-2 chosen >/dev/null
+    sleep 1
+    ctl stop chosen >/dev/null
+    check "-M -e -c: exactly these" \
+        "$xensim" verify --cpus 1-2 --kinds 0x00021000 "$dir/state/chosen.xentrace"
+
+    ctl start -M 16M unwritten >/dev/null
+    sleep 0.5
+    check "-M, the daemon is stopped" daemon_stop
+    unset daemon
+    check "-M, the daemon is stopped: complete" whole "$dir/state/unwritten.xentrace"
+}
+
+age_of() { echo $((($(number "$1" "$2" "${4}") - $(number "$1" "$2" "${3}")) / 1000000)); }
+
+max_age() {
+    daemon_start || exit 1
+    ctl start -M 64M --max-age 500ms aged >/dev/null
+    sleep 2.5
+    ctl --json status aged >"$dir/aged"
+    # A chunk goes as a whole: of 256 KiB, 1/76 of what comes in a second.
+    check "--max-age: what is older is evicted" below "$(age_of "$dir/aged" ring oldest_ns newest_ns)" 900
+    check "--max-age: and nothing younger" above "$(age_of "$dir/aged" ring oldest_ns newest_ns)" 450
+    ctl --json snapshot --session aged aged-snapshot >"$dir/aged-snapshot"
+    check "--max-age: a snapshot is complete" whole "$dir/state/aged-snapshot.xentrace"
+    check "--max-age: and no older" below \
+        "$(age_of "$dir/aged-snapshot" snapshot first_ns last_ns)" 700
+    "$xensim" pause
+    sleep 3 # no records come that would push them out
+    ctl --json status aged >"$dir/aged"
+    # The chunk that was being filled stays; no snapshot has anything of it.
+    check "--max-age: also while none come" below "$(number "$dir/aged" ring used_bytes)" $((mib / 4 + 1))
+    check "--max-age: a snapshot of nothing" refuses "nothing" ctl snapshot --session aged too-late
+    "$xensim" resume
+    sleep 0.2
+    check "--max-age: stop" ctl stop aged
+    check "--max-age: complete" whole "$dir/state/aged.xentrace"
+    check "--max-age: the ledger balances" balances "$dir/state/aged.json"
+}
+
+# Its end is written to a reader that takes longer than the patience with one that does not read.
+in_memory_slowly() {
+    local reader client
+    daemon_start || exit 1
+    mkfifo "$dir/fifo"
+    slow_reader "$dir/fifo" "$dir/slowly" $((3 * mib / 2))
+    ctl start -M 16M -o "$dir/fifo" slowly >/dev/null
+    sleep 1.5
+    "$build/xentracectl" stop slowly >"$dir/stopped" 2>&1 &
+    client=$!
+    wait_until 5 test -s "$dir/slowly"
+    check "-M, while its end is written: no snapshot any more" \
+        refuses "Nothing is being recorded into memory" timeout 5 "$build/xentracectl" snapshot late
+    check "-M, while its end is written: nor by name" refuses "does not record into memory" \
+        timeout 5 "$build/xentracectl" snapshot --session slowly late
+    check "-M into a slow reader: it ends well" wait "$client"
+    wait "$reader"
+    check "-M into a slow reader: complete" whole "$dir/slowly"
+    check "-M into a slow reader: all of it" above "$(size_of "$dir/slowly")" $((10 * mib))
+}
+
+memory_share() {
+    printf '[daemon]\nmemory-share=1\n' >"$dir/xentraced.conf"
+    recorder memory=2G
+    daemon_start || exit 1
+    check "a recorder that is too large: the log says so, with numbers" grep -Eq "flight-recorder: \
+Not started. A ring of 2G is more than dom0 can spare: [0-9.]+[MG] are free, .* 1 % of that, [0-9.]+[MG]\." \
+        "$dir/log"
+    check "and a snapshot" refuses "Nothing is being recorded into memory.*could not be started" ctl snapshot
+    check "a capture in memory, too" refuses \
+        "A ring of 1G is more than dom0 can spare: [0-9.]+[MG] are free.* 1 %.*Ask for less" ctl start -M 1G
+    check "a smaller one" ctl start -M 4M smaller
+    check "and its end" ctl stop smaller
+}
+
+large() {
+    recorder_start memory=3G || exit 1
+    wait_until 60 recorder_has $((2100 * mib)) || echo "# not filled within a minute"
+    check "above 2 GiB: in a ring" above "$(used)" $((2048 * mib))
+    "$xensim" pause
+    "$xensim" stat >"$dir/stat"
+    check "above 2 GiB: a snapshot" ctl snapshot large
+    check "above 2 GiB: in a file" above "$(size_of "$dir/state/large.xentrace")" $((2048 * mib))
+    check "above 2 GiB: complete, to the last record" \
+        "$xensim" verify --report "$dir/stat" "$dir/state/large.xentrace"
+    recorder_status
+    check "above 2 GiB: the ledger balances" balances "$dir/recorder"
+}
+memory_for_large() { [ "$(awk '/^MemAvailable/ { print $2 }' /proc/meminfo)" -gt $((8 * mib)) ]; }
+
+parts=(in_a_row parts names outputs empty slow stubborn small_disk signal_reserve torn killed in_memory
+    max_age in_memory_slowly memory_share large)
+[ -n "${SIM_INSIDE:-}" ] || [ $# -eq 0 ] || parts=("$@")
+
+main() {
+    local part
+    for part in "${parts[@]}"; do
+        case $part in
+            in_a_row)
+                sim --cpus 8 --rate 100M -- in_a_row
+                check_in_a_row
+                ;;
+            empty) sim --rate 0 -- empty ;;
+            slow)
+                sim --cpus 4 --rate 20M -- slow
+                check "slow: the ledger balances" balances "$dir/document"
+                check "slow: the ledger is the producer's" \
+                    produced_as_reported "$dir/document" "$dir/report"
+                ;;
+            small_disk)
+                sim --cpus 4 --rate 60M -- small_disk 0
+                sim_clean
+                sim --cpus 4 --rate 60M -- small_disk 20
+                ;;
+            killed) sim --cpus 4 --rate 60M -- killed ;;
+            large)
+                memory_for_large || {
+                    echo "# less than 8 GiB are available: nothing above 2 GiB"
+                    continue
+                }
+                sim --cpus 4 --rate 300M -- large
+                ;;
+            *) sim --cpus 4 --rate 20M -- "$part" ;;
+        esac
+        sim_clean
+    done
+}
+
+dispatch "$@"
