@@ -65,6 +65,13 @@ static void forget_failed_start(struct manager *manager, const struct session *s
             remove_session(manager, i);
 }
 
+/* The recorder is asked to run for as long as the daemon does. */
+static bool ended_as_asked(const struct session *session)
+{
+    return end_reason_is_ok(session->reason) ||
+           (session->is_recorder && session->reason == END_DAEMON_EXIT);
+}
+
 static void log_change(const struct session *session)
 {
     if (session->start_failure.name)
@@ -77,8 +84,8 @@ static void log_change(const struct session *session)
         log_line(LOG_INFO, session->name, "Recording events %s of CPUs %s to %s.",
                  session->events_spec, session->cpus_spec, session->output.path);
     else
-        log_line(end_reason_is_ok(session->reason) ? LOG_INFO : LOG_WARNING, session->name,
-                 "Ended. %s", session->message);
+        log_line(ended_as_asked(session) ? LOG_INFO : LOG_WARNING, session->name, "Ended. %s",
+                 session->message);
 }
 
 void manager_exit_if_over(struct manager *manager)
