@@ -7,10 +7,21 @@
 #   skip NAME REASON              counts a case that cannot run here
 #   summary                       prints "N passed, N failed"; fails if any did: the script's last line
 #   wait_until SECONDS COMMAND... repeats COMMAND until it succeeds
-#   pv_guest_start NAME [MIB] [idle|load|panic|poweroff]
+#   pv_guest_start NAME [MIB] [idle|load|panic|poweroff] [ON_CRASH]
 #   pv_guest_destroy NAME
 #   guest_id NAME                 prints a guest's domain id
 #   load_start, load_stop         keeps every vCPU of dom0, and so every physical CPU, busy
+#
+# and of xentraced:
+#
+#   same A B, above A B           A is B, A is more than B; for check
+#   shows REGEX COMMAND...        what COMMAND prints matches
+#   refuses REGEX COMMAND...      COMMAND fails, with a sentence that matches
+#   daemon_is_ready               the service runs and answers
+#   total KEY <DOCUMENT           the ledger's total of KEY, and
+#   ledger_balances <DOCUMENT     produced = delivered + lost + dropped + evicted
+#   info_number KEY FILE          a top-level number of `info --json`
+#   wakeups, wakeups_in SECONDS   of all threads of the service together
 
 real_xen_passed=0
 real_xen_failed=0
@@ -63,7 +74,7 @@ guest_id() {
 
 # 64 MiB are too few for Debian's kernel. A guest that panics is destroyed, as it would be in production.
 pv_guest_start() {
-    local name=$1 mib=${2:-128} mode=${3:-idle} config
+    local name=$1 mib=${2:-128} mode=${3:-idle} on_crash=${4:-destroy} config
     config=$(mktemp)
     cat >"$config" <<END
 name = "$name"
@@ -75,7 +86,7 @@ memory = $mib
 vcpus = 1
 on_poweroff = "destroy"
 on_reboot = "destroy"
-on_crash = "destroy"
+on_crash = "$on_crash"
 END
     if ! xl create -q "$config"; then
         rm -f "$config"
@@ -106,4 +117,51 @@ load_stop() {
     kill "${real_xen_load[@]}" 2>/dev/null || true
     wait "${real_xen_load[@]}" 2>/dev/null || true
     real_xen_load=()
+}
+
+same() { [ "$1" = "$2" ] || { echo "'$1' is not '$2'"; return 1; }; }
+above() { [ "$1" -gt "$2" ] || { echo "$1 is not above $2"; return 1; }; }
+
+shows() { # shows REGEX COMMAND...
+    local regex=$1
+    shift
+    "$@" 2>&1 | grep -q -- "$regex"
+}
+
+refuses() { # refuses REGEX COMMAND...
+    local regex=$1 output
+    shift
+    output=$("$@" 2>&1) && { echo "it succeeded: $output"; return 1; }
+    grep -q -- "$regex" <<<"$output" || { echo "$output"; return 1; }
+}
+
+daemon_is_ready() { systemctl is-active -q xentraced && xentracectl version | grep -q xentraced; }
+
+# dom0 has no JSON tool. The totals stand before the list of CPUs.
+total() { # total KEY <DOCUMENT
+    tr -d ' \n' | sed -n "s/.*\"ledger\":{[^[]*\"$1\":\([0-9]*\)[,}].*/\1/p"
+}
+
+ledger_balances() { # ledger_balances <DOCUMENT
+    local document
+    document=$(cat)
+    same "$(total produced <<<"$document")" "$(($(total delivered <<<"$document") +
+        $(total lost <<<"$document") + $(total dropped <<<"$document") +
+        $(total evicted <<<"$document")))"
+}
+
+info_number() { # info_number KEY FILE
+    xentracectl --json info "$2" | tr -d ' \n' | grep -o "\"$1\":[0-9]*" | head -n 1 | cut -d: -f2
+}
+
+wakeups() {
+    awk '/^voluntary_ctxt_switches/ { n += $2 } END { print n }' \
+        /proc/"$(systemctl show -P MainPID xentraced)"/task/*/status
+}
+
+wakeups_in() { # wakeups_in SECONDS
+    local before
+    before=$(wakeups)
+    sleep "$1"
+    echo $(($(wakeups) - before))
 }

@@ -8,8 +8,12 @@ EXTRA_DIST += \
 	tests/real-xen/host-lib.sh \
 	tests/real-xen/image \
 	tests/real-xen/initramfs-init \
+	tests/real-xen/job-lib.sh \
 	tests/real-xen/main-job \
 	tests/real-xen/main-job.dom0.sh \
+	tests/real-xen/recorder-job \
+	tests/real-xen/recorder-job.dom0.sh \
+	tests/real-xen/records.py \
 	tests/real-xen/run \
 	tests/real-xen/smoke.dom0.sh \
 	tests/real-xen/units/proc-xen.mount \

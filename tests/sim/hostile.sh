@@ -89,6 +89,7 @@ full_house() {
 tools() {
     local address=unix:path=$dir/control object=(org.xentraced /org/xentraced org.xentraced.Control1)
     local i served=0
+    printf '[flight-recorder]\n[trigger button]\ncondition=manual\n' >"$dir/xentraced.conf"
     daemon_start || exit 1
     for i in $(seq 40); do
         timeout 5 dbus-send --peer="$address" --print-reply --type=method_call /org/xentraced \
@@ -103,6 +104,14 @@ tools() {
     check "busctl tree" grep -q /org/xentraced <(busctl --address="$address" tree org.xentraced)
     check "busctl get-property" grep -q '^s "' \
         <(busctl --address="$address" get-property "${object[@]}" Version)
+    ctl start -M 4M ring >/dev/null
+    check "busctl takes a snapshot" busctl --address="$address" call "${object[@]}" \
+        Snapshot "sa{sv}" by-busctl 2 session s ring last-usec t 60000000
+    check "... a file" ctl info "$dir/state/by-busctl.xentrace"
+    # dbus-send knows no variants in dictionaries, so it can fire triggers but not take snapshots.
+    check "dbus-send fires a trigger" timeout 5 dbus-send --peer="$address" --print-reply \
+        --type=method_call /org/xentraced org.xentraced.Control1.Trigger string:button
+    check "... and there is its snapshot" wait_until 10 compgen -G "$dir/state/snapshot-button-*.json"
 }
 
 # --- Who may do what. Groups as in the file that main() puts over /etc/group. ---
