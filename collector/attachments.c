@@ -22,6 +22,7 @@
 #define SETTLE_STEP_USEC   (2 * USEC_PER_MSEC)
 #define SETTLE_MAX_USEC    (100 * USEC_PER_MSEC)
 #define ATTACH_SPARE       12u /* places that are not for those that only wait for their writes */
+#define ATTACH_MAX_ROUNDS  8u  /* for one that leaves nothing over, before a sink is attached */
 #define PIN_MAX_ROUNDS     8u  /* for one that leaves nothing over, before a ring is pinned */
 #define DRAIN_MAX_ROUNDS   64u /* for one that takes everything, while others go on */
 
@@ -260,17 +261,24 @@ static void schedule_round(struct collector *c, const struct round *round, bool 
     if (any_is_settling(c))
         c->interval_usec = SETTLE_STEP_USEC;
     c->next_round_usec = c->now_usec + c->interval_usec;
-    if (round->behind && !attachments_are_starved(c))
+    if (round->behind)
         c->next_round_usec = c->now_usec;
 }
 
-/* Whether a round at the end took what there was. Where tracing goes on there is no end to await.
- */
+/* Whether its rounds come to an end by themselves; where tracing goes on they do not. */
+static bool has_end(const struct feed *feed)
+{
+    return feed->mode != DRAIN_RECORDS;
+}
+
+/* Whether a round at the end took what there was, or enough were made. */
 static bool took_all(const struct collector *c, unsigned int i, const struct round *round)
 {
     if (c->attachments[i].rounds >= DRAIN_MAX_ROUNDS)
         return true;
-    return !c->feeds[i].starved && (!round->behind || c->feeds[i].mode == DRAIN_RECORDS);
+    if (c->feeds[i].starved)
+        return false;
+    return has_end(&c->feeds[i]) ? !round->behind : drain_is_even(c->drain);
 }
 
 static bool is_settled(const struct collector *c, unsigned int i)
@@ -284,7 +292,9 @@ static void follow_round(struct collector *c, unsigned int i, const struct round
     struct attachment *attachment = &c->attachments[i];
     struct sink *sink = c->feeds[i].sink;
 
-    attachment->rounds++;
+    /* However long the disk takes: what is in the buffers stays there, and is the sink's. */
+    if (!c->feeds[i].starved || !has_end(&c->feeds[i]))
+        attachment->rounds++;
     if (c->feeds[i].at_limit && !attachment->limit_told) {
         collector_tell(c, MESSAGE_LIMIT, sink, 0);
         attachment->limit_told = true;
@@ -321,13 +331,38 @@ void attachments_run_round(struct collector *c, bool timer_fired)
     }
 }
 
+/* For those who are there, so that SINK begins with an even round. */
+static void run_rounds_before(struct collector *c)
+{
+    unsigned int rounds = 0;
+
+    do
+        attachments_run_round(c, false);
+    while (!drain_is_even(c->drain) && ++rounds < ATTACH_MAX_ROUNDS);
+}
+
+/* Where the consumer of a CPU is that has no records for a long time: the next daemon asks. */
+static void note_cons(const struct collector *c, const struct sink *sink)
+{
+    for (unsigned int cpu = 0; cpu < sink_config(sink)->nr_cpus; cpu++) {
+        struct ring_window window = {.cpu = cpu};
+
+        if (!drain_read_cons(c->drain, cpu, &window.cons_from))
+            continue;
+        window.cons_to = window.cons_from;
+        ring_commit_nothing(sink_ring(sink), &window);
+    }
+}
+
 static void attach(struct collector *c, struct sink *sink)
 {
     /* What is in Xen's buffers belongs to those who are there; without any, to the first. */
     if (attachments_have_rounds(c))
-        attachments_run_round(c, false);
-    else if (sink_config(sink)->discard)
-        (void)drain_round(c->drain, NULL, 0, c->now_usec);
+        run_rounds_before(c);
+    else if (sink_config(sink)->discard) /* but for losses that are still awaited */
+        (void)drain_round(c->drain, c->feeds, c->nr_feeds, c->now_usec);
+    if (sink_ring(sink))
+        note_cons(c, sink);
     add_feed(c, sink, PHASE_FEEDING, DRAIN_RECORDS);
     c->interval_usec = sink_config(sink)->poll_usec;
     c->next_round_usec = c->now_usec;
