@@ -4,6 +4,7 @@
 check_PROGRAMS += \
 	tests/unit/test-burst \
 	tests/unit/test-collector \
+	tests/unit/test-collector-sinks \
 	tests/unit/test-config \
 	tests/unit/test-cpu-set \
 	tests/unit/test-domain-watch \
@@ -101,6 +102,8 @@ tests_unit_test_sink_ring_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 
 tests_unit_test_collector_SOURCES = tests/unit/test-collector.c tests/unit/test.h
 tests_unit_test_collector_LDADD = libcollector.a libcommon.a $(URING_LIBS)
+tests_unit_test_collector_sinks_SOURCES = tests/unit/test-collector-sinks.c tests/unit/test.h
+tests_unit_test_collector_sinks_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 
 tests_unit_test_config_SOURCES = tests/unit/test-config.c tests/unit/test.h
 tests_unit_test_config_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
