@@ -4,6 +4,7 @@
 check_PROGRAMS += \
 	tests/unit/test-burst \
 	tests/unit/test-collector \
+	tests/unit/test-collector-buffers \
 	tests/unit/test-collector-sinks \
 	tests/unit/test-config \
 	tests/unit/test-cpu-set \
@@ -17,6 +18,7 @@ check_PROGRAMS += \
 	tests/unit/test-ring \
 	tests/unit/test-ring-adopt \
 	tests/unit/test-ring-hostile \
+	tests/unit/test-ring-pins \
 	tests/unit/test-runnable \
 	tests/unit/test-session-name \
 	tests/unit/test-sink \
@@ -83,6 +85,9 @@ tests_unit_test_ring_adopt_LDADD = libcollector.a libcommon.a
 tests_unit_test_ring_hostile_SOURCES = \
 	tests/unit/test-ring-hostile.c tests/unit/ring-rig.h tests/unit/test.h
 tests_unit_test_ring_hostile_LDADD = libcollector.a libcommon.a
+tests_unit_test_ring_pins_SOURCES = \
+	tests/unit/test-ring-pins.c tests/unit/ring-rig.h tests/unit/test.h
+tests_unit_test_ring_pins_LDADD = libcollector.a libcommon.a
 
 # The sink on a ring of the test's own, and on io_uring.
 sink_fake_sources = \
@@ -102,7 +107,11 @@ tests_unit_test_sink_ring_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 
 tests_unit_test_collector_SOURCES = tests/unit/test-collector.c tests/unit/test.h
 tests_unit_test_collector_LDADD = libcollector.a libcommon.a $(URING_LIBS)
-tests_unit_test_collector_sinks_SOURCES = tests/unit/test-collector-sinks.c tests/unit/test.h
+tests_unit_test_collector_buffers_SOURCES = \
+	tests/unit/test-collector-buffers.c tests/unit/collector-bench.h tests/unit/test.h
+tests_unit_test_collector_buffers_LDADD = libcollector.a libcommon.a $(URING_LIBS)
+tests_unit_test_collector_sinks_SOURCES = \
+	tests/unit/test-collector-sinks.c tests/unit/collector-bench.h tests/unit/test.h
 tests_unit_test_collector_sinks_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 
 tests_unit_test_config_SOURCES = tests/unit/test-config.c tests/unit/test.h
