@@ -55,7 +55,7 @@ used() { recorder | value used_bytes; }
 bytes_a_second() { # bytes_a_second BEFORE MILLISECONDS-THEN
     echo $((($(used) - $1) * 1000 / ($(milliseconds) - $2)))
 }
-sleep 3 # what starting stirred up
+sleep 2 # what starting stirred up
 before=$(used) from=$(milliseconds)
 idle_wakeups=$(wakeups_in 10)
 idle_bytes=$(bytes_a_second "$before" "$from")
@@ -220,7 +220,7 @@ check "... which is sound" xentracectl info "$state/by-busctl.xentrace"
 
 printf '[flight-recorder]\nevents=gen\n' >"$config"
 check "a recorder of nothing" systemctl restart xentraced
-sleep 6 # until it looks every two seconds
+sleep 4 # until it looks every two seconds
 from=$(milliseconds)
 quiet=$(wakeups_in 10)
 took=$(($(milliseconds) - from))
