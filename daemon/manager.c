@@ -319,7 +319,7 @@ static void start_recorder(struct manager *manager, struct fd_store *inherited)
     struct session *session;
 
     if (!manager->config.recorder.enabled) {
-        recorder_forget();
+        recorder_leave(&manager->context, inherited);
         return;
     }
     if (recorder_start(&manager->context, &manager->config, inherited, watch, &session, &failure) >=

@@ -132,6 +132,29 @@ void recorder_keep(struct session *session)
         session->is_kept = fd_store_keep(STORE_NAME, ring_memfd(session->ring));
 }
 
+void recorder_leave(const struct session_context *context, struct fd_store *inherited)
+{
+    const char *rest, *problem;
+    _cleanup_fd_ int fd = fd_store_take(inherited, STORE_NAME, &rest);
+    struct ring *ring = NULL;
+    int r;
+
+    if (fd < 0)
+        return;
+    if (ring_adopt(fd, xen_host_info(context->xen)->nr_cpus, &ring, &problem) >= 0) {
+        const struct note *note = ring_note(ring);
+
+        if (note->is_valid == 1)
+            tracing_set_boot_event_mask(context->tracing, note->boot_event_mask);
+        ring_free(ring);
+    }
+    recorder_forget();
+    r = tracing_stop(context->tracing);
+    if (r < 0)
+        log_line(LOG_WARNING, RECORDER_NAME,
+                 "It is switched off, but Xen did not disable tracing: %s.", strerror(-r));
+}
+
 void recorder_forget(void)
 {
     fd_store_forget(STORE_NAME);

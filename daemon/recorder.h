@@ -32,3 +32,6 @@ void recorder_keep(struct session *session);
 
 /* It has ended, or is switched off: has nothing kept any more. */
 void recorder_forget(void);
+
+/* It is switched off now: what the daemon before left for it to go on with, tracing, ends. */
+void recorder_leave(const struct session_context *context, struct fd_store *inherited);
