@@ -1,0 +1,302 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The flight recorder outlives its daemon: killed at any moment or restarted, the next one goes on
+# with the ring, and per CPU every number is there or told as lost by Xen with its exact count. What
+# cannot be gone on with is told and dropped, and never keeps the daemon from starting.
+
+. "$(dirname "$0")/lib.sh"
+
+mib=$((1024 * 1024))
+times=${KILLS:-10}
+seed=${SEED:-$RANDOM}
+
+# --- The daemon as a service; see docs/xensim.md. ---
+
+before_daemon=() # what runs it
+service_start() { # service_start [SERVICE-OPTION]...
+    : >"$dir/service.log"
+    : >"$dir/log"
+    "$build/tests/xensim/service" --log "$dir/service.log" --pid-file "$dir/pid" "$@" -- \
+        "${before_daemon[@]}" "$build/xentraced" --config "$dir/xentraced.conf" --socket "$dir/control" \
+        --state-dir "$dir/state" 2>>"$dir/log" &
+    manager=$!
+    came_up 1
+}
+readies() { grep -c ' ready$' "$dir/service.log"; }
+came_up() { # came_up TIMES: it is ready so many times, and the recorder runs
+    wait_until 20 has_been_ready "$1" && wait_until 10 recorder_runs || {
+        cat "$dir/service.log" "$dir/log" >&2
+        return 1
+    }
+}
+has_been_ready() { [ "$(readies)" -ge "$1" ]; }
+service_stop() { # ends well: that of SIGTERM, which xentraced handles
+    kill -TERM "$manager" && wait "$manager"
+}
+kill_daemon() { kill -KILL "$(cat "$dir/pid")"; }
+again() { # again COMMAND...: COMMAND ends the daemon; the next one is waited for
+    local n
+    n=$(readies)
+    "$@"
+    came_up $((n + 1))
+}
+restart() { kill -HUP "$manager"; }
+restored() { recorder_status && number "$dir/recorder" ring restored; }
+tracing_is() { same "$("$xensim" stat | tr -d '\n' | grep -o '"enabled":[a-z]*')" "\"enabled\":$1"; }
+pause_random() { sleep "0.$((RANDOM % 90 + 10))"; }
+
+# --- Killed, and killed again. ---
+
+# Of a snapshot before, the next one has everything that the ring did not evict, and goes on from it.
+goes_on() { # goes_on BEFORE AFTER
+    "$xensim" verify --overlap "$dir/state/$1.xentrace" "$dir/state/$2.xentrace" &&
+        "$xensim" rules "$dir/state/$2.xentrace"
+}
+begins_no_later() { # begins_no_later BEFORE AFTER: nothing that fits was thrown away
+    [ "$(number "$dir/state/$2.json" snapshot first_tsc)" -le \
+        "$(number "$dir/state/$1.json" snapshot first_tsc)" ]
+}
+
+killed() { # killed SIGNAL: of the daemon KILL, of its manager HUP
+    local i before=before end=kill_daemon
+    [ "$1" = KILL ] || end=restart
+    RANDOM=$seed
+    recorder memory=128M
+    service_start || exit 1
+    for i in $(seq "$times"); do
+        pause_random
+        ctl snapshot "before-$i" >/dev/null
+        pause_random
+        check "$1 $i: the next one comes up" again "$end"
+        check "$1 $i: it goes on with the ring" same "$(restored)" "$i"
+        ctl snapshot "after-$i" >/dev/null
+        check "$1 $i: what there was is there, and what came then" goes_on "before-$i" "after-$i"
+        [ "$i" -gt 2 ] || check "$1 $i: from its beginning on" begins_no_later "before-$i" "after-$i"
+        rm -f "$dir"/state/before-*.xentrace "$dir/state/after-$((i - 1)).xentrace"
+    done
+    "$xensim" pause
+    "$xensim" stat >"$dir/stat"
+    ctl snapshot all >/dev/null
+    check "$1: everything, to the last record" \
+        "$xensim" verify --report "$dir/stat" "$dir/state/all.xentrace"
+    check "$1: one that every reader reads" "$xensim" rules "$dir/state/all.xentrace"
+    recorder_status
+    cp "$dir/recorder" "$dir/document"
+    echo "# $(number "$dir/document" ledger lost) of $(number "$dir/document" ledger produced) were lost by Xen meanwhile"
+    check "$1: it was started $((times + 1)) times" same "$(readies)" $((times + 1))
+    check "$1: the manager ends" ends_as_signalled
+}
+ends_as_signalled() {
+    local status=0
+    service_stop || status=$?
+    [ "$status" -eq 0 ] || { echo "status $status"; tail -n 3 "$dir/service.log"; return 1; }
+}
+
+# The sim's report lists what was told by records; a loss before the last record is told by it.
+check_killed() { # check_killed SIGNAL
+    check "$1: the ledger balances" balances "$dir/document"
+    check "$1: the ledger is the producer's, over $times lives" produced_as_reported "$dir/document" "$dir/report"
+}
+
+# --- What is changed in between. ---
+
+reconfigured() {
+    recorder memory=16M
+    service_start || exit 1
+    sleep 0.5
+    recorder memory=8M
+    again kill_daemon || exit 1
+    check "memory= is changed: the ring is dropped, and that is told" \
+        grep -q "kept over the restart is dropped: memory= was changed. Recording begins anew" "$dir/log"
+    check "memory= is changed: it is a new one" same "$(restored)" 0
+    check "memory= is changed: it has the new size" same "$(number "$dir/recorder" ring memory_bytes)" $((8 * mib))
+    sleep 0.3
+    check "memory= is changed: a snapshot" ctl snapshot new
+    check "memory= is changed: complete" whole "$dir/state/new.xentrace"
+    again kill_daemon || exit 1
+    check "memory= is changed: that ring is gone on with" same "$(restored)" 1
+    check "memory= is changed: the manager has only that" same \
+        "$(grep ' started ' "$dir/service.log" | tail -n 1 | grep -o 'with [0-9]*')" "with 2"
+
+    recorder memory=8M events=sched
+    again kill_daemon || exit 1
+    check "events= is changed: the ring stays" same "$(restored)" 2
+    check "events= is changed: it holds from now on" grep -q '"event_mask":"0x0002f000"' <(xen_state)
+
+    recorder memory=8M enabled=no
+    n=$(readies)
+    kill_daemon
+    wait_until 10 has_been_ready $((n + 1))
+    check "the recorder is switched off: there is none" refuses "Nothing is being recorded into memory" ctl snapshot
+    check "the recorder is switched off: it is forgotten" grep -q ' removed 1 of ring$' "$dir/service.log"
+    check "the recorder is switched off: tracing, too" tracing_is false
+    recorder memory=8M
+    again kill_daemon || exit 1
+    check "it is switched on again: anew" same "$(restored)" 0
+    service_stop
+}
+
+# --- What cannot be gone on with. ---
+
+# Runs COMMAND on a duplicate of the ring's descriptor, which stays the manager's.
+on_ring() {
+    python3 -c 'if True:
+        import os, sys
+        pid, what = sys.argv[1:]
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            path = f"/proc/{pid}/fd/{fd}"
+            if "xentraced-ring" in os.readlink(path):
+                break
+        else:
+            sys.exit("there is no ring")
+        ring = os.open(path, os.O_RDWR)
+        def add(at, n):
+            os.pwrite(ring, bytes([(os.pread(ring, 1, at)[0] + n) % 256]), at)
+        if what == "magic": add(0, 1)
+        elif what == "version": add(8, 1)
+        elif what == "cpus": add(12, 1)
+        elif what == "chunks": add(16, 1)
+        elif what == "states":
+            size = os.fstat(ring).st_size
+            os.pwrite(ring, os.urandom(4096), 4096)
+        elif what == "everything": os.pwrite(ring, os.urandom(1 << 20), 0)
+        else: sys.exit("what?")' "$manager" "$1"
+}
+
+damaged() {
+    local what
+    recorder memory=8M
+    service_start || exit 1
+    while IFS='|' read -r what regex; do
+        sleep 0.3
+        kill -STOP "$(cat "$dir/pid")"
+        check "$what: it is damaged" on_ring "$what"
+        : >"$dir/log"
+        check "$what: the daemon comes up" again kill_daemon
+        check "$what: it is told and dropped" \
+            grep -Eq "kept over the restart is dropped: $regex.*Recording begins anew" "$dir/log"
+        check "$what: recording begins anew" same "$(restored)" 0
+        sleep 0.3
+        ctl snapshot "$what" >/dev/null
+        check "$what: a snapshot is complete" whole "$dir/state/$what.xentrace"
+    done <<'END'
+magic|it is no ring
+version|it is of another version of xentraced
+cpus|
+chunks|its size is not what it says
+states|
+everything|it is no ring
+END
+    check "damaged: none is piling up in the manager" same \
+        "$(grep ' started ' "$dir/service.log" | tail -n 1 | grep -o 'with [0-9]*')" "with 2"
+    service_stop
+}
+
+# Somebody else's descriptors, with our names.
+foreign() {
+    local log=$dir/log
+    recorder memory=8M
+    for what in ring evtchn-7; do
+        : >"$dir/service.log"
+        : >"$dir/log"
+        "$build/tests/xensim/service" --log "$dir/service.log" --pid-file "$dir/pid" -- \
+            bash -c '
+                [ -z "${LISTEN_FDS:-}" ] || exec "$@"
+                exec "$BUILD/tests/xensim/test-service-child" memfd '"$what"' nonsense notify READY=1 barrier wait' \
+            bash "$build/xentraced" --config "$dir/xentraced.conf" --socket "$dir/control" \
+            --state-dir "$dir/state" 2>>"$log" &
+        manager=$!
+        wait_until 10 has_been_ready 1
+        check "a foreign $what: the daemon comes up" again kill_daemon
+        check "a foreign $what: it is told" grep -Eq "kept over the restart is (dropped|of no use)" "$dir/log"
+        sleep 0.3
+        check "a foreign $what: a snapshot" ctl snapshot "foreign-$what"
+        check "a foreign $what: complete" whole "$dir/state/foreign-$what.xentrace"
+        service_stop
+    done
+}
+
+# --- Tracing over the end. ---
+
+# What Xen does when the daemon is started the Nth time: told by a shell that becomes the daemon.
+tells_at_start=(bash -c '"$BUILD/tests/xensim/xensim" stat | tr -d "\n" | grep -o "\"enabled\":[a-z]*" \
+    >>"$dir/at-start"; exec "$@"' bash)
+at_start() { same "$(sed -n "$1p" "$dir/at-start")" "\"enabled\":$2"; }
+
+keep_enabled() {
+    recorder memory=8M keep-enabled=yes
+    before_daemon=("${tells_at_start[@]}")
+    service_start || exit 1
+    sleep 0.3
+    check "keep-enabled=yes: restarted" again restart
+    check "keep-enabled=yes: it goes on" same "$(restored)" 1
+    check "keep-enabled=yes: tracing was off at first" at_start 1 false
+    check "keep-enabled=yes: tracing stays on over a restart" at_start 2 true
+    recorder memory=8M keep-enabled=no
+    again restart # this one reads it
+    check "keep-enabled=no: restarted" again restart
+    check "keep-enabled=no: tracing was off in between" at_start 4 false
+    check "keep-enabled=no: it begins anew" same "$(restored)" 0
+    check "keep-enabled=no: killed" again kill_daemon
+    check "keep-enabled=no: who is killed disables nothing, and is gone on with" same "$(restored)" 1
+    check "keep-enabled=no: stopped" service_stop
+    check "keep-enabled=no: tracing is off at the end" tracing_is false
+}
+
+# --- A capture beside it. ---
+
+capture() {
+    local damage i
+    recorder memory=32M
+    service_start || exit 1
+    for i in 1 2 3; do
+        ctl start "file-$i" >/dev/null
+        sleep 1.3
+        again kill_daemon || exit 1
+        check "a capture, killed $i: the recorder goes on" same "$(restored)" "$i"
+        check "a capture, killed $i: it does not" refuses "no session 'file-$i'" ctl status "file-$i"
+        ctl --json info "$dir/state/file-$i.xentrace" >"$dir/info"
+        damage=$(number "$dir/info" files 0 damage kind 2>/dev/null) || damage=none
+        if [ "$damage" = torn-window ]; then
+            truncate -s "$(number "$dir/info" files 0 sound_bytes)" "$dir/state/file-$i.xentrace"
+            damage=none
+        fi
+        check "a capture, killed $i: whole windows" same "$damage" none
+        check "a capture, killed $i: complete as far as it goes" whole "$dir/state/file-$i.xentrace"
+        check "a capture, killed $i: and not nothing" above "$(number "$dir/info" files 0 records)" 0
+    done
+    check "Xen's masks are the recorder's again" grep -q '"event_mask":"0x00fff000","cpu_mask":"0xff"' <(xen_state)
+    ctl start after >/dev/null
+    sleep 0.3
+    check "a capture afterwards" ctl stop after
+    check "a capture afterwards: complete" whole "$dir/state/after.xentrace"
+    ctl snapshot all >/dev/null
+    check "the recorder has it all" whole "$dir/state/all.xentrace"
+    service_stop
+}
+
+parts=(killed_by_sigkill restarted reconfigured damaged foreign keep_enabled capture)
+[ -n "${SIM_INSIDE:-}" ] || [ $# -eq 0 ] || parts=("$@")
+
+main() {
+    local part
+    echo "# SEED=$seed"
+    export SEED=$seed
+    for part in "${parts[@]}"; do
+        case $part in
+            killed_by_sigkill)
+                sim --cpus 4 --rate 20M -- killed KILL
+                check_killed KILL
+                ;;
+            restarted)
+                sim --cpus 4 --rate 20M -- killed HUP
+                check_killed HUP
+                ;;
+            *) sim --cpus 8 --rate 5M -- "$part" ;;
+        esac
+        sim_clean
+    done
+}
+
+dispatch "$@"
