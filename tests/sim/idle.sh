@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # A host where nothing happens is left alone: without a session not one wake-up, with one and nothing
-# traced two a second at most, all threads of the daemon together.
+# traced two a second at most, with the flight recorder and its triggers one in two seconds: all
+# threads of the daemon together.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -32,8 +33,26 @@ idle() {
     check "after the session: no wake-up in 3 s" same "$(count_over 3)" 0
 }
 
+recording() {
+    local n
+    recorder memory=16M
+    printf '%s\n' '[trigger crash]' condition=domain-crash '[trigger wait]' runnable-latency=50ms \
+        '[trigger lost]' condition=lost-records >>"$dir/xentraced.conf"
+    daemon_start && wait_until 10 recorder_runs || exit 1
+    sleep 6 # the fallback timer slows down
+    n=$(count_over 20)
+    echo "# $n wake-ups in 20 s with the flight recorder and nothing traced"
+    # The one more is at the edge.
+    check "the flight recorder and nothing traced: one wake-up in 2 s" below "$n" 12
+    check "and it is awake when something is" "$xensim" insert 0 5
+    check "a snapshot has it" ctl snapshot awake
+    check "all of it" "$xensim" verify --from-start "$dir/state/awake.xentrace"
+}
+
 main() {
     sim --cpus 8 --workload none -- idle
+    sim_clean
+    sim --cpus 8 --rate 0 -- recording
     sim_clean
 }
 

@@ -1,0 +1,345 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# A trigger writes the snapshot that its condition asks for, once, with what led to it and, with
+# delay=, what came after it; every time that it does not, status says why.
+
+. "$(dirname "$0")/lib.sh"
+
+trigger() { # trigger NAME LINE...: in the configuration, after the recorder
+    local name=$1
+    shift
+    printf '%s\n' "[trigger $name]" "$@" >>"$dir/xentraced.conf"
+}
+
+# of_trigger NAME KEY...: out of its object
+of_trigger() {
+    ctl --json status >"$dir/status" && python3 - "$dir/status" "$@" <<'END'
+import json, sys
+value = next(t for t in json.load(open(sys.argv[1]))["triggers"] if t["name"] == sys.argv[2])
+for key in sys.argv[3:]:
+    value = value[key]
+print(value)
+END
+}
+is_of() { [ "$(of_trigger "${@:1:$#-1}")" = "${!#}" ]; } # is_of NAME KEY... VALUE
+written() { is_of "$1" written "$2"; }
+has_written() { check "$1: writes one" wait_until 10 written "$1" "${2:-1}"; }
+reason() { grep -Eq -- "$2" <<<"$(of_trigger "$1" last_reason)" || { of_trigger "$1"; return 1; }; }
+writes_nothing() { # writes_nothing REGEX NAME
+    local output status=0
+    output=$(ctl trigger "$2" 2>&1) || status=$?
+    echo "$output"
+    same "$status" 1 && grep -q "Outcome: nothing is written" <<<"$output" && grep -q "$1" <<<"$output"
+}
+snapshot_of() { of_trigger "$1" last_snapshot; }
+
+# Events of other kinds than the numbered ones are in it.
+whole_but() { # whole_but EVENTS FILE
+    "$xensim" verify --warn-rounds --ignore "$1" "$2"
+}
+has_events() { # has_events FILE EVENT COUNT: so many records of it
+    python3 - "$@" <<'END'
+import struct, sys
+data, event, wanted = open(sys.argv[1], "rb").read(), int(sys.argv[2], 0), int(sys.argv[3])
+at = found = 0
+while at < len(data):
+    head, = struct.unpack_from("<I", data, at)
+    found += head & 0xfffffff == event
+    at += 4 + 4 * (head >> 28 & 7) + (8 if head >> 31 else 0)
+assert found == wanted, (found, wanted)
+END
+}
+
+# --- Conditions. ---
+
+conditions() {
+    recorder memory=16M
+    trigger crash condition=domain-crash cooldown=0
+    trigger single event=0x00202000 cooldown=0
+    trigger burst event=0x00804000 count=100 within=10ms cooldown=0
+    trigger wait runnable-latency=50ms cooldown=0
+    trigger by-hand condition=manual cooldown=0
+    daemon_start && wait_until 10 recorder_runs || exit 1
+    sleep 0.5
+
+    "$xensim" domain shutdown 2 poweroff
+    "$xensim" domain crash 1
+    has_written crash
+    check "crash: says who" reason crash "^Domain 1 \(web\) crashed\.$"
+    check "crash: the snapshot is complete" whole "$(snapshot_of crash)"
+    check "crash: is named after it" grep -q '/snapshot-crash-2.*\.xentrace$' <(snapshot_of crash)
+    check "crash: one crash is one" is_of crash fired 1
+    "$xensim" domain remove 1
+    "$xensim" domain add 7 new
+    "$xensim" domain crash 7
+    has_written crash 2
+    check "crash: says who, again" reason crash "^Domain 7 \(new\) crashed\.$"
+
+    "$xensim" event 1 0x00202f0c 1 >/dev/null
+    has_written single
+    check "event: says which, and where" reason single "^Event 0x00202f0c \(pv\) on CPU 1\.$"
+    check "event: the snapshot has it" has_events "$(snapshot_of single)" 0x00202f0c 1
+    check "event: the snapshot is complete" whole_but 0x00202f0c "$(snapshot_of single)"
+    check "event: its cause" same "$(number "$(snapshot_of single | sed 's/xentrace$/json/')" snapshot cause)" trigger
+
+    "$xensim" event --times 99 2 0x00804f0d 1 >/dev/null
+    sleep 1.2
+    check "count: 99 are not 100" is_of burst fired 0
+    "$xensim" event --times 100 2 0x00804f0d 1 >/dev/null
+    has_written burst
+    check "count: says so" reason burst "^100 events within 10ms, one of them 0x00804f0d .* CPU 2\.$"
+    check "count: the snapshot has them all" has_events "$(snapshot_of burst)" 0x00804f0d 199
+
+    # 49 ms are not enough; 60 ms are, on another CPU.
+    waits 5 49000
+    sleep 2.2
+    check "runnable-latency: 49 ms are not 50" is_of wait fired 0
+    waits 5 60000
+    has_written wait
+    check "runnable-latency: says who, and how long" \
+        reason wait "^vCPU 5 of domain 7 \(new\) waited (59\.[0-9]+|60(\.[0-9]+)?)ms for a processor \(CPU 3\)\.$"
+    check "runnable-latency: the snapshot has both" has_events "$(snapshot_of wait)" 0x00021101 2
+
+    check "manual" ctl trigger by-hand
+    has_written by-hand
+    check "manual: says so" reason by-hand "^Fired on request\.$"
+    check "manual: the snapshot is complete" \
+        whole_but 0x00202f0c,0x00804f0d,0x00021211,0x00021101 "$(snapshot_of by-hand)"
+    check "manual: only those can be fired so" refuses "waits for domain-crash; only.*condition=manual" ctl trigger crash
+    check "manual: one that is not there" refuses "no trigger 'none'" ctl trigger none
+    recorder_status
+    check "nothing was lost" same "$(number "$dir/recorder" ledger lost)" 0
+}
+# Domain 7's vCPU is woken, and runs so many microseconds later by their TSCs, on CPU 3. Both in the
+# past, so that no record is late for a round that is over; TSCs are exact.
+waits() { # waits VCPU USEC
+    local tsc khz vcpu
+    vcpu=$(printf '0x%08x' $((7 << 16 | $1)))
+    "$xensim" stat >"$dir/stat"
+    tsc=$(tr -d ' \n' <"$dir/stat" | grep -o '"tsc":[0-9]*' | cut -d: -f2)
+    khz=$(ctl --json status flight-recorder | tr -d ' \n' | grep -o '"tsc_khz":[0-9]*' | cut -d: -f2)
+    "$xensim" event --tsc "$tsc" 0 0x00021211 "$vcpu" >/dev/null
+    "$xensim" event --tsc $((tsc + khz * $2 / 1000)) 3 0x00021101 "$vcpu" >/dev/null
+}
+
+lost() {
+    recorder memory=16M
+    trigger lost condition=lost-records delay=300ms
+    daemon_start && wait_until 10 recorder_runs || exit 1
+    sleep 0.5
+    check "lost: nothing yet" is_of lost fired 0
+    kill -STOP "$daemon"
+    sleep 1
+    kill -CONT "$daemon"
+    has_written lost
+    check "lost: says how much, and where" reason lost "^Xen lost [1-9][0-9]* records on CPU [0-3]\.$"
+    check "lost: the snapshot is complete but for that" whole "$(snapshot_of lost)"
+    check "lost: and tells it" above "$(number "$(snapshot_of lost | sed 's/xentrace$/json/')" snapshot lost)" 0
+}
+
+# --- Delay, cooldown, so many in a day. ---
+
+policy() {
+    recorder memory=16M
+    trigger after event=0x00202000 delay=700ms cooldown=2s
+    trigger hour condition=manual cooldown=1h
+    trigger daily condition=manual cooldown=0 max-per-day=2
+    trigger short condition=manual cooldown=0 last=500ms
+    daemon_start && wait_until 10 recorder_runs || exit 1
+    sleep 1.5
+
+    "$xensim" event 0 0x00202f0c 1 >/dev/null
+    wait_until 5 is_of after state delaying
+    "$xensim" event --times 7 1 0x00804f0d 1 >/dev/null # the aftermath
+    sleep 0.1
+    has_written after
+    check "delay: the event is in it" has_events "$(snapshot_of after)" 0x00202f0c 1
+    check "delay: and what came after it" has_events "$(snapshot_of after)" 0x00804f0d 7
+    check "delay: for so long" python3 - "$(snapshot_of after | sed 's/xentrace$/json/')" \
+        "$(of_trigger after last_fired_ns)" <<'END'
+import json, sys
+last = json.load(open(sys.argv[1]))["snapshot"]["last_ns"]
+assert last - int(sys.argv[2]) >= 0.65e9, last - int(sys.argv[2])
+END
+    check "cooldown: it cools" is_of after state cooling
+    "$xensim" event 0 0x00202f0c 1 >/dev/null
+    check "cooldown: what comes then is counted" wait_until 5 is_of after suppressed cooldown 1
+    check "cooldown: with its reason" grep -q '^Event 0x00202f0c' <(of_trigger after last_suppressed_reason)
+    check "cooldown: writes none" is_of after written 1
+    check "cooldown: it is over" wait_until 10 is_of after state armed
+    "$xensim" event 0 0x00202f0c 1 >/dev/null
+    has_written after 2
+    check "every time is in one of the counts" is_of after fired 3
+
+    ctl trigger hour >/dev/null
+    has_written hour
+    check "cooldown, manual: writes nothing, and says so" writes_nothing "State: cooling" hour
+    check "cooldown, manual: counted" is_of hour suppressed cooldown 1
+    ctl trigger daily >/dev/null
+    has_written daily 1
+    ctl trigger daily >/dev/null
+    has_written daily 2
+    check "max-per-day: exhausted" is_of daily state exhausted
+    check "max-per-day: the third writes nothing, and says so" writes_nothing "State: exhausted" daily
+    check "max-per-day: counted" is_of daily suppressed max_per_day 1
+    check "max-per-day: its file is not there" same "$(ls "$dir/state" | grep -c '^snapshot-daily.*xentrace$')" 2
+
+    ctl trigger short >/dev/null
+    has_written short
+    check "last: complete" whole_but 0x00202f0c,0x00804f0d "$(snapshot_of short)"
+    check "last: no more than that" python3 - "$(snapshot_of short | sed 's/xentrace$/json/')" \
+        "$(snapshot_of hour | sed 's/xentrace$/json/')" <<'END'
+import json, sys
+short, hour = ((s["last_ns"] - s["first_ns"]) / 1e9
+               for s in (json.load(open(p))["snapshot"] for p in sys.argv[1:]))
+print(short, hour)
+assert 0.4 < short < 0.7 < 1 < hour
+END
+    check "status, to people: the triggers" grep -Eq 'daily.*exhausted' <(ctl status)
+    check "list --triggers" same "$(ctl list --triggers --names | tr '\n' ' ')" "after hour daily short "
+    check "triggers write nothing else" same "$(ls "$dir/state" | grep -c 'xentrace$')" 6
+}
+
+# While one is being written; and several at once.
+busy() {
+    local i pids=()
+    recorder memory=64M
+    for i in $(seq 16); do trigger "t$i" event=0x00202000 cooldown=0; done
+    daemon_start && wait_until 10 recorder_runs || exit 1
+    sleep 1
+    # The state directory is slow: its writes wait while the daemon's threads compete.
+    "$xensim" event 0 0x00202f0c 1 >/dev/null
+    for i in $(seq 16); do
+        has_written_or_failed "t$i" || echo "not ok - t$i: neither written nor failed"
+    done
+    ctl --json status >"$dir/status"
+    check "16 at once: each was written, or says why not" python3 - "$dir/status" <<'END'
+import json, sys
+triggers = json.load(open(sys.argv[1]))["triggers"]
+written = sum(t["written"] for t in triggers)
+print(written, [t["last_error"] for t in triggers])
+assert all(t["fired"] == 1 for t in triggers)
+assert all((t["written"] == 1) != bool(t["last_error"]) for t in triggers)
+assert written >= 8
+END
+    check "16 at once: those that were are complete" all_complete
+    recorder_status
+    check "16 at once: nothing was lost" same "$(number "$dir/recorder" ledger lost)" 0
+    check "16 at once: nothing was dropped" same "$(number "$dir/recorder" ledger dropped)" 0
+}
+has_written_or_failed() { wait_until 20 written_or_failed "$1"; }
+written_or_failed() { is_of "$1" written 1 || [ -n "$(of_trigger "$1" last_error)" ]; }
+all_complete() {
+    local file
+    for file in "$dir"/state/snapshot-*.xentrace; do whole_but 0x00202f0c "$file" || return; done
+}
+
+# A snapshot of somebody's is being written: the trigger's comes as well.
+beside() {
+    local client
+    recorder memory=16M
+    trigger hand condition=manual cooldown=0
+    daemon_start && wait_until 10 recorder_runs || exit 1
+    sleep 1
+    mkfifo "$dir/fifo"
+    python3 -c 'if True:
+        import sys, time
+        fifo, out = open(sys.argv[1], "rb", buffering=0), open(sys.argv[2], "wb")
+        while data := fifo.read(65536):
+            out.write(data)
+            time.sleep(0.03)' "$dir/fifo" "$dir/slow" &
+    local reader=$!
+    wait_until 5 grep -q fifo "/proc/$reader/wchan"
+    ctl snapshot -o "$dir/fifo" >/dev/null 2>&1 &
+    client=$!
+    sleep 0.5
+    ctl trigger hand >/dev/null
+    has_written hand
+    check "while a snapshot is written: it still is" kill -0 "$client"
+    check "while a snapshot is written: complete" whole "$(snapshot_of hand)"
+    check "and the other ends well" wait "$client"
+    wait "$reader"
+    check "and is complete" whole "$dir/slow"
+}
+
+# --- Without a ring. ---
+
+off() {
+    printf '[flight-recorder]\nenabled=no\n[trigger hand]\ncondition=manual\n[trigger crash]\ncondition=domain-crash\n' \
+        >"$dir/xentraced.conf"
+    daemon_start || exit 1
+    check "no recorder: off" is_of hand state off
+    check "no recorder: is refused" refuses "The flight recorder does not run.*enabled=yes" ctl trigger hand
+    "$xensim" domain crash 1
+    sleep 0.3
+    check "no recorder: a crash writes nothing" is_of crash written 0
+    check "no recorder: no file" same "$(ls "$dir/state" | wc -l)" 0
+    check "the daemon lives" kill -0 "$daemon"
+}
+
+# --- Who may. ---
+
+as_user() { # as_user GROUP COMMAND...: xentracectl as nobody, in that group
+    local id
+    id=$(getent group "$1" | cut -d: -f3)
+    shift
+    env -u LD_PRELOAD setpriv --reuid=65534 --regid=65534 --groups "$id" "$dir/xentracectl" "$@"
+}
+
+permissions() {
+    chmod 0755 "$dir"
+    cp "$build/xentracectl" "$dir/xentracectl" # the build directory may be nobody's to read
+    recorder memory=8M
+    trigger hand condition=manual cooldown=0
+    daemon_start && wait_until 10 recorder_runs || exit 1
+    sleep 0.5
+    check "group xentrace: trigger" as_user xentrace trigger hand
+    has_written hand
+    check "group xentrace: complete" whole "$(snapshot_of hand)"
+    check "group xentrace: snapshot" as_user xentrace snapshot theirs
+    check "group xentrace: the snapshot is complete" whole "$dir/state/theirs.xentrace"
+    check "group xentrace: it is the daemon's" same "$(stat -c %u:%a "$dir/state/theirs.xentrace")" "0:640"
+    check "group xentrace: no file of its own" refuses "." as_user xentrace snapshot -o - </dev/null
+    check "group xentrace: no stop of the recorder" refuses "You may look, but not start or stop" \
+        as_user xentrace stop flight-recorder
+    check "others: no trigger" refuses "Not permitted" as_user nogroup trigger hand
+    check "others: no snapshot" refuses "Not permitted" as_user nogroup snapshot
+    check "that is all there is" same "$(ls "$dir/state" | grep -c 'xentrace$')" 2
+}
+
+parts=(conditions lost policy busy beside off permissions)
+[ -n "${SIM_INSIDE:-}" ] || [ $# -eq 0 ] || parts=("$@")
+
+main() {
+    local part
+    # Groups of our own, seen by nobody else.
+    if [ -z "${TRIGGERS_GROUPS:-}" ] && unshare --mount true 2>/dev/null; then
+        TRIGGERS_GROUPS=1 exec unshare --mount "$script" "${parts[@]}"
+    fi
+    for part in "${parts[@]}"; do
+        case $part in
+            permissions)
+                [ -n "${TRIGGERS_GROUPS:-}" ] || {
+                    echo "# not root: permissions are not tested"
+                    continue
+                }
+                local groups
+                groups=$(mktemp)
+                grep -v '^xentrace:' /etc/group >"$groups"
+                printf 'xentrace:x:64001:\n' >>"$groups"
+                chmod 0644 "$groups"
+                mount --bind "$groups" /etc/group
+                sim --rate 2M -- permissions
+                umount /etc/group
+                rm -f "$groups"
+                ;;
+            lost) sim --cpus 4 --rate 20M -- lost ;;
+            busy) sim --cpus 4 --rate 20M -- busy ;;
+            *) sim --cpus 4 --rate 4M -- "$part" ;;
+        esac
+        sim_clean
+    done
+}
+
+dispatch "$@"
