@@ -28,17 +28,21 @@
 
 /* --- Attaching and detaching. --- */
 
-/* So that one whose disk is slow leaves the others something: half the pool, in equal parts. */
+/*
+ * So that those whose disk is slow leave the others something, also one that is yet to come: half
+ * the pool is promised, in equal parts; of the rest everybody takes what is there.
+ */
 static void share_pool(struct collector *c)
 {
     unsigned int total = (unsigned int)(pool_bytes(c->pool) / CHUNK_BYTES);
-    unsigned int outputs = 0;
+    unsigned int parts = 1; /* the one that is yet to come */
+    unsigned int promised;
 
     for (unsigned int i = 0; i < c->nr_feeds; i++)
-        outputs += !sink_ring(c->feeds[i].sink);
+        parts += !sink_ring(c->feeds[i].sink);
+    promised = (unsigned int)max_u64(total / (2 * parts), 1);
     for (unsigned int i = 0; i < c->nr_feeds; i++)
-        sink_set_max_chunks(c->feeds[i].sink,
-                            outputs < 2 ? total : total - (outputs - 1) * (total / (2 * outputs)));
+        sink_set_share(c->feeds[i].sink, promised, (parts - 1) * promised);
 }
 
 static void add_feed(struct collector *c, struct sink *sink, enum phase phase, enum drain_mode mode)

@@ -24,8 +24,9 @@ struct sink {
     struct ring *ring;
     struct pool *pool;
     struct chunk *filling;
-    unsigned int nr_chunks;   /* that it holds */
-    unsigned int max_chunks;  /* that it may hold */
+    unsigned int nr_chunks;       /* that it holds */
+    unsigned int promised_chunks; /* that it may hold in any case */
+    unsigned int left_chunks;     /* and it takes more only while more than these are free */
     struct chunk *queue_head; /* closed, in output order: some being written, then queued ones */
     struct chunk *queue_tail;
     unsigned int nr_writing;

@@ -38,7 +38,6 @@ static int set_up(struct sink *sink)
     if (!sink->gaps || (!sink->ring && !sink->ledger))
         return -ENOMEM;
     sink->end_offset = SINK_NO_LIMIT;
-    sink->max_chunks = UINT32_MAX;
     if (config->max_bytes != SINK_NO_LIMIT)
         sink->config.max_bytes = align_down(config->max_bytes, config->align_bytes);
     walk_filter_init(&sink->filter, &config->events);
@@ -186,9 +185,10 @@ struct ring *sink_ring(const struct sink *sink)
     return sink->ring;
 }
 
-void sink_set_max_chunks(struct sink *sink, unsigned int max)
+void sink_set_share(struct sink *sink, unsigned int promised, unsigned int left)
 {
-    sink->max_chunks = max;
+    sink->promised_chunks = promised;
+    sink->left_chunks = left;
 }
 
 uint64_t sink_used_bytes(const struct sink *sink)
@@ -198,16 +198,23 @@ uint64_t sink_used_bytes(const struct sink *sink)
 
 /* --- Chunks. --- */
 
+static struct chunk *take_from_pool(struct sink *sink)
+{
+    struct chunk *chunk;
+
+    if (sink->nr_chunks >= sink->promised_chunks &&
+        pool_free_bytes(sink->pool) <= (uint64_t)sink->left_chunks * CHUNK_BYTES)
+        return NULL;
+    chunk = pool_take(sink->pool);
+    sink->nr_chunks += chunk != NULL;
+    return chunk;
+}
+
 static struct chunk *take_chunk(struct sink *sink)
 {
     struct chunk *chunk;
 
-    if (sink->ring) {
-        chunk = ring_fill(sink->ring);
-    } else {
-        chunk = sink->nr_chunks < sink->max_chunks ? pool_take(sink->pool) : NULL;
-        sink->nr_chunks += chunk != NULL;
-    }
+    chunk = sink->ring ? ring_fill(sink->ring) : take_from_pool(sink);
     if (chunk)
         chunk->sink = sink;
     return chunk;

@@ -82,8 +82,11 @@ const struct walk_filter *sink_filter(const struct sink *sink);
 struct ring *sink_ring(const struct sink *sink); /* NULL: an output */
 void sink_set_unsettled(struct sink *sink, const struct cpu_set *cpus);
 
-/* How many of the pool's chunks it may hold, so that something is left for the others. */
-void sink_set_max_chunks(struct sink *sink, unsigned int max);
+/*
+ * Its share of the pool: PROMISED chunks, and more as long as LEFT are free, which are promised to
+ * others.
+ */
+void sink_set_share(struct sink *sink, unsigned int promised, unsigned int left);
 
 /* Of the output, with what is not yet written. */
 uint64_t sink_used_bytes(const struct sink *sink);
