@@ -219,9 +219,10 @@ static void end_round(struct collector *c, unsigned int i)
         collector_tell(c, MESSAGE_WATCHED, c->feeds[i].sink, 0);
     if (attachment->pins_wanted && (even || ++attachment->pin_rounds >= PIN_MAX_ROUNDS))
         pin(c, i);
-    if (attachment->successor && even && c->nr_feeds + ATTACH_SPARE < FEEDS_MAX &&
-        attachment->phase == PHASE_FEEDING &&
-        (attachment->succeeds_now || is_full(c->feeds[i].sink)))
+    if (attachment->successor && even && !c->feeds[i].at_limit &&
+        c->nr_feeds + ATTACH_SPARE < FEEDS_MAX && attachment->phase == PHASE_FEEDING &&
+        (attachment->succeeds_now || is_full(c->feeds[i].sink)) &&
+        sink_can_end_here(c->feeds[i].sink))
         succeed(c, i);
 }
 
@@ -390,7 +391,9 @@ static void handle_message(struct collector *c, const struct message *message, u
 {
     switch (message->type) {
     case MESSAGE_DRAIN:
-        begin_draining(c, i, message->flag);
+        /* Else it has crossed with SUCCEEDED: the successor will be told to. */
+        if (c->attachments[i].phase != PHASE_FLUSHING)
+            begin_draining(c, i, message->flag);
         break;
     case MESSAGE_SETTLE:
         begin_settling(c, i);

@@ -183,13 +183,28 @@ void sink_grant(struct sink *sink, uint64_t granted_bytes, bool final)
     }
 }
 
-bool sink_wants_grant(struct sink *sink)
+bool sink_can_end_here(const struct sink *sink)
+{
+    return sink->end_offset == SINK_NO_LIMIT &&
+           align_up(sink_used_bytes(sink), sink->config.align_bytes) <= sink->config.granted_bytes;
+}
+
+/* Up to where it will come soon. */
+static uint64_t foreseen_bytes(const struct sink *sink)
 {
     uint64_t used = sink->closed_bytes + CHUNK_BYTES;
+    uint64_t ahead = used + sink->config.grant_ahead_bytes;
 
+    if (!sink->config.rotate_bytes)
+        return ahead;
+    return min_u64(ahead, max_u64(used, sink->config.rotate_bytes + CHUNK_BYTES) + CHUNK_BYTES);
+}
+
+bool sink_wants_grant(struct sink *sink)
+{
     if (sink->grant_wanted || sink->config.granted_bytes >= sink->config.max_bytes)
         return false;
-    sink->grant_wanted = used + sink->config.grant_ahead_bytes > sink->config.granted_bytes;
+    sink->grant_wanted = foreseen_bytes(sink) > sink->config.granted_bytes;
     return sink->grant_wanted;
 }
 

@@ -272,6 +272,9 @@ uint64_t sink_oldest_usec(const struct sink *sink)
 {
     if (sink->ring || !sink->filling || sink->filling->fill_bytes == 0)
         return 0;
+    /* Without a grant it would only be one more chunk, nearly empty, that waits. */
+    if (!sink_can_end_here(sink))
+        return 0;
     return sink->filling->opened_usec;
 }
 

@@ -33,7 +33,8 @@ struct sink_config {
     uint32_t align_bytes;       /* every write's offset and length: a power of two >= 4 */
     uint64_t granted_bytes;     /* may be written up to there for now */
     uint64_t max_bytes;         /* and never further; SINK_NO_LIMIT */
-    uint64_t grant_ahead_bytes; /* ask for more when less than this is left of the grant */
+    uint64_t grant_ahead_bytes; /* ask for more when less than this is left of the grant, but not
+                                   for what lies behind rotate_bytes */
     uint64_t poll_usec;         /* the fallback timer while records come */
     bool discard;               /* what is in Xen's buffers when it is attached as the first */
     uint64_t rotate_bytes;      /* a successor takes over at that length; 0: only when told to */
@@ -91,6 +92,9 @@ void sink_set_share(struct sink *sink, unsigned int promised, unsigned int left)
 /* Of the output, with what is not yet written. */
 uint64_t sink_used_bytes(const struct sink *sink);
 
+/* Whether all that it has is written, or may be: nothing waits for a grant, nothing has failed. */
+bool sink_can_end_here(const struct sink *sink);
+
 /* A round begins. EVEN: the one before took all there was, so that a file may begin here. */
 void sink_begin_round(struct sink *sink, bool even);
 
@@ -146,7 +150,10 @@ void sink_end(struct sink *sink);
 /* Closes the chunk that is being filled, so that it gets written. */
 void sink_flush(struct sink *sink);
 
-/* When the oldest record not yet given to the disk came, or 0 if there is none. */
+/*
+ * When the oldest record came that could be given to the disk and was not yet, or 0 if there is
+ * none. What waits for a grant could not.
+ */
 uint64_t sink_oldest_usec(const struct sink *sink);
 
 /* Starts as many writes as the grant and the queue depth allow; their tags are chunk pointers. */
