@@ -27,6 +27,7 @@
 #include "common/units.h"
 
 #define GRANT_STEP_BYTES (UINT64_C(128) << 20)
+#define GRANT_LATE_BYTES (UINT64_C(1) << 20)  /* for one that is longer than was expected */
 #define GRANT_MIN_BYTES  (UINT64_C(64) << 10) /* less is not worth a window */
 
 /* Room for the sidecar and the file system's own blocks, which nobody grants. */
@@ -57,8 +58,7 @@ static uint64_t available_bytes(const struct output *output)
     return (uint64_t)st.f_bavail * st.f_frsize;
 }
 
-/* What may still be granted, as of now. */
-static uint64_t headroom_bytes(const struct output *output, uint64_t written_bytes)
+uint64_t output_headroom_bytes(const struct output *output, uint64_t written_bytes)
 {
     uint64_t available = available_bytes(output);
     uint64_t taken = output->reserve_bytes + MARGIN_BYTES;
@@ -89,14 +89,26 @@ static int take_space(struct output *output, uint64_t step)
     return -ENOSPC;
 }
 
+uint64_t output_step_bytes(const struct output *output)
+{
+    uint64_t step = GRANT_STEP_BYTES;
+
+    if (output->aim_bytes > output->granted_bytes)
+        step = min_u64(step, output->aim_bytes - output->granted_bytes);
+    else if (output->aim_bytes)
+        step = GRANT_LATE_BYTES;
+    return min_u64(step, output->max_bytes - output->granted_bytes);
+}
+
 void output_extend(struct output *output, uint64_t written_bytes)
 {
-    uint64_t step = min_u64(GRANT_STEP_BYTES, output->max_bytes - output->granted_bytes);
+    uint64_t step = output_step_bytes(output);
 
     if (output->is_stream || output->is_final)
         return;
+    output->ran_out = false;
     while (step > 0) {
-        uint64_t headroom = headroom_bytes(output, written_bytes);
+        uint64_t headroom = output_headroom_bytes(output, written_bytes);
 
         if (step <= headroom && take_space(output, step) == 0) {
             output->granted_bytes += step;
@@ -105,7 +117,7 @@ void output_extend(struct output *output, uint64_t written_bytes)
         }
         step = align_down(min_u64(step / 2, headroom), GRANT_MIN_BYTES);
     }
-    output->is_final = true;
+    output->is_final = !output->waits;
     output->ran_out = true;
 }
 
@@ -153,7 +165,8 @@ static int grant_first(struct output *output, struct failure *failure)
 int output_require(struct output *output, uint64_t bytes, struct failure *failure)
 {
     /* Not a disk full of grants, for all to see, only to find that it is too small. */
-    if (bytes > output->granted_bytes && bytes - output->granted_bytes > headroom_bytes(output, 0))
+    if (bytes > output->granted_bytes &&
+        bytes - output->granted_bytes > output_headroom_bytes(output, 0))
         return refuse_no_space(output, failure);
     while (output->granted_bytes < bytes && !output->is_final)
         output_extend(output, 0);
@@ -184,8 +197,9 @@ static int create(struct output *output, int directory_fd, const char *directory
     return r;
 }
 
-#define HIDDEN_PREFIX "."
-#define HIDDEN_SUFFIX ".xentrace.new"
+#define HIDDEN_PREFIX  "."
+#define HIDDEN_SUFFIX  ".xentrace.new"
+#define SEGMENT_SUFFIX ".xentrace.next"
 
 static void name_file(char file[static NAME_MAX + 1], const char *prefix, const char *name,
                       const char *suffix)
@@ -216,12 +230,9 @@ int output_create_hidden(struct output *output, int directory_fd, const char *di
     return create(output, directory_fd, directory, file, name, failure);
 }
 
-int output_publish(int directory_fd, const char *name)
+/* Renames, but replaces nothing. */
+static int publish(int directory_fd, const char *hidden, const char *file)
 {
-    char hidden[NAME_MAX + 1], file[NAME_MAX + 1];
-
-    name_file(hidden, HIDDEN_PREFIX, name, HIDDEN_SUFFIX);
-    name_file(file, "", name, ".xentrace");
     if (renameat2(directory_fd, hidden, directory_fd, file, RENAME_NOREPLACE) == 0)
         return 0;
     /* A file system that cannot do without replacing: then the check comes a moment before. */
@@ -232,12 +243,83 @@ int output_publish(int directory_fd, const char *name)
     return renameat(directory_fd, hidden, directory_fd, file) < 0 ? -errno : 0;
 }
 
+int output_publish(int directory_fd, const char *name)
+{
+    char hidden[NAME_MAX + 1], file[NAME_MAX + 1];
+
+    name_file(hidden, HIDDEN_PREFIX, name, HIDDEN_SUFFIX);
+    name_file(file, "", name, ".xentrace");
+    return publish(directory_fd, hidden, file);
+}
+
 void output_discard(int directory_fd, const char *name)
 {
     char hidden[NAME_MAX + 1];
 
     name_file(hidden, HIDDEN_PREFIX, name, HIDDEN_SUFFIX);
     (void)unlinkat(directory_fd, hidden, 0); /* swept at the next start if it cannot be now */
+}
+
+int output_prepare_segment(struct output *output, int directory_fd, const char *directory,
+                           const char *name, struct failure *failure)
+{
+    char file[NAME_MAX + 1];
+
+    name_file(file, HIDDEN_PREFIX, name, SEGMENT_SUFFIX);
+    return create(output, directory_fd, directory, file, name, failure);
+}
+
+int output_publish_segment(struct output *output, int directory_fd, const char *directory,
+                           const char *prepared, const char *name)
+{
+    char hidden[NAME_MAX + 1], file[NAME_MAX + 1];
+    char *path;
+    int r;
+
+    name_file(hidden, HIDDEN_PREFIX, prepared, SEGMENT_SUFFIX);
+    name_file(file, "", name, ".xentrace");
+    r = publish(directory_fd, hidden, file);
+    if (r >= 0 && asprintf(&path, "%s/%s", directory, file) >= 0) {
+        free_charp(&output->path);
+        output->path = path;
+    }
+    return r;
+}
+
+void output_discard_segment(int directory_fd, const char *prepared)
+{
+    char hidden[NAME_MAX + 1];
+
+    name_file(hidden, HIDDEN_PREFIX, prepared, SEGMENT_SUFFIX);
+    (void)unlinkat(directory_fd, hidden, 0); /* swept at the next start if it cannot be now */
+}
+
+static bool is_hidden(const char *file, const char *suffix)
+{
+    size_t length = strlen(file), suffix_length = strlen(suffix);
+
+    return file[0] == HIDDEN_PREFIX[0] && length > suffix_length + 1 &&
+           strcmp(file + length - suffix_length, suffix) == 0;
+}
+
+/* It was handed over, but its daemon ended before it could give it its name. */
+static bool is_written_segment(int directory_fd, const char *file)
+{
+    struct stat st;
+
+    return is_hidden(file, SEGMENT_SUFFIX) &&
+           fstatat(directory_fd, file, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size > 0;
+}
+
+/* Its place may be taken: then it stays as it is, for people. */
+static void restore_segment(int directory_fd, const char *file)
+{
+    char name[NAME_MAX + 1];
+
+    (void)snprintf(name, sizeof(name), "%.*s",
+                   (int)(strlen(file) - 1 - strlen(SEGMENT_SUFFIX) + strlen(".xentrace")),
+                   file + 1);
+    (void)publish(directory_fd, file, name);
 }
 
 void output_sweep(int directory_fd)
@@ -251,11 +333,10 @@ void output_sweep(int directory_fd)
         return;
     }
     while ((entry = readdir(directory))) {
-        size_t length = strlen(entry->d_name);
-        const size_t suffix = strlen(HIDDEN_SUFFIX);
-
-        if (entry->d_name[0] == HIDDEN_PREFIX[0] && length > suffix &&
-            strcmp(entry->d_name + length - suffix, HIDDEN_SUFFIX) == 0)
+        if (is_written_segment(directory_fd, entry->d_name))
+            restore_segment(directory_fd, entry->d_name);
+        else if (is_hidden(entry->d_name, HIDDEN_SUFFIX) ||
+                 is_hidden(entry->d_name, SEGMENT_SUFFIX))
             (void)unlinkat(directory_fd, entry->d_name, 0);
     }
     (void)closedir(directory);
