@@ -22,6 +22,7 @@
 
 #include "common/protocol.h"
 #include "common/units.h"
+#include "daemon/calls.h"
 #include "daemon/document.h"
 #include "daemon/listener.h"
 #include "daemon/log.h"
@@ -33,7 +34,6 @@
 #include "daemon/triggers.h"
 
 #define MAX_CLIENTS          32u
-#define MAX_CALLS            64u /* kept calls, of all clients */
 #define MAX_QUEUED_ANSWERS   16u /* of one client that does not read */
 #define HANDSHAKE_USEC       (2 * USEC_PER_SEC)
 #define ACCEPT_INTERVAL_USEC (100 * USEC_PER_MSEC)
@@ -48,14 +48,6 @@ struct client {
     char attached[SESSION_NAME_MAX + 1]; /* the session that ends when this client goes */
 };
 
-/* A call that is answered later. */
-struct call {
-    sd_bus_message *message;
-    const struct session *session;
-    enum session_state until;        /* SESSION_RUNNING or SESSION_ENDED */
-    const struct snapshot *snapshot; /* instead of both */
-};
-
 struct control {
     struct manager *manager;
     struct peer_groups groups;
@@ -63,53 +55,17 @@ struct control {
     sd_event_source *listen_source;
     sd_event_source *ready_source; /* see handle_dispatched() */
     struct client *clients[MAX_CLIENTS];
-    struct call calls[MAX_CALLS];
-    size_t nr_calls;
+    struct calls calls;
 };
 
-/* --- Answers. --- */
-
-static int answer_failure(sd_bus_message *call, const struct failure *failure)
-{
-    return sd_bus_reply_method_errorf(call, failure->name, "%s", failure->text);
-}
-
-static int answer_document(sd_bus_message *call, struct json_object *document)
-{
-    const char *text = json_object_to_json_string_ext(document, JSON_C_TO_STRING_PLAIN |
-                                                                    JSON_C_TO_STRING_NOSLASHESCAPE);
-    int r;
-
-    r = text ? sd_bus_reply_method_return(call, "s", text) : -ENOMEM;
-    json_object_put(document);
-    return r;
-}
-
-static int keep_call(struct control *control, const struct call *call)
-{
-    if (control->nr_calls == MAX_CALLS)
-        return sd_bus_reply_method_errorf(call->message, ERROR_NO_MEMORY,
-                                          "Too many clients wait for an answer; try again later.");
-    control->calls[control->nr_calls] = *call;
-    (void)sd_bus_message_ref(call->message);
-    control->nr_calls++;
-    return 1; /* handled: sd-bus is not to answer */
-}
+/* --- What the manager tells. --- */
 
 static int keep_session_call(struct control *control, sd_bus_message *message,
                              const struct session *session, enum session_state until)
 {
     const struct call call = {.message = message, .session = session, .until = until};
 
-    return keep_call(control, &call);
-}
-
-static void drop_call(struct control *control, size_t index)
-{
-    sd_bus_message_unref(control->calls[index].message);
-    control->nr_calls--;
-    memmove(&control->calls[index], &control->calls[index + 1],
-            (control->nr_calls - index) * sizeof(control->calls[0]));
+    return calls_keep(&control->calls, &call);
 }
 
 /* The manager tells of a session that runs, could not start, or has ended. */
@@ -122,38 +78,14 @@ static void handle_session_change(void *userdata, struct session *session)
         if (session->state == SESSION_ENDED && control->clients[i] &&
             strcmp(control->clients[i]->attached, session->name) == 0)
             control->clients[i]->attached[0] = '\0';
-
-    for (size_t i = control->nr_calls; i-- > 0;) {
-        struct call *call = &control->calls[i];
-
-        if (call->session != session || call->snapshot || session->state < call->until)
-            continue;
-        /* A client that has gone meanwhile gets no answer. */
-        if (session->start_failure.name)
-            (void)answer_failure(call->message, &session->start_failure);
-        else
-            (void)answer_document(call->message, document_of_session(session));
-        drop_call(control, i);
-    }
+    calls_handle_session(&control->calls, session);
 }
 
-/* The manager tells of a snapshot that is written, or could not be. */
 static void handle_snapshot_ended(void *userdata, struct snapshot *snapshot)
 {
     struct control *control = userdata;
 
-    for (size_t i = control->nr_calls; i-- > 0;) {
-        const struct call *call = &control->calls[i];
-
-        if (call->snapshot != snapshot)
-            continue;
-        /* What got into a client's file before it failed is whole, and worth telling of. */
-        if (snapshot->failure.name && snapshot->plan.bytes == 0)
-            (void)answer_failure(call->message, &snapshot->failure);
-        else
-            (void)answer_document(call->message, document_of_snapshot(snapshot));
-        drop_call(control, i);
-    }
+    calls_handle_snapshot(&control->calls, snapshot);
 }
 
 /* --- Methods. --- */
@@ -186,7 +118,7 @@ static int method_start(sd_bus_message *call, void *userdata, sd_bus_error *erro
         r = manager_start_session(control->manager, request.name, &request.options, &session,
                                   &failure);
     if (r < 0)
-        return answer_failure(call, &failure);
+        return call_answer_failure(call, &failure);
     if (request.attached)
         (void)snprintf(client->attached, sizeof(client->attached), "%s", session->name);
     return keep_session_call(control, call, session, SESSION_RUNNING);
@@ -217,9 +149,9 @@ static int method_stop(sd_bus_message *call, void *userdata, sd_bus_error *error
         return 1;
     session = read_session(client, call, &failure);
     if (!session)
-        return answer_failure(call, &failure);
+        return call_answer_failure(call, &failure);
     if (session->state == SESSION_ENDED)
-        return answer_document(call, document_of_session(session));
+        return call_answer_document(call, document_of_session(session));
     session_stop(session, END_STOP);
     return keep_session_call(client->control, call, session, SESSION_ENDED);
 }
@@ -237,11 +169,11 @@ static int method_status(sd_bus_message *call, void *userdata, sd_bus_error *err
     if (r < 0)
         return r;
     if (name[0] == '\0')
-        return answer_document(call, document_of_manager(client->control->manager));
+        return call_answer_document(call, document_of_manager(client->control->manager));
     session = manager_find_session(client->control->manager, name, &failure);
     if (!session)
-        return answer_failure(call, &failure);
-    return answer_document(call, document_of_session(session));
+        return call_answer_failure(call, &failure);
+    return call_answer_document(call, document_of_session(session));
 }
 
 /* Everybody who may look may take one; only those who may control can send a descriptor. */
@@ -261,9 +193,9 @@ static int method_snapshot(sd_bus_message *call, void *userdata, sd_bus_error *e
         r = manager_start_snapshot(control->manager, request.session, &request.options, &snapshot,
                                    &failure);
     if (r < 0)
-        return answer_failure(call, &failure);
+        return call_answer_failure(call, &failure);
     kept.snapshot = snapshot;
-    return keep_call(control, &kept);
+    return calls_keep(&control->calls, &kept);
 }
 
 static int method_trigger(sd_bus_message *call, void *userdata, sd_bus_error *error)
@@ -280,8 +212,8 @@ static int method_trigger(sd_bus_message *call, void *userdata, sd_bus_error *er
         return r;
     r = triggers_fire_manual(client->control->manager->triggers, name, &trigger, &failure);
     if (r < 0)
-        return answer_failure(call, &failure);
-    return answer_document(call, trigger_document(trigger));
+        return call_answer_failure(call, &failure);
+    return call_answer_document(call, trigger_document(trigger));
 }
 
 static int property_version(sd_bus *bus, const char *path, const char *interface,
@@ -349,9 +281,7 @@ static void client_free(struct client *client)
 {
     struct control *control = client->control;
 
-    for (size_t i = control->nr_calls; i-- > 0;)
-        if (sd_bus_message_get_bus(control->calls[i].message) == client->bus)
-            drop_call(control, i);
+    calls_forget_bus(&control->calls, client->bus);
     for (size_t i = 0; i < MAX_CLIENTS; i++)
         if (control->clients[i] == client)
             control->clients[i] = NULL;

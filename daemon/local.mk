@@ -4,6 +4,7 @@
 noinst_LIBRARIES += libdaemon.a
 libdaemon_a_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS) $(INIH_CFLAGS)
 libdaemon_a_SOURCES = \
+	daemon/calls.c daemon/calls.h \
 	daemon/clock.h \
 	daemon/config.c daemon/config-trigger.c daemon/config.h daemon/config-parser.h \
 	daemon/control.c daemon/control.h \
@@ -17,7 +18,7 @@ libdaemon_a_SOURCES = \
 	daemon/host.c daemon/host.h \
 	daemon/listener.c daemon/listener.h \
 	daemon/log.c daemon/log.h \
-	daemon/manager.c daemon/manager-snapshot.c daemon/manager.h \
+	daemon/manager.c daemon/manager-find.c daemon/manager-snapshot.c daemon/manager.h \
 	daemon/output.c daemon/output.h \
 	daemon/peer.c daemon/peer.h \
 	daemon/recorder.c daemon/recorder.h \

@@ -398,14 +398,6 @@ struct manager *manager_free(struct manager *manager)
 
 /* --- Sessions. --- */
 
-static struct session *find_by_name(const struct manager *manager, const char *name)
-{
-    for (size_t i = manager->nr_sessions; i-- > 0;)
-        if (strcmp(manager->sessions[i]->name, name) == 0)
-            return manager->sessions[i];
-    return NULL;
-}
-
 /* "capture-20261121-060512", local time; "-2" and so on if that is taken. */
 static void make_up_name(const struct manager *manager, char name[static SESSION_NAME_MAX + 1])
 {
@@ -418,7 +410,8 @@ static void make_up_name(const struct manager *manager, char name[static SESSION
     (void)snprintf(name, SESSION_NAME_MAX + 1, "%s", stem);
     for (unsigned int i = 2; i < MAX_MADE_UP_NAMES; i++) {
         (void)snprintf(file, sizeof(file), "%s.xentrace", name);
-        if (!find_by_name(manager, name) && faccessat(manager->state_dir_fd, file, F_OK, 0) < 0)
+        if (!manager_find_by_name(manager, name) &&
+            faccessat(manager->state_dir_fd, file, F_OK, 0) < 0)
             return;
         (void)snprintf(name, SESSION_NAME_MAX + 1, "%s-%u", stem, i);
     }
@@ -426,7 +419,7 @@ static void make_up_name(const struct manager *manager, char name[static SESSION
 
 static int check_start(const struct manager *manager, const char *name, struct failure *failure)
 {
-    const struct session *same = find_by_name(manager, name);
+    const struct session *same = manager_find_by_name(manager, name);
 
     if (manager->shuts_down)
         return failure_set(failure, -ESHUTDOWN, ERROR_SHUTTING_DOWN,
@@ -485,89 +478,6 @@ int manager_start_session(struct manager *manager, const char *name,
     return 0;
 }
 
-/* The only one that runs, of those with a ring or of captures; several: FAILURE names them. */
-static struct session *find_only(const struct manager *manager, bool ring, const char *verb,
-                                 struct failure *failure)
-{
-    struct session *found = NULL;
-    char names[256] = "";
-    size_t length = 0, count = 0;
-
-    for (size_t i = 0; i < manager->nr_sessions; i++) {
-        struct session *session = manager->sessions[i];
-        bool counts = ring ? session->ring && session->state <= SESSION_RUNNING
-                           : !session->is_recorder && session->state != SESSION_ENDED;
-
-        if (!counts)
-            continue;
-        found = session;
-        if (count++ < 4 && length < sizeof(names))
-            length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s",
-                                       count > 1 ? ", " : "", session->name);
-    }
-    if (count <= 1)
-        return found;
-    (void)failure_set(failure, -EINVAL, ERROR_INVALID,
-                      "Several are being recorded: %s%s. Say which one: `xentracectl %s NAME`.",
-                      names, count > 4 ? ", ..." : "", verb);
-    return NULL;
-}
-
-struct session *manager_find_session(struct manager *manager, const char *name,
-                                     struct failure *failure)
-{
-    struct session *session;
-
-    if (!name[0]) {
-        session = find_only(manager, false, "stop", failure);
-        if (!session && !failure->name)
-            (void)failure_set(failure, -ENOENT, ERROR_NO_SESSION,
-                              "No capture is being recorded. `xentracectl list` shows what is.");
-        return session;
-    }
-    session = find_by_name(manager, name);
-    if (!session)
-        (void)failure_set(failure, -ENOENT, ERROR_NO_SESSION,
-                          "There is no session '%s'. `xentracectl list` shows those there are.",
-                          name);
-    return session;
-}
-
-static struct session *find_recorder(const struct manager *manager)
-{
-    for (size_t i = 0; i < manager->nr_sessions; i++)
-        if (manager->sessions[i]->is_recorder && manager->sessions[i]->state == SESSION_RUNNING)
-            return manager->sessions[i];
-    return NULL;
-}
-
-struct session *manager_find_ring(struct manager *manager, const char *name,
-                                  struct failure *failure)
-{
-    struct session *session;
-
-    if (!name[0]) {
-        session = find_recorder(manager);
-        if (!session)
-            session = find_only(manager, true, "snapshot --session", failure);
-        if (!session && !failure->name)
-            (void)failure_set(failure, -ENOENT, ERROR_NO_RING,
-                              "Nothing is being recorded into memory: the flight recorder is "
-                              "switched off ([flight-recorder] enabled=) or could not be started "
-                              "(`journalctl -u xentraced`), and no `start --memory` runs.");
-        return session;
-    }
-    session = manager_find_session(manager, name, failure);
-    if (session && (!session->ring || session->state > SESSION_RUNNING)) {
-        (void)failure_set(failure, -EINVAL, ERROR_NO_RING,
-                          "'%s' does not record into memory: there is nothing to take a snapshot "
-                          "of. `xentracectl list` shows what does.",
-                          name);
-        return NULL;
-    }
-    return session;
-}
-
 /* --- The end. --- */
 
 /* Whether the next daemon is to go on with the recorder. */
@@ -579,7 +489,7 @@ static bool may_keep(const struct manager *manager, const struct session *record
 
 void manager_shut_down(struct manager *manager)
 {
-    struct session *recorder = find_recorder(manager);
+    struct session *recorder = manager_find_recorder(manager);
 
     manager->shuts_down = true;
     manager->keeps_recorder = may_keep(manager, recorder);

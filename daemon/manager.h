@@ -98,7 +98,11 @@ int manager_start_snapshot(struct manager *manager, const char *session_name,
 /* Ends every session, but for a recorder that the next daemon goes on with; then the loop. */
 void manager_shut_down(struct manager *manager);
 
-/* --- Between manager.c and manager-snapshot.c. --- */
+/* --- Between manager.c, manager-find.c and manager-snapshot.c. --- */
+
+/* The newest session of that name; the flight recorder if it runs. NULL: none. */
+struct session *manager_find_by_name(const struct manager *manager, const char *name);
+struct session *manager_find_recorder(const struct manager *manager);
 
 void manager_handle_pinned(struct manager *manager, const struct message *message);
 void manager_handle_trigger(void *userdata, struct trigger *trigger, const char *label,
