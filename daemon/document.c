@@ -136,6 +136,7 @@ static void put_settings(json *document, const struct session *session)
     put_count(limits, "time_usec", session->time_usec);
     put_count(limits, "reserve_bytes", output->reserve_bytes);
     put_count(limits, "max_size_bytes", output->max_bytes == UINT64_MAX ? 0 : output->max_bytes);
+    put_text(limits, "on_reserve", on_reserve_name(session->space.on_reserve));
     put(document, "limits", limits);
     put_count(options, "poll_usec", session->poll_usec);
     put_bool(options, "discard", session->discard);
@@ -284,6 +285,17 @@ static json *domains_document(const struct domains *domains)
     return list;
 }
 
+static json *session_output_document(const struct session *session,
+                                     const struct sink_totals *totals)
+{
+    uint64_t bytes = session->memory_bytes ? session->final_bytes : totals->output_bytes;
+    json *object =
+        output_document(&session->output, session->sidecar_path, bytes, totals->queued_bytes);
+
+    put_bool(object, "paused", session->space.is_paused);
+    return object;
+}
+
 json *document_of_session(const struct session *session)
 {
     json *document = json_object_new_object();
@@ -298,10 +310,7 @@ json *document_of_session(const struct session *session)
     put_bool(document, "recorder", session->is_recorder);
     put_text(document, "state", session_state_name(session->state));
     if (!session->is_recorder)
-        put(document, "output",
-            output_document(&session->output, session->sidecar_path,
-                            session->memory_bytes ? session->final_bytes : totals.output_bytes,
-                            totals.queued_bytes));
+        put(document, "output", session_output_document(session, &totals));
     if (session->memory_bytes)
         put(document, "ring", ring_document(session));
     put_clock(started, session->started);

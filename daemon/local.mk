@@ -26,6 +26,7 @@ libdaemon_a_SOURCES = \
 	daemon/ring-writer.c daemon/ring-writer.h \
 	daemon/service-job.c daemon/service-job.h \
 	daemon/session.c daemon/session-setup.c daemon/session.h \
+	daemon/session-space.c daemon/session-space.h \
 	daemon/sidecar.c daemon/sidecar.h \
 	daemon/snapshot.c daemon/snapshot.h \
 	daemon/snapshot-plan.c daemon/snapshot-plan.h \

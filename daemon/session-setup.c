@@ -73,6 +73,16 @@ static int check_limits(struct session *session, const struct session_options *o
     session->discard = options->discard;
     session->keep_enabled = options->keep_enabled;
     session->start_disabled = options->start_disabled;
+    if (options->on_reserve &&
+        on_reserve_parse(options->on_reserve, &session->space.on_reserve) < 0)
+        return failure_set(failure, -EINVAL, ERROR_INVALID,
+                           "'%s' is nothing to do at the reserve: --on-reserve is stop, rotate or "
+                           "pause.",
+                           options->on_reserve);
+    if (session->space.on_reserve == ON_RESERVE_PAUSE && session->memory_bytes)
+        return failure_set(failure, -EINVAL, ERROR_INVALID,
+                           "A ring takes its space on the disk when it starts, and never pauses: "
+                           "give either --memory or --on-reserve pause.");
     /* Before space for it is taken on the disk, which may be all there is. */
     if (session->memory_bytes && !options->ring)
         return refuse_memory(session, failure);
@@ -155,6 +165,10 @@ static int open_output(struct session *session, const struct session_options *op
         r = adopt_output(session, options, failure);
     else
         r = create_output(session, failure);
+    if (r >= 0 && session->output.is_stream && session->space.on_reserve != ON_RESERVE_STOP)
+        return failure_set(failure, -EINVAL, ERROR_INVALID,
+                           "--on-reserve is about the space on a disk: standard output and pipes "
+                           "have none.");
     /* The end is no time to find that there is no space. */
     if (r >= 0 && session->memory_bytes && !session->output.is_stream)
         r = output_require(&session->output, min_u64(session->memory_bytes, max_bytes), failure);

@@ -104,6 +104,7 @@ static void stop_timers(struct session *session)
     session->time_source = sd_event_source_disable_unref(session->time_source);
     session->tick_source = sd_event_source_disable_unref(session->tick_source);
     session->abort_source = sd_event_source_disable_unref(session->abort_source);
+    space_stop_waiting(session);
 }
 
 /* --- Making. --- */
@@ -250,17 +251,6 @@ static void begin_running(struct session *session)
     session_set_state(session, SESSION_RUNNING);
 }
 
-static void extend_grant(struct session *session)
-{
-    struct output *output = &session->output;
-    struct sink_totals totals;
-
-    sink_read_totals(session->sink, &totals);
-    output_extend(output, totals.output_bytes);
-    collector_send(session->context->collector, MESSAGE_GRANT, session->sink, output->is_final,
-                   (int64_t)output->granted_bytes);
-}
-
 /* Why the output is as long as it may be. */
 static enum end_reason limit_reason(const struct session *session)
 {
@@ -333,6 +323,7 @@ static void withdraw(struct session *session)
 void session_stop(struct session *session, enum end_reason reason)
 {
     const struct session_context *context = session->context;
+    bool waits = session->space.source, paused = session->space.is_paused;
     bool ends_tracing;
 
     if (session->state > SESSION_RUNNING)
@@ -349,6 +340,10 @@ void session_stop(struct session *session, enum end_reason reason)
     session_set_state(session, SESSION_DRAINING);
     ends_tracing = !session->keep_enabled && !tracing_is_used(context->tracing, NULL);
     collector_send(context->collector, MESSAGE_DRAIN, session->sink, ends_tracing, 0);
+    if (waits)
+        space_extend(session);
+    if (paused && session->output.is_final) /* what waited does not come to the disk any more */
+        session->reason = limit_reason(session);
 }
 
 static void begin_settling(struct session *session)
@@ -500,7 +495,7 @@ void session_handle_message(struct session *session, const struct message *messa
         handle_drained(session, message->value > 0);
         break;
     case MESSAGE_GRANT_WANTED:
-        extend_grant(session);
+        space_extend(session);
         break;
     case MESSAGE_LIMIT:
         end_output(session, limit_reason(session));

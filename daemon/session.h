@@ -28,6 +28,7 @@
 #include "daemon/end-reason.h"
 #include "daemon/failure.h"
 #include "daemon/output.h"
+#include "daemon/session-space.h"
 #include "daemon/tracing.h"
 
 struct collector;
@@ -81,6 +82,8 @@ struct session_options {
     const char *output_path;
     int sidecar_fd; /* borrowed; -1: none */
 
+    const char *on_reserve; /* "stop" */
+
     uint64_t memory_bytes; /* a ring */
     uint64_t max_age_usec;
     bool is_recorder;         /* no output; of a ring */
@@ -131,6 +134,7 @@ struct session {
     uint64_t final_bytes;   /* what it wrote */
 
     struct output output;
+    struct space space; /* ... and what if the disk has no more */
     bool owns_output;   /* in the state directory: with a sidecar beside it */
     int sidecar_fd;     /* the client's; -1: none, or our own by name */
     char *sidecar_path; /* NULL: none */
