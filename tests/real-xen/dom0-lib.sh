@@ -10,7 +10,7 @@
 #   pv_guest_start NAME [MIB] [idle|load|panic|poweroff] [ON_CRASH]
 #   pv_guest_destroy NAME
 #   guest_id NAME                 prints a guest's domain id
-#   load_start, load_stop         keeps every vCPU of dom0, and so every physical CPU, busy
+#   load_start [N], load_stop     keeps every vCPU of dom0, and so every physical CPU, busy
 #
 # and of xentraced:
 #
@@ -102,10 +102,10 @@ pv_guest_destroy() {
 # On each vCPU, pinned there, a pair of processes that wake each other up through pipes, in short bursts:
 # hypercalls, blocks and wake-ups on all physical CPUs. Bursts, because each emulated CPU is a thread of
 # the host; eight of them always busy on two cores, and nothing else in dom0 gets anywhere.
-load_start() {
+load_start() { # load_start [N]: of the first N vCPUs only
     local cpu
     [ ${#real_xen_load[@]} -eq 0 ] || return 0
-    for cpu in $(seq 0 $(($(nproc) - 1))); do
+    for cpu in $(seq 0 $((${1:-$(nproc)} - 1))); do
         taskset -c "$cpu" bash "${BASH_SOURCE[0]%/*}/load" &
         real_xen_load+=($!)
     done
