@@ -7,6 +7,13 @@
 
 . "$(dirname "$0")/lib.sh"
 
+for program in service test-service-child; do
+    if [ ! -e "$build/tests/xensim/$program" ]; then
+        echo "$script: $build/tests/xensim/$program is not built: run make check, or set BUILD" >&2
+        exit 1
+    fi
+done
+
 mib=$((1024 * 1024))
 times=${KILLS:-10}
 seed=${SEED:-$RANDOM}
@@ -290,6 +297,8 @@ main() {
                 check_killed KILL
                 ;;
             restarted)
+                times=$(((times + 1) / 2))
+                export KILLS=$times
                 sim --cpus 4 --rate 20M -- killed HUP
                 check_killed HUP
                 ;;

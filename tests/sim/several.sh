@@ -218,7 +218,7 @@ dropped_of() { ctl --json status "$1" >"$dir/of" && number "$dir/of" ledger drop
 # can get of the pool.
 slow() {
     local reader dropped name readers=()
-    printf '[daemon]\npool=8M\n' >"$dir/xentraced.conf"
+    printf '[daemon]\npool=32M\n' >"$dir/xentraced.conf"
     recorder_start memory=32M || exit 1
     for name in slow-1 slow-2; do
         mkfifo "$dir/$name.fifo"
