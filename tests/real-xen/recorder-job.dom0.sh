@@ -63,7 +63,8 @@ load_start
 before=$(used) from=$(milliseconds)
 sleep 5
 loaded_bytes=$(bytes_a_second "$before" "$from")
-echo "default events: $idle_bytes bytes/s idle, with $idle_wakeups wake-ups in 10 s; $loaded_bytes bytes/s under load"
+echo "default events: $idle_bytes bytes/s idle, with $idle_wakeups wake-ups in 10 s;" \
+    "$loaded_bytes bytes/s under load"
 check "an idle dom0 is recorded" above "$idle_bytes" 0
 check "so is a busy one" above "$loaded_bytes" 0
 check "a snapshot of it is sound" snapshot default
