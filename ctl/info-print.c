@@ -118,6 +118,8 @@ static void print_snapshot(FILE *file, struct json_object *snapshot)
                         doc_text(snapshot, "snapshot.session", "an unknown capture"),
                         doc_text(snapshot, "host.hostname", "(unknown host)"));
     session_print_field(file, "Cause", "%s", cause ? cause : "unknown");
+    if (doc_text(snapshot, "snapshot.reason", "")[0] != '\0')
+        session_print_field(file, "Reason", "%s", doc_text(snapshot, "snapshot.reason", ""));
     session_print_field(file, "Window", "%s",
                         str_window(window, doc_number(snapshot, "snapshot.first_ns"),
                                    doc_number(snapshot, "snapshot.last_ns")));

@@ -338,6 +338,7 @@ static json *snapshot_object(const struct snapshot *snapshot)
     put_text(object, "session", snapshot->session->name);
     put_text(object, "label", snapshot->label);
     put_text(object, "cause", snapshot_cause_name(snapshot->cause));
+    put_text(object, "reason", snapshot->trigger ? snapshot->trigger->last_reason : "");
     put_text(object, "message", snapshot->message);
     put_bool(object, "ok", !snapshot->failure.name);
     put_count(object, "first_ns", wall_clock_of(context, plan->first_tsc));

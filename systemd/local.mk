@@ -2,6 +2,9 @@
 
 systemd_units = systemd/xentraced.service systemd/xentraced-snapshot@.service
 
+sysusersdir = $(prefix)/lib/sysusers.d
+dist_sysusers_DATA = systemd/sysusers.d/xentraced.conf
+
 systemdsystemunit_DATA = $(systemd_units)
 CLEANFILES += $(systemd_units)
 EXTRA_DIST += systemd/xentraced.service.in systemd/xentraced-snapshot@.service.in
