@@ -462,6 +462,8 @@ static void note_gap(struct gap *gap, const struct walk_result *walked, uint64_t
 {
     uint64_t first_tsc = walked->first_tsc;
 
+    if (walked->records == 0 && walked->lost == 0)
+        return; /* the window had nothing for it */
     if (walked->lost_first_tsc && (!first_tsc || walked->lost_first_tsc < first_tsc))
         first_tsc = walked->lost_first_tsc;
     if (!gap->first_tsc)
