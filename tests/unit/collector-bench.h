@@ -28,7 +28,7 @@
 
 #define CPUS         3u /* of which the last is idle */
 #define BUSY_CPUS    2u
-#define CHUNKS       32u
+#define CHUNKS       96u /* more than what comes at once */
 #define SINKS        16u
 #define SMALL_PAGES  8u
 #define LARGE_PAGES  256u

