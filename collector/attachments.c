@@ -178,13 +178,6 @@ static void want_successor(struct collector *c, unsigned int i, struct sink *suc
         c->next_round_usec = c->now_usec;
 }
 
-static bool is_full(const struct sink *sink)
-{
-    uint64_t rotate_bytes = sink_config(sink)->rotate_bytes;
-
-    return rotate_bytes && sink_used_bytes(sink) >= rotate_bytes;
-}
-
 static void succeed(struct collector *c, unsigned int i)
 {
     struct sink *before = c->feeds[i].sink;
@@ -221,7 +214,7 @@ static void end_round(struct collector *c, unsigned int i)
         pin(c, i);
     if (attachment->successor && even && !c->feeds[i].at_limit &&
         c->nr_feeds + ATTACH_SPARE < FEEDS_MAX && attachment->phase == PHASE_FEEDING &&
-        (attachment->succeeds_now || is_full(c->feeds[i].sink)) &&
+        (attachment->succeeds_now || sink_is_full(c->feeds[i].sink)) &&
         sink_can_end_here(c->feeds[i].sink))
         succeed(c, i);
 }
@@ -292,18 +285,23 @@ static bool is_settled(const struct collector *c, unsigned int i)
            cpu_set_count(&c->feeds[i].pending) == 0;
 }
 
+/* Once. */
+static void tell_limit(struct collector *c, unsigned int i)
+{
+    if (!c->attachments[i].limit_told)
+        collector_tell(c, MESSAGE_LIMIT, c->feeds[i].sink, 0);
+    c->attachments[i].limit_told = true;
+}
+
 static void follow_round(struct collector *c, unsigned int i, const struct round *round)
 {
     struct attachment *attachment = &c->attachments[i];
-    struct sink *sink = c->feeds[i].sink;
 
     /* However long the disk takes: what is in the buffers stays there, and is the sink's. */
     if (!c->feeds[i].starved || !has_end(&c->feeds[i]))
         attachment->rounds++;
-    if (c->feeds[i].at_limit && !attachment->limit_told) {
-        collector_tell(c, MESSAGE_LIMIT, sink, 0);
-        attachment->limit_told = true;
-    }
+    if (c->feeds[i].at_limit)
+        tell_limit(c, i);
     if (attachment->phase == PHASE_DRAINING && took_all(c, i, round))
         set_drained(c, i);
     else if (attachment->phase == PHASE_CLOSING && took_all(c, i, round))
@@ -408,7 +406,8 @@ static void handle_message(struct collector *c, const struct message *message, u
         want_successor(c, i, message->other, message->flag);
         break;
     case MESSAGE_GRANT:
-        sink_grant(message->sink, (uint64_t)message->value, message->flag);
+        if (sink_grant(message->sink, (uint64_t)message->value, message->flag))
+            tell_limit(c, i);
         break;
     case MESSAGE_ABORT:
         if (sink_abort(message->sink, c->uring))

@@ -57,7 +57,7 @@ void collector_send(struct collector *collector, enum message_type type, struct 
 
 /*
  * MESSAGE_SUCCEED: SUCCESSOR takes SINK's place between two rounds, so that no record is lost or
- * doubled: after the next one if NOW, else when SINK is `rotate_bytes` long. It may be sent again
+ * doubled: after the next one if NOW, else when SINK is full. It may be sent again
  * before it was answered, with the same SUCCESSOR. A SINK of which something waits for a grant, or
  * could not be written, is not succeeded: what is missing could not be told in its place. DRAIN
  * that crosses with SUCCEEDED does nothing: it is to be sent to SUCCESSOR then.

@@ -33,7 +33,7 @@ enum message_type {
     MESSAGE_SUCCEEDED,    /* sink: its successor is fed instead */
     MESSAGE_DRAINED,      /* value: CPUs whose losses are still untold */
     MESSAGE_GRANT_WANTED, /* sink comes near the end of its grant */
-    MESSAGE_LIMIT,        /* sink is as long as it may be */
+    MESSAGE_LIMIT,        /* sink is as long as it may be, and there was more for it */
     MESSAGE_FAILED,       /* sink, value: negative errno of a write */
     MESSAGE_CLOSED,       /* sink is the main thread's again */
     MESSAGE_DIED,         /* value: negative errno; the collector cannot go on */

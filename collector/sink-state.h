@@ -16,9 +16,11 @@ struct gap {
 struct sink {
     struct sink_config config;
     struct walk_filter filter;
-    struct gap *gaps;  /* [nr_cpus] */
-    bool begins_round; /* the next window is the first of its round */
-    bool begins_even;  /* ... and the round before took all there was */
+    struct gap *gaps;       /* [nr_cpus] */
+    bool begins_round;      /* the next window is the first of its round */
+    bool begins_even;       /* ... and the round before took all there was */
+    uint64_t round_offset;  /* of the output, when it began */
+    uint64_t longest_round; /* that there was, in bytes */
 
     /* Either a ring, or an output with chunks of the pool: */
     struct ring *ring;

@@ -163,24 +163,25 @@ void sink_end(struct sink *sink)
 
 /* --- The grant. --- */
 
-void sink_grant(struct sink *sink, uint64_t granted_bytes, bool final)
+bool sink_grant(struct sink *sink, uint64_t granted_bytes, bool final)
 {
     sink->config.granted_bytes = granted_bytes;
     sink->grant_wanted = false;
     if (!final)
-        return;
+        return false;
     sink->config.max_bytes =
         min_u64(sink->config.max_bytes, align_down(granted_bytes, sink->config.align_bytes));
     if (sink->closed_bytes + (sink->filling ? sink->filling->fill_bytes : 0) <=
         sink->config.max_bytes)
-        return;
+        return false;
     sink_flush(sink);
     for (const struct chunk *chunk = sink->queue_head; chunk; chunk = chunk->next) {
         if (chunk->output_offset + chunk->fill_bytes > sink->config.max_bytes) {
             end_at(sink, chunk->output_offset);
-            return;
+            return true;
         }
     }
+    return false;
 }
 
 bool sink_can_end_here(const struct sink *sink)
@@ -197,7 +198,7 @@ static uint64_t foreseen_bytes(const struct sink *sink)
 
     if (!sink->config.rotate_bytes)
         return ahead;
-    return min_u64(ahead, max_u64(used, sink->config.rotate_bytes + CHUNK_BYTES) + CHUNK_BYTES);
+    return min_u64(ahead, max_u64(used, sink->config.rotate_bytes) + CHUNK_BYTES);
 }
 
 bool sink_wants_grant(struct sink *sink)

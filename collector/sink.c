@@ -196,6 +196,14 @@ uint64_t sink_used_bytes(const struct sink *sink)
     return sink->closed_bytes + (sink->filling ? sink->filling->fill_bytes : 0);
 }
 
+bool sink_is_full(const struct sink *sink)
+{
+    uint64_t used = align_up(sink_used_bytes(sink), sink->config.align_bytes);
+
+    return sink->config.rotate_bytes && used > 0 &&
+           used + sink->longest_round > sink->config.rotate_bytes;
+}
+
 /* --- Chunks. --- */
 
 static struct chunk *take_from_pool(struct sink *sink)
@@ -284,10 +292,12 @@ void sink_begin_round(struct sink *sink, bool even)
 {
     sink->begins_round = true;
     sink->begins_even = even;
+    sink->round_offset = sink_used_bytes(sink);
 }
 
 bool sink_end_round(struct sink *sink, bool complete)
 {
+    sink->longest_round = max_u64(sink->longest_round, sink_used_bytes(sink) - sink->round_offset);
     return sink->config.watch && watch_end_round(sink->config.watch, complete);
 }
 

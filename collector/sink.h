@@ -37,7 +37,8 @@ struct sink_config {
                                    for what lies behind rotate_bytes */
     uint64_t poll_usec;         /* the fallback timer while records come */
     bool discard;               /* what is in Xen's buffers when it is attached as the first */
-    uint64_t rotate_bytes;      /* a successor takes over at that length; 0: only when told to */
+    uint64_t rotate_bytes;      /* a successor takes over when the next round may make it longer
+                                   than that; 0: only when told to */
     struct watch_set *watch;    /* of a ring: looks at what goes into it; NULL: none. Lent */
     uint64_t max_age_tsc;       /* of a ring: older records are evicted; 0: never */
     struct event_set events;
@@ -91,6 +92,9 @@ void sink_set_share(struct sink *sink, unsigned int promised, unsigned int left)
 
 /* Of the output, with what is not yet written. */
 uint64_t sink_used_bytes(const struct sink *sink);
+
+/* Whether another round, as long as its longest, would make it longer than rotate_bytes. */
+bool sink_is_full(const struct sink *sink);
 
 /* Whether all that it has is written, or may be: nothing waits for a grant, nothing has failed. */
 bool sink_can_end_here(const struct sink *sink);
@@ -165,8 +169,11 @@ void sink_submit(struct sink *sink, struct uring *uring);
  */
 int sink_complete(struct sink *sink, struct chunk *chunk, int result);
 
-/* Up to where it may be written; FINAL: what lies beyond is dropped, and it ends there. */
-void sink_grant(struct sink *sink, uint64_t granted_bytes, bool final);
+/*
+ * Up to where it may be written; FINAL: what lies beyond is dropped, and it ends there. Returns
+ * whether anything was.
+ */
+bool sink_grant(struct sink *sink, uint64_t granted_bytes, bool final);
 
 /* Whether more should be granted; true once per grant. */
 bool sink_wants_grant(struct sink *sink);

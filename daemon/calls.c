@@ -61,7 +61,7 @@ void calls_handle_session(struct calls *calls, const struct session *session)
     for (size_t i = calls->count; i-- > 0;) {
         const struct call *call = &calls->kept[i];
 
-        if (call->session != session || call->snapshot || session->state < call->until)
+        if (call->session != session || call->segment || session->state < call->until)
             continue;
         if (session->start_failure.name)
             (void)call_answer_failure(call->message, &session->start_failure);
@@ -83,6 +83,25 @@ void calls_handle_snapshot(struct calls *calls, const struct snapshot *snapshot)
             (void)call_answer_failure(call->message, &snapshot->failure);
         else
             (void)call_answer_document(call->message, document_of_snapshot(snapshot));
+        drop(calls, i);
+    }
+}
+
+void calls_handle_segment(struct calls *calls, const struct session *session, unsigned int number,
+                          const struct segment *segment)
+{
+    for (size_t i = calls->count; i-- > 0;) {
+        const struct call *call = &calls->kept[i];
+
+        if (call->session != session || call->segment != number)
+            continue;
+        if (segment)
+            (void)call_answer_document(call->message, document_of_segment(session, segment));
+        else
+            (void)sd_bus_reply_method_errorf(call->message, ERROR_EMPTY,
+                                             "'%s' has recorded nothing since its last segment: "
+                                             "there is nothing to close.",
+                                             session->name);
         drop(calls, i);
     }
 }

@@ -16,14 +16,16 @@
 struct json_object;
 struct sd_bus;
 struct sd_bus_message;
+struct segment;
 struct snapshot;
 
-/* A call that is answered later: when SESSION is in state UNTIL, or when SNAPSHOT has ended. */
+/* A call that is answered later: when SESSION is in state UNTIL, or SNAPSHOT has ended. */
 struct call {
     struct sd_bus_message *message;
     const struct session *session;
     enum session_state until;        /* SESSION_RUNNING or SESSION_ENDED */
     const struct snapshot *snapshot; /* instead of both */
+    unsigned int segment;            /* instead of `until`: when SESSION has finished that one */
 };
 
 struct calls {
@@ -45,3 +47,6 @@ void calls_forget_bus(struct calls *calls, const struct sd_bus *bus);
 void calls_handle_session(struct calls *calls, const struct session *session);
 /* SNAPSHOT is written, or could not be. */
 void calls_handle_snapshot(struct calls *calls, const struct snapshot *snapshot);
+/* Segment NUMBER of SESSION is finished; SEGMENT NULL: it was empty. */
+void calls_handle_segment(struct calls *calls, const struct session *session, unsigned int number,
+                          const struct segment *segment);

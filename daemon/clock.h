@@ -28,3 +28,13 @@ static inline struct clock_pair clock_pair_now(void)
         .tsc = before + (xen_read_tsc() - before) / 2,
     };
 }
+
+/* The wall clock when the TSC, which counts at KHZ, was TSC; 0 if either is 0. */
+static inline uint64_t clock_realtime_ns(uint64_t tsc, double khz)
+{
+    struct clock_pair now = clock_pair_now();
+
+    if (tsc == 0 || khz <= 0)
+        return 0;
+    return now.realtime_ns - (uint64_t)(int64_t)((double)(int64_t)(now.tsc - tsc) / khz * 1e6);
+}

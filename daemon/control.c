@@ -29,6 +29,7 @@
 #include "daemon/manager.h"
 #include "daemon/peer.h"
 #include "daemon/request.h"
+#include "daemon/segments.h"
 #include "daemon/session.h"
 #include "daemon/snapshot.h"
 #include "daemon/triggers.h"
@@ -86,6 +87,14 @@ static void handle_snapshot_ended(void *userdata, struct snapshot *snapshot)
     struct control *control = userdata;
 
     calls_handle_snapshot(&control->calls, snapshot);
+}
+
+static void handle_segment_finished(void *userdata, const struct session *session,
+                                    unsigned int number, const struct segment *segment)
+{
+    struct control *control = userdata;
+
+    calls_handle_segment(&control->calls, session, number, segment);
 }
 
 /* --- Methods. --- */
@@ -198,6 +207,29 @@ static int method_snapshot(sd_bus_message *call, void *userdata, sd_bus_error *e
     return calls_keep(&control->calls, &kept);
 }
 
+static int method_rotate(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+    struct client *client = userdata;
+    struct control *control = client->control;
+    struct failure failure = {0};
+    struct call kept = {.message = call};
+    struct session *session;
+    const char *name;
+    int r;
+
+    (void)error;
+    if (check_may_control(client, call) < 0)
+        return 1;
+    r = sd_bus_message_read(call, "s", &name);
+    if (r < 0)
+        return r;
+    session = manager_find_segmented(control->manager, name, &failure);
+    if (!session || segments_rotate(session, &kept.segment, &failure) < 0)
+        return call_answer_failure(call, &failure);
+    kept.session = session;
+    return calls_keep(&control->calls, &kept);
+}
+
 static int method_trigger(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
     struct client *client = userdata;
@@ -236,6 +268,8 @@ static const sd_bus_vtable control_vtable[] = {
     SD_BUS_METHOD_WITH_ARGS(PROTOCOL_SNAPSHOT, SD_BUS_ARGS("s", name, "a{sv}", options),
                             SD_BUS_RESULT("s", snapshot), method_snapshot,
                             SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_ROTATE, SD_BUS_ARGS("s", name), SD_BUS_RESULT("s", segment),
+                            method_rotate, SD_BUS_VTABLE_UNPRIVILEGED),
     SD_BUS_METHOD_WITH_ARGS(PROTOCOL_TRIGGER, SD_BUS_ARGS("s", name), SD_BUS_RESULT("s", trigger),
                             method_trigger, SD_BUS_VTABLE_UNPRIVILEGED),
     SD_BUS_PROPERTY(PROTOCOL_VERSION, "s", property_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
@@ -480,6 +514,7 @@ static int set_up(struct control *control, struct failure *failure)
                            manager->socket_path, strerror(-r));
     manager->session_changed = handle_session_change;
     manager->snapshot_ended = handle_snapshot_ended;
+    manager->segment_finished = handle_segment_finished;
     manager->userdata = control;
     return 0;
 }
@@ -509,6 +544,7 @@ struct control *control_free(struct control *control)
         return NULL;
     control->manager->session_changed = NULL;
     control->manager->snapshot_ended = NULL;
+    control->manager->segment_finished = NULL;
     for (size_t i = 0; i < MAX_CLIENTS; i++)
         if (control->clients[i])
             client_free(control->clients[i]);

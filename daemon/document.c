@@ -6,6 +6,8 @@
 
 #include "daemon/document.h"
 
+#include <limits.h>
+
 #include <json-c/json.h>
 
 #include "collector/collector.h"
@@ -16,6 +18,7 @@
 #include "collector/xen.h"
 #include "daemon/host.h"
 #include "daemon/manager.h"
+#include "daemon/segments.h"
 #include "daemon/session.h"
 #include "daemon/snapshot.h"
 #include "daemon/tracing.h"
@@ -75,12 +78,7 @@ static json *output_document(const struct output *output, const char *sidecar_pa
 /* The wall clock when the TSC was TSC; 0: never. */
 static uint64_t wall_clock_of(const struct session_context *context, uint64_t tsc)
 {
-    struct clock_pair now = clock_pair_now();
-    double khz = xen_host_info(context->xen)->tsc_khz;
-
-    if (tsc == 0 || khz <= 0)
-        return 0;
-    return now.realtime_ns - (uint64_t)(int64_t)((double)(int64_t)(now.tsc - tsc) / khz * 1e6);
+    return clock_realtime_ns(tsc, xen_host_info(context->xen)->tsc_khz);
 }
 
 static json *ring_document(const struct session *session)
@@ -100,6 +98,79 @@ static json *ring_document(const struct session *session)
     put_count(object, "restored", session->restored);
     put_count(object, "snapshots", session->snapshots);
     return object;
+}
+
+json *document_of_segment(const struct session *session, const struct segment *segment)
+{
+    json *object = json_object_new_object();
+    char name[SEGMENT_NAME_MAX], path[PATH_MAX];
+
+    segment_name(session, segment->number, name);
+    (void)snprintf(path, sizeof(path), "%s/%s.xentrace", session->context->state_dir, name);
+    put_text(object, "path", path);
+    put_count(object, "number", segment->number);
+    put_count(object, "bytes", segment->bytes);
+    put_count(object, "first_ns", segment->first_ns);
+    put_count(object, "last_ns", segment->last_ns);
+    put_count(object, "first_tsc", segment->first_tsc);
+    put_count(object, "last_tsc", segment->last_tsc);
+    put_count(object, "records", segment->records);
+    put_count(object, "lost", segment->lost);
+    put_count(object, "dropped", segment->dropped);
+    put_text(object, "reason", segment_reason_name(segment->reason));
+    return object;
+}
+
+static void add_open_segment(json *files, const struct session *session, const struct sink *sink,
+                             unsigned int number, enum segment_reason reason)
+{
+    struct segment segment;
+
+    segment_describe(session, sink, &segment);
+    segment.number = number;
+    segment.reason = reason;
+    (void)json_object_array_add(files, document_of_segment(session, &segment));
+}
+
+static json *segment_files_document(const struct session *session)
+{
+    const struct segments *segments = session->segments;
+    size_t first =
+        segments->nr_files > SEGMENTS_SHOWN_MAX ? segments->nr_files - SEGMENTS_SHOWN_MAX : 0;
+    json *files = json_object_new_array();
+
+    for (size_t i = first; i < segments->nr_files; i++)
+        (void)json_object_array_add(files,
+                                    document_of_segment(session, &segments->files[i]->segment));
+    if (segments->before && segments->before_number)
+        add_open_segment(files, session, segments->before, segments->before_number,
+                         segments->before_reason);
+    if (!segments->is_over)
+        add_open_segment(files, session, session->sink, segments->number, SEGMENT_IS_WRITTEN);
+    return files;
+}
+
+static json *segments_document(const struct session *session)
+{
+    const struct segments *segments = session->segments;
+    json *object = json_object_new_object();
+
+    put_count(object, "size_bytes", segments->size_bytes);
+    put_count(object, "time_usec", segments->time_usec);
+    put_count(object, "keep_files", segments->keep_files);
+    put_count(object, "keep_size_bytes", segments->keep_bytes);
+    put_bool(object, "paused", session->space.is_paused);
+    put_count(object, "written", segments->written);
+    put_count(object, "deleted", segments->deleted);
+    put(object, "files", segment_files_document(session));
+    return object;
+}
+
+static const char *kind_of(const struct session *session)
+{
+    if (session->segments)
+        return "segments";
+    return session->memory_bytes ? "ring" : "file";
 }
 
 static json *end_document(const struct session *session)
@@ -191,7 +262,8 @@ static json *cpu_document(const struct session *session, unsigned int cpu,
     return object;
 }
 
-static json *ledger_document(const struct session *session)
+/* Of SINK alone; NULL: of the whole session. */
+static json *ledger_document(const struct session *session, const struct sink *sink)
 {
     json *document = json_object_new_object();
     json *cpus = json_object_new_array();
@@ -202,7 +274,10 @@ static json *ledger_document(const struct session *session)
 
         if (!cpu_set_has(&session->cpus, cpu))
             continue;
-        sink_read_ledger(session->sink, cpu, &ledger);
+        if (sink)
+            sink_read_ledger(sink, cpu, &ledger);
+        else
+            session_read_ledger(session, cpu, &ledger);
         total.produced += ledger.produced;
         total.delivered += ledger.delivered;
         total.lost += ledger.lost;
@@ -302,17 +377,19 @@ json *document_of_session(const struct session *session)
     json *started = json_object_new_object();
     struct sink_totals totals;
 
-    sink_read_totals(session->sink, &totals);
+    session_read_totals(session, &totals);
     put_text(document, "format", "xentraced-session");
     put_count(document, "version", 1);
     put_text(document, "name", session->name);
-    put_text(document, "kind", session->memory_bytes ? "ring" : "file");
+    put_text(document, "kind", kind_of(session));
     put_bool(document, "recorder", session->is_recorder);
     put_text(document, "state", session_state_name(session->state));
     if (!session->is_recorder)
         put(document, "output", session_output_document(session, &totals));
     if (session->memory_bytes)
         put(document, "ring", ring_document(session));
+    if (session->segments)
+        put(document, "segments", segments_document(session));
     put_clock(started, session->started);
     put(document, "started", started);
     if (session->state == SESSION_ENDED)
@@ -320,12 +397,29 @@ json *document_of_session(const struct session *session)
     put_selection(document, session);
     put_settings(document, session);
     put(document, "buffers", buffers_document(session));
-    put(document, "ledger", ledger_document(session));
+    put(document, "ledger", ledger_document(session, NULL));
     put(document, "classes", classes_document(&totals));
     put_count(document, "windows", totals.windows);
     put(document, "host", host_document(session->context, session->context->host));
     put(document, "clock", clocks_document(session));
     put(document, "domains", domains_document(&session->domains));
+    return document;
+}
+
+json *document_of_segment_file(const struct session *session, const struct segment *segment,
+                               const struct sink *sink)
+{
+    json *document = document_of_session(session);
+    json *object = document_of_segment(session, segment), *output = NULL, *path = NULL;
+
+    put(object, "ledger", ledger_document(session, sink));
+    (void)json_object_object_get_ex(object, "path", &path);
+    (void)json_object_object_get_ex(document, "output", &output);
+    put(output, "path", json_object_get(path));
+    put_count(output, "bytes", segment->bytes);
+    put_count(output, "queued_bytes", 0);
+    json_object_object_del(output, "sidecar"); /* that is the session's */
+    put(document, "segment", object);
     return document;
 }
 

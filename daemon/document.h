@@ -9,7 +9,9 @@
 
 struct json_object;
 struct manager;
+struct segment;
 struct session;
+struct sink;
 struct snapshot;
 
 /* The caller owns the object: json_object_put(). */
@@ -18,3 +20,10 @@ struct json_object *document_of_manager(const struct manager *manager);
 struct json_object *document_of_snapshot(const struct snapshot *snapshot);
 /* Without what is only of interest beside the file. */
 struct json_object *document_of_snapshot_summary(const struct snapshot *snapshot);
+
+/* A segment's object; and the sidecar of its file, whose records have come through SINK. */
+struct json_object *document_of_segment(const struct session *session,
+                                        const struct segment *segment);
+struct json_object *document_of_segment_file(const struct session *session,
+                                             const struct segment *segment,
+                                             const struct sink *sink);

@@ -24,6 +24,7 @@ libdaemon_a_SOURCES = \
 	daemon/recorder.c daemon/recorder.h \
 	daemon/request.c daemon/request.h \
 	daemon/ring-writer.c daemon/ring-writer.h \
+	daemon/segments.c daemon/segments-files.c daemon/segments.h \
 	daemon/service-job.c daemon/service-job.h \
 	daemon/session.c daemon/session-setup.c daemon/session.h \
 	daemon/session-space.c daemon/session-space.h \

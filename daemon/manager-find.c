@@ -15,8 +15,25 @@ struct session *manager_find_by_name(const struct manager *manager, const char *
     return NULL;
 }
 
-/* The only one that runs, of those with a ring or of captures; several: FAILURE names them. */
-static struct session *find_only(const struct manager *manager, bool ring, const char *verb,
+static bool is_capture(const struct session *session)
+{
+    return !session->is_recorder;
+}
+
+/* One that is ending is no longer recorded into. */
+static bool has_ring(const struct session *session)
+{
+    return session->ring && session->state <= SESSION_RUNNING;
+}
+
+static bool has_segments(const struct session *session)
+{
+    return session->segments;
+}
+
+/* The only one that runs, of those of which IS_MEANT holds; several: FAILURE names them. */
+static struct session *find_only(const struct manager *manager,
+                                 bool (*is_meant)(const struct session *session), const char *verb,
                                  struct failure *failure)
 {
     struct session *found = NULL;
@@ -25,10 +42,8 @@ static struct session *find_only(const struct manager *manager, bool ring, const
 
     for (size_t i = 0; i < manager->nr_sessions; i++) {
         struct session *session = manager->sessions[i];
-        bool counts = ring ? session->ring && session->state <= SESSION_RUNNING
-                           : !session->is_recorder && session->state != SESSION_ENDED;
 
-        if (!counts)
+        if (session->state == SESSION_ENDED || !is_meant(session))
             continue;
         found = session;
         if (count++ < 4 && length < sizeof(names))
@@ -49,7 +64,7 @@ struct session *manager_find_session(struct manager *manager, const char *name,
     struct session *session;
 
     if (!name[0]) {
-        session = find_only(manager, false, "stop", failure);
+        session = find_only(manager, is_capture, "stop", failure);
         if (!session && !failure->name)
             (void)failure_set(failure, -ENOENT, ERROR_NO_SESSION,
                               "No capture is being recorded. `xentracectl list` shows what is.");
@@ -60,6 +75,21 @@ struct session *manager_find_session(struct manager *manager, const char *name,
         (void)failure_set(failure, -ENOENT, ERROR_NO_SESSION,
                           "There is no session '%s'. `xentracectl list` shows those there are.",
                           name);
+    return session;
+}
+
+struct session *manager_find_segmented(struct manager *manager, const char *name,
+                                       struct failure *failure)
+{
+    struct session *session;
+
+    if (name[0])
+        return manager_find_session(manager, name, failure);
+    session = find_only(manager, has_segments, "rotate", failure);
+    if (!session && !failure->name)
+        (void)failure_set(failure, -ENOENT, ERROR_NO_SESSION,
+                          "No capture is being recorded in segments. `xentracectl start "
+                          "--segment-size` starts one.");
     return session;
 }
 
@@ -79,7 +109,7 @@ struct session *manager_find_ring(struct manager *manager, const char *name,
     if (!name[0]) {
         session = manager_find_recorder(manager);
         if (!session)
-            session = find_only(manager, true, "snapshot --session", failure);
+            session = find_only(manager, has_ring, "snapshot --session", failure);
         if (!session && !failure->name)
             (void)failure_set(failure, -ENOENT, ERROR_NO_RING,
                               "Nothing is being recorded into memory: the flight recorder is "

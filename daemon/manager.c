@@ -122,6 +122,15 @@ static void follow_recorder(struct manager *manager, struct session *session)
     triggers_set_ring(manager->triggers, runs);
 }
 
+static void handle_segment_finished(void *userdata, const struct session *session,
+                                    unsigned int number, const struct segment *segment)
+{
+    struct manager *manager = userdata;
+
+    if (manager->segment_finished)
+        manager->segment_finished(manager->userdata, session, number, segment);
+}
+
 static void handle_session_change(void *userdata, struct session *session)
 {
     struct manager *manager = userdata;
@@ -148,7 +157,7 @@ static void handle_collector_death(struct manager *manager, int error)
 static void handle_session_message(struct manager *manager, const struct message *message)
 {
     for (size_t i = 0; i < manager->nr_sessions; i++) {
-        if (manager->sessions[i]->sink == message->sink) {
+        if (session_owns_sink(manager->sessions[i], message->sink)) {
             session_handle_message(manager->sessions[i], message);
             return;
         }
@@ -364,6 +373,7 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
         .default_buffer_pages = manager->config.buffer_pages,
         .memory_share_percent = manager->config.memory_share_percent,
         .changed = handle_session_change,
+        .segment_finished = handle_segment_finished,
         .userdata = manager,
     };
     r = start_triggers(manager, failure);

@@ -56,6 +56,9 @@ struct manager {
     void (*session_changed)(void *userdata, struct session *session);
     /* Called when a snapshot has been written or has failed; before it is freed. */
     void (*snapshot_ended)(void *userdata, struct snapshot *snapshot);
+    /* As in the context of sessions. */
+    void (*segment_finished)(void *userdata, const struct session *session, unsigned int number,
+                             const struct segment *segment);
     void *userdata;
 };
 
@@ -82,6 +85,10 @@ int manager_start_session(struct manager *manager, const char *name,
  */
 struct session *manager_find_session(struct manager *manager, const char *name,
                                      struct failure *failure);
+
+/* The session of that name; "": the one that has not ended and has segments. */
+struct session *manager_find_segmented(struct manager *manager, const char *name,
+                                       struct failure *failure);
 
 /* The running session of that name, which has a ring; "": the flight recorder, or the only one. */
 struct session *manager_find_ring(struct manager *manager, const char *name,

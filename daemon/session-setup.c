@@ -21,12 +21,16 @@
 #include "common/units.h"
 #include "daemon/document.h"
 #include "daemon/host.h"
+#include "daemon/segments.h"
 #include "daemon/session.h"
 #include "daemon/sidecar.h"
 #include "daemon/tracing.h"
 
 #define DEFAULT_POLL_USEC (100 * USEC_PER_MSEC) /* as xentrace */
 #define MIN_POLL_USEC     USEC_PER_MSEC
+
+/* Of a grant that is left when a segment asks for more; before its end it does not need all. */
+#define SEGMENT_AHEAD_BYTES (UINT64_C(64) << 20)
 
 static int refuse_memory(const struct session *session, struct failure *failure)
 {
@@ -47,6 +51,22 @@ static int refuse_memory(const struct session *session, struct failure *failure)
                        size_format(wanted, session->memory_bytes),
                        size_format(free_text, available), percent,
                        size_format(share, available / 100 * percent));
+}
+
+static int check_reserve(struct session *session, const struct session_options *options,
+                         struct failure *failure)
+{
+    if (options->on_reserve &&
+        on_reserve_parse(options->on_reserve, &session->space.on_reserve) < 0)
+        return failure_set(failure, -EINVAL, ERROR_INVALID,
+                           "'%s' is nothing to do at the reserve: --on-reserve is stop, rotate or "
+                           "pause.",
+                           options->on_reserve);
+    if (session->space.on_reserve == ON_RESERVE_PAUSE && session->memory_bytes)
+        return failure_set(failure, -EINVAL, ERROR_INVALID,
+                           "A ring takes its space on the disk when it starts, and never pauses: "
+                           "give either --memory or --on-reserve pause.");
+    return 0;
 }
 
 static int check_limits(struct session *session, const struct session_options *options,
@@ -73,16 +93,6 @@ static int check_limits(struct session *session, const struct session_options *o
     session->discard = options->discard;
     session->keep_enabled = options->keep_enabled;
     session->start_disabled = options->start_disabled;
-    if (options->on_reserve &&
-        on_reserve_parse(options->on_reserve, &session->space.on_reserve) < 0)
-        return failure_set(failure, -EINVAL, ERROR_INVALID,
-                           "'%s' is nothing to do at the reserve: --on-reserve is stop, rotate or "
-                           "pause.",
-                           options->on_reserve);
-    if (session->space.on_reserve == ON_RESERVE_PAUSE && session->memory_bytes)
-        return failure_set(failure, -EINVAL, ERROR_INVALID,
-                           "A ring takes its space on the disk when it starts, and never pauses: "
-                           "give either --memory or --on-reserve pause.");
     /* Before space for it is taken on the disk, which may be all there is. */
     if (session->memory_bytes && !options->ring)
         return refuse_memory(session, failure);
@@ -125,6 +135,15 @@ static int refuse_old_sidecar(const struct session *session, struct failure *fai
         session->sidecar_path);
 }
 
+/* Its first file's name, without the ending. */
+static void name_output(const struct session *session, char stem[static SEGMENT_NAME_MAX])
+{
+    if (session->segments)
+        segment_name(session, session->segments->number, stem);
+    else
+        (void)snprintf(stem, SEGMENT_NAME_MAX, "%s", session->name);
+}
+
 static int adopt_output(struct session *session, const struct session_options *options,
                         struct failure *failure)
 {
@@ -140,15 +159,19 @@ static int adopt_output(struct session *session, const struct session_options *o
 static int create_output(struct session *session, struct failure *failure)
 {
     const struct session_context *context = session->context;
+    char stem[SEGMENT_NAME_MAX];
     int r;
 
     session->owns_output = true;
     if (asprintf(&session->sidecar_path, "%s/%s.json", context->state_dir, session->name) < 0)
         return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
     r = refuse_old_sidecar(session, failure);
+    if (r >= 0 && session->segments)
+        r = segments_refuse_old(session, failure);
     if (r < 0)
         return r;
-    return output_create(&session->output, context->state_dir_fd, context->state_dir, session->name,
+    name_output(session, stem);
+    return output_create(&session->output, context->state_dir_fd, context->state_dir, stem,
                          failure);
 }
 
@@ -159,6 +182,8 @@ static int open_output(struct session *session, const struct session_options *op
     int r;
 
     output_init(&session->output, options->reserve_bytes, max_bytes);
+    if (session->segments)
+        session->output.aim_bytes = segments_aim_bytes(session->segments);
     if (session->is_recorder)
         return 0;
     if (options->has_output)
@@ -227,16 +252,18 @@ static uint64_t tsc_of_usec(const struct session *session, uint64_t usec)
     return (uint64_t)((double)usec * xen_host_info(session->context->xen)->tsc_khz / 1000.0);
 }
 
-static int make_sink(struct session *session, struct watch_set *watch, struct failure *failure)
+int session_make_sink(const struct session *session, const struct output *output,
+                      struct watch_set *watch, struct sink **ret_sink)
 {
-    const struct output *output = &session->output;
+    const struct segments *segments = session->segments;
     struct sink_config config = {
         .fd = output->fd,
         .is_stream = output->is_stream,
         .align_bytes = output->is_direct ? PAGE_BYTES : RECORD_MIN_BYTES,
         .granted_bytes = output->granted_bytes,
         .max_bytes = output->is_final ? output->granted_bytes : output->max_bytes,
-        .grant_ahead_bytes = output->granted_bytes / 2,
+        .grant_ahead_bytes = segments ? SEGMENT_AHEAD_BYTES : output->granted_bytes / 2,
+        .rotate_bytes = segments ? segments->size_bytes : 0,
         .poll_usec = session->poll_usec,
         .discard = session->discard,
         .watch = watch,
@@ -246,13 +273,9 @@ static int make_sink(struct session *session, struct watch_set *watch, struct fa
         .nr_cpus = session->nr_cpus,
     };
 
-    int r;
-
     if (session->ring)
-        r = sink_new_ring(&config, session->ring, &session->sink);
-    else
-        r = sink_new(&config, session->context->pool, &session->sink);
-    return r < 0 ? failure_set(failure, r, ERROR_NO_MEMORY, "Out of memory.") : 0;
+        return sink_new_ring(&config, session->ring, ret_sink);
+    return sink_new(&config, session->context->pool, ret_sink);
 }
 
 /* From here on nothing fails any more but for want of memory. */
@@ -265,7 +288,9 @@ static int make_data_plane(struct session *session, const struct session_options
     if (ring)
         ring_set_source(ring, &session->cpus, tracing_buffer_pages(session->context->tracing));
     session->ring = ring;
-    r = make_sink(session, options->watch, failure);
+    r = session_make_sink(session, &session->output, options->watch, &session->sink);
+    if (r < 0)
+        (void)failure_set(failure, r, ERROR_NO_MEMORY, "Out of memory.");
     if (r < 0 && ring == options->ring)
         session->ring = NULL; /* still the caller's */
     session->use = (struct tracing_use){
@@ -279,11 +304,12 @@ static int make_data_plane(struct session *session, const struct session_options
 void session_remove_files(struct session *session)
 {
     const struct session_context *context = session->context;
-    char file[SESSION_NAME_MAX + 16];
+    char stem[SEGMENT_NAME_MAX], file[SEGMENT_NAME_MAX + 16];
 
     if (!session->owns_output || session->output.fd < 0)
         return;
-    (void)snprintf(file, sizeof(file), "%s.xentrace", session->name);
+    name_output(session, stem);
+    (void)snprintf(file, sizeof(file), "%s.xentrace", stem);
     (void)unlinkat(context->state_dir_fd, file, 0);
     (void)snprintf(file, sizeof(file), "%s.json", session->name);
     (void)unlinkat(context->state_dir_fd, file, 0);
@@ -311,6 +337,11 @@ int session_prepare(struct session *session, const struct session_options *optio
     int r;
 
     r = check_limits(session, options, failure);
+    if (r >= 0)
+        r = check_reserve(session, options, failure);
+    if (r >= 0)
+        r = segments_new(options, xen_host_info(context->xen)->nr_cpus, &session->segments,
+                         failure);
     if (r >= 0)
         r = parse_selection(session, options, failure);
     if (r >= 0)

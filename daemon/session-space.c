@@ -18,6 +18,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "daemon/log.h"
+#include "daemon/segments.h"
 #include "daemon/session.h"
 
 #define LOOK_USEC    USEC_PER_SEC
@@ -103,27 +104,33 @@ static bool wait_for_space(struct session *session)
 
 /* --- Extending. --- */
 
-static void extend_at_any_price(struct session *session)
+/* Gets more, or deletes what may be deleted for it, or waits, or gets no more for good. */
+static void extend(struct session *session)
 {
+    enum on_reserve on_reserve = session->space.on_reserve;
     struct output *output = &session->output;
+    uint64_t written = written_bytes(session);
 
-    output_extend(output, written_bytes(session));
+    /* At the end there is nothing to wait for. */
+    output->waits = on_reserve == ON_RESERVE_ROTATE ||
+                    (on_reserve == ON_RESERVE_PAUSE && session->state <= SESSION_RUNNING);
+    segments_make_room(session, output_step_bytes(output));
+    output_extend(output, written);
+    while (output->ran_out && on_reserve == ON_RESERVE_ROTATE && segments_delete_oldest(session))
+        output_extend(output, written);
     if (!output->ran_out || !output->waits)
         return;
-    if (session->space.on_reserve == ON_RESERVE_PAUSE && wait_for_space(session))
+    if (on_reserve == ON_RESERVE_PAUSE && wait_for_space(session))
         return;
     output->waits = false;
-    output_extend(output, written_bytes(session));
+    output_extend(output, written);
 }
 
 void space_extend(struct session *session)
 {
-    struct output *output = &session->output;
+    const struct output *output = &session->output;
 
-    /* At the end there is nothing to wait for. */
-    output->waits =
-        session->space.on_reserve == ON_RESERVE_PAUSE && session->state <= SESSION_RUNNING;
-    extend_at_any_price(session);
+    extend(session);
     if (output->ran_out && !output->is_final)
         return;
     if (session->space.is_paused && session->state == SESSION_RUNNING)

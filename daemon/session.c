@@ -31,6 +31,7 @@
 #include "daemon/document.h"
 #include "daemon/explain.h"
 #include "daemon/log.h"
+#include "daemon/segments.h"
 #include "daemon/sidecar.h"
 #include "daemon/snapshot.h"
 #include "daemon/tracing.h"
@@ -78,8 +79,12 @@ static void update_sidecar(const struct session *session)
 
     if (!session->sidecar_path)
         return;
+    if (session->segments)
+        session->segments->is_changed = false;
     r = sidecar_write(session->context->state_dir_fd, session->name, session->sidecar_fd,
                       document_of_session(session));
+    if (session->segments && session->state == SESSION_ENDED)
+        segments_write_last_sidecar(session);
     if (r < 0)
         log_line(LOG_ERR, session->name,
                  "The sidecar %s could not be brought up to date: %s. %s is complete without it.",
@@ -105,6 +110,8 @@ static void stop_timers(struct session *session)
     session->tick_source = sd_event_source_disable_unref(session->tick_source);
     session->abort_source = sd_event_source_disable_unref(session->abort_source);
     space_stop_waiting(session);
+    if (session->segments)
+        segments_stop_timers(session->segments);
 }
 
 /* --- Making. --- */
@@ -148,6 +155,7 @@ struct session *session_free(struct session *session)
         return NULL;
     stop_timers(session);
     snapshot_free(session->final);
+    segments_free(session->segments);
     sink_free(session->sink);
     ring_free(session->ring);
     output_done(&session->output);
@@ -207,6 +215,8 @@ static int handle_tick(sd_event_source *source, uint64_t usec, void *userdata)
     if (session->output.fd >= 0)
         output_drop_cache(&session->output, totals.output_bytes);
     tell_set_aside(session);
+    if (session->segments && session->segments->is_changed)
+        update_sidecar(session);
     /* A timer that cannot be set again only costs these extras. */
     (void)sd_event_source_set_time_relative(source, tick_usec(session));
     (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
@@ -249,6 +259,8 @@ static void begin_running(struct session *session)
     if (!session->restored)
         session->started = clock_pair_now();
     session_set_state(session, SESSION_RUNNING);
+    if (session->segments)
+        segments_begin(session);
 }
 
 /* Why the output is as long as it may be. */
@@ -260,18 +272,18 @@ static enum end_reason limit_reason(const struct session *session)
 }
 
 /* Also while it is stopping: this is why its file ends where it does. */
-static void end_output(struct session *session, enum end_reason reason)
+void session_end_output(struct session *session, enum end_reason reason)
 {
     if (session->state > SESSION_RUNNING)
         session->reason = reason;
     session_stop(session, reason);
 }
 
-static void handle_failure(struct session *session, int error)
+void session_handle_failure(struct session *session, const struct output *output, int error)
 {
     enum end_reason reason = end_reason_of_write(error);
 
-    if (reason == END_OUTPUT_ERROR && session->output.is_stream)
+    if (reason == END_OUTPUT_ERROR && output->is_stream)
         (void)snprintf(
             session->message, sizeof(session->message),
             "The output could not be written: %s. What did not get through is counted as "
@@ -281,8 +293,8 @@ static void handle_failure(struct session *session, int error)
         (void)snprintf(session->message, sizeof(session->message),
                        "%s could not be written: %s. It holds what was written before, in whole "
                        "windows; the rest is counted as dropped.",
-                       session->output.path, explain_write(error));
-    end_output(session, reason);
+                       output->path, explain_write(error));
+    session_end_output(session, reason);
 }
 
 /* --- Ending. --- */
@@ -320,11 +332,22 @@ static void withdraw(struct session *session)
         note_xen_error(session, XEN_STEP_EVENT_MASK, tracing_mute(tracing, &session->use));
 }
 
+static void begin_draining(const struct session *session)
+{
+    collector_send(session->context->collector, MESSAGE_DRAIN, session->sink, session->ends_tracing,
+                   0);
+}
+
+void session_handle_handover(struct session *session)
+{
+    if (session->state == SESSION_DRAINING)
+        begin_draining(session);
+}
+
 void session_stop(struct session *session, enum end_reason reason)
 {
     const struct session_context *context = session->context;
-    bool waits = session->space.source, paused = session->space.is_paused;
-    bool ends_tracing;
+    bool waits = session->space.source;
 
     if (session->state > SESSION_RUNNING)
         return;
@@ -338,12 +361,10 @@ void session_stop(struct session *session, enum end_reason reason)
                                          STREAM_PATIENCE_USEC, USEC_PER_MSEC, handle_abort,
                                          session);
     session_set_state(session, SESSION_DRAINING);
-    ends_tracing = !session->keep_enabled && !tracing_is_used(context->tracing, NULL);
-    collector_send(context->collector, MESSAGE_DRAIN, session->sink, ends_tracing, 0);
+    session->ends_tracing = !session->keep_enabled && !tracing_is_used(context->tracing, NULL);
+    begin_draining(session);
     if (waits)
         space_extend(session);
-    if (paused && session->output.is_final) /* what waited does not come to the disk any more */
-        session->reason = limit_reason(session);
 }
 
 static void begin_settling(struct session *session)
@@ -393,6 +414,13 @@ static void describe_end(struct session *session)
                        end_reason_sentence(session->reason));
 }
 
+void session_explain_finish(struct session *session, const struct output *output, int error)
+{
+    (void)snprintf(session->message, sizeof(session->message),
+                   "%s could not be finished: %s. Check it with `xentracectl info`.", output->path,
+                   explain_write(error));
+}
+
 static void finish_file(struct session *session)
 {
     struct sink_totals totals;
@@ -402,15 +430,17 @@ static void finish_file(struct session *session)
     r = output_finish(&session->output, totals.output_bytes);
     if (r < 0) {
         session->reason = END_OUTPUT_ERROR;
-        (void)snprintf(session->message, sizeof(session->message),
-                       "%s could not be finished: %s. Check it with `xentracectl info`.",
-                       session->output.path, explain_write(r));
+        session_explain_finish(session, &session->output, r);
     }
+    if (session->segments)
+        segments_finish_last(session);
 }
 
 static void end(struct session *session)
 {
     stop_timers(session);
+    if (session->segments)
+        segments_discard_next(session);
     if (session->start_failure.name) {
         session_remove_files(session);
     } else {
@@ -466,7 +496,7 @@ static void begin_writing(struct session *session)
 static void handle_closed(struct session *session)
 {
     session->is_closed = true;
-    if (session->active_snapshots > 0)
+    if (session->active_snapshots > 0 || (session->segments && session->segments->before))
         return;
     if (session->start_failure.name || session->is_recorder) {
         end(session);
@@ -481,12 +511,43 @@ static void handle_closed(struct session *session)
 void session_note_snapshot(struct session *session, bool begins)
 {
     session->active_snapshots += begins ? 1 : -1u;
-    if (!begins && session->is_closed && session->state == SESSION_CLOSING)
+    if (!begins)
+        session_continue_end(session);
+}
+
+void session_continue_end(struct session *session)
+{
+    if (session->is_closed && session->state == SESSION_CLOSING)
         handle_closed(session);
+}
+
+/* --- The collector's messages. --- */
+
+bool session_owns_sink(const struct session *session, const struct sink *sink)
+{
+    return session->sink == sink || (session->segments && session->segments->before == sink);
+}
+
+void session_read_ledger(const struct session *session, unsigned int cpu, struct ledger *ret_ledger)
+{
+    sink_read_ledger(session->sink, cpu, ret_ledger);
+    if (session->segments)
+        segments_add_ledger(session->segments, cpu, ret_ledger);
+}
+
+void session_read_totals(const struct session *session, struct sink_totals *ret_totals)
+{
+    sink_read_totals(session->sink, ret_totals);
+    if (session->segments)
+        segments_add_totals(session->segments, ret_totals);
 }
 
 void session_handle_message(struct session *session, const struct message *message)
 {
+    if (message->sink != session->sink) {
+        segments_handle_message(session, message);
+        return;
+    }
     switch (message->type) {
     case MESSAGE_ATTACHED:
         begin_running(session);
@@ -498,15 +559,17 @@ void session_handle_message(struct session *session, const struct message *messa
         space_extend(session);
         break;
     case MESSAGE_LIMIT:
-        end_output(session, limit_reason(session));
+        session_end_output(session, limit_reason(session));
         break;
     case MESSAGE_FAILED:
-        handle_failure(session, (int)message->value);
+        session_handle_failure(session, &session->output, (int)message->value);
         break;
     case MESSAGE_CLOSED:
         handle_closed(session);
         break;
     case MESSAGE_SUCCEEDED:
+        segments_handle_succeeded(session);
+        break;
     case MESSAGE_PINNED:
     case MESSAGE_WATCHED:
     case MESSAGE_ATTACH:

@@ -15,7 +15,9 @@
  *   writing    of a ring with an output: what is in it goes there
  *   ended      the file is finished
  *
- * A session has an output, or a ring, or both: then the ring is written to it at the end.
+ * A session has an output, or a ring, or both: then the ring is written to it at the end. The
+ * output may be a succession of segments (segments.h): `output` and `sink` are then the current
+ * one's.
  */
 
 #include <stdbool.h>
@@ -33,13 +35,17 @@
 
 struct collector;
 struct host;
+struct ledger;
 struct message;
 struct pool;
 struct ring;
 struct sd_event;
 struct sd_event_source;
+struct segment;
+struct segments;
 struct session;
 struct sink;
+struct sink_totals;
 struct snapshot;
 struct watch_set;
 struct xen_host;
@@ -62,6 +68,9 @@ struct session_context {
     /* Called when a session got to SESSION_RUNNING or SESSION_ENDED, last thing in the transition.
      */
     void (*changed)(void *userdata, struct session *session);
+    /* Called when segment NUMBER is finished; SEGMENT NULL: it was empty, and there is no file. */
+    void (*segment_finished)(void *userdata, const struct session *session, unsigned int number,
+                             const struct segment *segment);
     void *userdata;
 };
 
@@ -83,6 +92,10 @@ struct session_options {
     int sidecar_fd; /* borrowed; -1: none */
 
     const char *on_reserve; /* "stop" */
+    uint64_t segment_size_bytes;
+    uint64_t segment_time_usec;
+    uint32_t keep_files;
+    uint64_t keep_size_bytes;
 
     uint64_t memory_bytes; /* a ring */
     uint64_t max_age_usec;
@@ -134,11 +147,13 @@ struct session {
     uint64_t final_bytes;   /* what it wrote */
 
     struct output output;
-    struct space space; /* ... and what if the disk has no more */
-    bool owns_output;   /* in the state directory: with a sidecar beside it */
-    int sidecar_fd;     /* the client's; -1: none, or our own by name */
-    char *sidecar_path; /* NULL: none */
-    struct sink *sink;  /* until it has ended; the collector's from STARTING to CLOSING */
+    struct space space;        /* ... and what if the disk has no more */
+    bool owns_output;          /* in the state directory: with a sidecar beside it */
+    int sidecar_fd;            /* the client's; -1: none, or our own by name */
+    char *sidecar_path;        /* NULL: none */
+    struct sink *sink;         /* until it has ended; the collector's from STARTING to CLOSING */
+    struct segments *segments; /* NULL: the output is one file */
+    bool ends_tracing;         /* nobody else is traced for: there is an end to draining */
 
     struct clock_pair started;
     struct clock_pair ended;
@@ -176,8 +191,26 @@ void session_note_snapshot(struct session *session, bool begins);
  */
 void session_abandon(struct session *session);
 
-/* A message of the collector about this session's sink. */
+/* A message of the collector about one of this session's sinks; and whether SINK is one. */
 void session_handle_message(struct session *session, const struct message *message);
+bool session_owns_sink(const struct session *session, const struct sink *sink);
+
+/* Of all its sinks, those of segments that are gone included. */
+void session_read_ledger(const struct session *session, unsigned int cpu,
+                         struct ledger *ret_ledger);
+void session_read_totals(const struct session *session, struct sink_totals *ret_totals);
+
+/* --- Between session.c and segments.c. --- */
+
+/* It ends because OUTPUT could not be written; for REASON, which session->message may explain. */
+void session_handle_failure(struct session *session, const struct output *output, int error);
+void session_end_output(struct session *session, enum end_reason reason);
+/* session->message says that OUTPUT could not be finished. */
+void session_explain_finish(struct session *session, const struct output *output, int error);
+/* Its sink is another one: that is told what the one before did not hear any more. */
+void session_handle_handover(struct session *session);
+/* Something that held up its end is over. */
+void session_continue_end(struct session *session);
 
 /* Whether a name can be a session's, and its file's: letters, digits, "._-@:", not first a dot. */
 bool session_name_is_valid(const char *name);
@@ -190,5 +223,8 @@ const char *session_state_name(enum session_state state); /* as in documents */
  */
 int session_prepare(struct session *session, const struct session_options *options,
                     struct failure *failure);
+/* A sink into OUTPUT, as the session's options say; WATCH as in them. -ENOMEM. */
+int session_make_sink(const struct session *session, const struct output *output,
+                      struct watch_set *watch, struct sink **ret_sink);
 /* Takes back what was created in the state directory. */
 void session_remove_files(struct session *session);

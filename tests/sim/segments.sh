@@ -1,0 +1,448 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Disk rings: each segment is readable alone, all of them joined are one capture without a gap, what
+# is to be kept is kept and no more, and at the reserve the oldest go, or the capture pauses. The
+# part on full disks needs root and a loop device for a small file system of its own.
+
+. "$(dirname "$0")/lib.sh"
+
+mib=$((1024 * 1024))
+state=${dir:-}/state # where the segments are
+
+# --- Calls. ---
+
+bus() { # bus METHOD SIGNATURE ARGUMENT...: prints the answer
+    busctl --json=short --address="unix:path=$XENTRACED_SOCKET" --timeout=20 \
+        call org.xentraced /org/xentraced org.xentraced.Control1 "$@" |
+        python3 -c 'import json, sys
+text = sys.stdin.read()
+print(json.loads(text)["data"][0]) if text else sys.exit(1)'
+}
+start() { # start NAME [KEY TYPE VALUE]...
+    local name=$1
+    shift
+    bus Start 'sa{sv}' "$name" $(($# / 3)) "$@" >"$dir/started"
+}
+stop() { bus Stop s "$1" >"$dir/document"; }
+rotate() { bus Rotate s "${1:-}" >"$dir/segment"; }
+status() { bus Status s "$1" >"$dir/status"; }
+say() { number "$dir/$1" "${@:2}"; }
+
+# --- Files. ---
+
+segments() { ls "$state" | grep -E "^$1\.[0-9]+\.xentrace$"; }
+join() { (cd "$state" && segments "$1" | xargs -r cat) >"$dir/joined"; }
+count() { segments "$1" | wc -l; }
+total() { (cd "$state" && segments "$1" | xargs -r stat -c %s 2>/dev/null) | awk '{ n += $1 } END { print n + 0 }'; }
+nothing_hidden() { same "$(ls -A "$state" | grep -c '^\.')" 0; }
+
+# Each segment is sound, has a sidecar that says so, and together they hold what the session says.
+check_documents() { # check_documents NAME
+    python3 - "$state" "$1" "$build/xentracectl" <<'END'
+import glob, json, os, subprocess, sys
+state, name, ctl = sys.argv[1:]
+session = json.load(open(f"{state}/{name}.json"))
+assert session["kind"] == "segments" and session["state"] == "ended", session["kind"]
+listed = session["segments"]["files"]
+files = sorted(glob.glob(f"{state}/{name}.[0-9]*.xentrace"))
+assert len(listed) == min(64, len(files)), (len(listed), len(files))
+assert session["segments"]["written"] - session["segments"]["deleted"] == len(files)
+assert listed[-1]["path"].endswith(os.path.basename(files[-1])), (listed[-1], files[-1])
+assert listed[-1]["reason"] == "end" or all(s["reason"] != "end" for s in listed)
+delivered = lost = dropped = 0
+last_tsc = {}
+for file in files:
+    sidecar = json.load(open(file.replace(".xentrace", ".json")))
+    segment = sidecar["segment"]
+    info = json.loads(subprocess.run([ctl, "--json", "info", file], check=True,
+                                     stdout=subprocess.PIPE).stdout)["files"][0]
+    assert os.path.basename(segment["path"]) == os.path.basename(file)
+    assert segment["bytes"] == os.path.getsize(file) == sidecar["output"]["bytes"], segment
+    assert segment["records"] == info["records"] == segment["ledger"]["delivered"], (segment, info)
+    assert segment["first_ns"] <= segment["last_ns"]
+    for line in segment["ledger"]["cpus"]:
+        assert line["produced"] == line["delivered"] + line["lost"] + line["dropped"], line
+        assert line["evicted"] == 0, line
+        if line["first_tsc"]:
+            assert line["first_tsc"] >= last_tsc.get(line["cpu"], 0), (file, line)
+            last_tsc[line["cpu"]] = line["last_tsc"]
+    delivered += segment["records"]
+    lost += segment["lost"]
+    dropped += segment["dropped"]
+ledger = session["ledger"]
+assert ledger["delivered"] == delivered, (ledger["delivered"], delivered)
+if session["segments"]["deleted"] == 0:
+    assert (ledger["lost"], ledger["dropped"], ledger["evicted"]) == (lost, dropped, 0)
+else:
+    assert ledger["evicted"] > 0
+END
+}
+
+each_verifies() {
+    local file
+    for file in $(segments "$1"); do
+        "$xensim" verify "$state/$file" >/dev/null || { echo "$file"; return 1; }
+    done
+}
+
+check_segments() { # check_segments NAME [VERIFY-OPTION]...: after its end
+    local name=$1
+    shift
+    check "$name: the ledger balances" balances "$state/$name.json"
+    check "$name: the documents agree with the files" check_documents "$name"
+    check "$name: each segment is in order" each_verifies "$name"
+    join "$name"
+    check "$name: joined they are one capture" "$xensim" verify "$@" "$dir/joined"
+    check "$name: nothing is left over" nothing_hidden
+}
+
+none_is_longer() { # none_is_longer NAME BYTES
+    local bytes
+    for bytes in $(cd "$state" && segments "$1" | xargs stat -c %s); do
+        below "$bytes" $(($2 + 1)) || return 1
+    done
+}
+reasons() { python3 -c 'import json, sys
+print(" ".join(sorted({s["reason"] for s in json.load(open(sys.argv[1]))["segments"]["files"]})))' \
+    "$state/$1.json"; }
+
+# --- How segments end. ---
+
+by_size() { # by_size [other]: alone, or with another capture beside it
+    daemon_start || exit 1
+    check "by size: start" start size segment-size-bytes t $((4 * mib))
+    [ -z "${1:-}" ] || ctl start -o "$dir/other.xentrace" other >/dev/null
+    sleep 4
+    status size
+    check "by size: status tells the one that is written" same "$(say status segments files -1 reason)" ""
+    [ -z "${1:-}" ] || check "by size: the other one ends" ctl stop other
+    check "by size: stop" stop size
+    check "by size: there are several" above "$(count size)" 5
+    check "by size: and that is why" same "$(reasons size)" "end size"
+}
+check_by_size() {
+    check_segments size --from-start
+    check "by size: none is longer" none_is_longer size $((4 * mib))
+    check "by size: nothing was lost" same "$(number "$state/size.json" ledger lost)" 0
+    check "by size: the ledger is the producer's" produced_as_reported "$state/size.json" "$dir/report"
+}
+
+by_time() {
+    daemon_start || exit 1
+    check "by time: start" start time segment-time-usec t 1000000
+    sleep 3.5
+    check "by time: stop" stop time
+    check "by time: as many as seconds" same "$(count time)" 4
+    check "by time: and that is why" same "$(reasons time)" "end time"
+    check_segments time --from-start
+
+    check "nothing happens: start" start quiet segment-time-usec t 1000000 events s guest
+    sleep 3.5
+    check "nothing happens: stop" stop quiet
+    check "nothing happens: one empty segment" same "$(count quiet) $(total quiet)" "1 0"
+}
+
+by_request() {
+    local i answered=0
+    daemon_start || exit 1
+    check "on request: start" start request segment-size-bytes t $((1024 * mib))
+    for i in $(seq 200); do
+        rotate request && [ "$(say segment number)" -eq $((answered + 1)) ] &&
+            [ "$(stat -c %s "$(say segment path)")" -eq "$(say segment bytes)" ] &&
+            answered=$((answered + 1))
+    done
+    check "on request: 200 in a row are answered, each when it is finished" same "$answered" 200
+    check "on request: the last one tells why" same "$(say segment reason)" rotate
+    for i in $(seq 8); do rotate "" >/dev/null & done
+    wait $(jobs -p | grep -v "^$daemon$")
+    check "on request: stop" stop request
+    check "on request: all are there" above "$(count request)" 200
+    check_segments request --from-start
+}
+
+nothing_to_rotate() {
+    daemon_start || exit 1
+    check "rotate: not segmented" fails_with NotSegmented bus Rotate s "$(ctl start plain >/dev/null; echo plain)"
+    check "rotate: none is segmented" fails_with NoSuchSession bus Rotate s ""
+    ctl stop plain >/dev/null
+    check "rotate: it has ended" fails_with NotSegmented bus Rotate s plain
+    check "rotate: start" start empty segment-size-bytes t $mib events s guest
+    check "rotate: there is nothing" fails_with Empty bus Rotate s empty
+    check "rotate: again" fails_with Empty bus Rotate s ""
+    check "rotate: stop" stop empty
+    check "rotate: one empty file" same "$(segments empty)" empty.00001.xentrace
+    check "rotate: after its end" fails_with NoSuchSession bus Rotate s empty
+    check "rotate: nothing is left over" nothing_hidden
+}
+fails_with() { # fails_with ERROR COMMAND...: with one sentence; busctl shows no names
+    local expected=$1 output
+    shift
+    case $expected in
+        NotSegmented) expected="is not recorded in segments" ;;
+        NoSuchSession) expected="No capture is being recorded in segments|is not being recorded" ;;
+        Empty) expected="has recorded nothing since" ;;
+    esac
+    output=$("$@" 2>&1) && { echo "it does not fail: $output"; return 1; }
+    grep -Eq -- "$expected" <<<"$output" || { echo "$output"; return 1; }
+}
+
+wrong_options() {
+    daemon_start || exit 1
+    check "--keep-files alone" fails_with "need --segment-size" start wrong keep-files u 3
+    check "--keep-size alone" fails_with "need --segment-size" start wrong keep-size-bytes t $((9 * mib))
+    check "--on-reserve rotate alone" fails_with "it needs --segment-size" start wrong on-reserve s rotate
+    check "--on-reserve nonsense" fails_with "is stop, rotate or pause" start wrong on-reserve s nonsense
+    check "a short segment" fails_with "at least 1M" start wrong segment-size-bytes t $((mib - 1))
+    check "a hasty segment" fails_with "at least 1 s" start wrong segment-time-usec t 999999
+    check "one file" fails_with "from 2" start wrong segment-size-bytes t $mib keep-files u 1
+    check "no room" fails_with "at least 3M" start wrong segment-size-bytes t $mib keep-size-bytes t $((2 * mib))
+    check "--memory" fails_with "either" start wrong segment-size-bytes t $mib memory-bytes t $((64 * mib))
+    check "--max-size" fails_with "keep-size" start wrong segment-size-bytes t $mib max-size-bytes t $((64 * mib))
+    check "none of them left a file" same "$(ls -A "$state")" ""
+    : >"$state/old.00007.xentrace"
+    check "older segments" fails_with "older capture" start old segment-size-bytes t $mib
+    check "and only those" start older segment-size-bytes t $((1024 * mib))
+    : >"$state/older.00002.xentrace" # somebody else's
+    check "somebody else's file" rotate older
+    check "stop" stop older
+    check "is left alone" same "$(stat -c %s "$state/older.00002.xentrace")" 0
+    check "and passed over" test -s "$state/older.00003.xentrace"
+    check "a capture without segments after all this" ctl record --quiet -T 0.2 plain
+}
+
+# --- What is kept. ---
+
+watch_files() { # watch_files NAME: the most that is ever there, in $dir/most: files, bytes
+    local files=0 bytes=0 now
+    while [ ! -e "$dir/enough" ]; do
+        now=$(count "$1"); [ "$now" -le "$files" ] || files=$now
+        now=$(total "$1"); [ "$now" -le "$bytes" ] || bytes=$now
+        echo "$files $bytes" >"$dir/most"
+    done
+}
+keep() { # keep NAME SECONDS [KEY TYPE VALUE]...
+    local name=$1 seconds=$2 watcher
+    shift 2
+    rm -f "$dir/enough"
+    check "$name: start" start "$name" "$@"
+    watch_files "$name" &
+    watcher=$!
+    sleep "$seconds"
+    check "$name: stop" stop "$name"
+    : >"$dir/enough"
+    wait "$watcher"
+    check "$name: the oldest went" above "$(say document segments deleted)" 3
+    check "$name: with its sidecar" test ! -e "$state/$name.00001.json"
+    check_segments "$name"
+}
+keeping() {
+    local most
+    daemon_start || exit 1
+    keep files 4 segment-size-bytes t $mib keep-files u 3
+    read -r -a most <"$dir/most"
+    check "files: never more" below "${most[0]}" 4
+    check "files: nor less at the end" same "$(count files)" 3
+    keep two 3 segment-size-bytes t $mib keep-files u 2
+    read -r -a most <"$dir/most"
+    check "two: never more" below "${most[0]}" 3
+    keep size 4 segment-size-bytes t $mib keep-size-bytes t $((8 * mib))
+    read -r -a most <"$dir/most"
+    check "size: never more" below "${most[1]}" $((8 * mib + 1))
+    check "size: but made use of" above "${most[1]}" $((4 * mib))
+    keep both 6 segment-time-usec t 1000000 keep-size-bytes t $((16 * mib)) keep-files u 5
+    read -r -a most <"$dir/most"
+    check "both: never more bytes" below "${most[1]}" $((16 * mib + 1))
+    check "both: never more files" below "${most[0]}" 6
+}
+
+# --- How a disk ring ends. ---
+
+stopping() {
+    local i
+    daemon_start || exit 1
+    for i in $(seq 25); do
+        start "stop-$i" segment-size-bytes t $mib
+        (for _ in $(seq 20); do bus Rotate s "stop-$i"; done) >/dev/null 2>&1 &
+        sleep "0.$((RANDOM % 4))$((RANDOM % 10))"
+        stop "stop-$i" || echo "not ok - stop $i"
+        wait $!
+    done
+    check "stop while it rotates: 25 of 25 end well" same \
+        "$(grep -l '"reason": *"stop"' "$state"/stop-?.json "$state"/stop-??.json | wc -l)" 25
+    for i in 1 9 17 25; do check_segments "stop-$i"; done 2>/dev/null | grep -v '^ok'
+    check "tracing is off" grep -q '"enabled":false' <(xen_state)
+}
+
+ending() {
+    daemon_start || exit 1
+    check "SIGTERM: start" start term segment-size-bytes t $mib
+    (while bus Rotate s term; do :; done) >/dev/null 2>&1 &
+    sleep 1
+    check "SIGTERM: the daemon ends well" daemon_stop
+    check_segments term
+    daemon_start || exit 1
+    check "SIGKILL: start" start kill segment-size-bytes t $mib
+    (while bus Rotate s kill; do :; done) >/dev/null 2>&1 &
+    sleep 1
+    kill -KILL "$daemon"
+    wait "$daemon" 2>/dev/null
+    daemon_start || exit 1
+    check "SIGKILL: nothing is left over" nothing_hidden
+    check "SIGKILL: each segment is in order" each_verifies kill
+    join kill
+    check "SIGKILL: joined they are one capture" "$xensim" verify "$dir/joined"
+    # As if the daemon had died between the first record and the name.
+    cp "$state/kill.00002.xentrace" "$state/.late.00003.xentrace.next"
+    : >"$state/.early.00004.xentrace.next"
+    check "the daemon ends well" daemon_stop
+    daemon_start || exit 1
+    check "a segment without its name gets it" cmp "$state/kill.00002.xentrace" "$state/late.00003.xentrace"
+    check "an empty one goes" nothing_hidden
+}
+
+# --- At the reserve. ---
+
+mount_small() { # mount_small MIB: an ext4 of that size at $dir/small
+    truncate -s "$1M" "$dir/image" && mkfs.ext4 -q "$dir/image" &&
+        mkdir -p "$dir/small" && mount -o loop "$dir/image" "$dir/small" && mkdir "$dir/small/state"
+}
+available() { echo $(($(stat -f -c '%a * %S' "$dir/small"))); }
+paused() { status "$1" && [ "$(say status output paused)" = True ]; }
+not_paused() { ! paused "$1"; }
+watch_space() { # the lowest free space, in $dir/lowest
+    local lowest=$(available) now
+    while [ ! -e "$dir/enough" ]; do
+        now=$(available)
+        [ "$now" -ge "$lowest" ] || lowest=$now
+        echo "$lowest" >"$dir/lowest"
+    done
+}
+
+reserve_rotate() {
+    watch_space &
+    check "reserve, rotate: start" start rotate segment-size-bytes t $((4 * mib)) \
+        reserve-bytes t $((20 * mib)) on-reserve s rotate
+    sleep 6
+    : >"$dir/enough"
+    wait $!
+    status rotate
+    check "reserve, rotate: it runs on" same "$(say status state)" running
+    check "reserve, rotate: the oldest went" above "$(say status segments deleted)" 5
+    check "reserve, rotate: the reserve was not touched" above "$(cat "$dir/lowest")" $((20 * mib - 1))
+    check "reserve, rotate: stop" stop rotate
+    check_segments rotate
+    # Nothing is left to delete: then it ends, as with `stop`.
+    rm -f "$dir/enough" "$state"/*
+    check "reserve, one segment: start" start one segment-size-bytes t $((1024 * mib)) \
+        reserve-bytes t $((20 * mib)) on-reserve s rotate
+    check "reserve, one segment: it ends" wait_until 10 ended one
+    check "reserve, one segment: the reason" same "$(number "$state/one.json" ended reason)" reserve
+    check_segments one
+}
+
+reserve_stop() {
+    check "reserve, stop: start" start full segment-size-bytes t $((4 * mib)) reserve-bytes t $((20 * mib))
+    check "reserve, stop: it ends" wait_until 10 ended full
+    check "reserve, stop: the reason" same "$(number "$state/full.json" ended reason)" reserve
+    check "reserve, stop: what is above it was used" below "$(available)" $((22 * mib))
+    check "reserve, stop: and no more" above "$(available)" $((20 * mib - 1))
+    check_segments full --from-start
+}
+
+pause() { # pause [OPTION]...: a capture, with segments or without
+    fallocate -l 15M "$dir/small/ballast"
+    check "pause: start" start pause reserve-bytes t $((20 * mib)) on-reserve s pause "$@"
+    check "pause: it pauses" wait_until 10 paused pause
+    sleep 5
+    check "pause: it still does" paused pause
+    check "pause: it is told" grep -q "Paused" "$dir/log"
+    check "pause: the reserve was not touched" above "$(available)" $((20 * mib - 1))
+    [ $# -eq 0 ] || check "pause: rotate is refused" fails_with "waits for space" rotate pause
+    rm "$dir/small/ballast"
+    check "pause: it goes on when there is space" wait_until 10 not_paused pause
+    check "pause: which is told" grep -q "goes on" "$dir/log"
+    sleep 0.3
+    check "pause: stop" stop pause
+    check "pause: well" same "$(say document ended reason)" stop
+    check "pause: told once" same "$(grep -c "Paused" "$dir/log")" 1
+}
+check_paused() { # check_paused NAME FILE
+    check "$1: the ledger balances" balances "$dir/small/state/pause.json"
+    check "$1: every gap has exactly its count" "$xensim" verify --from-start "$2"
+    check "$1: and is in the ledger" above \
+        $(($(number "$dir/document" ledger lost) + $(number "$dir/document" ledger dropped))) 1000
+}
+pause_segments() {
+    pause segment-size-bytes t $((4 * mib))
+    check_segments pause --from-start
+    check_paused "pause, segments" "$dir/joined"
+}
+pause_file() {
+    pause
+    check_paused "pause, one file" "$state/pause.xentrace"
+}
+# The other one is on another disk, and is to lose nothing by it.
+pause_beside() {
+    ctl start -o "$dir/other.xentrace" other >/dev/null
+    pause segment-size-bytes t $((4 * mib))
+    check "pause, beside: the other one ends" ctl stop other
+    check_segments pause
+    check "pause, beside: dropped, not lost" above "$(say document ledger dropped)" 1000
+    check "pause, beside: the other one has everything" "$xensim" verify --from-start "$dir/other.xentrace"
+    check "pause, beside: nothing of it was lost" same "$(number "$dir/other.json" ledger lost)" 0
+}
+pause_stop() {
+    fallocate -l 15M "$dir/small/ballast"
+    check "stop while it pauses: start" start pause reserve-bytes t $((20 * mib)) on-reserve s pause \
+        segment-size-bytes t $((4 * mib))
+    check "stop while it pauses: it pauses" wait_until 10 paused pause
+    sleep 1
+    check "stop while it pauses: stop" stop pause
+    check "stop while it pauses: that is why it ends there" same "$(say document ended reason)" reserve
+    check_segments pause --from-start
+    check "stop while it pauses: tracing is off" grep -q '"enabled":false' <(xen_state)
+}
+
+on_small() { # on_small FUNCTION
+    mount_small 64 || exit 1
+    trap 'umount "$dir/small"' EXIT
+    state=$dir/small/state
+    printf '[daemon]\npool=8M\n' >>"$dir/xentraced.conf" # which does not outlast a pause
+    daemon_start --state-dir "$state" || exit 1
+    "$1"
+    check "$1: the daemon ends well" daemon_stop
+    unset daemon
+    umount "$dir/small"
+    trap - EXIT
+}
+
+# Named parts only: segments.sh PART...
+parts=(by_size by_size_beside by_time by_request nothing_to_rotate wrong_options keeping stopping ending
+    reserve_rotate reserve_stop pause_segments pause_file pause_beside pause_stop)
+[ -n "${SIM_INSIDE:-}" ] || [ $# -eq 0 ] || parts=("$@")
+
+main() {
+    local part
+    for part in "${parts[@]}"; do
+        case $part in
+            by_size)
+                sim --cpus 4 --workload numbered --rate 20M -- by_size
+                state=$dir/state
+                check_by_size
+                ;;
+            by_size_beside)
+                sim --cpus 4 --workload numbered --rate 20M -- by_size other
+                state=$dir/state
+                check_by_size
+                ;;
+            by_request | stopping) sim --cpus 4 --workload numbered --rate 2M -- "$part" ;;
+            pause_*) sim --cpus 4 --workload numbered --rate 4M -- on_small "$part" ;;
+            reserve_*) sim --cpus 4 --workload numbered --rate 20M -- on_small "$part" ;;
+            *) sim --cpus 4 --workload numbered --rate 10M -- "$part" ;;
+        esac
+        sim_clean
+    done
+}
+
+dispatch "$@"
