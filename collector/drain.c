@@ -28,7 +28,8 @@ struct drain {
     unsigned int nr_cpus;
     struct tbuf *tbufs; /* [nr_cpus] */
     uint8_t *scratch;   /* SCRATCH_BYTES */
-    bool was_cut;       /* the last round cut a window */
+    bool was_cut;       /* the last round cut a window, or began in the middle */
+    unsigned int begin; /* the next round begins with that CPU: see begin_round() */
 };
 
 /* One CPU's turn in a round. */
@@ -294,19 +295,50 @@ static void visit_cpu(const struct visit *visit, struct feed *feeds, unsigned in
         feed_several(visit, takers, count);
 }
 
-struct round drain_round(struct drain *drain, struct feed *feeds, unsigned int nr_feeds,
-                         uint64_t now_usec)
+/* The only one that takes anything; NULL: there are several, or none. */
+static struct feed *find_only(struct feed *feeds, unsigned int nr_feeds)
 {
-    struct round round = {0};
-    struct visit visit = {.drain = drain, .now_usec = now_usec, .round = &round};
+    struct feed *only = NULL;
+
+    for (unsigned int i = 0; i < nr_feeds; i++) {
+        if (feeds[i].mode == DRAIN_NOTHING)
+            continue;
+        if (only)
+            return NULL;
+        only = &feeds[i];
+    }
+    return only;
+}
+
+/*
+ * Returns the CPU to begin with. Where a lone feed was starved the last round stopped, and goes on:
+ * if the first CPUs had their next turn before the last ones had theirs, the file would be out of
+ * order by as long as the feed was starved.
+ */
+static unsigned int begin_round(struct drain *drain, struct feed *feeds, unsigned int nr_feeds,
+                                const struct feed *only)
+{
+    unsigned int begin = only ? drain->begin : 0;
 
     for (unsigned int i = 0; i < nr_feeds; i++) {
         sink_begin_round(feeds[i].sink, !drain->was_cut && !feeds[i].starved);
         feeds[i].starved = false;
         feeds[i].at_limit = false;
     }
-    drain->was_cut = false;
-    for (unsigned int cpu = 0; cpu < drain->nr_cpus; cpu++) {
+    drain->was_cut = begin > 0; /* the first CPUs have more by now */
+    drain->begin = 0;
+    return begin;
+}
+
+struct round drain_round(struct drain *drain, struct feed *feeds, unsigned int nr_feeds,
+                         uint64_t now_usec)
+{
+    struct round round = {0};
+    struct visit visit = {.drain = drain, .now_usec = now_usec, .round = &round};
+    const struct feed *only = find_only(feeds, nr_feeds);
+    unsigned int begin = begin_round(drain, feeds, nr_feeds, only);
+
+    for (unsigned int cpu = begin; cpu < drain->nr_cpus; cpu++) {
         visit.cpu = cpu;
         visit.tbuf = &drain->tbufs[cpu];
         if (!visit.tbuf->shared || visit.tbuf->set_aside)
@@ -315,6 +347,10 @@ struct round drain_round(struct drain *drain, struct feed *feeds, unsigned int n
             set_aside(visit.tbuf);
         else if (visit.waiting > 0)
             visit_cpu(&visit, feeds, nr_feeds);
+        if (only && only->starved) {
+            drain->begin = cpu;
+            break;
+        }
     }
     return round;
 }

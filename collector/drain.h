@@ -60,12 +60,13 @@ int drain_resume_cpu(struct drain *drain, unsigned int cpu, uint32_t cons);
 
 /*
  * What no feed wants is thrown away. What a feed wants and has no chunk for stays where it is if it
- * is the only one that wants it; otherwise that feed drops it, and the others go on.
+ * is the only one that wants it; otherwise that feed drops it, and the others go on. A feed that is
+ * the only one at all has the rest of such a round with its next call.
  */
 struct round drain_round(struct drain *drain, struct feed *feeds, unsigned int nr_feeds,
                          uint64_t now_usec);
 
-/* Whether the last round cut no window: the next one begins at one time for all CPUs. */
+/* Whether the last round took all of all CPUs: the next one begins at one time for all of them. */
 bool drain_is_even(const struct drain *drain);
 
 /* Those of CPUS that may hold back a loss that Xen has not told, as far as known. */
