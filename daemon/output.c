@@ -200,6 +200,7 @@ static int create(struct output *output, int directory_fd, const char *directory
 #define HIDDEN_PREFIX  "."
 #define HIDDEN_SUFFIX  ".xentrace.new"
 #define SEGMENT_SUFFIX ".xentrace.next"
+#define SIDECAR_SUFFIX ".json.new" /* sidecar.c's */
 
 static void name_file(char file[static NAME_MAX + 1], const char *prefix, const char *name,
                       const char *suffix)
@@ -336,7 +337,8 @@ void output_sweep(int directory_fd)
         if (is_written_segment(directory_fd, entry->d_name))
             restore_segment(directory_fd, entry->d_name);
         else if (is_hidden(entry->d_name, HIDDEN_SUFFIX) ||
-                 is_hidden(entry->d_name, SEGMENT_SUFFIX))
+                 is_hidden(entry->d_name, SEGMENT_SUFFIX) ||
+                 is_hidden(entry->d_name, SIDECAR_SUFFIX))
             (void)unlinkat(directory_fd, entry->d_name, 0);
     }
     (void)closedir(directory);
