@@ -275,12 +275,16 @@ void segments_enter_past(struct segments *segments, const struct sink *sink)
 
 /* --- Which are there. --- */
 
-static void take_oldest(struct segments *segments)
+/* Out of the list; to be freed. */
+static struct segment_file *take_oldest(struct segments *segments)
 {
-    segments->files_bytes -= segments->files[0]->segment.bytes;
+    struct segment_file *oldest = segments->files[0];
+
+    segments->files_bytes -= oldest->segment.bytes;
     segments->nr_files--;
     memmove(&segments->files[0], &segments->files[1],
             segments->nr_files * sizeof(segments->files[0]));
+    return oldest;
 }
 
 /* Those that are neither shown nor ever deleted need not be remembered. */
@@ -291,8 +295,7 @@ static void forget_old(struct session *session)
     if (segments->keep_files || segments->keep_bytes ||
         session->space.on_reserve == ON_RESERVE_ROTATE || segments->nr_files < SEGMENTS_SHOWN_MAX)
         return;
-    free(segments->files[0]);
-    take_oldest(segments);
+    free(take_oldest(segments));
 }
 
 static struct segment_file *add_file(struct segments *segments)
@@ -398,8 +401,7 @@ bool segments_delete_oldest(struct session *session)
 
     if (!segments || segments->nr_files == 0)
         return false;
-    file = segments->files[0];
-    take_oldest(segments);
+    file = take_oldest(segments);
     r = segments_remove_file(session, file->segment.number);
     if (r < 0)
         log_line(LOG_ERR, session->name,
