@@ -14,6 +14,7 @@ EXTRA_DIST += \
 	tests/sim/losses.sh \
 	tests/sim/restart.sh \
 	tests/sim/same-as-xentrace.sh \
+	tests/sim/segments.sh \
 	tests/sim/several.sh \
 	tests/sim/snapshots.sh \
 	tests/sim/triggers.sh \
