@@ -20,6 +20,7 @@ check_PROGRAMS += \
 	tests/unit/test-ring-hostile \
 	tests/unit/test-ring-pins \
 	tests/unit/test-runnable \
+	tests/unit/test-segments \
 	tests/unit/test-session-name \
 	tests/unit/test-sink \
 	tests/unit/test-sink-limits \
@@ -118,6 +119,8 @@ tests_unit_test_config_SOURCES = tests/unit/test-config.c tests/unit/test.h
 tests_unit_test_config_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
 tests_unit_test_output_SOURCES = tests/unit/test-output.c tests/unit/test.h
 tests_unit_test_output_LDADD = libdaemon.a libcommon.a
+tests_unit_test_segments_SOURCES = tests/unit/test-segments.c tests/unit/test.h
+tests_unit_test_segments_LDADD = $(xentraced_LDADD)
 tests_unit_test_session_name_SOURCES = tests/unit/test-session-name.c tests/unit/test.h
 tests_unit_test_session_name_LDADD = $(xentraced_LDADD)
 tests_unit_test_domain_watch_SOURCES = tests/unit/test-domain-watch.c tests/unit/test.h
