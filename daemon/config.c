@@ -167,6 +167,22 @@ static int parse_buffer_pages(struct config_parser *parser, const char *value)
     return 0;
 }
 
+/* systemd.unit(5): what a template's name is made of. */
+static int parse_segment_unit(struct config_parser *parser, const char *value)
+{
+    static const char suffix[] = "@.service";
+    size_t length = strlen(value);
+
+    if (length < sizeof(suffix) || strcmp(value + length + 1 - sizeof(suffix), suffix) != 0 ||
+        strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:-_.\\") !=
+            length + 1 - sizeof(suffix))
+        return config_problem(
+            parser, parser->line,
+            "'%s' is not the name of a unit's template, such as compress@.service", value);
+    (void)snprintf(parser->config.segment_unit, sizeof(parser->config.segment_unit), "%s", value);
+    return 0;
+}
+
 static int parse_reserve(struct config_parser *parser, const char *value)
 {
     if (size_parse(value, UINT64_C(1) << 20, &parser->config.reserve_bytes) < 0)
@@ -235,6 +251,7 @@ static const struct {
     {"daemon", "memory-share", parse_memory_share},
     {"capture", "buffer-pages", parse_buffer_pages},
     {"capture", "reserve", parse_reserve},
+    {"capture", "segment-unit", parse_segment_unit},
     {"flight-recorder", "enabled", parse_recorder_enabled},
     {"flight-recorder", "memory", parse_recorder_memory},
     {"flight-recorder", "events", parse_recorder_events},

@@ -25,12 +25,12 @@ libdaemon_a_SOURCES = \
 	daemon/request.c daemon/request.h \
 	daemon/ring-writer.c daemon/ring-writer.h \
 	daemon/segments.c daemon/segments-files.c daemon/segments.h \
-	daemon/service-job.c daemon/service-job.h \
 	daemon/session.c daemon/session-setup.c daemon/session.h \
 	daemon/session-space.c daemon/session-space.h \
 	daemon/sidecar.c daemon/sidecar.h \
 	daemon/snapshot.c daemon/snapshot.h \
 	daemon/snapshot-plan.c daemon/snapshot-plan.h \
+	daemon/systemd.c daemon/systemd.h \
 	daemon/tracing.c daemon/tracing.h \
 	daemon/trigger.c daemon/trigger-document.c daemon/trigger.h \
 	daemon/triggers.c daemon/triggers.h

@@ -23,8 +23,9 @@
 #include "daemon/fd-store.h"
 #include "daemon/log.h"
 #include "daemon/recorder.h"
-#include "daemon/service-job.h"
+#include "daemon/segments.h"
 #include "daemon/snapshot.h"
+#include "daemon/systemd.h"
 #include "daemon/tracing.h"
 #include "daemon/triggers.h"
 
@@ -122,6 +123,26 @@ static void follow_recorder(struct manager *manager, struct session *session)
     triggers_set_ring(manager->triggers, runs);
 }
 
+/* compress@.service of segment a.00001 is compress@a.00001.service. */
+static void start_segment_unit(const struct manager *manager, const struct session *session,
+                               unsigned int number)
+{
+    const char *template = manager->config.segment_unit;
+    const char *at = strchr(template, '@');
+    char unit[CONFIG_LIST_MAX + SEGMENT_NAME_MAX];
+    int r;
+
+    if (!at)
+        return;
+    (void)snprintf(unit, sizeof(unit), "%.*s%s.%05u%s", (int)(at + 1 - template), template,
+                   session->name, number, at + 1);
+    r = systemd_start_unit(unit);
+    if (r < 0)
+        log_line(LOG_WARNING, session->name,
+                 "systemd did not start %s: %s. The segment is complete; start it by hand.", unit,
+                 strerror(-r));
+}
+
 static void handle_segment_finished(void *userdata, const struct session *session,
                                     unsigned int number, const struct segment *segment)
 {
@@ -129,6 +150,7 @@ static void handle_segment_finished(void *userdata, const struct session *sessio
 
     if (manager->segment_finished)
         manager->segment_finished(manager->userdata, session, number, segment);
+    start_segment_unit(manager, session, number);
 }
 
 static void handle_session_change(void *userdata, struct session *session)
@@ -494,7 +516,7 @@ int manager_start_session(struct manager *manager, const char *name,
 static bool may_keep(const struct manager *manager, const struct session *recorder)
 {
     return recorder && recorder->is_kept && manager->keeps_evtchn &&
-           manager->config.recorder.keep_enabled && !service_is_stopped_for_good();
+           manager->config.recorder.keep_enabled && !systemd_stops_for_good();
 }
 
 void manager_shut_down(struct manager *manager)

@@ -36,8 +36,8 @@ report "Xen's libraries are known to collector/xen.c alone" \
 report "libxenstore is known to collector/xenstore.c alone" \
     "$(only collector/xenstore.c 'xenstore')"
 report "liburing is known to collector/uring.c alone" "$(only collector/uring.c 'liburing')"
-report "in the daemon, sd-bus is known to control.c, its parts and service-job.c alone" \
-    "$(only 'daemon/(control|calls|request|service-job).c' 'systemd/sd-bus' | grep -v '^ctl/client')"
+report "in the daemon, sd-bus is known to control.c, its parts and systemd.c alone" \
+    "$(only 'daemon/(control|calls|request|systemd).c' 'systemd/sd-bus' | grep -v '^ctl/client')"
 report "common/ and collector/ do not log" \
     "$(grep -nE '\b(printf|fprintf|perror|syslog|sd_journal_[a-z]+|log_[a-z]+) *\(' \
         common/*.c collector/*.c | grep -v snprintf)"

@@ -147,6 +147,9 @@ max-per-day=100
 [trigger button]
 condition=manual
 cooldown=0
+
+[capture]
+segment-unit=collect@.service
 CONF
 # trigger_value KEY: of the trigger `crash`
 trigger_value() {
@@ -204,6 +207,16 @@ check "... sound" xentracectl info "$state"/snapshot-important.service-*.xentrac
 systemctl start 'srv-my\x2dbackup.service'
 check "so does one whose name has a backslash" \
     wait_until 20 has_file 'snapshot-srv-my_x2dbackup.service-*.json'
+
+# --- A unit for each finished segment. ---
+
+printf '[Service]\nType=oneshot\nExecStart=/bin/cp %s/%%i.xentrace %s/\n' "$state" /run \
+    >/etc/systemd/system/collect@.service
+systemctl daemon-reload
+check "a capture in segments" xentracectl start -e sched --segment-time 2 --keep-files 4 -T 5 seg
+check "its segments are collected by a unit" \
+    wait_until 30 test -s /run/seg.00001.xentrace -a -s /run/seg.00002.xentrace
+check "... whole" xentracectl info /run/seg.00001.xentrace /run/seg.00002.xentrace
 
 # --- Who may ask. ---
 

@@ -143,7 +143,7 @@ bad_configuration() {
     bad_line 2 "no key 'pol' in \[daemon\]; did you mean 'pool'" '[daemon]\npol = 64M\n'
     bad_line 3 "'reserve' belongs in \[capture\]" '[daemon]\npool = 64M\nreserve = 1G\n'
     bad_line 2 "'much' is not a size" '[daemon]\npool = much\n'
-    bad_line 2 "'1K' is not a size from 1M" '[daemon]\npool = 1K\n'
+    bad_line 2 "'1K' is not a size from 2M" '[daemon]\npool = 1K\n'
     bad_line 2 "'-1' is not a size" '[capture]\nreserve = -1\n'
     bad_line 2 "not a number of pages" '[capture]\nbuffer-pages = 0\n'
     bad_line 4 "not a number of pages" '# a comment\n\n[capture]\nbuffer-pages = 65536\n'

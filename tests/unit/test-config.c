@@ -321,6 +321,12 @@ static const struct bad_case bad_cases[] = {
     {"no pages", "[capture]\nbuffer-pages=0\n", "line 2", "'0' is not a number of pages"},
     {"too many pages", "[capture]\nbuffer-pages=65536\n", "line 2", "from 1 to 65535"},
     {"negative pages", "[capture]\nbuffer-pages=-1\n", "line 2", "'-1' is not a number of pages"},
+    {"no template", "[capture]\nsegment-unit=compress.service\n", "line 2",
+     "'compress.service' is not the name of a unit's template"},
+    {"a template without a name", "[capture]\nsegment-unit=@.service\n", "line 2",
+     "'@.service' is not the name of a unit's template"},
+    {"a command", "[capture]\nsegment-unit=/bin/sh -c @.service\n", "line 2",
+     "is not the name of a unit's template"},
     {"a negative reserve", "[capture]\nreserve=-1M\n", "line 2", "'-1M' is not a size"},
     {"a group too long",
      "[daemon]\n"

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The unit's job tells: "stop", or "restart". Asked at systemd's private socket, which is there
- * without a message bus and answers root.
+ * systemd's private socket is there without a message bus, and answers root.
  *
- * Source: org.freedesktop.systemd1(5): GetUnitByPID(), properties Job and JobType.
+ * Source: org.freedesktop.systemd1(5): GetUnitByPID(), properties Job and JobType, StartUnit().
  */
 
-#include "daemon/service-job.h"
+#include "daemon/systemd.h"
 
 #include <errno.h>
 #include <string.h>
@@ -79,7 +78,7 @@ static int read_unit(sd_bus *bus, char **ret_path)
     return r;
 }
 
-bool service_is_stopped_for_good(void)
+bool systemd_stops_for_good(void)
 {
     _cleanup_free_ char *unit = NULL, *job = NULL, *type = NULL;
     sd_bus *bus = NULL;
@@ -97,4 +96,19 @@ bool service_is_stopped_for_good(void)
     for_good = r >= 0 && strcmp(type, "stop") == 0;
     sd_bus_flush_close_unref(bus);
     return for_good;
+}
+
+int systemd_start_unit(const char *unit)
+{
+    sd_bus *bus = NULL;
+    int r;
+
+    r = open_manager(&bus);
+    if (r < 0)
+        return r;
+    r = sd_bus_call_method(bus, DESTINATION, "/org/freedesktop/systemd1",
+                           "org.freedesktop.systemd1.Manager", "StartUnit", NULL, NULL, "ss", unit,
+                           "fail");
+    sd_bus_flush_close_unref(bus);
+    return r < 0 ? r : 0;
 }
