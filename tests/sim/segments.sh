@@ -148,9 +148,7 @@ by_request() {
     daemon_start || exit 1
     check "on request: start" start request segment-size-bytes t $((1024 * mib))
     for i in $(seq 200); do
-        rotate request && [ "$(say segment number)" -eq $((answered + 1)) ] &&
-            [ "$(stat -c %s "$(say segment path)")" -eq "$(say segment bytes)" ] &&
-            answered=$((answered + 1))
+        rotate request && is_finished "$i" && answered=$((answered + 1))
     done
     check "on request: 200 in a row are answered, each when it is finished" same "$answered" 200
     check "on request: the last one tells why" same "$(say segment reason)" rotate
@@ -159,6 +157,13 @@ by_request() {
     check "on request: stop" stop request
     check "on request: all are there" above "$(count request)" 200
     check_segments request --from-start
+}
+
+is_finished() { # is_finished NUMBER: it is what was answered, and on the disk
+    python3 -c 'import json, os, sys
+segment = json.load(open(sys.argv[1]))
+assert segment["number"] == int(sys.argv[2]), segment
+assert segment["bytes"] == os.path.getsize(segment["path"]), segment' "$dir/segment" "$1"
 }
 
 nothing_to_rotate() {
