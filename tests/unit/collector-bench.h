@@ -156,16 +156,19 @@ static inline bool put_record(struct bench *bench, unsigned int cpu)
     return true;
 }
 
+/* Waits for the writes, too: a sink drops records when its share of the pool is used up. */
 static inline void *produce(void *context)
 {
     struct bench *bench = context;
+    const uint64_t enough_bytes = pool_bytes(bench->pool) / 4 * 3;
 
-    while (!__atomic_load_n(&bench->stops, __ATOMIC_ACQUIRE)) {
+    for (; !__atomic_load_n(&bench->stops, __ATOMIC_ACQUIRE); usleep(50)) {
+        if (pool_free_bytes(bench->pool) < enough_bytes)
+            continue;
         for (unsigned int cpu = 0; cpu < BUSY_CPUS; cpu++)
             for (unsigned int i = 0; i < 200 + cpu * 300; i++)
                 if (!put_record(bench, cpu))
                     break;
-        (void)usleep(50);
     }
     return NULL;
 }
