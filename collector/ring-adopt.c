@@ -14,6 +14,7 @@
 
 #include "collector/ring-state.h"
 #include "collector/ring.h"
+#include "collector/walk.h"
 #include "common/record.h"
 #include "common/util.h"
 
@@ -258,31 +259,6 @@ int ring_adopt(int memfd, unsigned int nr_cpus, struct ring **ret_ring, const ch
 
 /* --- The records. --- */
 
-/* Steps over one window's records, of which *RECORDS and *LOST are counted. */
-static bool verify_window(const uint8_t *records, uint32_t bytes, uint64_t *nr_records,
-                          uint64_t *nr_lost)
-{
-    uint32_t offset = 0;
-
-    while (bytes - offset >= RECORD_MIN_BYTES) {
-        uint32_t header;
-
-        memcpy(&header, records + offset, sizeof(header));
-        if (record_bytes(header) > bytes - offset)
-            return false;
-        if (record_is_lost(header)) {
-            struct lost_record lost;
-
-            memcpy(&lost, records + offset, sizeof(lost));
-            *nr_lost += lost.count;
-        } else if (!record_is_wrap(header)) {
-            (*nr_records)++;
-        }
-        offset += record_bytes(header);
-    }
-    return offset == bytes;
-}
-
 /*
  * In total: what the counts say per CPU is Xen's CPU's, and each of them was checked to add up. Of
  * losses there may be more: a count of them stops at what it can hold.
@@ -306,11 +282,12 @@ bool ring_verify_chunk(const struct ring *ring, const struct chunk *chunk)
 {
     const struct ring_chunk *state = ring_state_of(ring, chunk);
     bool found_round = state->first_round == RING_NO_ROUND;
-    uint64_t records = 0, lost = 0;
+    uint64_t classes[EVENT_CLASSES] = {0}, records = 0, lost = 0;
     uint32_t offset = 0, last_window = 0;
 
     while (offset < chunk->fill_bytes) {
         struct window_header window;
+        struct walk_result walked;
 
         if (chunk->fill_bytes - offset < WINDOW_HEADER_BYTES)
             return false;
@@ -319,9 +296,14 @@ bool ring_verify_chunk(const struct ring *ring, const struct chunk *chunk)
         memcpy(&window, chunk->data + offset, sizeof(window));
         offset += WINDOW_HEADER_BYTES;
         if (window.header != WINDOW_HEADER || window.cpu >= ring->nr_cpus ||
-            window.bytes > chunk->fill_bytes - offset ||
-            !verify_window(chunk->data + offset, window.bytes, &records, &lost))
+            window.bytes > chunk->fill_bytes - offset)
             return false;
+        walk_window(chunk->data + offset, window.bytes, true, &walk_everything, NULL, classes,
+                    &walked);
+        if (walked.broken)
+            return false;
+        records += walked.records;
+        lost += walked.lost;
         offset += window.bytes;
     }
     return found_round && last_window == chunk->last_window &&

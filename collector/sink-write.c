@@ -14,6 +14,7 @@
 #include "collector/pool.h"
 #include "collector/sink-state.h"
 #include "collector/uring.h"
+#include "collector/walk.h"
 #include "common/record.h"
 #include "common/util.h"
 
@@ -50,25 +51,22 @@ void sink_submit(struct sink *sink, struct uring *uring)
 /* Moves a chunk's records, which were walked before, from delivered to dropped. */
 static void drop_records(struct sink *sink, const struct chunk *chunk)
 {
+    uint64_t classes[EVENT_CLASSES] = {0};
     uint32_t offset = 0;
 
     while (offset < chunk->fill_bytes) {
         struct window_header window;
+        struct walk_result walked;
         struct ledger *ledger;
-        uint64_t records = 0;
 
         memcpy(&window, chunk->data + offset, sizeof(window));
         offset += WINDOW_HEADER_BYTES;
-        for (uint32_t end = offset + window.bytes; offset < end;) {
-            uint32_t header;
-
-            memcpy(&header, chunk->data + offset, sizeof(header));
-            records += !record_is_wrap(header) && !record_is_lost(header);
-            offset += record_bytes(header);
-        }
+        walk_window(chunk->data + offset, window.bytes, true, &walk_everything, NULL, classes,
+                    &walked);
+        offset += window.bytes;
         ledger = &sink->ledger[window.cpu];
-        ledger_publish(&ledger->delivered, ledger->delivered - records);
-        ledger_add(&ledger->dropped, records);
+        ledger_publish(&ledger->delivered, ledger->delivered - walked.records);
+        ledger_add(&ledger->dropped, walked.records);
     }
 }
 
@@ -171,8 +169,7 @@ bool sink_grant(struct sink *sink, uint64_t granted_bytes, bool final)
         return false;
     sink->config.max_bytes =
         min_u64(sink->config.max_bytes, align_down(granted_bytes, sink->config.align_bytes));
-    if (sink->closed_bytes + (sink->filling ? sink->filling->fill_bytes : 0) <=
-        sink->config.max_bytes)
+    if (sink_used_bytes(sink) <= sink->config.max_bytes)
         return false;
     sink_flush(sink);
     for (const struct chunk *chunk = sink->queue_head; chunk; chunk = chunk->next) {

@@ -13,6 +13,10 @@
 
 #define PADDING_MAX_BYTES 32u /* a wrap_buffer record without a TSC: 4 + 7 * 4 */
 
+const struct walk_filter walk_everything = {
+    .allow = {[0 ... WALK_FILTER_BITS / 64 - 1] = UINT64_MAX},
+};
+
 void walk_filter_init(struct walk_filter *filter, const struct event_set *set)
 {
     memset(filter, 0, sizeof(*filter));

@@ -21,6 +21,9 @@ struct walk_filter {
     uint64_t allow[WALK_FILTER_BITS / 64];
 };
 
+/* Lets everything pass: to count what was filtered before. */
+extern const struct walk_filter walk_everything;
+
 /* Lets exactly SET pass; lost_records and wrap_buffer, which readers skip, always. */
 void walk_filter_init(struct walk_filter *filter, const struct event_set *set);
 

@@ -26,7 +26,6 @@ struct place {
 struct planner {
     const struct ring *ring;
     int pin;
-    const struct walk_filter *filter;
     unsigned int nr_cpus;
 };
 
@@ -87,15 +86,16 @@ static struct place pass_old_chunks(const struct planner *planner, struct place 
     return start;
 }
 
-static struct walk_result walk_at(const struct planner *planner, const struct chunk *chunk,
-                                  uint32_t offset, struct window_header *ret_window)
+/* All of it: what was let into the ring before a restart may not be what is asked for now. */
+static struct walk_result walk_at(const struct chunk *chunk, uint32_t offset,
+                                  struct window_header *ret_window)
 {
     uint64_t class_records[EVENT_CLASSES] = {0};
     struct walk_result walked;
 
     memcpy(ret_window, chunk->data + offset, sizeof(*ret_window));
     walk_window(chunk->data + offset + WINDOW_HEADER_BYTES, ret_window->bytes, true,
-                planner->filter, NULL, class_records, &walked);
+                &walk_everything, NULL, class_records, &walked);
     return walked;
 }
 
@@ -112,7 +112,7 @@ static struct place pass_old_windows(const struct planner *planner, struct place
         struct ring_chunk_info info = info_of(planner, chunk);
 
         for (; offset < info.bytes; offset += WINDOW_HEADER_BYTES + window.bytes) {
-            struct walk_result walked = walk_at(planner, chunk, offset, &window);
+            struct walk_result walked = walk_at(chunk, offset, &window);
             bool may_begin =
                 offset == info.first_round ||
                 (info.cut_inside && offset > info.first_round && window.cpu <= cpu_before);
@@ -158,7 +158,7 @@ static void count_first(const struct planner *planner, struct snapshot_plan *pla
 
     for (uint32_t offset = plan->first_offset; offset < end;
          offset += WINDOW_HEADER_BYTES + window.bytes) {
-        struct walk_result walked = walk_at(planner, plan->first, offset, &window);
+        struct walk_result walked = walk_at(plan->first, offset, &window);
 
         plan->records += walked.records;
         plan->lost += walked.lost;
@@ -187,11 +187,10 @@ static void count_rest(const struct planner *planner, struct snapshot_plan *plan
     }
 }
 
-int snapshot_make_plan(const struct ring *ring, int pin, const struct walk_filter *filter,
-                       const struct snapshot_bounds *bounds, unsigned int nr_cpus,
-                       struct snapshot_plan *ret_plan)
+int snapshot_make_plan(const struct ring *ring, int pin, const struct snapshot_bounds *bounds,
+                       unsigned int nr_cpus, struct snapshot_plan *ret_plan)
 {
-    struct planner planner = {.ring = ring, .pin = pin, .filter = filter, .nr_cpus = nr_cpus};
+    struct planner planner = {.ring = ring, .pin = pin, .nr_cpus = nr_cpus};
     struct snapshot_plan plan = {0};
     struct place start = pass_damaged(&planner, bounds->verify_seq, &plan.damaged);
 

@@ -13,7 +13,6 @@
 
 struct chunk;
 struct ring;
-struct walk_filter;
 
 struct snapshot_bounds {
     uint64_t since_tsc;  /* everything from then on; it may begin earlier by a part of a round */
@@ -33,12 +32,11 @@ struct snapshot_plan {
 };
 
 /*
- * Plans for RING, pinned as PIN; FILTER is what it lets pass. Returns 0; -ENODATA: there is no
+ * Plans for RING, pinned as PIN. Returns 0; -ENODATA: there is no
  * record, or none since then; -EFBIG: not even the newest round fits into max_bytes.
  */
-int snapshot_make_plan(const struct ring *ring, int pin, const struct walk_filter *filter,
-                       const struct snapshot_bounds *bounds, unsigned int nr_cpus,
-                       struct snapshot_plan *ret_plan);
+int snapshot_make_plan(const struct ring *ring, int pin, const struct snapshot_bounds *bounds,
+                       unsigned int nr_cpus, struct snapshot_plan *ret_plan);
 
 /*
  * Copies the part of PLAN's first chunk that belongs to it to BUFFER, CHUNK_BYTES large, and pads

@@ -200,8 +200,8 @@ static int plan(struct snapshot *snapshot)
     last_tsc = (uint64_t)((double)last_usec * (double)tsc_khz / 1000.0);
     if (last_usec && last_tsc < snapshot->requested.tsc)
         bounds.since_tsc = snapshot->requested.tsc - last_tsc;
-    return snapshot_make_plan(session->ring, snapshot->pin, sink_filter(session->sink), &bounds,
-                              session->nr_cpus, &snapshot->plan);
+    return snapshot_make_plan(session->ring, snapshot->pin, &bounds, session->nr_cpus,
+                              &snapshot->plan);
 }
 
 static int explain_plan(struct snapshot *snapshot, int error)

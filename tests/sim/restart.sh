@@ -130,6 +130,8 @@ reconfigured() {
     again kill_daemon || exit 1
     check "events= is changed: the ring stays" same "$(restored)" 2
     check "events= is changed: it holds from now on" grep -q '"event_mask":"0x0002f000"' <(xen_state)
+    check "events= is changed: a snapshot" ctl snapshot changed
+    check "events= is changed: its records are those it has" tells_its_records changed
 
     recorder memory=8M enabled=no
     n=$(readies)
@@ -142,6 +144,12 @@ reconfigured() {
     again kill_daemon || exit 1
     check "it is switched on again: anew" same "$(restored)" 0
     service_stop
+}
+
+tells_its_records() { # tells_its_records SNAPSHOT: what it says is what is in the file
+    ctl --json info "$dir/state/$1.xentrace" >"$dir/info" || return
+    above "$(number "$dir/info" files 0 records)" 0 &&
+        same "$(number "$dir/state/$1.json" snapshot records)" "$(number "$dir/info" files 0 records)"
 }
 
 # --- What cannot be gone on with. ---
