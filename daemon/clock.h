@@ -29,6 +29,14 @@ static inline struct clock_pair clock_pair_now(void)
     };
 }
 
+/* The ticks of USEC at KHZ; of an absurdly long time INT64_MAX, so that sums do not overflow. */
+static inline uint64_t clock_tsc_of_usec(uint64_t usec, uint32_t khz)
+{
+    unsigned __int128 tsc = (unsigned __int128)usec * khz / 1000;
+
+    return tsc > INT64_MAX ? INT64_MAX : (uint64_t)tsc;
+}
+
 /* The wall clock when the TSC, which counts at KHZ, was TSC; 0 if either is 0. */
 static inline uint64_t clock_realtime_ns(uint64_t tsc, double khz)
 {

@@ -14,6 +14,7 @@
 
 #include "common/text.h"
 #include "common/units.h"
+#include "daemon/name.h"
 
 #define SECTION_WORD "trigger"
 
@@ -54,22 +55,6 @@ bool config_is_trigger_section(const char *text)
            (text[length] == '\0' || text_is_blank(text[length]));
 }
 
-/* As a session's name (session_name_is_valid()), but short: it becomes part of one. */
-static bool name_is_valid(const char *name)
-{
-    size_t length = strlen(name);
-
-    if (length == 0 || length > TRIGGER_NAME_MAX || name[0] == '.' || name[0] == '-')
-        return false;
-    for (size_t i = 0; i < length; i++) {
-        char c = text_to_lower(name[i]);
-
-        if (!text_is_digit(c) && !(c >= 'a' && c <= 'z') && !strchr("._-@:", c))
-            return false;
-    }
-    return true;
-}
-
 int config_begin_trigger(struct config_parser *parser, const char *text)
 {
     struct config *config = &parser->config;
@@ -78,7 +63,7 @@ int config_begin_trigger(struct config_parser *parser, const char *text)
 
     while (text_is_blank(*name))
         name++;
-    if (!name_is_valid(name))
+    if (!name_is_valid(name, TRIGGER_NAME_MAX))
         return config_problem(parser, parser->line,
                               "'%s' cannot be a trigger's name: write [trigger NAME], with 1 to %u "
                               "letters, digits or ._-@: and none of '.' and '-' first",

@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * json-c copies what it is given. An object that could not be allocated is NULL, which it shows as
- * null: a document is then incomplete, never wrong.
- */
 
 #include "daemon/document.h"
 
@@ -17,34 +13,13 @@
 #include "collector/sink.h"
 #include "collector/xen.h"
 #include "daemon/host.h"
+#include "daemon/json-put.h"
 #include "daemon/manager.h"
 #include "daemon/segments.h"
 #include "daemon/session.h"
 #include "daemon/snapshot.h"
 #include "daemon/tracing.h"
 #include "daemon/triggers.h"
-
-typedef struct json_object json;
-
-static void put(json *object, const char *key, json *value)
-{
-    (void)json_object_object_add(object, key, value);
-}
-
-static void put_text(json *object, const char *key, const char *text)
-{
-    put(object, key, json_object_new_string(text ? text : ""));
-}
-
-static void put_count(json *object, const char *key, uint64_t count)
-{
-    put(object, key, json_object_new_uint64(count));
-}
-
-static void put_bool(json *object, const char *key, bool value)
-{
-    put(object, key, json_object_new_boolean(value));
-}
 
 static void put_cpus(json *object, const char *key, const struct cpu_set *set)
 {

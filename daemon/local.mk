@@ -16,9 +16,11 @@ libdaemon_a_SOURCES = \
 	daemon/failure.h \
 	daemon/fd-store.c daemon/fd-store.h \
 	daemon/host.c daemon/host.h \
+	daemon/json-put.h \
 	daemon/listener.c daemon/listener.h \
 	daemon/log.c daemon/log.h \
 	daemon/manager.c daemon/manager-find.c daemon/manager-snapshot.c daemon/manager.h \
+	daemon/name.c daemon/name.h \
 	daemon/output.c daemon/output.h \
 	daemon/peer.c daemon/peer.h \
 	daemon/recorder.c daemon/recorder.h \

@@ -29,7 +29,6 @@
 #include "daemon/tracing.h"
 #include "daemon/triggers.h"
 
-#define MAX_MADE_UP_NAMES   100u      /* within one second */
 #define EVTCHN_STORE_PREFIX "evtchn-" /* and the port */
 #define BIND_TRIES          25u
 #define BIND_PAUSE_MSEC     20
@@ -430,23 +429,14 @@ struct manager *manager_free(struct manager *manager)
 
 /* --- Sessions. --- */
 
-/* "capture-20261121-060512", local time; "-2" and so on if that is taken. */
-static void make_up_name(const struct manager *manager, char name[static SESSION_NAME_MAX + 1])
+static bool name_is_taken(const void *userdata, const char *name)
 {
-    char stem[SESSION_NAME_MAX - 8], file[SESSION_NAME_MAX + 16];
-    time_t now = time(NULL);
-    struct tm tm;
+    const struct manager *manager = userdata;
+    char file[SESSION_NAME_MAX + 16];
 
-    if (!localtime_r(&now, &tm) || strftime(stem, sizeof(stem), "capture-%Y%m%d-%H%M%S", &tm) == 0)
-        (void)snprintf(stem, sizeof(stem), "capture");
-    (void)snprintf(name, SESSION_NAME_MAX + 1, "%s", stem);
-    for (unsigned int i = 2; i < MAX_MADE_UP_NAMES; i++) {
-        (void)snprintf(file, sizeof(file), "%s.xentrace", name);
-        if (!manager_find_by_name(manager, name) &&
-            faccessat(manager->state_dir_fd, file, F_OK, 0) < 0)
-            return;
-        (void)snprintf(name, SESSION_NAME_MAX + 1, "%s-%u", stem, i);
-    }
+    (void)snprintf(file, sizeof(file), "%s.xentrace", name);
+    return manager_find_by_name(manager, name) ||
+           faccessat(manager->state_dir_fd, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 static int check_start(const struct manager *manager, const char *name, struct failure *failure)
@@ -498,7 +488,7 @@ int manager_start_session(struct manager *manager, const char *name,
     if (r < 0)
         return r;
     if (name[0] == '\0') {
-        make_up_name(manager, made_up);
+        name_make_up("capture", name_is_taken, manager, made_up);
         name = made_up;
     }
     r = session_new(&manager->context, name, options, &session, failure);

@@ -13,7 +13,7 @@
 
 #include "common/protocol.h"
 
-/* One option of Start: its D-Bus type and where it goes. */
+/* One option: its D-Bus type and where it goes. */
 struct option_target {
     const char *key;
     char type;
@@ -70,19 +70,29 @@ static int read_options(sd_bus_message *call, const struct option_target *target
     return r;
 }
 
-static int explain(int error, struct failure *failure)
+/* The arguments of Start and Snapshot: a name, and options. */
+static int read_arguments(sd_bus_message *call, const char **ret_name,
+                          const struct option_target *targets, size_t count,
+                          struct failure *failure)
 {
-    if (error < 0 && !failure->name)
-        (void)failure_set(failure, error, ERROR_INVALID, "The call cannot be read: %s.",
-                          strerror(-error));
-    return error;
+    int r;
+
+    r = sd_bus_message_read(call, "s", ret_name);
+    if (r >= 0)
+        r = read_options(call, targets, count, failure);
+    if (r < 0 && !failure->name)
+        (void)failure_set(failure, r, ERROR_INVALID, "The call cannot be read: %s.", strerror(-r));
+    return r;
 }
 
 int request_read_start(sd_bus_message *call, const struct config *config,
                        struct start_request *ret_request, struct failure *failure)
 {
     struct start_request request = {
-        .options = {.output_fd = -1, .sidecar_fd = -1, .reserve_bytes = config->reserve_bytes},
+        .options = {.output_fd = -1,
+                    .output_path = "-",
+                    .sidecar_fd = -1,
+                    .reserve_bytes = config->reserve_bytes},
     };
     struct session_options *options = &request.options;
     const struct option_target targets[] = {
@@ -110,14 +120,10 @@ int request_read_start(sd_bus_message *call, const struct config *config,
     };
     int r;
 
-    r = sd_bus_message_read(call, "s", &request.name);
-    if (r >= 0)
-        r = read_options(call, targets, ARRAY_SIZE(targets), failure);
+    r = read_arguments(call, &request.name, targets, ARRAY_SIZE(targets), failure);
     if (r < 0)
-        return explain(r, failure);
+        return r;
     options->has_output = options->output_fd >= 0;
-    if (!options->output_path)
-        options->output_path = "-";
     options->discard = request.discard;
     options->keep_enabled = request.keep_enabled;
     options->start_disabled = request.start_disabled;
@@ -131,6 +137,7 @@ int request_read_snapshot(sd_bus_message *call, const struct config *config,
     struct snapshot_request request = {
         .session = "",
         .options = {.output_fd = -1,
+                    .output_path = "-",
                     .sidecar_fd = -1,
                     .reserve_bytes = config->reserve_bytes,
                     .cause = SNAPSHOT_REQUEST},
@@ -147,14 +154,10 @@ int request_read_snapshot(sd_bus_message *call, const struct config *config,
     };
     int r;
 
-    r = sd_bus_message_read(call, "s", &options->name);
-    if (r >= 0)
-        r = read_options(call, targets, ARRAY_SIZE(targets), failure);
+    r = read_arguments(call, &options->name, targets, ARRAY_SIZE(targets), failure);
     if (r < 0)
-        return explain(r, failure);
+        return r;
     options->has_output = options->output_fd >= 0;
-    if (!options->output_path)
-        options->output_path = "-";
     *ret_request = request;
     return 0;
 }

@@ -196,7 +196,7 @@ static int open_output(struct session *session, const struct session_options *op
                            "have none.");
     /* The end is no time to find that there is no space. */
     if (r >= 0 && session->memory_bytes && !session->output.is_stream)
-        r = output_require(&session->output, min_u64(session->memory_bytes, max_bytes), failure);
+        r = output_require(&session->output, session->memory_bytes, failure);
     return r;
 }
 
@@ -247,11 +247,6 @@ static int make_ring(struct session *session, const struct session_options *opti
     return 0;
 }
 
-static uint64_t tsc_of_usec(const struct session *session, uint64_t usec)
-{
-    return (uint64_t)((double)usec * xen_host_info(session->context->xen)->tsc_khz / 1000.0);
-}
-
 int session_make_sink(const struct session *session, const struct output *output,
                       struct watch_set *watch, struct sink **ret_sink)
 {
@@ -267,7 +262,8 @@ int session_make_sink(const struct session *session, const struct output *output
         .poll_usec = session->poll_usec,
         .discard = session->discard,
         .watch = watch,
-        .max_age_tsc = tsc_of_usec(session, session->max_age_usec),
+        .max_age_tsc =
+            clock_tsc_of_usec(session->max_age_usec, xen_host_info(session->context->xen)->tsc_khz),
         .events = session->events,
         .cpus = session->cpus,
         .nr_cpus = session->nr_cpus,

@@ -11,7 +11,6 @@
 #include "daemon/session.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -57,18 +56,6 @@ const char *session_state_name(enum session_state state)
         return "ended";
     }
     return "ended";
-}
-
-bool session_name_is_valid(const char *name)
-{
-    size_t length = strlen(name);
-
-    if (length == 0 || length > SESSION_NAME_MAX || name[0] == '.' || name[0] == '-')
-        return false;
-    for (size_t i = 0; i < length; i++)
-        if (!isalnum((unsigned char)name[i]) && !strchr("._-@:", name[i]))
-            return false;
-    return true;
 }
 
 /* The capture is complete without its sidecar: a sidecar that cannot be written is told, no more.
@@ -123,12 +110,9 @@ int session_new(const struct session_context *context, const char *name,
     struct session *session;
     int r;
 
-    if (!session_name_is_valid(name))
-        return failure_set(
-            failure, -EINVAL, ERROR_INVALID,
-            "'%s' cannot be a name: use 1 to %u letters, digits or ._-@: and begin with "
-            "none of '.' and '-'.",
-            name, SESSION_NAME_MAX);
+    r = name_check(name, failure);
+    if (r < 0)
+        return r;
     session = calloc(1, sizeof(*session));
     if (!session)
         return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
@@ -400,13 +384,6 @@ static void handle_drained(struct session *session, bool any_unsettled)
         begin_closing(session);
 }
 
-void session_abandon(struct session *session)
-{
-    stop_timers(session);
-    if (session->told_xen)
-        tracing_leave(session->context->tracing, &session->use);
-}
-
 static void describe_end(struct session *session)
 {
     if (!session->message[0])
@@ -475,11 +452,9 @@ static void handle_final(void *userdata, struct snapshot *snapshot)
 
 static void begin_writing(struct session *session)
 {
-    const uint64_t max_bytes = session->output.max_bytes;
     struct snapshot_options options = {
         .name = session->name,
         .cause = SNAPSHOT_END,
-        .max_size_bytes = max_bytes == UINT64_MAX ? 0 : max_bytes,
         .output = &session->output,
     };
     struct failure failure = {0};

@@ -29,6 +29,7 @@
 #include "daemon/domains.h"
 #include "daemon/end-reason.h"
 #include "daemon/failure.h"
+#include "daemon/name.h"
 #include "daemon/output.h"
 #include "daemon/session-space.h"
 #include "daemon/tracing.h"
@@ -49,8 +50,6 @@ struct sink_totals;
 struct snapshot;
 struct watch_set;
 struct xen_host;
-
-#define SESSION_NAME_MAX 64u
 
 /* What a session works with; lent by the manager, which outlives all sessions. */
 struct session_context {
@@ -185,12 +184,6 @@ void session_stop(struct session *session, enum end_reason reason);
 /* A snapshot of its ring begins, or has ended: its ring stays for that long. */
 void session_note_snapshot(struct session *session, bool begins);
 
-/*
- * Lets go of it without ending it: Xen goes on tracing, and its ring is with the service manager.
- * For the daemon's own end; the collector must be freed before the session.
- */
-void session_abandon(struct session *session);
-
 /* A message of the collector about one of this session's sinks; and whether SINK is one. */
 void session_handle_message(struct session *session, const struct message *message);
 bool session_owns_sink(const struct session *session, const struct sink *sink);
@@ -211,9 +204,6 @@ void session_explain_finish(struct session *session, const struct output *output
 void session_handle_handover(struct session *session);
 /* Something that held up its end is over. */
 void session_continue_end(struct session *session);
-
-/* Whether a name can be a session's, and its file's: letters, digits, "._-@:", not first a dot. */
-bool session_name_is_valid(const char *name);
 
 const char *session_state_name(enum session_state state); /* as in documents */
 

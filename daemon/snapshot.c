@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <time.h>
 
 #include <systemd/sd-event.h>
 
@@ -26,9 +25,6 @@
 #include "daemon/log.h"
 #include "daemon/ring-writer.h"
 #include "daemon/sidecar.h"
-
-#define MADE_UP_NAMES_MAX 100u /* within one second */
-#define LABEL_SHOWN_MAX   34   /* of a label, in a made-up name */
 
 #define PATIENCE_USEC (5 * USEC_PER_SEC) /* with a reader, in which it has read nothing */
 
@@ -185,7 +181,6 @@ void snapshot_limit_patience(struct snapshot *snapshot)
 static int plan(struct snapshot *snapshot)
 {
     const struct session *session = snapshot->session;
-    uint64_t tsc_khz = xen_host_info(context_of(snapshot)->xen)->tsc_khz;
     uint64_t last_usec = snapshot->last_usec;
     struct snapshot_bounds bounds = {
         .max_bytes = snapshot->max_size_bytes,
@@ -197,7 +192,7 @@ static int plan(struct snapshot *snapshot)
     if (snapshot->cause != SNAPSHOT_END && session->max_age_usec &&
         (!last_usec || session->max_age_usec < last_usec))
         last_usec = session->max_age_usec;
-    last_tsc = (uint64_t)((double)last_usec * (double)tsc_khz / 1000.0);
+    last_tsc = clock_tsc_of_usec(last_usec, xen_host_info(context_of(snapshot)->xen)->tsc_khz);
     if (last_usec && last_tsc < snapshot->requested.tsc)
         bounds.since_tsc = snapshot->requested.tsc - last_tsc;
     return snapshot_make_plan(session->ring, snapshot->pin, &bounds, session->nr_cpus,
@@ -283,29 +278,26 @@ void snapshot_handle_pinned(struct snapshot *snapshot)
 
 /* --- Making. --- */
 
-/* "snapshot-crash-20261121-060512", local time; "-2" and so on if that is taken. */
+static bool name_is_taken(const void *userdata, const char *name)
+{
+    const struct snapshot *snapshot = userdata;
+    int directory = context_of(snapshot)->state_dir_fd;
+    char file[SESSION_NAME_MAX + 32];
+
+    (void)snprintf(file, sizeof(file), "%s.xentrace", name);
+    if (faccessat(directory, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return true;
+    (void)snprintf(file, sizeof(file), ".%s.xentrace.new", name);
+    return faccessat(directory, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 static void make_up_name(struct snapshot *snapshot)
 {
-    int directory = context_of(snapshot)->state_dir_fd;
-    char stem[SESSION_NAME_MAX - 3], when[16], file[SESSION_NAME_MAX + 32];
-    time_t now = time(NULL);
-    struct tm tm;
+    char stem[sizeof("snapshot-") + SESSION_NAME_MAX];
 
-    if (!localtime_r(&now, &tm) || strftime(when, sizeof(when), "%Y%m%d-%H%M%S", &tm) == 0)
-        (void)snprintf(when, sizeof(when), "now");
-    (void)snprintf(stem, sizeof(stem), "snapshot-%.*s%s%s", LABEL_SHOWN_MAX, snapshot->label,
-                   snapshot->label[0] ? "-" : "", when);
-    (void)snprintf(snapshot->name, sizeof(snapshot->name), "%s", stem);
-    for (unsigned int i = 2; i < MADE_UP_NAMES_MAX; i++) {
-        bool taken;
-
-        (void)snprintf(file, sizeof(file), "%s.xentrace", snapshot->name);
-        taken = faccessat(directory, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-        (void)snprintf(file, sizeof(file), ".%s.xentrace.new", snapshot->name);
-        if (!taken && faccessat(directory, file, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-            return;
-        (void)snprintf(snapshot->name, sizeof(snapshot->name), "%s-%u", stem, i);
-    }
+    (void)snprintf(stem, sizeof(stem), "snapshot%s%s", snapshot->label[0] ? "-" : "",
+                   snapshot->label);
+    name_make_up(stem, name_is_taken, snapshot, snapshot->name);
 }
 
 /* A label becomes part of a file's name: what cannot be there becomes "_". */
@@ -315,7 +307,7 @@ static void take_label(struct snapshot *snapshot, const char *label)
     for (char *p = snapshot->label; *p; p++) {
         const char letter[2] = {*p, '\0'};
 
-        if (!session_name_is_valid(letter) && !strchr(".-", *p))
+        if (!name_is_valid(letter, 1) && !strchr(".-", *p))
             *p = '_';
     }
 }
@@ -360,15 +352,14 @@ static int take_pin(struct snapshot *snapshot, struct failure *failure)
 static int prepare(struct snapshot *snapshot, const struct snapshot_options *options,
                    struct failure *failure)
 {
+    bool is_named = options->name && options->name[0];
     int r;
 
-    if (options->name && options->name[0] && !session_name_is_valid(options->name))
-        return failure_set(failure, -EINVAL, ERROR_INVALID,
-                           "'%s' cannot be a name: use 1 to %u letters, digits or ._-@: and begin "
-                           "with none of '.' and '-'.",
-                           options->name, SESSION_NAME_MAX);
+    r = is_named ? name_check(options->name, failure) : 0;
+    if (r < 0)
+        return r;
     take_label(snapshot, options->label);
-    if (options->name && options->name[0])
+    if (is_named)
         (void)snprintf(snapshot->name, sizeof(snapshot->name), "%s", options->name);
     else
         make_up_name(snapshot);

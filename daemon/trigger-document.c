@@ -1,26 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A trigger as an object of docs/control-protocol.md; as in document.c, NULL is shown as null. */
+/* A trigger as an object of docs/control-protocol.md. */
 
 #include "daemon/trigger.h"
 
-#include <json-c/json.h>
-
-typedef struct json_object json;
-
-static void put(json *object, const char *key, json *value)
-{
-    (void)json_object_object_add(object, key, value);
-}
-
-static void put_text(json *object, const char *key, const char *text)
-{
-    put(object, key, json_object_new_string(text ? text : ""));
-}
-
-static void put_count(json *object, const char *key, uint64_t count)
-{
-    put(object, key, json_object_new_uint64(count));
-}
+#include "daemon/json-put.h"
 
 json *trigger_document(const struct trigger *trigger)
 {

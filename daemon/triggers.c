@@ -118,13 +118,6 @@ static void fire(struct triggers *triggers, size_t i, const char *reason)
     act(triggers, i, action);
 }
 
-static uint64_t usec_to_tsc(const struct triggers *triggers, uint64_t usec)
-{
-    unsigned __int128 tsc = (unsigned __int128)usec * triggers->context.tsc_khz / 1000;
-
-    return tsc > INT64_MAX ? INT64_MAX : (uint64_t)tsc;
-}
-
 static uint64_t tsc_to_usec(const struct triggers *triggers, uint64_t tsc)
 {
     uint32_t khz = triggers->context.tsc_khz;
@@ -283,11 +276,12 @@ static bool watch_config_of(const struct triggers *triggers, const struct trigge
         ret_watch->kind = WATCH_EVENT;
         ret_watch->events = config->events;
         ret_watch->count = config->count;
-        ret_watch->within_tsc = usec_to_tsc(triggers, config->within_usec);
+        ret_watch->within_tsc = clock_tsc_of_usec(config->within_usec, triggers->context.tsc_khz);
         return true;
     case TRIGGER_RUNNABLE_LATENCY:
         ret_watch->kind = WATCH_RUNNABLE;
-        ret_watch->latency_tsc = max_u64(1, usec_to_tsc(triggers, config->latency_usec));
+        ret_watch->latency_tsc =
+            max_u64(1, clock_tsc_of_usec(config->latency_usec, triggers->context.tsc_khz));
         return true;
     case TRIGGER_LOST_RECORDS:
         ret_watch->kind = WATCH_LOST;

@@ -4,7 +4,7 @@
 
 #include "common/sidecar-path.h"
 #include "common/util.h"
-#include "daemon/session.h"
+#include "daemon/name.h"
 #include "tests/unit/test.h"
 
 #define LETTERS_64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -50,7 +50,7 @@ static void test_names(void)
 {
     for (size_t i = 0; i < ARRAY_SIZE(name_cases); i++) {
         test_case(name_cases[i].text);
-        CHECK(session_name_is_valid(name_cases[i].text) == name_cases[i].valid);
+        CHECK(name_is_valid(name_cases[i].text, SESSION_NAME_MAX) == name_cases[i].valid);
     }
 }
 
