@@ -81,10 +81,8 @@ struct sim_cpu {
 /* One open /dev/xen/evtchn: a FIFO whose only readers are the handle's descriptors. */
 struct sim_handle {
     uint64_t inode;
+    uint64_t channel; /* atomic: the port, and whether it is masked and pending (virq.c) */
     uint32_t used;
-    uint32_t port; /* 0: nothing bound */
-    uint32_t masked;
-    uint32_t pending;
 };
 
 struct sim_domain {
@@ -125,11 +123,11 @@ struct sim_shared {
     uint64_t tb_cpu_mask[(SIM_MAX_CPUS + 63) / 64];
     uint32_t bogus_cpu; /* 1 + the CPU whose cons or prod made Xen disable tracing */
 
-    pthread_mutex_t virq_lock;
+    pthread_mutex_t virq_lock; /* for opening, binding, unbinding */
     struct sim_handle handles[SIM_MAX_HANDLES];
-    uint32_t virq_handle; /* 1 + the handle that VIRQ_TBUF is bound to; 0: none */
+    uint32_t virq_handle; /* atomic: 1 + the handle that VIRQ_TBUF is bound to; 0: none */
     uint32_t last_port;
-    uint64_t virqs_raised; /* crossings of the high-water mark */
+    uint64_t virqs_raised; /* these are atomic; crossings of the high-water mark */
     uint64_t virqs_unbound;
     uint64_t virqs_delivered; /* written to a handle */
 

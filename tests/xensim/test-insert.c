@@ -6,10 +6,16 @@
 #include "test-drain.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
 
 #include "common/record.h"
 #include "numbered.h"
+#include "virq.h"
 
 #define SCHED_EVENT ((uint32_t)(0x00021f01u | TRC_HD_CYCLE_FLAG))
 
@@ -176,6 +182,45 @@ static void test_virq(void)
     test_sim_free(&sim);
 }
 
+/* Until it is killed. What is delivered need not be read: the FIFO has room for all. */
+static _Noreturn void unmask_for_ever(struct sim *sim, int handle, uint32_t port)
+{
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed CHECK() leaves nobody behind */
+    for (;;)
+        (void)virq_unmask(sim, handle, port);
+}
+
+/* Wherever in a call a consumer is stopped, the CPUs go on, and it gets every VIRQ afterwards. */
+static void test_stopped_consumer(void)
+{
+    struct sim sim = test_sim_new(1, 1);
+    const struct sim_shared *s = sim.shared;
+    const struct timespec while_it_runs = {.tv_nsec = 100000};
+    int fd = virq_open_handle(&sim, O_NONBLOCK), handle = virq_handle_of_fd(&sim, fd);
+    int port = virq_bind(&sim, handle);
+    pid_t consumer = fork();
+
+    CHECK(fd >= 0 && handle >= 0 && port > 0 && consumer >= 0);
+    if (consumer == 0)
+        unmask_for_ever(&sim, handle, (uint32_t)port);
+    (void)alarm(20); /* kills who waits for ever */
+    for (uint64_t i = 1; i <= 200; i++) {
+        CHECK(kill(consumer, SIGSTOP) == 0 && waitpid(consumer, NULL, WUNTRACED) == consumer);
+        while (insert(&sim, 0, 4) == TBUF_INSERTED)
+            ;
+        CHECK(s->virqs_raised == i);
+        consume(&sim, 0);
+        CHECK(kill(consumer, SIGCONT) == 0);
+        do
+            (void)nanosleep(&while_it_runs, NULL);
+        while (__atomic_load_n(&s->virqs_delivered, __ATOMIC_RELAXED) < i);
+    }
+    (void)alarm(0);
+    CHECK(kill(consumer, SIGKILL) == 0 && waitpid(consumer, NULL, 0) == consumer);
+    fd_close(&fd);
+    test_sim_free(&sim);
+}
+
 static void test_disable(void)
 {
     struct sim sim = test_sim_new(1, 1);
@@ -292,6 +337,7 @@ int main(void)
     test_lost_and_wrap(28, 4060, 0, 0);      /* lost ends exactly at the end */
     test_lost_and_wrap(28 + 12, 4048, 0, 1); /* lost, wrap, record */
     test_virq();
+    test_stopped_consumer();
     test_disable();
     test_bogus(2 * 4088, 0);
     test_bogus(0, 2 * 4088);

@@ -7,6 +7,11 @@
  *
  * The driver masks a port when it delivers it and the consumer's unmask lets it fire again; what is
  * raised in between is remembered once.
+ *
+ * The hypervisor waits for nobody in dom0: a consumer may be stopped (SIGSTOP) anywhere in here,
+ * for as long as it likes, and the CPUs go on making records. So an event channel is one atomic
+ * word, as in Xen, and the lock is only for consumers among themselves, when they open, bind and
+ * unbind.
  */
 
 #include "virq.h"
@@ -18,6 +23,50 @@
 
 #define KIND "evtchn"
 
+/* The bits beside the port in a handle's channel. */
+#define MASKED  1u
+#define PENDING 2u
+
+static uint64_t channel_of_port(uint32_t port)
+{
+    return (uint64_t)port << 32;
+}
+
+/* Acquire: pairs with the release of whoever bound it. 0: nothing bound. */
+static uint64_t get_channel(const struct sim_shared *s, unsigned int handle)
+{
+    return __atomic_load_n(&s->handles[handle].channel, __ATOMIC_ACQUIRE);
+}
+
+static uint32_t port_of(uint64_t channel)
+{
+    return (uint32_t)(channel >> 32);
+}
+
+static void set_channel(struct sim_shared *s, unsigned int handle, uint64_t channel)
+{
+    __atomic_store_n(&s->handles[handle].channel, channel, __ATOMIC_RELEASE);
+}
+
+/* False, and *CHANNEL is what there is now: it was changed meanwhile. */
+static bool change_channel(struct sim_shared *s, unsigned int handle, uint64_t *channel,
+                           uint64_t to)
+{
+    return __atomic_compare_exchange_n(&s->handles[handle].channel, channel, to, false,
+                                       __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+/* 1 + the handle that VIRQ_TBUF is bound to; its channel is there before it is. */
+static uint32_t get_bound(const struct sim_shared *s)
+{
+    return __atomic_load_n(&s->virq_handle, __ATOMIC_ACQUIRE);
+}
+
+static void set_bound(struct sim_shared *s, uint32_t bound)
+{
+    __atomic_store_n(&s->virq_handle, bound, __ATOMIC_RELEASE);
+}
+
 static bool is_held(const struct sim *sim, unsigned int handle)
 {
     return fifo_is_held(sim, KIND, handle);
@@ -26,11 +75,9 @@ static bool is_held(const struct sim *sim, unsigned int handle)
 static void forget_handle(struct sim_shared *s, unsigned int handle)
 {
     s->handles[handle].used = 0;
-    s->handles[handle].port = 0;
-    s->handles[handle].masked = 0;
-    s->handles[handle].pending = 0;
-    if (s->virq_handle == handle + 1)
-        s->virq_handle = 0;
+    set_channel(s, handle, 0);
+    if (get_bound(s) == handle + 1)
+        set_bound(s, 0);
 }
 
 static int open_handle_locked(struct sim *sim, int flags)
@@ -75,6 +122,13 @@ int virq_handle_of_fd(const struct sim *sim, int fd)
     return -EBADF;
 }
 
+bool virq_is_bound(const struct sim *sim)
+{
+    uint32_t bound = get_bound(sim->shared);
+
+    return bound && is_held(sim, bound - 1);
+}
+
 static int bind_locked(struct sim *sim, unsigned int handle)
 {
     struct sim_shared *s = sim->shared;
@@ -83,14 +137,12 @@ static int bind_locked(struct sim *sim, unsigned int handle)
         return -EEXIST;
     if (sim_has_fault(sim, SIM_FAULT_VIRQ_BUSY))
         return -EBUSY;
-    if (s->virq_handle && is_held(sim, s->virq_handle - 1))
+    if (virq_is_bound(sim))
         return -EEXIST;
-    if (s->virq_handle)
-        forget_handle(s, s->virq_handle - 1);
-    s->handles[handle].port = ++s->last_port;
-    s->handles[handle].masked = 0;
-    s->handles[handle].pending = 0;
-    s->virq_handle = handle + 1;
+    if (get_bound(s))
+        forget_handle(s, get_bound(s) - 1);
+    set_channel(s, handle, channel_of_port(++s->last_port));
+    set_bound(s, handle + 1);
     return (int)s->last_port;
 }
 
@@ -104,23 +156,13 @@ int virq_bind(struct sim *sim, int handle)
     return r;
 }
 
-bool virq_is_bound(struct sim *sim)
-{
-    bool bound;
-
-    sim_lock(&sim->shared->virq_lock);
-    bound = sim->shared->virq_handle && is_held(sim, sim->shared->virq_handle - 1);
-    sim_unlock(&sim->shared->virq_lock);
-    return bound;
-}
-
 int virq_unbind(struct sim *sim, int handle, uint32_t port)
 {
     struct sim_shared *s = sim->shared;
     int r = -EINVAL;
 
     sim_lock(&s->virq_lock);
-    if (port && s->handles[handle].port == port) {
+    if (port && port_of(get_channel(s, (unsigned int)handle)) == port) {
         forget_handle(s, (unsigned int)handle);
         s->handles[handle].used = 1;
         r = 0;
@@ -129,64 +171,59 @@ int virq_unbind(struct sim *sim, int handle, uint32_t port)
     return r;
 }
 
-/* Masks the port and tells the holder; the lock is held. */
-static void deliver(struct sim *sim, unsigned int handle)
+/* Tells the holder of PORT, which is masked now. A holder that is gone misses nothing. */
+static void deliver(struct sim *sim, unsigned int handle, uint32_t port)
 {
-    struct sim_handle *h = &sim->shared->handles[handle];
     _cleanup_fd_ int own = -1;
     int fd = sim->writers[handle];
 
     if (fd < 0)
         fd = own = fifo_open(sim, KIND, handle, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-    h->masked = 1;
-    /* A holder that is gone misses nothing. */
-    if (fd >= 0 && write(fd, &h->port, sizeof(h->port)) == sizeof(h->port))
-        sim->shared->virqs_delivered++;
+    if (fd >= 0 && write(fd, &port, sizeof(port)) == sizeof(port))
+        __atomic_add_fetch(&sim->shared->virqs_delivered, 1, __ATOMIC_RELAXED);
 }
 
 int virq_unmask(struct sim *sim, int handle, uint32_t port)
 {
     struct sim_shared *s = sim->shared;
-    struct sim_handle *h = &s->handles[handle];
-    int r = -EINVAL;
+    uint64_t channel = get_channel(s, (unsigned int)handle), to;
 
-    sim_lock(&s->virq_lock);
-    if (port && h->port == port) {
-        h->masked = 0;
-        if (h->pending) {
-            h->pending = 0;
-            deliver(sim, (unsigned int)handle);
-        }
-        r = 0;
-    }
-    sim_unlock(&s->virq_lock);
-    return r;
+    do {
+        if (!port || port_of(channel) != port)
+            return -EINVAL;
+        to = channel_of_port(port) | (channel & PENDING ? MASKED : 0);
+    } while (!change_channel(s, (unsigned int)handle, &channel, to));
+    if (channel & PENDING)
+        deliver(sim, (unsigned int)handle, port);
+    return 0;
 }
 
-int virq_notify(struct sim *sim, int handle, uint32_t port)
+int virq_notify(const struct sim *sim, int handle, uint32_t port)
 {
-    struct sim_shared *s = sim->shared;
-    bool is_own;
+    return port && port_of(get_channel(sim->shared, (unsigned int)handle)) == port ? 0 : -ENOTCONN;
+}
 
-    sim_lock(&s->virq_lock);
-    is_own = port && s->handles[handle].port == port;
-    sim_unlock(&s->virq_lock);
-    return is_own ? 0 : -ENOTCONN;
+static void fire(struct sim *sim, unsigned int handle)
+{
+    uint64_t channel = get_channel(sim->shared, handle);
+
+    do {
+        if (!channel)
+            return; /* unbound just now */
+    } while (!change_channel(sim->shared, handle, &channel,
+                             channel | (channel & MASKED ? PENDING : MASKED)));
+    if (!(channel & MASKED))
+        deliver(sim, handle, port_of(channel));
 }
 
 void virq_raise(struct sim *sim)
 {
     struct sim_shared *s = sim->shared;
+    uint32_t bound = get_bound(s);
 
-    sim_lock(&s->virq_lock);
-    s->virqs_raised++;
-    if (!s->virq_handle)
-        s->virqs_unbound++;
-    else if (sim_has_fault(sim, SIM_FAULT_VIRQ_DROP))
-        ; /* lost on its way */
-    else if (s->handles[s->virq_handle - 1].masked)
-        s->handles[s->virq_handle - 1].pending = 1;
-    else
-        deliver(sim, s->virq_handle - 1);
-    sim_unlock(&s->virq_lock);
+    __atomic_add_fetch(&s->virqs_raised, 1, __ATOMIC_RELAXED);
+    if (!bound)
+        __atomic_add_fetch(&s->virqs_unbound, 1, __ATOMIC_RELAXED);
+    else if (!sim_has_fault(sim, SIM_FAULT_VIRQ_DROP)) /* else it is lost on its way */
+        fire(sim, bound - 1);
 }

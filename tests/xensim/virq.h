@@ -19,7 +19,7 @@ int virq_handle_of_fd(const struct sim *sim, int fd);
 int virq_bind(struct sim *sim, int handle);
 
 /* Does anybody who is alive hold VIRQ_TBUF? */
-bool virq_is_bound(struct sim *sim);
+bool virq_is_bound(const struct sim *sim);
 
 int virq_unbind(struct sim *sim, int handle, uint32_t port);
 
@@ -28,7 +28,7 @@ int virq_unmask(struct sim *sim, int handle, uint32_t port);
 
 /* What a holder notifies: nothing comes of it on a VIRQ. -ENOTCONN: the port is not this handle's.
  */
-int virq_notify(struct sim *sim, int handle, uint32_t port);
+int virq_notify(const struct sim *sim, int handle, uint32_t port);
 
-/* The hypervisor sends VIRQ_TBUF. Not for threads that die of SIGPIPE. */
+/* The hypervisor sends VIRQ_TBUF, and waits for nobody. Not for threads that die of SIGPIPE. */
 void virq_raise(struct sim *sim);
