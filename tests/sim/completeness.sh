@@ -37,7 +37,7 @@ main() {
     # One mask of Xen's would let hw-pm and the other sched subclasses pass too.
     verify_all "an event filter" -e sched-min,hw-irq
     check "an event filter: it is one that Xen's mask cannot express" \
-        same "$(number "$dir/document" events filtered)" True
+        same "$(number "$dir/document" events filtered)" true
     check "an event filter: every record of these kinds is there, and no other" \
         "$xensim" verify --kinds 0x00021000,0x00802000 "$dir/state/numbered.xentrace"
     sim_clean

@@ -14,7 +14,7 @@
 #   refuses_usage REGEX COMMAND...   the same with exit status 2
 #   whole FILE...             each is complete (xensim verify) and one that every reader reads
 #   xen_state                 what Xen's masks are, and whether it traces
-#   number FILE KEY...        a number out of a JSON document
+#   number FILE KEY...        a number out of a JSON document; or a text, true, null
 #   finish                    the script's last line: fails if any check did
 #
 # BUILD names the build directory; it is the current one by default.
@@ -23,11 +23,12 @@ set -uo pipefail
 
 build=${BUILD:-$PWD}
 xensim=$build/tests/xensim/xensim
+document=$build/tests/xensim/document
 script=$(readlink -f "$0")
 sim_passed=0
 sim_failed=0
 
-for program in xentraced xentracectl tests/xensim/xensim tests/xensim/libxensim.so; do
+for program in xentraced xentracectl tests/xensim/xensim tests/xensim/libxensim.so tests/xensim/document; do
     if [ ! -e "$build/$program" ]; then
         echo "$script: $build/$program is not built: run make check, or set BUILD" >&2
         exit 1
@@ -84,39 +85,12 @@ refuses_with() { # refuses_with STATUS REGEX COMMAND...
     grep -Eq -- "$regex" <<<"$output" || { echo "it does not match $regex"; return 1; }
 }
 
-# python3 is on every build machine; dom0 needs none.
-number() { # number FILE KEY [KEY]...
-    python3 - "$@" <<'END'
-import json, sys
-value = json.load(open(sys.argv[1]))
-for key in sys.argv[2:]:
-    value = value[int(key)] if isinstance(value, list) else value[key]
-print(json.dumps(value) if isinstance(value, (dict, list)) else value)
-END
-}
-
-balances() { # balances DOCUMENT: in total and per CPU, to the record
-    python3 - "$1" <<'END'
-import json, sys
-ledger = json.load(open(sys.argv[1]))["ledger"]
-for line in [ledger] + ledger["cpus"]:
-    out = line["delivered"] + line["lost"] + line["dropped"] + line["evicted"]
-    assert line["produced"] == out, line
-END
-}
+number() { "$document" number "$@"; }     # number FILE KEY [KEY]...
+balances() { "$document" balances "$@"; } # balances DOCUMENT: in total and per CPU, to the record
 
 # The producer's own account, which `xensim run --report` wrote: what passed the masks.
 produced_as_reported() { # produced_as_reported DOCUMENT REPORT
-    python3 - "$1" "$2" <<'END'
-import json, sys
-ledger = json.load(open(sys.argv[1]))["ledger"]
-report = json.load(open(sys.argv[2]))
-attempted = {c["cpu"]: c["attempted"] for c in report["cpus"]}
-lost = {c["cpu"]: c["lost"] for c in report["cpus"]}
-for line in ledger["cpus"]:
-    assert line["produced"] == attempted[line["cpu"]], (line, attempted)
-    assert line["lost"] == lost[line["cpu"]], (line, lost)
-END
+    "$document" as-reported "$@"
 }
 
 # A trace of `numbered`, begun and ended anywhere, of which nothing is missing untold.

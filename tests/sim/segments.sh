@@ -313,7 +313,7 @@ mount_small() { # mount_small MIB: an ext4 of that size at $dir/small
         mkdir -p "$dir/small" && mount -o loop "$dir/image" "$dir/small" && mkdir "$dir/small/state"
 }
 available() { echo $(($(stat -f -c '%a * %S' "$dir/small"))); }
-paused() { status "$1" && [ "$(say status output paused)" = True ]; }
+paused() { status "$1" && [ "$(say status output paused)" = true ]; }
 not_paused() { ! paused "$1"; }
 watch_space() { # the lowest free space, in $dir/lowest
     local lowest=$(available) now

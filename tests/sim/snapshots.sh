@@ -281,7 +281,7 @@ slow() {
     check "the client is killed: and not a part of it" above "$(size_of "$dir/orphan")" $((full * 2 / 3))
     ctl --json status >"$dir/status"
     check "the client is killed: status has it" \
-        same "$(number "$dir/status" snapshots 0 snapshot ok)" True
+        same "$(number "$dir/status" snapshots 0 snapshot ok)" true
     settle_recorder
     cp "$dir/recorder" "$dir/document"
 }

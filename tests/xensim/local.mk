@@ -68,9 +68,10 @@ tests_xensim_xensim_CFLAGS = $(XENSIM_CFLAGS)
 tests_xensim_xensim_LDFLAGS = -pthread
 
 check_PROGRAMS += tests/xensim/test-insert tests/xensim/test-rules tests/xensim/test-verify
-check_SCRIPTS += tests/xensim/test-run.sh tests/xensim/test-service.sh
+check_SCRIPTS += tests/xensim/test-document.sh tests/xensim/test-run.sh tests/xensim/test-service.sh
 noinst_PROGRAMS += tests/xensim/test-preload
 EXTRA_DIST += docs/xensim.md \
+	tests/xensim/test-document.sh \
 	tests/xensim/test-run.sh \
 	tests/xensim/test-service.sh \
 	tests/samples/README.md \
@@ -122,6 +123,13 @@ tests_xensim_test_preload_SOURCES = tests/xensim/test-preload.c
 tests_xensim_test_preload_CFLAGS = $(XENSIM_CFLAGS) $(XENSTORE_CFLAGS)
 tests_xensim_test_preload_LDFLAGS = -pthread
 tests_xensim_test_preload_LDADD = $(XEN_LIBS) $(XENSTORE_LIBS)
+
+# What the scripts read JSON with.
+noinst_PROGRAMS += tests/xensim/document
+tests_xensim_document_SOURCES = tests/xensim/document.c
+tests_xensim_document_CFLAGS = $(XENSIM_CFLAGS) $(JSON_CFLAGS)
+tests_xensim_document_LDFLAGS = -pthread
+tests_xensim_document_LDADD = $(JSON_LIBS)
 
 # The stand-in for systemd: one service, and the descriptors that it keeps.
 noinst_PROGRAMS += tests/xensim/service tests/xensim/test-service-child

@@ -1,0 +1,69 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# document: what it finds, and that a ledger that is wrong by one record anywhere is not let pass.
+
+set -u
+build=${builddir:-.}
+[ -x "$build/tests/xensim/document" ] || build=.
+document=$(cd "$build/tests/xensim" && pwd)/document
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+
+fail() {
+    echo "FAIL: $*" >&2
+    exit 1
+}
+says() { # says TEXT ARGUMENT...
+    local output
+    output=$("$document" "${@:2}") || fail "${*:2}: status $?"
+    [ "$output" = "$1" ] || fail "${*:2}: '$output' is not '$1'"
+}
+refuses() { # refuses ARGUMENT...: with a sentence
+    local output status=0
+    output=$("$document" "$@" 2>&1 >/dev/null) || status=$?
+    if [ "$status" -ne 1 ] || [ -z "$output" ]; then
+        fail "status $status: $*: '$output'"
+    fi
+}
+
+cat >good <<'END'
+{"name": "a \"b\"", "none": null, "yes": true, "large": 18446744073709551615, "list": [1, {"n": -2}],
+ "ledger": {"produced": 10, "delivered": 4, "lost": 3, "dropped": 2, "evicted": 1, "cpus": [
+  {"cpu": 0, "produced": 0, "delivered": 0, "lost": 0, "dropped": 0, "evicted": 0},
+  {"cpu": 2, "produced": 10, "delivered": 4, "lost": 3, "dropped": 2, "evicted": 1}]}}
+END
+says 'a "b"' number good name
+says null number good none
+says true number good yes
+says 18446744073709551615 number good large
+says -2 number good list 1 n
+says -2 number good list -1 n
+says '[1,{"n":-2}]' number good list
+refuses number good list 2
+refuses number good list -3
+refuses number good name more
+refuses number good none more
+refuses number good nothing
+refuses number not-there name
+echo '{"name": ' >half
+refuses number half name
+
+says "" balances good
+for key in produced delivered lost dropped evicted; do
+    for line in 2 3 4; do # the total, and each CPU
+        sed "${line}s/$key\": /&1/" good >wrong
+        refuses balances wrong
+    done
+done
+sed 's/"dropped"/"drooped"/' good >wrong
+refuses balances wrong
+
+echo '{"cpus": [{"cpu": 0, "attempted": 0, "lost": 0}, {"cpu": 1, "attempted": 7, "lost": 7},
+ {"cpu": 2, "attempted": 10, "lost": 3}]}' >report
+says "" as-reported good report
+for change in 's/attempted": 10/attempted": 11/' 's/lost": 3/lost": 2/' 's/"cpu": 2/"cpu": 3/'; do
+    sed "$change" report >wrong
+    refuses as-reported good wrong
+done
+exit 0
