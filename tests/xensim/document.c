@@ -2,7 +2,8 @@
 /*
  * What the scripts ask of JSON documents, hundreds of times: a process of a millisecond.
  *
- *   document number FILE KEY...       the value that is there, a text without its quotes
+ *   document number FILE KEY...       the value that is there, a text without its quotes; see
+ *                                     element() for the keys of an array
  *   document balances FILE            its ledger does, in total and per CPU, to the record
  *   document as-reported FILE REPORT  its ledger says what `xensim run --report` says was produced
  *
@@ -12,24 +13,51 @@
 #include <json-c/json.h>
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* The index of the object whose NAME is TEXT; that of none, if none is. */
+static long named(struct json_object *array, const char *name, const char *text)
+{
+    long length = (long)json_object_array_length(array), i;
+
+    for (i = 0; i < length; i++) {
+        struct json_object *object = json_object_array_get_idx(array, (size_t)i), *value;
+
+        if (json_object_object_get_ex(object, name, &value) && value &&
+            strcmp(json_object_get_string(value), text) == 0)
+            break;
+    }
+    return i;
+}
+
+/* KEY is an index, -1 for the last one; or NAME=TEXT. */
+static bool element(struct json_object *array, const char *key, struct json_object **ret_value)
+{
+    long length = (long)json_object_array_length(array), i;
+    const char *text = strchr(key, '=');
+    char *name = strndup(key, strcspn(key, "="));
+
+    i = text ? named(array, name, text + 1) : strtol(key, NULL, 10);
+    free(name);
+    if (i < 0)
+        i += length;
+    if (i < 0 || i >= length)
+        return false;
+    *ret_value = json_object_array_get_idx(array, (size_t)i);
+    return true;
+}
 
 static struct json_object *child(struct json_object *parent, const char *key)
 {
     struct json_object *value = NULL;
 
-    if (json_object_is_type(parent, json_type_array)) {
-        long length = (long)json_object_array_length(parent), i = strtol(key, NULL, 10);
-
-        if (i < 0)
-            i += length; /* -1: the last one */
-        if (i >= 0 && i < length)
-            return json_object_array_get_idx(parent, (size_t)i);
-    } else if (json_object_object_get_ex(parent, key, &value)) {
+    if (json_object_is_type(parent, json_type_array)
+            ? element(parent, key, &value)
+            : json_object_object_get_ex(parent, key, &value))
         return value;
-    }
     (void)fprintf(stderr, "There is no '%s'.\n", key);
     exit(1);
 }

@@ -40,6 +40,9 @@ says 18446744073709551615 number good large
 says -2 number good list 1 n
 says -2 number good list -1 n
 says '[1,{"n":-2}]' number good list
+says 10 number good ledger cpus cpu=2 produced
+refuses number good ledger cpus cpu=1
+refuses number good ledger cpus cp=2
 refuses number good list 2
 refuses number good list -3
 refuses number good name more
