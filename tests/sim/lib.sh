@@ -9,6 +9,7 @@
 #   daemon_stop               ends it, and fails if it did not end well
 #   recorder [KEY=VALUE]...   inside, before: the flight recorder of all events, in the configuration
 #   ctl ...                   xentracectl, on that daemon
+#   together FUNCTION CASE... several cases at once, for those that mostly sleep
 #   check NAME COMMAND...     runs COMMAND; prints "ok - NAME" or "not ok - NAME" and its output
 #   refuses REGEX COMMAND...  COMMAND fails with exit status 1 and one line that matches REGEX
 #   refuses_usage REGEX COMMAND...   the same with exit status 2
@@ -119,6 +120,34 @@ recorder_has() { # recorder_has BYTES: the ring holds so much
     recorder_status && [ "$(number "$dir/recorder" ring used_bytes)" -gt "$1" ]
 }
 
+# Reads FIFO into FILE, RATE bytes a second, or nothing with 0; as soon as $dir/go is there, as fast as
+# it can. It is $reader, and is there when this returns: FILE is.
+read_fifo() { # read_fifo FIFO FILE RATE
+    rm -f "$2" "$dir/go"
+    python3 - "$@" "$dir/go" <<'END' &
+import os, select, sys, time
+fifo, file, rate, go = sys.argv[1:]
+fd = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK) # nobody writes yet: that would wait
+with open(file, "wb", buffering=0) as out:
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    poll.poll()
+    os.set_blocking(fd, True)
+    while True:
+        while rate == "0" and not os.path.exists(go):
+            time.sleep(0.05)
+        data = os.read(fd, 65536)
+        if not data:
+            break
+        out.write(data)
+        if not os.path.exists(go):
+            time.sleep(len(data) / int(rate))
+END
+    # shellcheck disable=SC2034 # the caller's
+    reader=$!
+    wait_until 10 test -e "$2"
+}
+
 # The recorder's ledger when nothing is produced any more and all was drained, in $dir/recorder.
 settle_recorder() {
     "$xensim" pause
@@ -132,7 +161,7 @@ daemon_start() {
     "$build/xentraced" --config "$dir/xentraced.conf" --socket "$dir/control" \
         --state-dir "$dir/state" "$@" 2>"$dir/log" &
     daemon=$!
-    wait_until 10 daemon_is_ready && kill -0 "$daemon" 2>/dev/null || {
+    wait_until 60 daemon_is_ready && kill -0 "$daemon" 2>/dev/null || {
         cat "$dir/log" >&2
         return 1
     }
@@ -183,6 +212,23 @@ sim() {
         sim_failed=$((sim_failed + 1))
     fi
     check "$1: no sanitizer complains" no_sanitizer_report
+}
+
+# Cases that mostly sleep, all at once: FUNCTION CASE for each, with what it prints kept together.
+together() { # together FUNCTION CASE...
+    local function=$1 case outputs
+    shift
+    outputs=$(mktemp -d)
+    for case in "$@"; do
+        { "$function" "$case" || echo "not ok - $case (status $?)"; } >"$outputs/$case" 2>&1 &
+    done
+    wait
+    for case in "$@"; do
+        cat "$outputs/$case"
+        sim_passed=$((sim_passed + $(grep -c '^ok - ' "$outputs/$case")))
+        sim_failed=$((sim_failed + $(grep -c '^not ok - ' "$outputs/$case")))
+    done
+    rm -rf "$outputs"
 }
 
 # To be called when the checks outside on what is in $dir are done.

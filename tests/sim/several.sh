@@ -199,18 +199,6 @@ most() {
 
 # --- One that is slow. ---
 
-# Its reader reads nothing until $dir/go is there, then everything.
-late_reader() {
-    python3 -c 'if True:
-        import os, shutil, sys, time
-        fifo = open(sys.argv[1], "rb", buffering=0)
-        while not os.path.exists(sys.argv[3]):
-            time.sleep(0.05)
-        with open(sys.argv[2], "wb") as out:
-            shutil.copyfileobj(fifo, out)' "$1" "$2" "$dir/go" &
-    reader=$!
-    wait_until 5 grep -q fifo "/proc/$reader/wchan"
-}
 drops() { [ "$(dropped_of "$1")" -gt 0 ]; }
 dropped_of() { ctl --json status "$1" >"$dir/of" && number "$dir/of" ledger dropped; }
 
@@ -222,7 +210,7 @@ slow() {
     recorder_start memory=32M || exit 1
     for name in slow-1 slow-2; do
         mkfifo "$dir/$name.fifo"
-        late_reader "$dir/$name.fifo" "$dir/$name.xentrace"
+        read_fifo "$dir/$name.fifo" "$dir/$name.xentrace" 0
         readers+=("$reader")
         check "$name: start" ctl start -o "$dir/$name.fifo" "$name"
         check "$name: it drops" wait_until 20 drops "$name"
