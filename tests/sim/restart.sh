@@ -51,7 +51,7 @@ again() { # again COMMAND...: COMMAND ends the daemon; the next one is waited fo
 restart() { kill -HUP "$manager"; }
 restored() { recorder_status && number "$dir/recorder" ring restored; }
 tracing_is() { same "$("$xensim" stat | tr -d '\n' | grep -o '"enabled":[a-z]*')" "\"enabled\":$1"; }
-pause_random() { sleep "0.$((RANDOM % 90 + 10))"; }
+pause_random() { sleep "$(printf 0.%03d $((RANDOM % 450 + 50)))"; }
 
 # --- Killed, and killed again. ---
 
@@ -69,7 +69,7 @@ killed() { # killed SIGNAL: of the daemon KILL, of its manager HUP
     local i before=before end=kill_daemon
     [ "$1" = KILL ] || end=restart
     RANDOM=$seed
-    recorder memory=128M
+    recorder memory=64M
     service_start || exit 1
     for i in $(seq "$times"); do
         pause_random
@@ -301,13 +301,13 @@ main() {
     for part in "${parts[@]}"; do
         case $part in
             killed_by_sigkill)
-                sim --cpus 4 --rate 20M -- killed KILL
+                sim --cpus 4 --rate 10M -- killed KILL
                 check_killed KILL
                 ;;
             restarted)
                 times=$(((times + 1) / 2))
                 export KILLS=$times
-                sim --cpus 4 --rate 20M -- killed HUP
+                sim --cpus 4 --rate 10M -- killed HUP
                 check_killed HUP
                 ;;
             *) sim --cpus 8 --rate 5M -- "$part" ;;
