@@ -6,7 +6,7 @@
 
 . "$(dirname "$0")/lib.sh"
 
-seconds=${SECONDS_PER_CAPTURE:-20}
+seconds=${SECONDS_PER_CAPTURE:-8}
 
 capture() { # capture OPTION...: one capture from the first record of the producer to its last
     daemon_start || exit 1

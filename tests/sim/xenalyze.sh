@@ -37,7 +37,7 @@ main() {
     check "its dom0 is in the summary" grep -q "Domain 0" "$dir/summary"
     sim_clean
     for sample in "$samples"/*.zst; do
-        sim --cpus 4 --replay "$sample" --loops 1 --tsc-exact --paused -- replay
+        sim --cpus 4 --replay "$sample" --loops 1 --tsc-exact --speed 4 --paused -- replay
         check "$(basename "$sample") is read" reads_it
         sim_clean
     done
