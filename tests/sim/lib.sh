@@ -13,6 +13,8 @@
 #   check NAME COMMAND...     runs COMMAND; prints "ok - NAME" or "not ok - NAME" and its output
 #   refuses REGEX COMMAND...  COMMAND fails with exit status 1 and one line that matches REGEX
 #   refuses_usage REGEX COMMAND...   the same with exit status 2
+#   lose_for SECONDS          stops the daemon (SIGSTOP) until Xen loses records, and so much longer
+#   lose_until_the_end SECONDS CAPTURE    the same; CAPTURE ends as soon as the daemon goes on
 #   whole FILE...             each is complete (xensim verify) and one that every reader reads
 #   xen_state                 what Xen's masks are, and whether it traces
 #   number FILE KEY...        a number out of a JSON document; or a text, true, null
@@ -176,6 +178,48 @@ daemon_stop() {
 }
 
 ctl() { "$build/xentracectl" "$@"; }
+
+# What Xen was asked to make, ever, on all CPUs together.
+attempts() { "$xensim" stat | grep -o '"attempted":[0-9]*' | awk -F: '{ n += $2 } END { print n }'; }
+has_made() { [ "$(attempts)" -ge "$1" ]; } # has_made RECORDS
+
+# Every CPU with a buffer has lost records and told nobody yet.
+xen_loses() {
+    "$xensim" stat |
+        awk '/"buffer":true/ { n++; told += /"pending_lost":0,/ } END { exit !n || told }'
+}
+xen_has_told() {
+    "$xensim" stat |
+        awk '/"buffer":true/ && !/"pending_lost":0,/ { n++ } END { exit n > 0 }'
+}
+
+# Stops the daemon until Xen loses, and SECONDS more. How soon that is depends on the machine: on when
+# the threads have stopped, and on how much of a CPU the producer gets.
+lose_for() { # lose_for SECONDS
+    kill -STOP "$daemon"
+    check "the daemon is stopped" wait_until 60 daemon_is_stopped
+    check "the daemon is stopped: Xen loses records" wait_until 60 xen_loses
+    sleep "$1"
+}
+
+daemon_is_stopped() { # all its threads
+    awk '/^State:/ && $2 != "T" { n++ } END { exit n > 0 }' "/proc/$daemon/task"/*/status
+}
+
+# The same, and CAPTURE ends as soon as the daemon goes on.
+lose_until_the_end() { # lose_until_the_end SECONDS CAPTURE
+    local client
+    lose_for "$1"
+    "$build/xentracectl" stop "$2" >/dev/null &
+    client=$!
+    check "the daemon is stopped: a client waits" wait_until 60 client_waits
+    kill -CONT "$daemon"
+    check "the daemon goes on: the client has what it asked for" wait "$client"
+}
+# Connected, and not accepted.
+client_waits() {
+    awk -v path="$dir/control" '$6 == "02" && $8 == path { n++ } END { exit !n }' /proc/net/unix
+}
 
 xen_state() { "$xensim" stat | tr -d '\n' | grep -o '"enabled".*"cpu_mask":"[^"]*"'; }
 

@@ -6,25 +6,25 @@
 
 . "$(dirname "$0")/lib.sh"
 
-stop_for() { # stop_for SECONDS: the daemon does not run
-    kill -STOP "$daemon"
-    sleep "$1"
-    kill -CONT "$daemon"
-}
-
 info_lost() {
     ctl --json info "$1" >"$dir/info"
     number "$dir/info" files 0 lost
 }
 
+ledger_above() { # ledger_above KEY NUMBER: in the status of the capture that runs
+    ctl --json status lossy >"$dir/live"
+    above "$(number "$dir/live" ledger "$1")" "$2"
+}
+
 in_the_middle() {
     daemon_start || exit 1
     ctl start -e all lossy >/dev/null
-    sleep 1
-    stop_for 2
-    sleep 1
-    ctl --json status lossy >"$dir/live"
-    check "middle: status tells it while it runs" above "$(number "$dir/live" ledger lost)" 0
+    check "middle: records come" wait_until 60 ledger_above delivered 0
+    lose_for 2
+    kill -CONT "$daemon"
+    check "middle: status tells it while it runs" wait_until 60 ledger_above lost 0
+    check "middle: records come again" wait_until 60 \
+        ledger_above delivered "$(number "$dir/live" ledger delivered)"
     ctl stop lossy >/dev/null
     ctl --json status lossy >"$dir/status"
 }
@@ -33,13 +33,8 @@ in_the_middle() {
 at_the_end() {
     daemon_start || exit 1
     ctl start -e all lossy >/dev/null
-    sleep 0.5
-    kill -STOP "$daemon"
-    sleep 1
-    ctl stop lossy >/dev/null &
-    sleep 0.2
-    kill -CONT "$daemon"
-    wait $!
+    check "end: records come" wait_until 60 ledger_above delivered 0
+    lose_until_the_end 1 lossy
     ctl --json status lossy >"$dir/status"
 }
 
