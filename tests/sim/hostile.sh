@@ -60,7 +60,7 @@ few_descriptors() {
         except Exception:
             pass
         time.sleep(60)' "$dir/control" "$(dirname "$script")" &
-    sleep 2
+    check "out of descriptors: a client waits" wait_until 60 client_waits
     before=$(ticks)
     sleep 3
     check "out of descriptors: less than a third of a CPU" below $((($(ticks) - before))) \
