@@ -264,15 +264,9 @@ losses() {
     recorder_start memory=32M || exit 1
     ctl start stays >/dev/null
     ctl start goes >/dev/null
-    sleep 0.5
-    kill -STOP "$daemon"
-    sleep 1
-    "$build/xentracectl" stop goes >/dev/null &
-    local client=$!
-    sleep 0.2
-    kill -CONT "$daemon"
-    check "losses: one ends" wait "$client"
-    sleep 0.5
+    wait_until 20 test -s "$dir/state/goes.xentrace"
+    lose_until_the_end 1 goes
+    check "losses: Xen tells the rest" wait_until 60 xen_has_told
     settle_recorder
     check "losses: the other ends" ctl stop stays
     check "losses: the recorder's ledger balances" balances "$dir/recorder"

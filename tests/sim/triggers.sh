@@ -123,8 +123,7 @@ lost() {
     daemon_start && wait_until 10 recorder_runs || exit 1
     sleep 0.5
     check "lost: nothing yet" is_of lost fired 0
-    kill -STOP "$daemon"
-    sleep 1
+    lose_for 1
     kill -CONT "$daemon"
     has_written lost
     check "lost: says how much, and where" reason lost "^Xen lost [1-9][0-9]* records on CPU [0-3]\.$"
