@@ -110,7 +110,9 @@ recorder() { # recorder [KEY=VALUE]...; what is in the configuration stays in fr
     sed -i '/^\[flight-recorder\]/,$d' "$dir/xentraced.conf"
     printf '%s\n' '[flight-recorder]' events=all "$@" >>"$dir/xentraced.conf"
 }
-recorder_runs() { ctl --json status flight-recorder 2>/dev/null | grep -q '"state": *"running"'; }
+# Reads all of it: grep -q would not, and what writes into a closed pipe fails.
+state_is() { [ "$(ctl --json status "$1" 2>/dev/null | number /dev/stdin state 2>/dev/null)" = "$2" ]; }
+recorder_runs() { state_is flight-recorder running; }
 recorder_start() { # recorder_start [KEY=VALUE]...: with the daemon
     recorder "$@"
     daemon_start && wait_until 10 recorder_runs
@@ -223,7 +225,7 @@ client_waits() {
 
 xen_state() { "$xensim" stat | tr -d '\n' | grep -o '"enabled".*"cpu_mask":"[^"]*"'; }
 
-ended() { ctl --json status "$1" | grep -q '"state": *"ended"'; }
+ended() { state_is "$1" ended; }
 
 # A sanitizer's report, of any process in the simulation, or a failed assert().
 no_sanitizer_report() {

@@ -11,7 +11,6 @@ seconds=${RUN_SECONDS:-5}
 seed=${SEED:-$RANDOM}
 stop() { check "stop $1" ctl stop "$1"; }
 mask_is() { same "$(xen_state)" "\"enabled\":$1,\"event_mask\":\"$2\",\"cpu_mask\":\"$3\""; }
-is_running() { ctl --json status "$1" 2>/dev/null | grep -q '"state": *"running"'; }
 lost_in() { ctl --json info "$1" >"$dir/info" && number "$dir/info" files 0 lost; }
 
 recorder_lost_nothing() { # recorder_lost_nothing NAME
@@ -146,7 +145,7 @@ random_order() {
         sleep "0.0$((RANDOM % 10))"
     done
     check "random order: stop all" ctl stop --all
-    check "random order: the recorder goes on" is_running flight-recorder
+    check "random order: the recorder goes on" recorder_runs
     echo "# $n sessions were started and stopped"
     recorder_lost_nothing "random order"
 }

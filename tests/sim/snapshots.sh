@@ -279,8 +279,10 @@ stubborn() {
     recorder_start memory=16M || exit 1
     wait_until 20 recorder_has $((4 * mib))
     mkfifo "$dir/fifo"
-    sleep 100 <>"$dir/fifo" &
+    exec 9<>"$dir/fifo" # has it open before anybody writes to it
+    sleep 100 <&9 &
     reader=$!
+    exec 9>&-
     "$build/xentracectl" snapshot -o "$dir/fifo" >/dev/null 2>"$dir/stubborn" &
     client=$!
     sleep 0.5
