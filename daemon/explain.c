@@ -123,8 +123,7 @@ static void read_process_name(const char *pid, char name[static 32])
         name[strcspn(name, "\n")] = '\0';
 }
 
-/* Finds who holds VIRQ_TBUF, as far as the process table tells: "xentrace (PID 123)". */
-static bool find_consumer(char who[static 64])
+bool explain_consumer(char who[static CONSUMER_TEXT_MAX])
 {
     DIR *proc = opendir("/proc");
     const struct dirent *entry;
@@ -139,7 +138,7 @@ static bool find_consumer(char who[static 64])
         read_process_name(entry->d_name, name);
         if (!is_consumer(name))
             continue;
-        (void)snprintf(who, 64, "%s (PID %.16s)", name, entry->d_name);
+        (void)snprintf(who, CONSUMER_TEXT_MAX, "%s (PID %.16s)", name, entry->d_name);
         found = true;
     }
     (void)closedir(proc);
@@ -148,9 +147,9 @@ static bool find_consumer(char who[static 64])
 
 static int explain_virq(struct failure *failure, int error)
 {
-    char who[64];
+    char who[CONSUMER_TEXT_MAX];
 
-    if (error == -EEXIST && find_consumer(who))
+    if (error == -EEXIST && explain_consumer(who))
         return failure_set(
             failure, error, ERROR_XEN,
             "%s traces this host already (it holds VIRQ_TBUF), and Xen allows one at "

@@ -30,8 +30,9 @@
 #include "daemon/triggers.h"
 
 #define EVTCHN_STORE_PREFIX "evtchn-" /* and the port */
-#define BIND_TRIES          25u
-#define BIND_PAUSE_MSEC     20
+#define BIND_PAUSE_MSEC     20u
+#define BIND_SURE_MSEC      500u  /* to wait for VIRQ_TBUF, while somebody seems to have it */
+#define BIND_MAX_MSEC       5000u /* ... while nobody does: seen under load were 4.5 s */
 
 static size_t count_running(const struct manager *manager)
 {
@@ -257,21 +258,24 @@ static int start_collector(struct manager *manager, struct failure *failure)
 
 /*
  * A daemon that was killed holds VIRQ_TBUF until the kernel has taken down its io_uring, which
- * polls the event channel: that is a moment after its process is gone, and we may be its restart.
+ * polls the event channel: that is a moment after its process is gone, or seconds if the host is
+ * busy, and we may be its restart. Whoever else has it will not give it up soon.
  */
 static int bind_xen(struct manager *manager, enum xen_step *ret_step)
 {
     const struct timespec pause = {.tv_nsec = BIND_PAUSE_MSEC * 1000000};
+    char who[CONSUMER_TEXT_MAX];
+    unsigned int waited_msec = 0;
     int r;
 
-    for (unsigned int i = 0; i < BIND_TRIES; i++) {
-        if (i > 0)
-            (void)nanosleep(&pause, NULL); /* a signal makes it shorter: no harm */
+    for (;;) {
         r = xen_host_open(NULL, &manager->xen, ret_step);
-        if (r != -EEXIST || *ret_step != XEN_STEP_BIND_VIRQ)
-            break;
+        if (r != -EEXIST || *ret_step != XEN_STEP_BIND_VIRQ || waited_msec >= BIND_MAX_MSEC ||
+            (waited_msec >= BIND_SURE_MSEC && explain_consumer(who)))
+            return r;
+        (void)nanosleep(&pause, NULL); /* a signal makes it shorter: no harm */
+        waited_msec += BIND_PAUSE_MSEC;
     }
-    return r;
 }
 
 /* With the event channel of the daemon before us, if it was kept. */
