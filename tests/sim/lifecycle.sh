@@ -287,8 +287,10 @@ ticks() { awk '{ print $14 + $15 }' "/proc/$daemon/stat"; }
 stubborn_reader() {
     daemon_start || exit 1
     mkfifo "$dir/fifo"
-    sleep 60 <>"$dir/fifo" &
+    exec 9<>"$dir/fifo" # it is open before anybody writes to it
+    sleep 60 <&9 &
     local reader=$! before
+    exec 9>&-
     start -o "$dir/fifo" stubborn
     check "a reader that does not read: there is more than a pipe holds" \
         wait_until 20 has_made 10000 # 64 KiB are 2,700 of the smallest
