@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Where the sidecar of a capture is. The client opens it there, the daemon names it, `info` finds it.
- * Any thread.
+ * Where the sidecar of a capture is. The client opens it there, the daemon names it, `info` finds
+ * it. Any thread.
  */
 
 /* "f.xentrace" -> "f.json", "f" -> "f.json". Free it; NULL: out of memory. */
