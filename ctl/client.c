@@ -413,6 +413,18 @@ int client_trigger(struct client *client, const char *name, struct json_object *
                         ret_error);
 }
 
+int client_ask(const char *path,
+               int (*call)(struct client *client, const char *name, struct json_object **ret_doc,
+                           char **ret_error),
+               const char *name, struct json_object **ret_doc, char **ret_error)
+{
+    _cleanup_client_ struct client *client = NULL;
+    int r;
+
+    r = client_new(path, &client, ret_error);
+    return r < 0 ? r : call(client, name, ret_doc, ret_error);
+}
+
 int client_version(struct client *client, char **ret_version, char **ret_error)
 {
     sd_bus_message *call = NULL, *reply = NULL;

@@ -70,5 +70,11 @@ int client_rotate(struct client *client, const char *name, struct json_object **
 int client_trigger(struct client *client, const char *name, struct json_object **ret_doc,
                    char **ret_error);
 
+/* One of those four, of the daemon at the socket PATH, and nothing else. */
+int client_ask(const char *path,
+               int (*call)(struct client *client, const char *name, struct json_object **ret_doc,
+                           char **ret_error),
+               const char *name, struct json_object **ret_doc, char **ret_error);
+
 /* The daemon's version; free it. */
 int client_version(struct client *client, char **ret_version, char **ret_error);

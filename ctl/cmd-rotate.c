@@ -8,16 +8,6 @@
 #include "ctl/storage.h"
 #include "ctl/str.h"
 
-static int rotate(struct ctl *ctl, const char *name, struct json_object **ret_segment,
-                  char **ret_error)
-{
-    _cleanup_client_ struct client *client = NULL;
-    int r;
-
-    r = client_new(ctl->socket, &client, ret_error);
-    return r < 0 ? r : client_rotate(client, name, ret_segment, ret_error);
-}
-
 int cmd_rotate(struct ctl *ctl, int argc, char **argv)
 {
     _cleanup_doc_ struct json_object *segment = NULL;
@@ -29,7 +19,7 @@ int cmd_rotate(struct ctl *ctl, int argc, char **argv)
         r = str_refuse(-EINVAL, &error, "\"\" is not the name of a capture.");
     if (r < 0)
         return args_exit("rotate", r, error);
-    r = rotate(ctl, optind < argc ? argv[optind] : "", &segment, &error);
+    r = client_ask(ctl->socket, client_rotate, optind < argc ? argv[optind] : "", &segment, &error);
     if (r < 0) {
         ctl_error_sentence(error);
         free(error);

@@ -8,16 +8,6 @@
 #include "ctl/str.h"
 #include "ctl/trigger.h"
 
-static int fire(struct ctl *ctl, const char *name, struct json_object **ret_trigger,
-                char **ret_error)
-{
-    _cleanup_client_ struct client *client = NULL;
-    int r;
-
-    r = client_new(ctl->socket, &client, ret_error);
-    return r < 0 ? r : client_trigger(client, name, ret_trigger, ret_error);
-}
-
 int cmd_trigger(struct ctl *ctl, int argc, char **argv)
 {
     _cleanup_doc_ struct json_object *trigger = NULL;
@@ -30,7 +20,7 @@ int cmd_trigger(struct ctl *ctl, int argc, char **argv)
                        "trigger needs the name of a trigger; xentracectl status shows them.");
     if (r < 0)
         return args_exit("trigger", r, error);
-    r = fire(ctl, argv[optind], &trigger, &error);
+    r = client_ask(ctl->socket, client_trigger, argv[optind], &trigger, &error);
     if (r < 0) {
         ctl_error_sentence(error);
         free(error);

@@ -17,7 +17,6 @@
 #include "collector/xen.h"
 #include "common/protocol.h"
 #include "common/record.h"
-#include "common/sidecar-path.h"
 #include "common/units.h"
 #include "daemon/document.h"
 #include "daemon/host.h"
@@ -147,12 +146,12 @@ static void name_output(const struct session *session, char stem[static SEGMENT_
 static int adopt_output(struct session *session, const struct session_options *options,
                         struct failure *failure)
 {
-    if (options->sidecar_fd >= 0) {
-        session->sidecar_fd = fcntl(options->sidecar_fd, F_DUPFD_CLOEXEC, 3);
-        if (session->sidecar_fd < 0)
-            return failure_set(failure, -errno, ERROR_OUTPUT, "Out of descriptors.");
-        session->sidecar_path = sidecar_path_of(options->output_path);
-    }
+    int r;
+
+    r = sidecar_adopt(options->sidecar_fd, options->output_path, &session->sidecar_fd,
+                      &session->sidecar_path, failure);
+    if (r < 0)
+        return r;
     return output_adopt(&session->output, options->output_fd, options->output_path, failure);
 }
 

@@ -11,7 +11,29 @@
 
 #include <json-c/json.h>
 
+#include "common/protocol.h"
+#include "common/sidecar-path.h"
 #include "common/util.h"
+
+int sidecar_adopt(int fd, const char *output_path, int *ret_fd, char **ret_path,
+                  struct failure *failure)
+{
+    _cleanup_fd_ int own = -1;
+    char *path;
+
+    if (fd < 0)
+        return 0;
+    own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (own < 0)
+        return failure_set(failure, -errno, ERROR_OUTPUT, "Out of descriptors.");
+    path = sidecar_path_of(output_path);
+    if (!path)
+        return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
+    *ret_fd = own;
+    *ret_path = path;
+    own = -1;
+    return 0;
+}
 
 static int write_all(int fd, const char *text, size_t bytes)
 {

@@ -18,7 +18,6 @@
 #include "collector/xen.h"
 #include "common/protocol.h"
 #include "common/record.h"
-#include "common/sidecar-path.h"
 #include "common/units.h"
 #include "daemon/document.h"
 #include "daemon/explain.h"
@@ -132,9 +131,12 @@ static void handle_written(void *userdata, int error)
     if (error >= 0)
         error = finish_output(snapshot);
     if (error < 0) {
-        (void)failure_set(&snapshot->failure, error, ERROR_OUTPUT,
-                          "%s could not be written: %s. The ring goes on; take another snapshot.",
-                          snapshot->output.path, explain_write(error));
+        (void)failure_set(
+            &snapshot->failure, error, ERROR_OUTPUT, "%s could not be written: %s. %s",
+            snapshot->output.path, explain_write(error),
+            snapshot->cause == SNAPSHOT_END ? "It holds what was written before, in whole windows; "
+                                              "the rest of the ring is gone."
+                                            : "The ring goes on; take another snapshot.");
     } else {
         snapshot->ended = clock_pair_now();
         describe(snapshot);
@@ -316,6 +318,7 @@ static int open_output(struct snapshot *snapshot, const struct snapshot_options 
                        struct failure *failure)
 {
     const struct session_context *context = context_of(snapshot);
+    int r;
 
     if (options->output) {
         snapshot->output = *options->output;
@@ -330,12 +333,10 @@ static int open_output(struct snapshot *snapshot, const struct snapshot_options 
         return output_create_hidden(&snapshot->output, context->state_dir_fd, context->state_dir,
                                     snapshot->name, failure);
     }
-    if (options->sidecar_fd >= 0) {
-        snapshot->sidecar_fd = fcntl(options->sidecar_fd, F_DUPFD_CLOEXEC, 3);
-        if (snapshot->sidecar_fd < 0)
-            return failure_set(failure, -errno, ERROR_OUTPUT, "Out of descriptors.");
-        snapshot->sidecar_path = sidecar_path_of(options->output_path);
-    }
+    r = sidecar_adopt(options->sidecar_fd, options->output_path, &snapshot->sidecar_fd,
+                      &snapshot->sidecar_path, failure);
+    if (r < 0)
+        return r;
     return output_adopt(&snapshot->output, options->output_fd, options->output_path, failure);
 }
 

@@ -361,15 +361,20 @@ torn() {
     trap 'umount -l "$dir/memory"' EXIT
     recorder memory=32M
     daemon_start --state-dir "$dir/memory/state" && wait_until 10 recorder_runs || exit 1
+    ctl start -M 16M ends >/dev/null
     wait_until 20 recorder_has $((16 * mib))
     prlimit --pid "$daemon" --fsize=$((3 * mib)):
     check "a write fails: it is told" refuses "could not be written: .*take another snapshot" \
         ctl snapshot torn
-    check "a write fails: no file is left" same "$(ls -A "$dir/memory/state")" ""
+    check "a write fails: no file is left" same "$(ls -A "$dir/memory/state" | grep -v '^ends\.')" ""
     check "a write fails: a client's file is told of" python3 "$(dirname "$script")/bus.py" "$dir/control" \
         failing-snapshot "$dir/memory/own"
     check "a write fails: a client's file is cut to whole windows" whole "$dir/memory/own"
     check "a write fails: and has what was written" above "$(size_of "$dir/memory/own")" $((2 * mib))
+    ctl stop ends >"$dir/stopped" 2>&1
+    check "a write fails at the end of -M: that says what is lost" \
+        grep -q "could not be written: .*the rest of the ring is gone" "$dir/stopped"
+    check "a write fails at the end of -M: whole windows stay" whole "$dir/memory/state/ends.xentrace"
     prlimit --pid "$daemon" --fsize=unlimited:
     check "when it can be written again" ctl snapshot again
     check "it is complete" whole "$dir/memory/state/again.xentrace"

@@ -24,6 +24,7 @@
 #include "common/record.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "tests/unit/fake-xen-host.h"
 #include "tests/unit/test.h"
 
 #define CPUS         3u /* of which the last is idle */
@@ -34,24 +35,6 @@
 #define LARGE_PAGES  256u
 #define RECORD       0x90021001u /* with a TSC and one word, its number */
 #define RECORD_BYTES 16u
-
-/* --- Of collector/xen.h, what the collector calls. --- */
-
-struct xen_host {
-    int virq_fd;
-};
-
-int xen_host_virq_fd(const struct xen_host *host)
-{
-    return host->virq_fd;
-}
-
-void xen_host_virq_rearm(struct xen_host *host)
-{
-    eventfd_t count;
-
-    (void)eventfd_read(host->virq_fd, &count);
-}
 
 /* --- A collector, and what produces records for it. --- */
 

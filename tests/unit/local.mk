@@ -106,13 +106,15 @@ tests_unit_test_sink_ring_SOURCES = \
 	tests/unit/test-sink-ring.c tests/unit/sink-rig.h tests/unit/test.h
 tests_unit_test_sink_ring_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 
-tests_unit_test_collector_SOURCES = tests/unit/test-collector.c tests/unit/test.h
+tests_unit_test_collector_SOURCES = tests/unit/test-collector.c tests/unit/fake-xen-host.h tests/unit/test.h
 tests_unit_test_collector_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 tests_unit_test_collector_buffers_SOURCES = \
-	tests/unit/test-collector-buffers.c tests/unit/collector-bench.h tests/unit/test.h
+	tests/unit/test-collector-buffers.c tests/unit/collector-bench.h \
+	tests/unit/fake-xen-host.h tests/unit/test.h
 tests_unit_test_collector_buffers_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 tests_unit_test_collector_sinks_SOURCES = \
-	tests/unit/test-collector-sinks.c tests/unit/collector-bench.h tests/unit/test.h
+	tests/unit/test-collector-sinks.c tests/unit/collector-bench.h \
+	tests/unit/fake-xen-host.h tests/unit/test.h
 tests_unit_test_collector_sinks_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 
 tests_unit_test_config_SOURCES = tests/unit/test-config.c tests/unit/test.h

@@ -20,6 +20,7 @@
 #include "collector/xen.h"
 #include "common/record.h"
 #include "common/util.h"
+#include "tests/unit/fake-xen-host.h"
 #include "tests/unit/test.h"
 
 #define CPUS       3u
@@ -29,24 +30,6 @@
 #define SCHED  0x10021001u /* 8 bytes */
 #define HVM    0x10082003u
 #define CHUNKS 4u
-
-/* --- Of collector/xen.h, what the collector calls. --- */
-
-struct xen_host {
-    int virq_fd;
-};
-
-int xen_host_virq_fd(const struct xen_host *host)
-{
-    return host->virq_fd;
-}
-
-void xen_host_virq_rearm(struct xen_host *host)
-{
-    eventfd_t count;
-
-    (void)eventfd_read(host->virq_fd, &count);
-}
 
 /* --- A collector with a sink. --- */
 
