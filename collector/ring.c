@@ -183,6 +183,22 @@ static void count_evicted(struct ring *ring, const struct chunk *chunk, enum rin
     }
 }
 
+void ring_drop_from(struct ring *ring, const struct chunk *chunk)
+{
+    for (; chunk; chunk = chunk->next) {
+        for (unsigned int cpu = 0; cpu < ring->nr_cpus; cpu++) {
+            struct ledger *ledger = &ring->lines[cpu].ledger;
+            uint64_t records = ring_counts_of(ring, chunk, RING_FROM_ROUND)[cpu].records;
+
+            /* In the head, what is before its first round is counted as evicted already. */
+            if (chunk != ring->head)
+                records += ring_counts_of(ring, chunk, RING_BEFORE_ROUND)[cpu].records;
+            ledger_publish(&ledger->delivered, ledger->delivered - records);
+            ledger_add(&ledger->dropped, records);
+        }
+    }
+}
+
 static void publish_oldest(struct ring *ring)
 {
     const struct chunk *oldest = ring->head ? ring->head : ring->filling;

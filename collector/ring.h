@@ -153,6 +153,13 @@ void ring_expire(struct ring *ring, uint64_t tsc);
 /* Pins what is in the ring, closing the chunk that is being filled. */
 void ring_pin(struct ring *ring, int pin);
 
+/*
+ * Of a ring that nothing is put into any more: the records in CHUNK, which is one of a pin's, and
+ * in those behind it get nowhere, and move from delivered to dropped. NULL: none. Whoever has the
+ * sink.
+ */
+void ring_drop_from(struct ring *ring, const struct chunk *chunk);
+
 /* The ledger, and what is counted besides, for the sink that owns the ring. */
 struct ledger *ring_ledger(struct ring *ring, unsigned int cpu);
 uint64_t *ring_windows(struct ring *ring);

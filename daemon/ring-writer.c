@@ -101,10 +101,8 @@ static void retire(struct ring_writer *writer)
         writer->head = (writer->head + 1) % PIECES_MAX;
         writer->nr_pieces--;
     }
-    if (writer->nr_pieces > 0)
-        ring_advance_pin(writer->config.ring, writer->config.pin, piece_at(writer, 0)->chunk);
-    else if (writer->next)
-        ring_advance_pin(writer->config.ring, writer->config.pin, writer->next);
+    if (ring_writer_unwritten(writer))
+        ring_advance_pin(writer->config.ring, writer->config.pin, ring_writer_unwritten(writer));
 }
 
 static void note_result(struct ring_writer *writer, struct piece *piece, int result)
@@ -238,4 +236,9 @@ void ring_writer_abort(struct ring_writer *writer)
 uint64_t ring_writer_bytes(const struct ring_writer *writer)
 {
     return writer->retired_offset;
+}
+
+const struct chunk *ring_writer_unwritten(const struct ring_writer *writer)
+{
+    return writer->nr_pieces > 0 ? writer->pieces[writer->head].chunk : writer->next;
 }

@@ -37,5 +37,6 @@ struct ring_writer *ring_writer_free(struct ring_writer *writer);
 /* Gives up: `done` comes with -ECANCELED. For a reader that does not read. */
 void ring_writer_abort(struct ring_writer *writer);
 
-/* Written without a gap, in whole windows. */
+/* Written without a gap, in whole windows; and the first chunk that is not. NULL: all are. */
 uint64_t ring_writer_bytes(const struct ring_writer *writer);
+const struct chunk *ring_writer_unwritten(const struct ring_writer *writer);

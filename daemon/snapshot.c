@@ -69,9 +69,20 @@ static void undo_output(struct snapshot *snapshot)
     (void)snprintf(snapshot->message, sizeof(snapshot->message), "%s", snapshot->failure.text);
 }
 
+/* The ring of a capture that has ended goes with it: what is not in the output is dropped. */
+static void drop_rest(const struct snapshot *snapshot)
+{
+    const struct chunk *unwritten =
+        snapshot->writer ? ring_writer_unwritten(snapshot->writer) : snapshot->plan.first;
+
+    ring_drop_from(snapshot->session->ring, unwritten);
+}
+
 static void end(struct snapshot *snapshot)
 {
     snapshot->patience_source = sd_event_source_disable_unref(snapshot->patience_source);
+    if (snapshot->failure.name && snapshot->cause == SNAPSHOT_END)
+        drop_rest(snapshot);
     if (snapshot->failure.name)
         undo_output(snapshot);
     snapshot->writer = ring_writer_free(snapshot->writer);
@@ -135,7 +146,7 @@ static void handle_written(void *userdata, int error)
             &snapshot->failure, error, ERROR_OUTPUT, "%s could not be written: %s. %s",
             snapshot->output.path, explain_write(error),
             snapshot->cause == SNAPSHOT_END ? "It holds what was written before, in whole windows; "
-                                              "the rest of the ring is gone."
+                                              "the rest is counted as dropped."
                                             : "The ring goes on; take another snapshot.");
     } else {
         snapshot->ended = clock_pair_now();

@@ -373,8 +373,14 @@ torn() {
     check "a write fails: and has what was written" above "$(size_of "$dir/memory/own")" $((2 * mib))
     ctl stop ends >"$dir/stopped" 2>&1
     check "a write fails at the end of -M: that says what is lost" \
-        grep -q "could not be written: .*the rest of the ring is gone" "$dir/stopped"
+        grep -q "could not be written: .*the rest is counted as dropped" "$dir/stopped"
     check "a write fails at the end of -M: whole windows stay" whole "$dir/memory/state/ends.xentrace"
+    ctl --json info "$dir/memory/state/ends.xentrace" >"$dir/info"
+    check "a write fails at the end of -M: delivered is what is in the file" same \
+        "$(number "$dir/memory/state/ends.json" ledger delivered)" "$(number "$dir/info" files 0 records)"
+    check "a write fails at the end of -M: some are dropped" above \
+        "$(number "$dir/memory/state/ends.json" ledger dropped)" 0
+    check "a write fails at the end of -M: the ledger balances" balances "$dir/memory/state/ends.json"
     prlimit --pid "$daemon" --fsize=unlimited:
     check "when it can be written again" ctl snapshot again
     check "it is complete" whole "$dir/memory/state/again.xentrace"
