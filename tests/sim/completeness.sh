@@ -17,7 +17,7 @@ capture() { # capture OPTION...: one capture from the first record of the produc
 verify_all() { # verify_all NAME XENTRACECTL-OPTION...
     local name=$1
     shift
-    sim --cpus 8 --pages 32 --workload numbered --rate 50M -- capture "$@"
+    sim --cpus 8 --workload numbered --rate 50M -- capture "$@"
     check "$name: the ledger balances" balances "$dir/document"
     check "$name: nothing was lost" same "$(number "$dir/document" ledger lost)" 0
     check "$name: the file is sound" ctl info "$dir/state/numbered.xentrace"

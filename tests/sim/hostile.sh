@@ -127,7 +127,7 @@ permissions() {
     local command
     chmod 0755 "$dir"
     cp "$build/xentracectl" "$dir/xentracectl" # the build directory may be nobody's to read
-    printf '[daemon]\ncontrol-group = tracers\n' >>"$dir/xentraced.conf"
+    configure '[daemon]' 'control-group = tracers'
     daemon_start || exit 1
     for command in status list start stop "record -T 1"; do
         check "nobody: $command" refuses "Not permitted to reach.*group xentrace may look.*start and stop" \

@@ -7,6 +7,7 @@
 #                                                      in a fresh directory $dir, then ends the daemon
 #   daemon_start [OPTION]...  inside: starts xentraced and waits until it is ready; $daemon is its PID
 #   daemon_stop               ends it, and fails if it did not end well
+#   configure LINE...         inside, before: lines of the configuration
 #   recorder [KEY=VALUE]...   inside, before: the flight recorder of all events, in the configuration
 #   ctl ...                   xentracectl, on that daemon
 #   together FUNCTION CASE... several cases at once, for those that mostly sleep
@@ -28,6 +29,9 @@ build=${BUILD:-$PWD}
 xensim=$build/tests/xensim/xensim
 document=$build/tests/xensim/document
 script=$(readlink -f "$0")
+# Xen's buffers, per CPU: between VIRQ_TBUF and a loss is half of them, which is to outlast what a busy
+# machine may take of the daemon's time, 50 ms. Small ones, for small rounds, want a low rate.
+buffer_pages=256
 sim_passed=0
 sim_failed=0
 
@@ -106,6 +110,10 @@ whole() {
 
 # --- Inside the simulation. ---
 
+configure() { # configure LINE...: in front of what is in the configuration
+    printf '%s\n' "$@" "$(cat "$dir/xentraced.conf")" >"$dir/xentraced.conf.new"
+    mv "$dir/xentraced.conf.new" "$dir/xentraced.conf"
+}
 recorder() { # recorder [KEY=VALUE]...; what is in the configuration stays in front of it
     sed -i '/^\[flight-recorder\]/,$d' "$dir/xentraced.conf"
     printf '%s\n' '[flight-recorder]' events=all "$@" >>"$dir/xentraced.conf"
@@ -241,7 +249,9 @@ sim() {
     done
     shift
     dir=$(mktemp -d "${TMPDIR:-/tmp}/xentraced-test.XXXXXX")
-    printf '[flight-recorder]\nenabled=no\n' >"$dir/xentraced.conf" # a test of it says otherwise
+    # A flight recorder, or whatever else is not said here, is a test's to ask for.
+    printf '%s\n' '[capture]' "buffer-pages=$buffer_pages" '[flight-recorder]' enabled=no \
+        >"$dir/xentraced.conf"
     ASAN_OPTIONS=log_path=$dir/sanitizer:${ASAN_OPTIONS:-} \
         UBSAN_OPTIONS=log_path=$dir/sanitizer:print_stacktrace=1:${UBSAN_OPTIONS:-} \
         TSAN_OPTIONS=log_path=$dir/sanitizer:${TSAN_OPTIONS:-} \

@@ -8,6 +8,7 @@
 . "$(dirname "$0")/lib.sh"
 
 mib=$((1024 * 1024))
+buffer_pages=32 # small rounds: a segment may be longer by one
 state=${dir:-}/state # where the segments are
 
 # --- Calls. ---
@@ -428,7 +429,7 @@ on_small() { # on_small FUNCTION
     mount_small 64 || exit 1
     trap 'umount "$dir/small"' EXIT
     state=$dir/small/state
-    printf '[daemon]\npool=8M\n' >>"$dir/xentraced.conf" # which does not outlast a pause
+    configure '[daemon]' pool=8M # which does not outlast a pause
     daemon_start --state-dir "$state" || exit 1
     "$1"
     check "$1: the daemon ends well" daemon_stop
@@ -445,18 +446,18 @@ parts=(by_size by_size_beside by_time by_request nothing_to_rotate wrong_options
 run() { # run PART
     case $1 in
         by_size)
-            sim --cpus 4 --workload numbered --rate 20M -- by_size
+            sim --cpus 4 --workload numbered --rate 5M -- by_size
             state=$dir/state
             check_by_size
             ;;
         by_size_beside)
-            sim --cpus 4 --workload numbered --rate 20M -- by_size other
+            sim --cpus 4 --workload numbered --rate 5M -- by_size other
             state=$dir/state
             check_by_size
             ;;
         by_request | stopping) sim --cpus 4 --workload numbered --rate 2M -- "$1" ;;
         pause_*) sim --cpus 4 --workload numbered --rate 4M -- on_small "$1" ;;
-        reserve_*) sim --cpus 4 --workload numbered --rate 20M -- on_small "$1" ;;
+        reserve_*) sim --cpus 4 --workload numbered --rate 10M -- on_small "$1" ;;
         *) sim --cpus 4 --workload numbered --rate 10M -- "$1" ;;
     esac
     sim_clean

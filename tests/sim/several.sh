@@ -205,7 +205,7 @@ dropped_of() { ctl --json status "$1" >"$dir/of" && number "$dir/of" ledger drop
 # can get of the pool.
 slow() {
     local reader dropped name readers=()
-    printf '[daemon]\npool=32M\n' >"$dir/xentraced.conf"
+    configure '[daemon]' pool=32M
     recorder_start memory=32M || exit 1
     for name in slow-1 slow-2; do
         mkfifo "$dir/$name.fifo"
@@ -299,6 +299,7 @@ main() {
         case $part in
             different | random_order) sim --cpus 8 --rate 20M -- "$part" ;;
             masks) sim --cpus 8 --rate 2M -- masks ;;
+            slow) buffer_pages=32 sim --cpus 4 --rate 5M -- slow ;;
             *) sim --cpus 4 --rate 10M -- "$part" ;;
         esac
         case $part in

@@ -98,8 +98,8 @@ END
 
 parts() {
     local file size before after
-    recorder_start memory=64M || exit 1
-    wait_until 20 recorder_has $((42 * mib))
+    recorder_start memory=32M || exit 1
+    wait_until 30 recorder_has $((21 * mib))
 
     before=$(date +%s%N)
     ctl --json snapshot --last 1 last >"$dir/last"
@@ -109,7 +109,7 @@ parts() {
     check "--last 1: is of that time" spans "$dir/last" 1 "$before" "$after"
     check "--last 1h" ctl snapshot --last 1h hour
     check "--last 1h: complete" whole "$dir/state/hour.xentrace"
-    check "--last 1h: everything" above "$(size_of "$dir/state/hour.xentrace")" $((40 * mib))
+    check "--last 1h: everything" above "$(size_of "$dir/state/hour.xentrace")" $((20 * mib))
     for size in 700000 $((10 * mib)); do
         ctl --json snapshot --max-size "$size" "size-$size" >"$dir/size-$size"
         file=$dir/state/size-$size.xentrace
@@ -313,7 +313,7 @@ small_disk() { # small_disk RESERVE-MIB
     local free
     on_small 64 || exit 1
     trap 'umount -l "$dir/state"' EXIT
-    [ "$1" -eq 0 ] || printf '[capture]\nreserve=%s\n' "$1" >"$dir/xentraced.conf"
+    [ "$1" -eq 0 ] || configure '[capture]' "reserve=$1"
     recorder_start memory=128M || exit 1
     wait_until 30 recorder_has $((70 * mib))
     free=$(available)
@@ -342,7 +342,7 @@ small_disk() { # small_disk RESERVE-MIB
 signal_reserve() {
     on_small 64 || exit 1
     trap 'umount -l "$dir/state"' EXIT
-    printf '[capture]\nreserve=40\n' >"$dir/xentraced.conf"
+    configure '[capture]' reserve=40
     recorder_start memory=32M || exit 1
     wait_until 30 recorder_has $((20 * mib))
     kill -USR2 "$daemon"
@@ -531,7 +531,7 @@ in_memory_slowly() {
 }
 
 memory_share() {
-    printf '[daemon]\nmemory-share=1\n' >"$dir/xentraced.conf"
+    configure '[daemon]' memory-share=1
     recorder memory=2G
     daemon_start || exit 1
     check "a recorder that is too large: the log says so, with numbers" grep -Eq "flight-recorder: \
@@ -566,9 +566,10 @@ parts=(in_a_row parts names outputs empty slow stubborn small_disk signal_reserv
 run() { # run PART
     case $1 in
         in_a_row)
-            sim --cpus 8 --rate 100M -- in_a_row
+            buffer_pages=512 sim --cpus 8 --rate 100M -- in_a_row
             check_in_a_row
             ;;
+        parts) buffer_pages=32 sim --cpus 4 --rate 5M -- parts ;; # small rounds
         empty) sim --rate 0 -- empty ;;
         slow)
             sim --cpus 4 --rate 20M -- slow
@@ -578,9 +579,9 @@ run() { # run PART
             ;;
         stubborn) sim --cpus 4 --rate 4M -- stubborn ;;
         small_disk)
-            sim --cpus 4 --rate 60M -- small_disk 0
+            sim --cpus 4 --rate 40M -- small_disk 0
             sim_clean
-            sim --cpus 4 --rate 60M -- small_disk 20
+            sim --cpus 4 --rate 40M -- small_disk 20
             ;;
         killed) sim --cpus 4 --rate 60M -- killed ;;
         large)
