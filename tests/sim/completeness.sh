@@ -3,6 +3,8 @@
 #
 # Every record that Xen produced is in the file, once and in order, or told as lost with its exact
 # count; with and without filters. The producer's own account, the ledger and the file agree.
+#
+#   BUFFER_PAGES=32 tests/sim/completeness.sh    with xentrace's buffers: on a machine that is quiet
 
 . "$(dirname "$0")/lib.sh"
 

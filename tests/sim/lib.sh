@@ -31,7 +31,7 @@ document=$build/tests/xensim/document
 script=$(readlink -f "$0")
 # Xen's buffers, per CPU: between VIRQ_TBUF and a loss is half of them, which is to outlast what a busy
 # machine may take of the daemon's time, 50 ms. Small ones, for small rounds, want a low rate.
-buffer_pages=256
+buffer_pages=${BUFFER_PAGES:-256}
 sim_passed=0
 sim_failed=0
 
