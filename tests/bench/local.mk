@@ -1,2 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-EXTRA_DIST += tests/bench/snapshot-latency
+# How fast and how lean: beside xentrace, and beside what is physically possible.
+
+noinst_PROGRAMS += tests/bench/bounds tests/bench/round
+tests_bench_bounds_SOURCES = tests/bench/bounds.c
+tests_bench_bounds_LDADD = $(URING_LIBS)
+tests_bench_round_SOURCES = tests/bench/round.c
+tests_bench_round_LDADD = libcollector.a libcommon.a $(URING_LIBS)
+
+EXTRA_DIST += \
+	tests/bench/run tests/bench/snapshot-latency \
+	tests/bench/xenbench/account.py tests/bench/xenbench/bounds.py \
+	tests/bench/xenbench/inside.py tests/bench/xenbench/rows.py \
+	tests/bench/xenbench/sim.py tests/bench/xenbench/table.py
+
+.PHONY: bench
+bench: all
+	$(MAKE) check TESTS=
+	BUILD=$(abs_builddir) $(srcdir)/tests/bench/run

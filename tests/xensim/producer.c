@@ -58,12 +58,24 @@ static void sleep_rest_of_tick(uint64_t start, uint64_t tick_nsec)
     }
 }
 
+/* Between two bursts nothing is produced. Sleeps until the next one, and says whether it had to. */
+static bool wait_for_burst(const struct producer_options *o, uint64_t start)
+{
+    uint64_t phase = (now_nsec() - start) % NSEC;
+    const struct timespec t = {.tv_nsec = (long)(NSEC - phase)};
+
+    if (o->burst_usec == 0 || phase < o->burst_usec * 1000)
+        return false;
+    (void)nanosleep(&t, NULL); /* a signal only makes it look again */
+    return true;
+}
+
 static void produce(struct sim *sim, const struct producer_options *o, void *state,
                     struct producer_summary *summary)
 {
     struct sim_shared *s = sim->shared;
     uint64_t tick_nsec = o->tick_usec * 1000;
-    uint64_t last = 0;
+    uint64_t start = now_nsec(), last = 0;
     bool finished = false;
 
     while (!__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE)) {
@@ -73,6 +85,10 @@ static void produce(struct sim *sim, const struct producer_options *o, void *sta
         if (finished || !is_active(sim)) {
             if (!__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE))
                 wait_for_wake(sim, wake);
+            last = 0;
+            continue;
+        }
+        if (wait_for_burst(o, start)) {
             last = 0;
             continue;
         }

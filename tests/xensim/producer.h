@@ -12,6 +12,7 @@ struct producer_options {
     const struct workload *workload; /* NULL: none */
     struct workload_options options;
     uint64_t tick_usec;
+    uint64_t burst_usec; /* of each second; 0: all of it */
     double duration_sec; /* of producing; 0: no limit */
     const char *report_file;
     bool quiet;

@@ -29,6 +29,7 @@ static const char usage[] =
     "  --tsc exact|moved|now, --tsc-exact  replay: the file's TSCs, moved to now (default), the "
     "clock\n"
     "  --tick USEC          the producer's step (200)\n"
+    "  --burst USEC         produce for so long of each second only\n"
     "  --duration S         produce for S seconds of tracing only\n"
     "  --paused             start paused; see `xensim resume`\n"
     "  --fault F            no-xen, not-root, not-dom0, version-mismatch, no-tbuf, flask,\n"
@@ -52,6 +53,7 @@ enum {
     OPT_TSC,
     OPT_TSC_EXACT,
     OPT_TICK,
+    OPT_BURST,
     OPT_DURATION,
     OPT_PAUSED,
     OPT_FAULT,
@@ -74,6 +76,7 @@ static const struct option long_options[] = {
     {"tsc", required_argument, NULL, OPT_TSC},
     {"tsc-exact", no_argument, NULL, OPT_TSC_EXACT},
     {"tick", required_argument, NULL, OPT_TICK},
+    {"burst", required_argument, NULL, OPT_BURST},
     {"duration", required_argument, NULL, OPT_DURATION},
     {"paused", no_argument, NULL, OPT_PAUSED},
     {"fault", required_argument, NULL, OPT_FAULT},
@@ -157,6 +160,8 @@ static int parse_producer_option(int option, struct producer_options *p)
         return parse_tsc("exact", &p->options.tsc);
     case OPT_TICK:
         return parse_u64(optarg, 100000, &p->tick_usec);
+    case OPT_BURST:
+        return parse_u64(optarg, 1000000, &p->burst_usec);
     case OPT_DURATION:
         return parse_seconds(optarg, &p->duration_sec);
     case OPT_REPORT:

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The rows of the table: what is measured, and what is to be reached.
+
+A row is a function of a Bench that returns its lines. A line has figures of the two programs, each
+a list with one number for each run, in turn; what is to be reached in words; and whether it is.
+"""
+
+import statistics
+
+from . import bounds, disk, sim
+
+MB = 1000000
+MIB = 1 << 20
+RATES = (100, 200, 500, 800)
+PROGRAMS = ("xentrace", "xentraced")
+
+
+class Bench:
+    """How long and how often; and the runs that several rows use."""
+
+    def __init__(self, seconds, repeat, say):
+        self.seconds = seconds
+        self.repeat = repeat
+        self.say = say
+        self.runs = {}
+
+    def run(self, program, **changes):
+        self.say(f"{program}: " + ", ".join(f"{key} {value}" for key, value in changes.items()))
+        return sim.run(**({"seconds": self.seconds} | changes | {"program": program}))
+
+    def pair(self, **changes):
+        """Both programs on the same producer, in turn; a list of results of each."""
+        key = repr(sorted(changes.items()))
+        if key not in self.runs:
+            self.runs[key] = {program: [] for program in PROGRAMS}
+            for _ in range(self.repeat):
+                for program in PROGRAMS:
+                    self.runs[key][program].append(self.run(program, **changes))
+        return self.runs[key]
+
+
+def line(case, unit, figures, target, reached, bound=""):
+    """FIGURES of one program or of both; REACHED is asked with the median of each."""
+    medians = [statistics.median(values) for values in figures.values()]
+    return {"case": case, "unit": unit, "target": target, "reached": bool(reached(*medians)),
+            "bound": bound} | figures
+
+
+def of_pair(case, unit, pair, value, *rest):
+    """VALUE takes the figure out of a run's result."""
+    return line(case, unit, {p: [value(r) for r in pair[p]] for p in PROGRAMS}, *rest)
+
+
+# --- Loss. ---
+
+def made(pair):
+    """What the producer really made: it may not get to the rate that is asked for."""
+    rates = [r["rate"] for p in PROGRAMS for r in pair[p]]
+    return f"made: {statistics.median(rates) / MB:.0f} MB/s"
+
+
+def loss(bench, pages, targets):
+    lines = []
+    for rate, target in zip(RATES, targets):
+        pair = bench.pair(rate=rate * MB, pages=pages)
+        lines.append(of_pair(f"{rate} MB/s", "% lost", pair, lambda r: 100 * r["lost_share"],
+                             *target, made(pair)))
+    return lines
+
+
+NOTHING = ("0", lambda xentrace, xentraced: xentraced == 0)
+TWENTIETH = ("1/20 of xentrace's", lambda xentrace, xentraced: xentraced <= xentrace / 20)
+
+
+def loss_small(bench):
+    return loss(bench, 32, (NOTHING, NOTHING, TWENTIETH, TWENTIETH))
+
+
+def loss_large(bench):
+    return loss(bench, 256, (NOTHING,) * 4)
+
+
+def highest_lossless(bench, program, rates):
+    """The last of RATES at which nothing is lost, as it was really made; MB/s."""
+    best = 0.0
+    for rate in rates:
+        results = [bench.run(program, rate=rate * MB, pages=256) for _ in range(2)]
+        if all(r["lost_share"] > 0 for r in results):
+            break
+        best = max(r["rate"] for r in results if r["lost_share"] == 0) / MB
+    return best
+
+
+def lossless(bench):
+    disk_rate = bounds.write_bytes_per_second() / MB
+    rates = range(100, 1001, 100)
+    figures = {program: [highest_lossless(bench, program, rates)] for program in PROGRAMS}
+    return [line("256 pages", "MB/s", figures, "90 % of the disk's, or the producer's own limit",
+                 lambda xentrace, xentraced: xentraced >= 0.9 * disk_rate,
+                 f"bare O_DIRECT write: {disk_rate:.0f} MB/s")]
+
+
+# --- CPU. ---
+
+def cpu_per_gb(result):
+    return (result["cpu_seconds"] + result["kernel_seconds"]) / result["gigabytes"]
+
+
+def cpu_file(bench):
+    bound = f"copy {bounds.copy_per_gb():.3f} + write {bounds.write_cpu_per_gb():.3f}"
+    targets = {
+        100: ("below xentrace's, aim at 1/2", lambda xentrace, xentraced: xentraced < xentrace),
+        500: ("1/4 of xentrace's, aim at 1/5",
+              lambda xentrace, xentraced: xentraced <= xentrace / 4),
+    }
+    return [of_pair(f"{rate} MB/s", "CPU s/GB", bench.pair(rate=rate * MB, pages=32), cpu_per_gb,
+                    *target, bound) for rate, target in targets.items()]
+
+
+def cpu_ring(bench):
+    pair = bench.pair(rate=500 * MB, pages=32, ring_bytes=256 * MIB)
+    return [of_pair("-M 256M, 500 MB/s", "CPU s/GB", pair, cpu_per_gb, "1/2 of xentrace's",
+                    lambda xentrace, xentraced: xentraced <= xentrace / 2,
+                    f"copy {bounds.copy_per_gb():.3f}")]
+
+
+def event_filter(bench):
+    """The mask that Xen gets is the same in both: one class's subclass too much of each."""
+    kept = "sched-min,hvm-handler"
+    without, with_filter = [], []
+    for _ in range(bench.repeat):
+        without.append(bench.run("xentraced", rate=500 * MB, pages=256, events="0x000a3000"))
+        with_filter.append(bench.run("xentraced", rate=500 * MB, pages=256, events=kept))
+    limit = 1.3 * statistics.median(map(cpu_per_gb, without))
+    return [line(f"-e {kept}", "CPU s/GB that Xen wrote",
+                 {"xentraced": [cpu_per_gb(r) for r in with_filter]}, "1.3 of that without",
+                 lambda xentraced: xentraced <= limit, f"without: {limit / 1.3:.3f}")]
+
+
+# --- Memory. ---
+
+def memory(bench):
+    pair = {p: [bench.run(p, rate=500 * MB, pages=256, seconds=20)] for p in PROGRAMS}
+    taken = pair["xentraced"][0]["gigabytes"]
+    return [of_pair(f"{taken:.1f} GB captured", "MB", pair,
+                    lambda r: (r["resident_bytes"] + r["cache_bytes"]) / MB, "pool (64 MiB) + 8 MB",
+                    lambda xentrace, xentraced: xentraced <= 64 * MIB / MB + 8)]
+
+
+# --- Wake-ups. ---
+
+def idle(bench):
+    def lines():
+        for case, ring_bytes, most in (("file", 0, 1), ("ring", 64 * MIB, 0.5)):
+            pair = {p: [bench.run(p, measure="idle", ring_bytes=ring_bytes, seconds=20)]
+                    for p in PROGRAMS}
+            yield of_pair(case, "wake-ups/s", pair, lambda r: r["wakeups_per_second"], f"{most}",
+                          lambda xentrace, xentraced, most=most: xentraced <= most)
+
+    return list(lines())
+
+
+# --- What goes wrong, and what comes at once. ---
+
+def stall(bench):
+    with disk.small_file_system(2048 * MIB) as mount:
+        pair = {p: [bench.run(p, rate=40 * MB, pool="256M", seconds=10, freeze_seconds=5,
+                              mount=mount)] for p in PROGRAMS}
+    return [of_pair("40 MB/s, 5 s, pool 256M", "% lost", pair, lambda r: 100 * r["lost_share"],
+                    *NOTHING, "ext4 on a loop device, frozen")]
+
+
+def burst(bench):
+    pair = bench.pair(rate="max", burst_usec=50000, cpus=8, pages=256)
+    return [of_pair("50 ms every second, 8 CPUs x 256 pages", "% lost", pair,
+                    lambda r: 100 * r["lost_share"], *NOTHING, made(pair))]
+
+
+# --- Snapshots. ---
+
+def snapshots(bench):
+    lines = []
+    for ring_bytes in (64 * MIB, 1024 * MIB):
+        result = bench.run("xentraced", rate=200 * MB, pages=256, measure="snapshots",
+                           ring_bytes=ring_bytes, snapshots=5)
+        taken = result["snapshots"]
+        bare = statistics.median(s["bytes"] for s in taken) / bounds.write_bytes_per_second()
+        case = f"{ring_bytes // MIB}M"
+        lines += [
+            line(f"{case}: pinned", "us", {"xentraced": [s["pin_usec"] for s in taken]}, "1000",
+                 lambda xentraced: xentraced < 1000),
+            line(f"{case}: written", "of the bare write's time",
+                 {"xentraced": [s["write_usec"] / 1e6 / bare for s in taken]}, "1.3",
+                 lambda xentraced: xentraced <= 1.3, f"bare O_DIRECT write: {bare * 1e3:.0f} ms"),
+            line(f"{case}: lost meanwhile", "records", {"xentraced": [result["lost"]]}, "0",
+                 lambda xentraced: xentraced == 0),
+        ]
+    return lines
+
+
+# --- Many CPUs. ---
+
+def many_cpus(bench):
+    lines = []
+    for cpus in (1, 16, 64, 256):
+        lines.append(line(f"{cpus} CPUs: a round, nothing to take", "us",
+                          {"xentraced": [bounds.idle_round_usec(cpus)]},
+                          "20" if cpus == 256 else "", lambda xentraced: xentraced < 20))
+    for cpus in (1, 16, 64, 256):
+        pair = {p: [bench.run(p, rate=100 * MB, cpus=cpus)] for p in PROGRAMS}
+        lines.append(of_pair(f"{cpus} CPUs, 100 MB/s", "CPU s/GB", pair, cpu_per_gb,
+                             "grows with the bytes",
+                             lambda xentrace, xentraced: xentraced < xentrace))
+    return lines
+
+
+# --- Start and stop. ---
+
+def start_stop(bench):
+    start = {p: [bench.run(p, rate=100 * MB, measure="start") for _ in range(bench.repeat)]
+             for p in PROGRAMS}
+    return [
+        of_pair("from the command to the first record", "ms", start,
+                lambda r: r["start_seconds"] * 1e3, "50",
+                lambda xentrace, xentraced: xentraced < 50),
+        of_pair("from the command to the finished file, 100 MB/s", "ms",
+                bench.pair(rate=100 * MB, pages=32), lambda r: r["stop_seconds"] * 1e3,
+                "100 + what is queued", lambda xentrace, xentraced: xentraced < 100),
+    ]
+
+
+ROWS = {
+    "loss-32": ("Lost: 32 pages per CPU, 4 CPUs, into a file", loss_small),
+    "loss-256": ("Lost: 256 pages per CPU, 4 CPUs, into a file", loss_large),
+    "lossless": ("The highest rate without a loss", lossless),
+    "cpu-file": ("CPU, into a file", cpu_file),
+    "cpu-ring": ("CPU, into a ring", cpu_ring),
+    "filter": ("CPU, with an event filter", event_filter),
+    "memory": ("Memory: resident, and page cache", memory),
+    "idle": ("Wake-ups when nothing happens", idle),
+    "stall": ("The disk accepts nothing", stall),
+    "burst": ("As fast as the producer can", burst),
+    "snapshot": ("Snapshots while 200 MB/s are recorded", snapshots),
+    "many-cpus": ("Many CPUs", many_cpus),
+    "start-stop": ("Start and stop", start_stop),
+}

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A simulation with one program that captures, seen from outside: specification in, figures out."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+BUILD = os.environ.get("BUILD", os.getcwd())
+XENSIM = os.path.join(BUILD, "tests/xensim/xensim")
+ME = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "run")
+
+DEFAULTS = {
+    "program": "xentraced",
+    "cpus": 4,
+    "pages": 32,
+    "rate": 0,  # bytes a second over all CPUs
+    "seconds": 10.0,
+    "events": "all",
+    "ring_bytes": 0,  # 0: into a file
+    "pool": "64M",
+    "burst_usec": 0,  # of each second; 0: all of it
+    "measure": "capture",  # see MEASURES in inside.py
+    "settle_seconds": 8.0,
+    "freeze_seconds": 0,
+    "mount": None,  # the file system to write to, and to freeze
+    "snapshots": 0,
+}
+
+
+class Failed(Exception):
+    """A run that has no figures."""
+
+
+def prepare(directory, changes):
+    spec = DEFAULTS | changes | {"directory": directory, "build": BUILD, "xensim": XENSIM}
+    path = os.path.join(directory, "spec")
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(spec, f)
+    return spec, path
+
+
+def simulate(spec, path):
+    report = os.path.join(spec["directory"], "report")
+    command = [XENSIM, "run", "--quiet", "--cpus", str(spec["cpus"]), "--rate", str(spec["rate"]),
+               "--burst", str(spec["burst_usec"]), "--report", report, "--", sys.executable, ME, "--inside", path]
+    log = os.path.join(spec["directory"], "output")
+    with open(log, "w", encoding="utf-8") as f:
+        status = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=f, stderr=f,
+                                check=False).returncode
+    if status:
+        with open(log, encoding="utf-8") as f:
+            raise Failed(f"{spec['program']} on xensim ends with {status}: {f.read()[-2000:]}")
+    with open(path + ".result", encoding="utf-8") as f:
+        result = json.load(f)
+    with open(report, encoding="utf-8") as f:
+        result["report"] = json.load(f)
+    return result
+
+
+def run(**changes):
+    """One run; what was lost, how much came and how fast are the producer's own account."""
+    directory = tempfile.mkdtemp(prefix="xentraced-bench.", dir=changes.get("mount"))
+    try:
+        spec, path = prepare(directory, changes)
+        result = simulate(spec, path)
+    finally:
+        shutil.rmtree(directory)
+    return result | figures(result)
+
+
+def figures(result):
+    total = result["report"]["total"]
+    return {
+        "lost_share": total["lost"] / total["attempted"] if total["attempted"] else 0.0,
+        "gigabytes": total["inserted_bytes"] / 1e9,
+        "rate": result["report"]["rate_achieved"],
+    }
