@@ -18,6 +18,8 @@
 #include "sim.h"
 #include "tbuf.h"
 
+#define NUMBERED_EXTRA_MAX 4
+
 struct numbered_record {
     uint64_t number;
     uint32_t cpu;
@@ -35,6 +37,10 @@ static inline uint32_t numbered_extra_words(uint32_t event)
 
 /* Makes CPU's next record; the caller holds the CPU's lock. Adds its size to *BYTES. */
 enum tbuf_result numbered_insert(struct sim *sim, unsigned int cpu, uint64_t *bytes);
+
+/* The same for as many as can be made at once (tbuf_begin_run()), until *BYTES is TARGET or more.
+ */
+void numbered_insert_run(struct sim *sim, unsigned int cpu, uint64_t target, uint64_t *bytes);
 
 /* Takes the record at P apart: 0, or -EBADMSG if it is none of ours. */
 int numbered_parse(const uint32_t *p, struct numbered_record *ret_record);

@@ -290,6 +290,17 @@ static uint32_t advance(const struct sim_shared *s, uint32_t *to_wrap, uint32_t 
     return used;
 }
 
+/* Pairs with the consumer's acquire of prod: the records are there before their index is. */
+static void publish(struct sim *sim, unsigned int cpu, struct t_buf *buf, uint32_t bytes)
+{
+    uint32_t prod = buf->prod + bytes;
+
+    if (prod >= 2 * sim->shared->data_size)
+        prod -= 2 * sim->shared->data_size;
+    __atomic_store_n(&buf->prod, prod, __ATOMIC_RELEASE);
+    sim->shared->cpus[cpu].counts.inserted_bytes += bytes;
+}
+
 /* Writes BYTES at prod (they end within the data area) and publishes them. */
 static void put(struct sim *sim, unsigned int cpu, struct t_buf *buf, const uint32_t *record,
                 uint32_t bytes)
@@ -307,12 +318,7 @@ static void put(struct sim *sim, unsigned int cpu, struct t_buf *buf, const uint
         memcpy(tbuf_byte(sim, cpu, x + remaining), (const char *)record + remaining,
                bytes - remaining);
     }
-    prod += bytes;
-    if (prod >= 2 * s->data_size)
-        prod -= 2 * s->data_size;
-    /* Pairs with the consumer's acquire of prod: the record is there before its index is. */
-    __atomic_store_n(&buf->prod, prod, __ATOMIC_RELEASE);
-    s->cpus[cpu].counts.inserted_bytes += bytes;
+    publish(sim, cpu, buf, bytes);
 }
 
 static void put_event(struct sim *sim, unsigned int cpu, struct t_buf *buf,
@@ -429,4 +435,37 @@ enum tbuf_result tbuf_insert(struct sim *sim, unsigned int cpu, const struct tbu
         unconsumed_bytes(s, i) >= s->highwater)
         virq_raise(sim);
     return TBUF_INSERTED;
+}
+
+unsigned char *tbuf_begin_run(struct sim *sim, unsigned int cpu, uint32_t *ret_bytes)
+{
+    const struct sim_shared *s = sim->shared;
+    const struct sim_cpu *c = &s->cpus[cpu];
+    struct indices i;
+    struct t_buf *buf;
+    uint32_t x, used, until;
+
+    if (!tbuf_is_enabled(sim) || !c->has_buffer || c->lost_records)
+        return NULL;
+    buf = (struct t_buf *)tbuf_byte(sim, cpu, 0);
+    if (!read_indices(sim, cpu, buf, &i))
+        return NULL;
+    x = (i.prod >= s->data_size ? i.prod - s->data_size : i.prod) + (uint32_t)sizeof(*buf);
+    used = unconsumed_bytes(s, i);
+    if (used > s->data_size)
+        return NULL;
+    /* Below the mark, at most to in front of it: what crosses it raises the interrupt. */
+    until = used < s->highwater ? s->highwater - 1 : s->data_size;
+    *ret_bytes =
+        (uint32_t)min_u64(until - used, min_u64(PAGE_BYTES - x % PAGE_BYTES, bytes_to_wrap(s, i)));
+    return tbuf_byte(sim, cpu, x);
+}
+
+void tbuf_end_run(struct sim *sim, unsigned int cpu, uint32_t count, uint32_t bytes)
+{
+    struct sim_counts *counts = &sim->shared->cpus[cpu].counts;
+
+    publish(sim, cpu, (struct t_buf *)tbuf_byte(sim, cpu, 0), bytes);
+    counts->attempted += count;
+    counts->inserted += count;
 }

@@ -46,6 +46,16 @@ bool tbuf_passes(const struct sim *sim, unsigned int cpu, uint32_t event);
 /* Inserts one record for CPU, whose lock the caller holds. */
 enum tbuf_result tbuf_insert(struct sim *sim, unsigned int cpu, const struct tbuf_event *event);
 
+/*
+ * Room for records in a row of which each would be inserted with nothing beside it: no loss to
+ * tell, no wrap record, no interrupt. Returns where to write and how many bytes at most in
+ * *RET_BYTES; NULL: it is tbuf_insert()'s turn. The caller holds CPU's lock until tbuf_end_run(),
+ * which makes COUNT records of BYTES visible at once: records that are made in no time are seen in
+ * no time.
+ */
+unsigned char *tbuf_begin_run(struct sim *sim, unsigned int cpu, uint32_t *ret_bytes);
+void tbuf_end_run(struct sim *sim, unsigned int cpu, uint32_t count, uint32_t bytes);
+
 /* CPU's cons and prod, NULL if it never had a buffer. */
 struct t_buf *tbuf_of_cpu(const struct sim *sim, unsigned int cpu);
 

@@ -221,6 +221,42 @@ static void test_stopped_consumer(void)
     test_sim_free(&sim);
 }
 
+static bool alike(const struct sim *a, const struct sim *b)
+{
+    const struct sim_counts *x = &a->shared->cpus[0].counts, *y = &b->shared->cpus[0].counts;
+
+    return memcmp(x, y, sizeof(*x)) == 0 && tbuf_of_cpu(a, 0)->prod == tbuf_of_cpu(b, 0)->prod &&
+           a->shared->virqs_raised == b->shared->virqs_raised;
+}
+
+/*
+ * Records in runs are as if they had been inserted one by one, losses and interrupts included, and
+ * those of a class (mem) that a mask holds back.
+ */
+static void test_runs(uint32_t pages, unsigned int seed)
+{
+    struct sim one = test_sim_new(1, pages), runs = test_sim_new(1, pages);
+
+    one.shared->tb_event_mask = runs.shared->tb_event_mask = 0x00eff000;
+    for (unsigned int i = 0; i < 2000; i++) {
+        uint64_t target = (uint64_t)rand_r(&seed) % (pages * PAGE_BYTES), bytes = 0, run_bytes = 0;
+
+        while (bytes < target)
+            CHECK(numbered_insert(&one, 0, &bytes) != TBUF_DISABLED);
+        do
+            numbered_insert_run(&runs, 0, target, &run_bytes);
+        while (run_bytes < target && numbered_insert(&runs, 0, &run_bytes) != TBUF_DISABLED);
+        CHECK(bytes == run_bytes && alike(&one, &runs));
+        if (rand_r(&seed) % 2) {
+            consume(&one, 0);
+            consume(&runs, 0);
+        }
+    }
+    CHECK(runs.shared->cpus[0].counts.lost > 0 && runs.shared->cpus[0].counts.wrap_records > 0);
+    test_sim_free(&one);
+    test_sim_free(&runs);
+}
+
 static void test_disable(void)
 {
     struct sim sim = test_sim_new(1, 1);
@@ -338,6 +374,8 @@ int main(void)
     test_lost_and_wrap(28 + 12, 4048, 0, 1); /* lost, wrap, record */
     test_virq();
     test_stopped_consumer();
+    test_runs(1, 1);
+    test_runs(7, 2);
     test_disable();
     test_bogus(2 * 4088, 0);
     test_bogus(0, 2 * 4088);

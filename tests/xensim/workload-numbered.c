@@ -26,14 +26,15 @@ static int numbered_start(struct sim *sim, const struct workload_options *option
 }
 
 /* At least TARGET bytes for one CPU; returns how many. */
-static uint64_t fill_cpu(struct sim *sim, unsigned int cpu, double target)
+static uint64_t fill_cpu(struct sim *sim, unsigned int cpu, uint64_t target)
 {
     pthread_mutex_t *lock = &sim->shared->cpus[cpu].lock;
     uint64_t bytes = 0;
 
     sim_lock(lock);
-    while ((double)bytes < target && numbered_insert(sim, cpu, &bytes) != TBUF_DISABLED)
-        ;
+    do
+        numbered_insert_run(sim, cpu, target, &bytes);
+    while (bytes < target && numbered_insert(sim, cpu, &bytes) != TBUF_DISABLED);
     sim_unlock(lock);
     return bytes;
 }
@@ -53,7 +54,7 @@ static uint64_t numbered_produce(struct sim *sim, const struct workload_options 
         if (!sim->shared->cpus[cpu].online)
             continue;
         carried[cpu] = options->rate_max ? BATCH_BYTES_MAX_RATE : carried[cpu] + share;
-        made = fill_cpu(sim, cpu, carried[cpu]);
+        made = carried[cpu] > 0 ? fill_cpu(sim, cpu, (uint64_t)carried[cpu]) : 0;
         carried[cpu] -= (double)made;
         bytes += made;
     }
