@@ -57,6 +57,7 @@ struct collector {
     struct attachment attachments[FEEDS_MAX]; /* [i]: of feeds[i] */
     unsigned int nr_feeds;
     bool quits;
+    bool tells; /* there is a message in the outbox of which the main thread does not know */
     uint64_t now_usec;
     uint64_t interval_usec;
     uint64_t next_round_usec;

@@ -33,6 +33,7 @@
 /* Tags of requests that are not writes; a write's tag is its chunk's address. */
 #define TAG_VIRQ    UINT64_C(1)
 #define TAG_MAILBOX UINT64_C(2)
+#define TAG_TOLD    UINT64_C(3)
 
 static uint64_t monotonic_usec(void)
 {
@@ -46,7 +47,20 @@ void collector_tell(struct collector *c, enum message_type type, struct sink *si
 {
     struct message message = {.type = type, .sink = sink, .value = value};
 
-    (void)mailbox_send(c->outbox, &message); /* cannot be full: see mailbox.c */
+    (void)mailbox_put(c->outbox, &message); /* cannot be full: see mailbox.c */
+    c->tells = true;
+}
+
+/* Wakes the main thread if it was told anything, with the next io_uring_enter(2). */
+static void wake_main_thread(struct collector *c)
+{
+    static const uint64_t one = 1;
+
+    if (!c->tells)
+        return;
+    c->tells = false;
+    if (uring_write(c->uring, mailbox_fd(c->outbox), &one, sizeof(one), 0, TAG_TOLD) < 0)
+        mailbox_wake(c->outbox);
 }
 
 /* --- Messages and events. --- */
@@ -85,6 +99,8 @@ static int handle_event(struct collector *c, const struct uring_event *event, st
         return event->more ? 0 : uring_poll(c->uring, xen_host_virq_fd(c->host), TAG_VIRQ);
     case TAG_MAILBOX:
         return event->more ? 0 : uring_poll(c->uring, mailbox_fd(c->inbox), TAG_MAILBOX);
+    case TAG_TOLD:
+        return 0;
     default:
         wake->completion = true;
         handle_write(c, (struct chunk *)(uintptr_t)event->tag, event->result);
@@ -99,6 +115,7 @@ static int loop_once(struct collector *c)
     bool timer_fired;
     int n, r;
 
+    wake_main_thread(c);
     n = uring_wait(c->uring, attachments_wait_usec(c), events, EVENTS_PER_WAIT);
     if (n < 0)
         return n;
@@ -167,6 +184,7 @@ static void *collector_thread(void *argument)
         r = loop_once(c);
     if (r < 0)
         collector_tell(c, MESSAGE_DIED, NULL, r);
+    mailbox_wake(c->outbox);
     c->uring = uring_free(c->uring);
     return NULL;
 }
@@ -248,10 +266,11 @@ int collector_set_buffers(struct collector *c, const struct xen_trace_buffers *b
 
 static void send_message(struct collector *c, const struct message *message)
 {
-    int r = mailbox_send(c->inbox, message);
+    int r = mailbox_put(c->inbox, message);
 
     assert(r >= 0);
     (void)r; /* for NDEBUG */
+    mailbox_wake(c->inbox);
 }
 
 void collector_send(struct collector *c, enum message_type type, struct sink *sink, bool flag,
@@ -278,6 +297,9 @@ int collector_fd(const struct collector *c)
 
 bool collector_receive(struct collector *c, struct message *ret_message)
 {
+    if (mailbox_receive(c->outbox, ret_message))
+        return true;
+    mailbox_quieten(c->outbox);
     return mailbox_receive(c->outbox, ret_message);
 }
 

@@ -55,7 +55,7 @@ int mailbox_fd(const struct mailbox *mailbox)
     return mailbox->eventfd;
 }
 
-int mailbox_send(struct mailbox *mailbox, const struct message *message)
+int mailbox_put(struct mailbox *mailbox, const struct message *message)
 {
     uint32_t written = __atomic_load_n(&mailbox->written, __ATOMIC_RELAXED);
 
@@ -63,22 +63,28 @@ int mailbox_send(struct mailbox *mailbox, const struct message *message)
         return -EAGAIN;
     mailbox->slots[written % MAILBOX_SLOTS] = *message;
     __atomic_store_n(&mailbox->written, written + 1, __ATOMIC_RELEASE);
-    (void)eventfd_write(mailbox->eventfd, 1); /* can only fail when it is readable anyway */
     return 0;
+}
+
+void mailbox_wake(struct mailbox *mailbox)
+{
+    (void)eventfd_write(mailbox->eventfd, 1); /* can only fail when it is readable anyway */
 }
 
 bool mailbox_receive(struct mailbox *mailbox, struct message *ret_message)
 {
     uint32_t read = __atomic_load_n(&mailbox->read, __ATOMIC_RELAXED);
-    eventfd_t count;
 
-    if (read == __atomic_load_n(&mailbox->written, __ATOMIC_ACQUIRE)) {
-        /* Quieten first and look again: what is sent in between wakes anew. */
-        (void)eventfd_read(mailbox->eventfd, &count);
-        if (read == __atomic_load_n(&mailbox->written, __ATOMIC_ACQUIRE))
-            return false;
-    }
+    if (read == __atomic_load_n(&mailbox->written, __ATOMIC_ACQUIRE))
+        return false;
     *ret_message = mailbox->slots[read % MAILBOX_SLOTS];
     __atomic_store_n(&mailbox->read, read + 1, __ATOMIC_RELEASE);
     return true;
+}
+
+void mailbox_quieten(struct mailbox *mailbox)
+{
+    eventfd_t count;
+
+    (void)eventfd_read(mailbox->eventfd, &count); /* EAGAIN: it was quiet */
 }

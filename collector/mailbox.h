@@ -4,6 +4,9 @@
 /*
  * Messages from one thread to one other: a ring of fixed size and an eventfd that wakes the reader.
  * Neither side ever waits for the other. The control plane and the collector have one each way.
+ *
+ * Putting and receiving are no system calls: the collector has io_uring write its wakings, and lets
+ * its own eventfd count on, which tells a multishot poll each time.
  */
 
 #include <stdbool.h>
@@ -50,11 +53,15 @@ struct message {
 int mailbox_new(struct mailbox **ret_mailbox);
 struct mailbox *mailbox_free(struct mailbox *mailbox);
 
-/* Readable while something may be in it. Belongs to the mailbox. */
+/* The eventfd: readable from a waking on until it is made quiet. Belongs to the mailbox. */
 int mailbox_fd(const struct mailbox *mailbox);
 
 /* Writer's thread. -EAGAIN: full, which the protocol between the two threads rules out. */
-int mailbox_send(struct mailbox *mailbox, const struct message *message);
+int mailbox_put(struct mailbox *mailbox, const struct message *message);
+/* Writer's thread, after one or more were put. */
+void mailbox_wake(struct mailbox *mailbox);
 
-/* Reader's thread. Takes one message; false if there is none, and the descriptor is quiet then. */
+/* Reader's thread. Takes one message; false if there is none. */
 bool mailbox_receive(struct mailbox *mailbox, struct message *ret_message);
+/* Reader's thread, in front of receiving: what is put after the last of them wakes anew. */
+void mailbox_quieten(struct mailbox *mailbox);
