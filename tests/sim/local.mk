@@ -17,5 +17,12 @@ EXTRA_DIST += \
 	tests/sim/segments.sh \
 	tests/sim/several.sh \
 	tests/sim/snapshots.sh \
+	tests/sim/steady.sh \
 	tests/sim/triggers.sh \
 	tests/sim/xenalyze.sh
+
+# Preloaded, as the stand-in is.
+noinst_PROGRAMS += tests/sim/libmallocs.so
+tests_sim_libmallocs_so_SOURCES = tests/sim/mallocs.c
+tests_sim_libmallocs_so_CFLAGS = $(XENSIM_CFLAGS) -fPIC -fvisibility=hidden
+tests_sim_libmallocs_so_LDFLAGS = -shared -pthread
