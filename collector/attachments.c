@@ -29,20 +29,24 @@
 /* --- Attaching and detaching. --- */
 
 /*
- * So that those whose disk is slow leave the others something, also one that is yet to come: half
- * the pool is promised, in equal parts; of the rest everybody takes what is there.
+ * So that those whose disk is slow leave the others something: half the pool is promised, in equal
+ * parts; of the rest everybody takes what is there. An eighth, or an equal part, is for one that is
+ * yet to come: a lone one whose disk stalls has seven eighths.
  */
 static void share_pool(struct collector *c)
 {
     unsigned int total = (unsigned int)(pool_bytes(c->pool) / CHUNK_BYTES);
-    unsigned int parts = 1; /* the one that is yet to come */
-    unsigned int promised;
+    unsigned int count = 0;
+    unsigned int promised, spare;
 
     for (unsigned int i = 0; i < c->nr_feeds; i++)
-        parts += !sink_ring(c->feeds[i].sink);
-    promised = (unsigned int)max_u64(total / (2 * parts), 1);
+        count += !sink_ring(c->feeds[i].sink);
+    if (count == 0)
+        return;
+    promised = (unsigned int)max_u64(total / (2 * (count + 1)), 1);
+    spare = (unsigned int)max_u64(min_u64(promised, total / 8), 1);
     for (unsigned int i = 0; i < c->nr_feeds; i++)
-        sink_set_share(c->feeds[i].sink, promised, (parts - 1) * promised);
+        sink_set_share(c->feeds[i].sink, promised, spare + (count - 1) * promised);
 }
 
 static void add_feed(struct collector *c, struct sink *sink, enum phase phase, enum drain_mode mode)

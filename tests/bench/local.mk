@@ -10,7 +10,8 @@ tests_bench_round_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 EXTRA_DIST += \
 	tests/bench/run tests/bench/snapshot-latency \
 	tests/bench/xenbench/account.py tests/bench/xenbench/bounds.py \
-	tests/bench/xenbench/inside.py tests/bench/xenbench/rows.py \
+	tests/bench/xenbench/disk.py tests/bench/xenbench/inside.py \
+	tests/bench/xenbench/machine.py tests/bench/xenbench/rows.py \
 	tests/bench/xenbench/sim.py tests/bench/xenbench/table.py
 
 .PHONY: bench
