@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CHUNK_BYTES (256u * 1024u)
+#define CHUNK_BYTES (1024u * 1024u)
 
 enum chunk_state {
     CHUNK_FREE,
