@@ -24,6 +24,9 @@
  * to be put in front of it. */
 #define SCRATCH_BYTES (CHUNK_BYTES - 2 * RECORD_MAX_BYTES)
 
+/* What is copied, and then walked, at a time: it is in the first level cache then. */
+#define PIECE_BYTES (64u * 1024u)
+
 struct drain {
     unsigned int nr_cpus;
     struct tbuf *tbufs; /* [nr_cpus] */
@@ -113,7 +116,28 @@ static void note_taken(const struct visit *visit, uint32_t bytes)
 
 /* --- A window that one sink wants. --- */
 
-/* Copies the window into the sink's chunk, walks it there, and gives the space back to Xen. */
+/* Copies the window to RECORDS and walks it there, a piece after the other. */
+static struct walk_result copy_and_walk(const struct visit *visit, const struct walk_filter *filter,
+                                        uint8_t *records, uint32_t bytes, uint64_t *class_records)
+{
+    struct walk_result sum = {0};
+    uint32_t copied = 0;
+
+    while (copied < bytes && !sum.broken) {
+        uint32_t piece = (uint32_t)min_u64(bytes - copied, PIECE_BYTES);
+        struct walk_result walked;
+
+        tbuf_copy(visit->tbuf, copied, piece, records + copied);
+        copied += piece;
+        walk_window(records + sum.consumed_bytes, copied - sum.consumed_bytes,
+                    copied == visit->waiting, filter, records + sum.kept_bytes, class_records,
+                    &walked);
+        walk_add(&sum, &walked);
+    }
+    return sum;
+}
+
+/* Takes the window into the sink's chunk, and gives the space back to Xen. */
 static void take_window(const struct visit *visit, struct sink *sink, uint8_t *records,
                         uint32_t room)
 {
@@ -121,9 +145,7 @@ static void take_window(const struct visit *visit, struct sink *sink, uint8_t *r
     struct walk_result walked;
     struct window_source source;
 
-    tbuf_copy(visit->tbuf, room, records);
-    walk_window(records, room, room == visit->waiting, sink_filter(sink), records, class_records,
-                &walked);
+    walked = copy_and_walk(visit, sink_filter(sink), records, room, class_records);
     source = source_of(visit, walked.consumed_bytes);
     sink_end_window(sink, &source, &walked, class_records);
     tbuf_consume(visit->tbuf, walked.consumed_bytes);
@@ -197,7 +219,7 @@ static void feed_several(const struct visit *visit, struct feed *const *takers, 
     struct walk_result walked = {0};
 
     note_taken(visit, bytes);
-    tbuf_copy(visit->tbuf, bytes, visit->drain->scratch);
+    tbuf_copy(visit->tbuf, 0, bytes, visit->drain->scratch);
     for (unsigned int i = 0; i < count; i++)
         walked = feed_copy(visit, takers[i], bytes);
     tbuf_consume(visit->tbuf, walked.consumed_bytes); /* the same for all: it is the framing's */
@@ -218,7 +240,7 @@ static bool read_first_loss(const struct tbuf *tbuf, uint32_t waiting, struct lo
     uint32_t offset = 0;
     uint32_t header;
 
-    tbuf_copy(tbuf, bytes, head);
+    tbuf_copy(tbuf, 0, bytes, head);
     memcpy(&header, head, sizeof(header));
     if (record_is_wrap(header)) {
         offset = record_bytes(header);

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The pool: one memfd, mapped once, cut into chunks. All the memory that trace data ever takes in
+ * The pool: memory, mapped once, cut into chunks. All the memory that trace data ever takes in
  * xentraced; it is taken and touched at start and does not grow.
  *
  * A chunk holds whole windows only, so that a file can be cut between any two chunks. It belongs to
@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CHUNK_BYTES (1024u * 1024u)
+#define CHUNK_BYTES (256u * 1024u)
 
 enum chunk_state {
     CHUNK_FREE,
@@ -45,7 +45,7 @@ struct pool;
 
 /*
  * BYTES is rounded down to whole chunks; at least 2. Returns -EINVAL (less), -ENOMEM, or what
- * memfd_create() and mmap() say.
+ * mmap() and madvise() say.
  */
 int pool_new(uint64_t bytes, struct pool **ret_pool);
 struct pool *pool_free(struct pool *pool);

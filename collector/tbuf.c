@@ -65,10 +65,10 @@ int tbuf_peek(const struct tbuf *tbuf, uint32_t *ret_bytes)
     return 0;
 }
 
-void tbuf_copy(const struct tbuf *tbuf, uint32_t bytes, void *destination)
+void tbuf_copy(const struct tbuf *tbuf, uint32_t offset, uint32_t bytes, void *destination)
 {
     const uint8_t *data = (const uint8_t *)tbuf->shared + sizeof(struct t_buf);
-    uint32_t start = tbuf->cons % tbuf->data_bytes;
+    uint32_t start = (tbuf->cons + offset) % tbuf->data_bytes;
     uint32_t to_end = tbuf->data_bytes - start;
 
     if (bytes <= to_end) {

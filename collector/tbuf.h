@@ -32,8 +32,8 @@ int tbuf_init(struct tbuf *tbuf, struct t_buf *shared, uint32_t pages);
  */
 int tbuf_peek(const struct tbuf *tbuf, uint32_t *ret_bytes);
 
-/* Copies the first BYTES of what waits, at most what tbuf_peek() said, to DESTINATION. */
-void tbuf_copy(const struct tbuf *tbuf, uint32_t bytes, void *destination);
+/* Copies BYTES of what waits, from OFFSET on, to DESTINATION; at most what tbuf_peek() said. */
+void tbuf_copy(const struct tbuf *tbuf, uint32_t offset, uint32_t bytes, void *destination);
 
 /* What cons will be once the first BYTES of what waits are consumed. */
 uint32_t tbuf_cons_behind(const struct tbuf *tbuf, uint32_t bytes);

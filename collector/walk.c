@@ -85,6 +85,69 @@ static bool take_record(const uint8_t *p, uint32_t header, const struct walk_fil
     return true;
 }
 
+/*
+ * The same as record_bytes(), with a branch for each of the usual sizes. What is computed from a
+ * header is known when it has been loaded, and only then can the next one be; what is guessed is
+ * known before. Kinds of records follow each other in patterns, so most are guessed well, and the
+ * walk takes half the time.
+ */
+static inline uint32_t guess_bytes(uint32_t header)
+{
+    uint32_t bytes;
+
+/* Keeps the branch a branch: the value is a constant behind it. */
+#define GUESS(size)                                                                                \
+    if (header >> TRACE_EXTRA_SHIFT == (8u | ((size) - 12) / 4)) {                                 \
+        bytes = (size);                                                                            \
+        __asm__("" : "+r"(bytes));                                                                 \
+        return bytes;                                                                              \
+    }
+    GUESS(24)
+    GUESS(28)
+    GUESS(20)
+    GUESS(16)
+    GUESS(32)
+    GUESS(12)
+#undef GUESS
+    return record_bytes(header);
+}
+
+static bool is_of_tracing_itself(uint32_t header)
+{
+    return (record_event(header) & ~0xfffu) == TRC_GEN;
+}
+
+/*
+ * The fast way past records that stay where they are, up to one that take_record() is to see.
+ * Returns the offset of that.
+ */
+static uint32_t count_plain(const uint8_t *window, uint32_t offset, uint32_t bytes,
+                            const struct walk_filter *filter, uint64_t *class_records,
+                            struct walk_result *result)
+{
+    uint64_t counts[EVENT_CLASSES + 1] = {0};
+    const uint8_t *timed = NULL;
+
+    while (bytes - offset >= RECORD_MAX_BYTES) {
+        uint32_t header = load_word(window + offset);
+
+        if (is_of_tracing_itself(header) || !filter_passes(filter, header))
+            break;
+        counts[__builtin_ctz(header >> TRC_CLS_SHIFT | 1u << EVENT_CLASSES)]++;
+        if (record_has_tsc(header))
+            timed = window + offset;
+        offset += guess_bytes(header);
+    }
+    counts[0] += counts[EVENT_CLASSES]; /* as in class_index() */
+    for (unsigned int i = 0; i < EVENT_CLASSES; i++) {
+        class_records[i] += counts[i];
+        result->records += counts[i];
+    }
+    if (timed)
+        note_tsc(result, record_tsc(timed));
+    return offset;
+}
+
 /* Puts a run of records where those before it end; where it lies already, nothing is moved. */
 static void keep_run(uint8_t *kept, const uint8_t *run, uint32_t bytes, struct walk_result *result)
 {
@@ -112,11 +175,30 @@ void walk_window(const uint8_t *window, uint32_t bytes, bool whole,
             run_start = offset + length;
         }
         offset += length;
+        if (result.first_tsc)
+            offset = count_plain(window, offset, bytes, filter, class_records, &result);
     }
     keep_run(kept, window + run_start, offset - run_start, &result);
     result.consumed_bytes = offset;
     result.broken = whole && offset != bytes;
     *ret_result = result;
+}
+
+void walk_add(struct walk_result *result, const struct walk_result *next)
+{
+    result->consumed_bytes += next->consumed_bytes;
+    result->kept_bytes += next->kept_bytes;
+    result->records += next->records;
+    result->lost += next->lost;
+    if (!result->first_tsc)
+        result->first_tsc = next->first_tsc;
+    if (next->last_tsc)
+        result->last_tsc = next->last_tsc;
+    if (!result->lost_first_tsc)
+        result->lost_first_tsc = next->lost_first_tsc;
+    if (next->lost_last_tsc)
+        result->lost_last_tsc = next->lost_last_tsc;
+    result->broken = next->broken;
 }
 
 void walk_write_padding(uint8_t *destination, uint32_t bytes)

@@ -49,6 +49,9 @@ void walk_window(const uint8_t *window, uint32_t bytes, bool whole,
                  const struct walk_filter *filter, uint8_t *kept,
                  uint64_t class_records[static EVENT_CLASSES], struct walk_result *ret_result);
 
+/* Adds the walk over what followed, in the same window, to RESULT. */
+void walk_add(struct walk_result *result, const struct walk_result *next);
+
 /*
  * Fills BYTES (a multiple of 4) at DESTINATION with wrap_buffer records, which every reader skips.
  */

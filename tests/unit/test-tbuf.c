@@ -119,7 +119,7 @@ static void test_copy(void)
             buffer_data(buffer)[j] = (uint8_t)(j * 7 + j / 256);
         CHECK_INT(tbuf_init(&buffer->tbuf, &buffer->shared, PAGES), 0);
         memset(copied, 0xee, sizeof(copied));
-        tbuf_copy(&buffer->tbuf, c->bytes, copied);
+        tbuf_copy(&buffer->tbuf, 0, c->bytes, copied);
         for (uint32_t j = 0; j < c->bytes; j++)
             wrong += copied[j] != buffer_data(buffer)[(c->cons + j) % DATA_BYTES];
         CHECK_UINT(wrong, 0);
@@ -275,7 +275,7 @@ static uint32_t step(struct buffer *buffer, uint64_t *random, uint64_t *written,
     CHECK_INT(tbuf_peek(&buffer->tbuf, &waiting), 0);
     CHECK_UINT(waiting, *written - *read);
     take = (uint32_t)(test_random(random) % (waiting / 4 + 1)) * 4;
-    tbuf_copy(&buffer->tbuf, take, copied);
+    tbuf_copy(&buffer->tbuf, 0, take, copied);
     for (uint32_t i = 0; i < take; i++)
         wrong += copied[i] != (uint8_t)((*read + i) * 11 + (*read + i) / 4093);
     *read += take;
