@@ -35,16 +35,16 @@
  */
 static void share_pool(struct collector *c)
 {
-    unsigned int total = (unsigned int)(pool_bytes(c->pool) / CHUNK_BYTES);
+    uint64_t total = pool_bytes(c->pool);
+    uint64_t promised, spare;
     unsigned int count = 0;
-    unsigned int promised, spare;
 
     for (unsigned int i = 0; i < c->nr_feeds; i++)
         count += !sink_ring(c->feeds[i].sink);
     if (count == 0)
         return;
-    promised = (unsigned int)max_u64(total / (2 * (count + 1)), 1);
-    spare = (unsigned int)max_u64(min_u64(promised, total / 8), 1);
+    promised = max_u64(total / (2 * (count + 1)), CHUNK_BYTES);
+    spare = max_u64(min_u64(promised, total / 8), CHUNK_BYTES);
     for (unsigned int i = 0; i < c->nr_feeds; i++)
         sink_set_share(c->feeds[i].sink, promised, spare + (count - 1) * promised);
 }

@@ -15,9 +15,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CHUNK_BYTES (256u * 1024u)
+/* The smallest chunk; one of ORDER has CHUNK_BYTES << ORDER. */
+#define CHUNK_BYTES     (256u * 1024u)
+#define CHUNK_ORDER_MAX 4u
 
 enum chunk_state {
+    CHUNK_PART, /* no chunk: memory of one that is larger */
     CHUNK_FREE,
     CHUNK_FILLING, /* windows are appended */
     CHUNK_QUEUED,  /* closed, waits to be written */
@@ -31,7 +34,9 @@ struct chunk {
     struct chunk *next;       /* in a free list, or in its owner's queue or list */
     struct chunk *limbo_next; /* of a ring's: see ring.c */
     struct sink *sink;        /* whose it is, unless it is free */
-    uint8_t *data;            /* CHUNK_BYTES, page aligned, in the pool's mapping */
+    uint8_t *data;            /* page aligned, in the pool's mapping */
+    uint32_t bytes;           /* there is room for: of a pool's, CHUNK_BYTES << order */
+    unsigned int order;
     enum chunk_state state;
     uint32_t fill_bytes;
     uint32_t last_window;   /* offset of the last window's header; valid if fill_bytes > 0 */
@@ -57,7 +62,10 @@ uint64_t pool_bytes(const struct pool *pool);
 /* What is not in use now. Any thread. */
 uint64_t pool_free_bytes(const struct pool *pool);
 
-/* A free chunk, empty, CHUNK_FILLING, or NULL. */
-struct chunk *pool_take(struct pool *pool);
+/*
+ * A free chunk, empty, CHUNK_FILLING: of ORDER, or of less, if there is none or the pool is too
+ * small for such ones; NULL: there is none at all.
+ */
+struct chunk *pool_take(struct pool *pool, unsigned int order);
 /* Gives a chunk back, in whatever state it is but CHUNK_FREE. */
 void pool_give(struct pool *pool, struct chunk *chunk);

@@ -65,8 +65,10 @@ void ring_set_base(struct ring *ring, uint8_t *base, const struct ring_layout *l
     ring->max_listed =
         ring->nr_chunks - (unsigned int)max_u64(ring->nr_chunks / 8, MIN_SPARE_CHUNKS) - 1;
     ring->is_locked = mlock(base, layout->total_bytes) == 0; /* RLIMIT_MEMLOCK; it is told */
-    for (unsigned int i = 0; i < ring->nr_chunks; i++)
+    for (unsigned int i = 0; i < ring->nr_chunks; i++) {
         ring->chunks[i].data = base + layout->data_offset + (uint64_t)i * CHUNK_BYTES;
+        ring->chunks[i].bytes = CHUNK_BYTES;
+    }
 }
 
 static int make_memfd(struct ring *ring, uint64_t bytes)
@@ -319,6 +321,7 @@ struct chunk *ring_fill(struct ring *ring)
         return NULL;
     *chunk = (struct chunk){
         .data = chunk->data,
+        .bytes = chunk->bytes,
         .state = CHUNK_FILLING,
         .seq = ring->next_seq++,
     };

@@ -26,9 +26,10 @@ struct sink {
     struct ring *ring;
     struct pool *pool;
     struct chunk *filling;
-    unsigned int nr_chunks;       /* that it holds */
-    unsigned int promised_chunks; /* that it may hold in any case */
-    unsigned int left_chunks;     /* and it takes more only while more than these are free */
+    unsigned int order;       /* of the next chunk: see sink.c */
+    uint64_t held_bytes;      /* of the pool */
+    uint64_t promised_bytes;  /* that it may hold in any case */
+    uint64_t left_bytes;      /* and it takes more only while so many stay free */
     struct chunk *queue_head; /* closed, in output order: some being written, then queued ones */
     struct chunk *queue_tail;
     unsigned int nr_writing;

@@ -190,7 +190,7 @@ bool sink_can_end_here(const struct sink *sink)
 /* Up to where it will come soon. */
 static uint64_t foreseen_bytes(const struct sink *sink)
 {
-    uint64_t used = sink->closed_bytes + CHUNK_BYTES;
+    uint64_t used = sink->closed_bytes + (sink->filling ? sink->filling->bytes : CHUNK_BYTES);
     uint64_t ahead = used + sink->config.grant_ahead_bytes;
 
     if (!sink->config.rotate_bytes)

@@ -185,10 +185,10 @@ struct ring *sink_ring(const struct sink *sink)
     return sink->ring;
 }
 
-void sink_set_share(struct sink *sink, unsigned int promised, unsigned int left)
+void sink_set_share(struct sink *sink, uint64_t promised_bytes, uint64_t left_bytes)
 {
-    sink->promised_chunks = promised;
-    sink->left_chunks = left;
+    sink->promised_bytes = promised_bytes;
+    sink->left_bytes = left_bytes;
 }
 
 uint64_t sink_used_bytes(const struct sink *sink)
@@ -206,23 +206,50 @@ bool sink_is_full(const struct sink *sink)
 
 /* --- Chunks. --- */
 
-static struct chunk *take_from_pool(struct sink *sink)
+/* Whether it may have a chunk of so many bytes. */
+static bool is_in_share(const struct sink *sink, uint64_t bytes)
 {
+    return sink->held_bytes + bytes <= sink->promised_bytes ||
+           pool_free_bytes(sink->pool) >= sink->left_bytes + bytes;
+}
+
+/*
+ * Large chunks when much comes: each costs a write. Small ones when little comes: they leave others
+ * more. What has been granted is to be used to its end, too.
+ */
+static struct chunk *take_from_pool(struct sink *sink, uint32_t wanted_bytes)
+{
+    unsigned int order = sink->order;
     struct chunk *chunk;
 
-    if (sink->nr_chunks >= sink->promised_chunks &&
-        pool_free_bytes(sink->pool) <= (uint64_t)sink->left_chunks * CHUNK_BYTES)
+    while (order < CHUNK_ORDER_MAX && CHUNK_BYTES << order < wanted_bytes)
+        order++;
+    while (order > 0 && (!is_in_share(sink, (uint64_t)CHUNK_BYTES << order) ||
+                         sink->closed_bytes + (CHUNK_BYTES << order) > sink->config.granted_bytes))
+        order--;
+    if (!is_in_share(sink, (uint64_t)CHUNK_BYTES << order))
         return NULL;
-    chunk = pool_take(sink->pool);
-    sink->nr_chunks += chunk != NULL;
+    chunk = pool_take(sink->pool, order);
+    if (chunk)
+        sink->held_bytes += chunk->bytes;
     return chunk;
 }
 
-static struct chunk *take_chunk(struct sink *sink)
+/* Of the next chunk: twice as much as the last one if that was FULL, else what was in that. */
+static void set_order(struct sink *sink, const struct chunk *last, bool full)
+{
+    if (full)
+        sink->order = last->order < CHUNK_ORDER_MAX ? last->order + 1 : CHUNK_ORDER_MAX;
+    else
+        for (sink->order = 0; CHUNK_BYTES << sink->order < last->fill_bytes;)
+            sink->order++;
+}
+
+static struct chunk *take_chunk(struct sink *sink, uint32_t wanted_bytes)
 {
     struct chunk *chunk;
 
-    chunk = sink->ring ? ring_fill(sink->ring) : take_from_pool(sink);
+    chunk = sink->ring ? ring_fill(sink->ring) : take_from_pool(sink, wanted_bytes);
     if (chunk)
         chunk->sink = sink;
     return chunk;
@@ -230,7 +257,7 @@ static struct chunk *take_chunk(struct sink *sink)
 
 void sink_give_chunk(struct sink *sink, struct chunk *chunk)
 {
-    sink->nr_chunks--;
+    sink->held_bytes -= chunk->bytes;
     pool_give(sink->pool, chunk);
 }
 
@@ -261,19 +288,27 @@ static void queue_chunk(struct sink *sink, struct chunk *chunk)
     ledger_add(&sink->totals.queued_bytes, chunk->fill_bytes);
 }
 
-void sink_flush(struct sink *sink)
+static void close_chunk(struct sink *sink, bool full)
 {
     struct chunk *chunk = sink->filling;
 
     if (!chunk)
         return;
     sink->filling = NULL;
-    if (sink->ring)
+    if (sink->ring) {
         ring_close_chunk(sink->ring); /* an empty one it keeps */
-    else if (chunk->fill_bytes == 0)
+        return;
+    }
+    set_order(sink, chunk, full);
+    if (chunk->fill_bytes == 0)
         sink_give_chunk(sink, chunk);
     else
         queue_chunk(sink, chunk);
+}
+
+void sink_flush(struct sink *sink)
+{
+    close_chunk(sink, false);
 }
 
 uint64_t sink_oldest_usec(const struct sink *sink)
@@ -312,7 +347,7 @@ static uint32_t chunk_room(const struct chunk *chunk, uint32_t lead)
 {
     uint32_t used = chunk->fill_bytes + lead;
 
-    return used < CHUNK_BYTES ? CHUNK_BYTES - used : 0;
+    return used < chunk->bytes ? chunk->bytes - used : 0;
 }
 
 /* Records that the output may still take behind LEAD bytes. */
@@ -336,13 +371,14 @@ enum sink_room sink_begin_window(struct sink *sink, unsigned int cpu, uint32_t w
         return sink->has_failed ? SINK_HAS_FAILED : SINK_AT_LIMIT;
     /* A window is cut only where it would not fit into a chunk of its own either. */
     if (sink->filling && chunk_room(sink->filling, lead) < wanted_bytes &&
-        (wanted_bytes <= CHUNK_BYTES - lead || chunk_room(sink->filling, lead) < WORTHWHILE_BYTES))
-        sink_flush(sink);
+        (wanted_bytes <= sink->filling->bytes - lead ||
+         chunk_room(sink->filling, lead) < WORTHWHILE_BYTES))
+        close_chunk(sink, true);
     limit = output_room(sink, lead);
     if (limit < RECORD_MAX_BYTES)
         return SINK_AT_LIMIT;
     if (!sink->filling)
-        sink->filling = take_chunk(sink);
+        sink->filling = take_chunk(sink, wanted_bytes + lead);
     if (!sink->filling)
         return SINK_NO_CHUNK;
     if (sink->filling->fill_bytes == 0)

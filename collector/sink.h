@@ -85,10 +85,10 @@ struct ring *sink_ring(const struct sink *sink); /* NULL: an output */
 void sink_set_unsettled(struct sink *sink, const struct cpu_set *cpus);
 
 /*
- * Its share of the pool: PROMISED chunks, and more as long as LEFT are free, which are promised to
+ * Its share of the pool: PROMISED bytes, and more as long as LEFT stay free, which are promised to
  * others.
  */
-void sink_set_share(struct sink *sink, unsigned int promised, unsigned int left);
+void sink_set_share(struct sink *sink, uint64_t promised_bytes, uint64_t left_bytes);
 
 /* Of the output, with what is not yet written. */
 uint64_t sink_used_bytes(const struct sink *sink);

@@ -97,7 +97,7 @@ static inline uint32_t guess_bytes(uint32_t header)
 
 /* Keeps the branch a branch: the value is a constant behind it. */
 #define GUESS(size)                                                                                \
-    if (header >> TRACE_EXTRA_SHIFT == (8u | ((size) - 12) / 4)) {                                 \
+    if (header >> TRACE_EXTRA_SHIFT == (8u | ((size)-12) / 4)) {                                   \
         bytes = (size);                                                                            \
         __asm__("" : "+r"(bytes));                                                                 \
         return bytes;                                                                              \

@@ -34,7 +34,7 @@ static uint64_t dropped_by(const struct bench *bench, unsigned int out)
 /* So that it starves with more than MAX. */
 static void limit_chunks(struct sink *sink, unsigned int max)
 {
-    sink_set_share(sink, max, UINT32_MAX);
+    sink_set_share(sink, (uint64_t)max * CHUNK_BYTES, UINT64_MAX / 2);
 }
 
 static void produce_all(struct bench *bench, unsigned int max)

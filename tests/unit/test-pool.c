@@ -63,14 +63,14 @@ static void test_all_taken(void)
     CHECK_INT(pool_new(CHUNKS * CHUNK_BYTES, &pool), 0);
     CHECK_UINT((uintptr_t)pool_base(pool) % PAGE_BYTES, 0);
     for (unsigned int i = 0; i < CHUNKS; i++) {
-        chunks[i] = pool_take(pool);
+        chunks[i] = pool_take(pool, 0);
         if (!CHECK(chunks[i]))
             exit(EXIT_FAILURE);
         CHECK(is_new_chunk(pool, chunks[i]->data, seen));
         CHECK_UINT(pool_free_bytes(pool), (CHUNKS - 1 - i) * CHUNK_BYTES);
         memset(chunks[i]->data, (int)i, CHUNK_BYTES);
     }
-    CHECK(!pool_take(pool));
+    CHECK(!pool_take(pool, 0));
     CHECK_UINT(pool_free_bytes(pool), 0);
     for (unsigned int i = 0; i < CHUNKS; i++) {
         CHECK_UINT(chunks[i]->data[0], i);
@@ -89,7 +89,7 @@ static void test_reset(void)
 
     test_case("reset");
     CHECK_INT(pool_new(2 * CHUNK_BYTES, &pool), 0);
-    chunk = pool_take(pool);
+    chunk = pool_take(pool, 0);
     chunk->state = CHUNK_WRITTEN;
     chunk->fill_bytes = 100;
     chunk->last_window = 50;
@@ -98,7 +98,7 @@ static void test_reset(void)
     chunk->next = chunk;
     pool_give(pool, chunk);
     CHECK_INT(chunk->state, CHUNK_FREE);
-    again = pool_take(pool);
+    again = pool_take(pool, 0);
     CHECK(again == chunk); /* the one still hot in the cache */
     CHECK_INT(again->state, CHUNK_FILLING);
     CHECK_UINT(again->fill_bytes, 0);
@@ -127,7 +127,7 @@ static void test_random_order(void)
             taken[slot] = NULL;
             nr_taken--;
         } else {
-            taken[slot] = pool_take(pool);
+            taken[slot] = pool_take(pool, 0);
             if (!CHECK(taken[slot]))
                 exit(EXIT_FAILURE);
             taken[slot]->data[0] = (uint8_t)slot;
