@@ -10,6 +10,7 @@ libcollector_a_SOURCES = \
 	collector/drain.c collector/drain.h \
 	collector/mailbox.c collector/mailbox.h \
 	collector/ledger.h \
+	collector/memory.c collector/memory.h \
 	collector/pool.c collector/pool.h \
 	collector/ring.c collector/ring.h \
 	collector/ring-adopt.c collector/ring-state.h \

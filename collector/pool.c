@@ -2,8 +2,7 @@
 /*
  * A buddy allocator: a free list for each order, and a chunk whose other half is free too becomes
  * one with it. Taking and giving back are a few instructions. What was given back last is taken
- * first, while it is in the cache. Huge pages, where the kernel has them, spare the copy out of
- * Xen's buffers a third of its time (docs/BENCHMARKS.md).
+ * first, while it is in the cache.
  *
  * Invariant: of the FRAMES of CHUNK_BYTES each, the first of every chunk stands for it; no other
  * frame of it is in a list.
@@ -14,13 +13,11 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 
+#include "collector/memory.h"
 #include "common/util.h"
 
-#define HUGE_PAGE_BYTES (UINT64_C(2) << 20)
-#define ORDERS          (CHUNK_ORDER_MAX + 1)
+#define ORDERS (CHUNK_ORDER_MAX + 1)
 
 /* A chunk is at most that part of the pool: what several hold at once is to leave others some. */
 #define PARTS_MIN 16u
@@ -31,8 +28,7 @@ struct frame {
 };
 
 struct pool {
-    uint8_t *mapping; /* BASE, and up to a huge page in front of it */
-    uint8_t *base;
+    void *base;
     uint64_t bytes;
     uint64_t nr_frames;
     unsigned int max_order;
@@ -40,30 +36,6 @@ struct pool {
     struct chunk *free_lists[ORDERS];
     uint64_t free_bytes; /* atomic: one thread writes, any reads */
 };
-
-static uint64_t mapping_bytes(const struct pool *pool)
-{
-    return pool->bytes + HUGE_PAGE_BYTES;
-}
-
-static int map_memory(struct pool *pool)
-{
-    pool->mapping = mmap(NULL, mapping_bytes(pool), PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (pool->mapping == MAP_FAILED) {
-        pool->mapping = NULL;
-        return -errno;
-    }
-    pool->base = (uint8_t *)align_up((uintptr_t)pool->mapping, HUGE_PAGE_BYTES);
-    (void)madvise(pool->base, pool->bytes, MADV_HUGEPAGE); /* small ones do, too */
-    /* Populated now: a page fault on the data path would be an allocation there. */
-    if (madvise(pool->base, pool->bytes, MADV_POPULATE_WRITE) < 0) {
-        if (errno != EINVAL) /* before Linux 5.14 */
-            return -errno;
-        memset(pool->base, 0xff, pool->bytes);
-    }
-    return 0;
-}
 
 /* --- Free lists. --- */
 
@@ -146,7 +118,7 @@ int pool_new(uint64_t bytes, struct pool **ret_pool)
     while (pool->max_order < CHUNK_ORDER_MAX &&
            pool->nr_frames >> (pool->max_order + 1) >= PARTS_MIN)
         pool->max_order++;
-    r = map_memory(pool);
+    r = memory_map(-1, pool->bytes, &pool->base);
     if (r >= 0) {
         pool->frames = calloc(pool->nr_frames, sizeof(*pool->frames));
         r = pool->frames ? 0 : -ENOMEM;
@@ -157,7 +129,7 @@ int pool_new(uint64_t bytes, struct pool **ret_pool)
     }
     for (uint64_t i = 0; i < pool->nr_frames; i++)
         pool->frames[i].chunk = (struct chunk){
-            .data = pool->base + i * CHUNK_BYTES,
+            .data = (uint8_t *)pool->base + i * CHUNK_BYTES,
             .state = CHUNK_PART,
         };
     for (uint64_t i = pool->nr_frames; i-- > 0;)
@@ -171,8 +143,7 @@ struct pool *pool_free(struct pool *pool)
 {
     if (!pool)
         return NULL;
-    if (pool->mapping)
-        (void)munmap(pool->mapping, mapping_bytes(pool));
+    memory_unmap(pool->base, pool->bytes);
     free(pool->frames);
     free(pool);
     return NULL;

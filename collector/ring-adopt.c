@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "collector/memory.h"
 #include "collector/ring-state.h"
 #include "collector/ring.h"
 #include "collector/walk.h"
@@ -213,6 +214,7 @@ static int map_ring(struct ring *ring, int memfd, const struct ring_header *head
 {
     struct ring_layout layout = ring_layout_of(header->nr_chunks, header->nr_cpus);
     void *base;
+    int r;
 
     ring->memfd = fcntl(memfd, F_DUPFD_CLOEXEC, 3);
     if (ring->memfd < 0)
@@ -223,10 +225,9 @@ static int map_ring(struct ring *ring, int memfd, const struct ring_header *head
         return -ENOMEM;
     for (unsigned int i = 0; i < RING_PINS_MAX; i++)
         ring->pins[i].first = RING_UNPINNED;
-    base = mmap(NULL, layout.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
-                ring->memfd, 0);
-    if (base == MAP_FAILED)
-        return -errno;
+    r = memory_map(ring->memfd, layout.total_bytes, &base);
+    if (r < 0)
+        return r;
     ring_set_base(ring, base, &layout, header->nr_chunks, header->nr_cpus);
     return 0;
 }

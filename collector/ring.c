@@ -21,6 +21,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "collector/memory.h"
 #include "collector/pool.h"
 #include "collector/ring-state.h"
 #include "collector/walk.h"
@@ -87,19 +88,18 @@ static void give(struct ring *ring, struct chunk *chunk)
     ring->free_list = chunk;
 }
 
-static int set_up(struct ring *ring, uint64_t nr_chunks, unsigned int nr_cpus)
+static int set_up(struct ring *ring, uint64_t nr_chunks, unsigned int nr_cpus, bool outlives)
 {
     struct ring_layout layout = ring_layout_of(nr_chunks, nr_cpus);
     void *base;
-    int r;
+    int r = 0;
 
-    r = make_memfd(ring, layout.total_bytes);
+    if (outlives)
+        r = make_memfd(ring, layout.total_bytes);
+    if (r >= 0)
+        r = memory_map(ring->memfd, layout.total_bytes, &base);
     if (r < 0)
         return r;
-    base = mmap(NULL, layout.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
-                ring->memfd, 0);
-    if (base == MAP_FAILED)
-        return -errno;
     ring_set_base(ring, base, &layout, nr_chunks, nr_cpus);
     *ring->header = (struct ring_header){
         .version = RING_VERSION,
@@ -118,7 +118,7 @@ static int set_up(struct ring *ring, uint64_t nr_chunks, unsigned int nr_cpus)
     return 0;
 }
 
-int ring_new(uint64_t bytes, unsigned int nr_cpus, struct ring **ret_ring)
+int ring_new(uint64_t bytes, unsigned int nr_cpus, bool outlives, struct ring **ret_ring)
 {
     uint64_t nr_chunks = bytes / CHUNK_BYTES;
     struct ring *ring;
@@ -133,7 +133,7 @@ int ring_new(uint64_t bytes, unsigned int nr_cpus, struct ring **ret_ring)
     ring->chunks = calloc(nr_chunks, sizeof(*ring->chunks));
     ring->pins = calloc(RING_PINS_MAX, sizeof(*ring->pins));
     if (ring->chunks && ring->pins)
-        r = set_up(ring, nr_chunks, nr_cpus);
+        r = set_up(ring, nr_chunks, nr_cpus, outlives);
     if (r < 0) {
         ring_free(ring);
         return r;
@@ -148,8 +148,7 @@ struct ring *ring_free(struct ring *ring)
 {
     if (!ring)
         return NULL;
-    if (ring->base)
-        (void)munmap(ring->base, ring->layout.total_bytes);
+    memory_unmap(ring->base, ring->layout.total_bytes);
     fd_close(&ring->memfd);
     free(ring->chunks);
     free(ring->pins);

@@ -11,8 +11,8 @@
  * the snapshot has written them. An eighth of the chunks is kept out of the list for that time; if
  * those are used up too, the ring gets shorter, and never loses what is new.
  *
- * The memory is a sealed memfd with all that is needed to go on with it: ring_memfd() can be kept
- * in systemd's fd store, and ring_adopt() takes it over. See ring-state.h.
+ * The memory may be a sealed memfd with all that is needed to go on with it: ring_memfd() can be
+ * kept in systemd's fd store, and ring_adopt() takes it over. See ring-state.h.
  *
  * Ownership: the main thread makes and frees it; while a sink with it is attached, it is the
  * collector thread's, but for what is said below.
@@ -36,10 +36,10 @@ struct walk_result;
 
 /*
  * BYTES of memory for records, in whole chunks, for NR_CPUS CPUs; touched, and locked if that is
- * allowed. Returns 0; -EINVAL: less than RING_MIN_BYTES; -ENOMEM; what memfd_create(2), mmap(2)
- * say.
+ * allowed. One that OUTLIVES the daemon is in a memfd, for the next one to adopt. Returns 0;
+ * -EINVAL: less than RING_MIN_BYTES; -ENOMEM; what memfd_create(2), mmap(2) say.
  */
-int ring_new(uint64_t bytes, unsigned int nr_cpus, struct ring **ret_ring);
+int ring_new(uint64_t bytes, unsigned int nr_cpus, bool outlives, struct ring **ret_ring);
 
 /*
  * Takes over the ring in MEMFD, which is duplicated, from a daemon that has ended. Everything in it
@@ -67,7 +67,7 @@ bool ring_resume_cpu(const struct ring *ring, unsigned int cpu, uint32_t xen_con
 
 /* --- Main thread, at any time. --- */
 
-int ring_memfd(const struct ring *ring); /* stays the ring's */
+int ring_memfd(const struct ring *ring); /* stays the ring's; -1: none */
 bool ring_is_locked(const struct ring *ring);
 uint64_t ring_bytes(const struct ring *ring);
 

@@ -239,7 +239,7 @@ static int make_ring(struct session *session, const struct session_options *opti
         return 0;
     if (options->ring)
         return take_over_ring(session, options, failure);
-    r = ring_new(session->memory_bytes, session->nr_cpus, &session->ring);
+    r = ring_new(session->memory_bytes, session->nr_cpus, session->is_recorder, &session->ring);
     if (r < 0)
         return failure_set(failure, r, ERROR_NO_MEMORY, "No memory for a ring of %s: %s.",
                            size_format(wanted, session->memory_bytes), strerror(-r));

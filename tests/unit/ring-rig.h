@@ -61,7 +61,7 @@ static inline void ring_rig_init(struct ring_rig *rig, struct ring *ring, uint64
                                  unsigned int nr_cpus)
 {
     *rig = (struct ring_rig){.ring = ring, .nr_cpus = nr_cpus, .tsc = 1000};
-    if (!ring && ring_new(bytes, nr_cpus, &rig->ring) < 0) {
+    if (!ring && ring_new(bytes, nr_cpus, true, &rig->ring) < 0) {
         perror("a ring");
         exit(EXIT_FAILURE);
     }
