@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A window that one sink wants is copied from Xen's buffer straight into its chunk, walked there,
- * and only then given back to Xen. One that several want is copied once, and walked from there
- * into the chunk of each. What the buffer says is checked at each step; a buffer that says
- * something impossible is set aside, and the others go on.
+ * A window that one sink wants is copied from Xen's buffer straight into its chunk, walked there
+ * piece by piece, and only then given back to Xen. One that several want is copied once, and walked
+ * from there into the chunk of each. What the buffer says is checked at each step; a buffer that
+ * says something impossible is set aside, and the others go on.
  */
 
 #include "collector/drain.h"
@@ -116,24 +116,28 @@ static void note_taken(const struct visit *visit, uint32_t bytes)
 
 /* --- A window that one sink wants. --- */
 
-/* Copies the window to RECORDS and walks it there, a piece after the other. */
+/*
+ * Copies what passes FILTER of a window of BYTES to RECORDS, and walks it, a piece after the other:
+ * in the scratch if not everything passes, else where it is to be.
+ */
 static struct walk_result copy_and_walk(const struct visit *visit, const struct walk_filter *filter,
                                         uint8_t *records, uint32_t bytes, uint64_t *class_records)
 {
     struct walk_result sum = {0};
-    uint32_t copied = 0;
+    uint32_t copied;
 
-    while (copied < bytes && !sum.broken) {
-        uint32_t piece = (uint32_t)min_u64(bytes - copied, PIECE_BYTES);
+    do {
+        uint32_t begin = sum.consumed_bytes; /* a record that the last piece cut comes again */
+        uint32_t piece = (uint32_t)min_u64(bytes - begin, PIECE_BYTES);
+        uint8_t *window = filter->is_selective ? visit->drain->scratch : records + begin;
         struct walk_result walked;
 
-        tbuf_copy(visit->tbuf, copied, piece, records + copied);
-        copied += piece;
-        walk_window(records + sum.consumed_bytes, copied - sum.consumed_bytes,
-                    copied == visit->waiting, filter, records + sum.kept_bytes, class_records,
-                    &walked);
+        tbuf_copy(visit->tbuf, begin, piece, window);
+        copied = begin + piece;
+        walk_window(window, piece, copied == visit->waiting, filter, records + sum.kept_bytes,
+                    class_records, &walked);
         walk_add(&sum, &walked);
-    }
+    } while (copied < bytes && !sum.broken);
     return sum;
 }
 

@@ -23,6 +23,8 @@ void walk_filter_init(struct walk_filter *filter, const struct event_set *set)
     for (uint32_t i = 0; i < WALK_FILTER_BITS; i++)
         if (event_set_has(set, i << TRC_SUBCLS_SHIFT))
             filter->allow[i / 64] |= UINT64_C(1) << (i % 64);
+        else
+            filter->is_selective = true;
 }
 
 static bool filter_passes(const struct walk_filter *filter, uint32_t header)
@@ -117,6 +119,29 @@ static bool is_of_tracing_itself(uint32_t header)
     return (record_event(header) & ~0xfffu) == TRC_GEN;
 }
 
+/* What the fast ways count. */
+struct tally {
+    uint64_t class_records[EVENT_CLASSES + 1]; /* the last: without a class bit */
+    const uint8_t *timed;                      /* the last record with a TSC */
+};
+
+static void tally_record(struct tally *tally, const uint8_t *p, uint32_t header, bool passes)
+{
+    tally->class_records[__builtin_ctz(header >> TRC_CLS_SHIFT | 1u << EVENT_CLASSES)] += passes;
+    tally->timed = passes && record_has_tsc(header) ? p : tally->timed;
+}
+
+static void add_tally(struct walk_result *result, uint64_t *class_records, struct tally *tally)
+{
+    tally->class_records[0] += tally->class_records[EVENT_CLASSES]; /* as in class_index() */
+    for (unsigned int i = 0; i < EVENT_CLASSES; i++) {
+        class_records[i] += tally->class_records[i];
+        result->records += tally->class_records[i];
+    }
+    if (tally->timed)
+        note_tsc(result, record_tsc(tally->timed));
+}
+
 /*
  * The fast way past records that stay where they are, up to one that take_record() is to see.
  * Returns the offset of that.
@@ -125,26 +150,46 @@ static uint32_t count_plain(const uint8_t *window, uint32_t offset, uint32_t byt
                             const struct walk_filter *filter, uint64_t *class_records,
                             struct walk_result *result)
 {
-    uint64_t counts[EVENT_CLASSES + 1] = {0};
-    const uint8_t *timed = NULL;
+    struct tally tally = {0};
 
     while (bytes - offset >= RECORD_MAX_BYTES) {
         uint32_t header = load_word(window + offset);
 
         if (is_of_tracing_itself(header) || !filter_passes(filter, header))
             break;
-        counts[__builtin_ctz(header >> TRC_CLS_SHIFT | 1u << EVENT_CLASSES)]++;
-        if (record_has_tsc(header))
-            timed = window + offset;
+        tally_record(&tally, window + offset, header, true);
         offset += guess_bytes(header);
     }
-    counts[0] += counts[EVENT_CLASSES]; /* as in class_index() */
-    for (unsigned int i = 0; i < EVENT_CLASSES; i++) {
-        class_records[i] += counts[i];
-        result->records += counts[i];
+    add_tally(result, class_records, &tally);
+    return offset;
+}
+
+/*
+ * The fast way past records of which some stay, to KEPT elsewhere, up to one that take_record() is
+ * to see. Which of them stays is hard to guess: all are copied, with what is behind them, and the
+ * next one goes over what does not stay. Returns the offset where it stopped.
+ */
+static uint32_t select_records(const uint8_t *window, uint32_t offset, uint32_t bytes,
+                               const struct walk_filter *filter, uint8_t *kept,
+                               uint64_t *class_records, struct walk_result *result)
+{
+    struct tally tally = {0};
+    uint8_t *to = kept + result->kept_bytes;
+
+    while (bytes - offset >= RECORD_MAX_BYTES) {
+        uint32_t header = load_word(window + offset);
+        uint32_t length = record_bytes(header);
+        bool passes = filter_passes(filter, header);
+
+        if (is_of_tracing_itself(header))
+            break;
+        memcpy(to, window + offset, RECORD_MAX_BYTES);
+        tally_record(&tally, window + offset, header, passes);
+        to += passes ? length : 0;
+        offset += length;
     }
-    if (timed)
-        note_tsc(result, record_tsc(timed));
+    result->kept_bytes = (uint32_t)(to - kept);
+    add_tally(result, class_records, &tally);
     return offset;
 }
 
@@ -161,6 +206,7 @@ void walk_window(const uint8_t *window, uint32_t bytes, bool whole,
                  uint64_t class_records[static EVENT_CLASSES], struct walk_result *ret_result)
 {
     struct walk_result result = {0};
+    bool selects = filter->is_selective && kept && kept != window;
     uint32_t run_start = 0; /* records in [run_start, offset) stay and have not been moved yet */
     uint32_t offset = 0;
 
@@ -175,8 +221,15 @@ void walk_window(const uint8_t *window, uint32_t bytes, bool whole,
             run_start = offset + length;
         }
         offset += length;
-        if (result.first_tsc)
+        if (!result.first_tsc)
+            continue;
+        if (selects) {
+            keep_run(kept, window + run_start, offset - run_start, &result);
+            run_start = offset =
+                select_records(window, offset, bytes, filter, kept, class_records, &result);
+        } else {
             offset = count_plain(window, offset, bytes, filter, class_records, &result);
+        }
     }
     keep_run(kept, window + run_start, offset - run_start, &result);
     result.consumed_bytes = offset;

@@ -18,6 +18,7 @@
 #define WALK_FILTER_BITS 65536u
 
 struct walk_filter {
+    bool is_selective; /* something does not pass */
     uint64_t allow[WALK_FILTER_BITS / 64];
 };
 
@@ -41,7 +42,7 @@ struct walk_result {
 
 /*
  * Walks BYTES of records at WINDOW and puts those that pass FILTER together at KEPT: WINDOW itself,
- * a place elsewhere with room for BYTES, or NULL to count only. WHOLE says that Xen's own end of
+ * a place elsewhere with room for BYTES, all of which may be written to, or NULL to count only. WHOLE says that Xen's own end of
  * the window is its end; otherwise it was cut to fit and may end inside a record, which is left for
  * the next round. CLASS_RECORDS is added to.
  */

@@ -250,7 +250,7 @@ static void test_elsewhere(void)
         walk_window(window.data, bytes, whole, &filter, kept, classes[1], &results[1]);
         CHECK(results_equal(&results[0], &results[1]));
         CHECK(memcmp(kept, in_place.data, results[1].kept_bytes) == 0);
-        CHECK_UINT(kept[results[1].kept_bytes], 0xee);
+        CHECK_UINT(kept[bytes], 0xee);
 
         in_place = window;
         walk_window(window.data, bytes, whole, &filter, NULL, classes[2], &results[2]);
