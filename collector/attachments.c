@@ -17,14 +17,17 @@
 #include "common/units.h"
 #include "common/util.h"
 
-#define IDLE_INTERVAL_USEC (2 * USEC_PER_SEC) /* the timer's longest step while nothing comes */
-#define FLUSH_AGE_USEC     USEC_PER_SEC       /* no record waits longer before it is written */
-#define SETTLE_STEP_USEC   (2 * USEC_PER_MSEC)
-#define SETTLE_MAX_USEC    (100 * USEC_PER_MSEC)
-#define ATTACH_SPARE       12u /* places that are not for those that only wait for their writes */
-#define ATTACH_MAX_ROUNDS  8u  /* for one that leaves nothing over, before a sink is attached */
-#define PIN_MAX_ROUNDS     8u  /* for one that leaves nothing over, before a ring is pinned */
-#define DRAIN_MAX_ROUNDS   64u /* for one that takes everything, while others go on */
+/* The timer's longest step while nothing comes: where somebody may be waiting for what is less than
+ * half a buffer, and where nobody is: a snapshot of a ring has its own round. */
+#define IDLE_INTERVAL_USEC      (2 * USEC_PER_SEC)
+#define IDLE_RING_INTERVAL_USEC (8 * USEC_PER_SEC)
+#define FLUSH_AGE_USEC          USEC_PER_SEC /* no record waits longer before it is written */
+#define SETTLE_STEP_USEC        (2 * USEC_PER_MSEC)
+#define SETTLE_MAX_USEC         (100 * USEC_PER_MSEC)
+#define ATTACH_SPARE            12u /* places that are not for those that only wait for their writes */
+#define ATTACH_MAX_ROUNDS       8u /* for one that leaves nothing over, before a sink is attached */
+#define PIN_MAX_ROUNDS          8u /* for one that leaves nothing over, before a ring is pinned */
+#define DRAIN_MAX_ROUNDS        64u /* for one that takes everything, while others go on */
 
 /* --- Attaching and detaching. --- */
 
@@ -251,6 +254,18 @@ bool attachments_are_starved(const struct collector *c)
     return false;
 }
 
+static uint64_t idle_interval_usec(const struct collector *c)
+{
+    for (unsigned int i = 0; i < c->nr_feeds; i++) {
+        const struct sink *sink = c->feeds[i].sink;
+
+        if (phase_has_rounds(c->attachments[i].phase) &&
+            (!sink_ring(sink) || sink_config(sink)->watch))
+            return IDLE_INTERVAL_USEC;
+    }
+    return IDLE_RING_INTERVAL_USEC;
+}
+
 /* When to look again, after a round. */
 static void schedule_round(struct collector *c, const struct round *round, bool timer_fired)
 {
@@ -259,7 +274,7 @@ static void schedule_round(struct collector *c, const struct round *round, bool 
     if (round->waiting_bytes > 0)
         c->interval_usec = poll;
     else if (timer_fired)
-        c->interval_usec = max_u64(min_u64(c->interval_usec * 2, IDLE_INTERVAL_USEC), poll);
+        c->interval_usec = max_u64(min_u64(c->interval_usec * 2, idle_interval_usec(c)), poll);
     if (any_is_settling(c))
         c->interval_usec = SETTLE_STEP_USEC;
     c->next_round_usec = c->now_usec + c->interval_usec;

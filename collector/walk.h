@@ -42,9 +42,9 @@ struct walk_result {
 
 /*
  * Walks BYTES of records at WINDOW and puts those that pass FILTER together at KEPT: WINDOW itself,
- * a place elsewhere with room for BYTES, all of which may be written to, or NULL to count only. WHOLE says that Xen's own end of
- * the window is its end; otherwise it was cut to fit and may end inside a record, which is left for
- * the next round. CLASS_RECORDS is added to.
+ * a place elsewhere with room for BYTES, all of which may be written to, or NULL to count only.
+ * WHOLE says that Xen's own end of the window is its end; otherwise it was cut to fit and may end
+ * inside a record, which is left for the next round. CLASS_RECORDS is added to.
  */
 void walk_window(const uint8_t *window, uint32_t bytes, bool whole,
                  const struct walk_filter *filter, uint8_t *kept,

@@ -36,7 +36,7 @@
 #include "daemon/tracing.h"
 
 #define TICK_USEC            (5 * USEC_PER_SEC)
-#define RECORDER_TICK_USEC   (60 * USEC_PER_SEC)
+#define RING_TICK_USEC       (60 * USEC_PER_SEC)
 #define TICK_SLACK_USEC      USEC_PER_SEC
 #define STREAM_PATIENCE_USEC (5 * USEC_PER_SEC) /* with a reader, once the session has ended */
 
@@ -181,10 +181,10 @@ static void tell_set_aside(struct session *session)
     }
 }
 
-/* A recorder runs for ever, and is not to keep an idle host awake. */
+/* A ring may run for ever, and is not to keep an idle host awake. */
 static uint64_t tick_usec(const struct session *session)
 {
-    return session->is_recorder ? RECORDER_TICK_USEC : TICK_USEC;
+    return session->ring ? RING_TICK_USEC : TICK_USEC;
 }
 
 /* What has no hurry and is not on the data path: who is running, the page cache, broken buffers. */
