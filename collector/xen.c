@@ -119,6 +119,16 @@ static int read_host_info(struct xen_host *host)
     return 0;
 }
 
+int xen_host_free_bytes(struct xen_host *host, uint64_t *ret_bytes)
+{
+    xc_physinfo_t physinfo = {0};
+    int r = result_of(xc_physinfo(host->xc, &physinfo));
+
+    if (r >= 0)
+        *ret_bytes = physinfo.free_pages * PAGE_BYTES;
+    return r;
+}
+
 /* A read must never block: the collector looks whether something is pending by trying. */
 static int make_virq_non_blocking(struct xen_host *host)
 {

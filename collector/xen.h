@@ -82,6 +82,10 @@ struct xen_host *xen_host_free(struct xen_host *host);
 /* Facts that do not change while Xen runs. */
 const struct xen_host_info *xen_host_info(const struct xen_host *host);
 
+/* Memory that is nobody's yet, of which Xen takes its trace buffers. Returns 0 or a negative errno.
+ */
+int xen_host_free_bytes(struct xen_host *host, uint64_t *ret_bytes);
+
 /* The running domains, at most MAX of them. Returns how many, or a negative errno. */
 int xen_host_list_domains(struct xen_host *host, struct xen_domain *ret_domains, unsigned int max);
 

@@ -28,7 +28,6 @@
 static const struct config config_defaults = {
     .pool_bytes = UINT64_C(64) << 20,
     .memory_share_percent = 50,
-    .buffer_pages = 32, /* as xentrace */
     .recorder =
         {
             .enabled = true,
@@ -159,9 +158,14 @@ static int parse_buffer_pages(struct config_parser *parser, const char *value)
 {
     uint64_t pages;
 
+    if (strcmp(value, "auto") == 0) {
+        parser->config.buffer_pages = 0;
+        return 0;
+    }
     /* t_info holds the number in 16 bits; a page more or less is Xen's to decide. */
     if (size_parse(value, 1, &pages) < 0 || pages == 0 || pages > UINT16_MAX)
-        return config_problem(parser, parser->line, "'%s' is not a number of pages from 1 to 65535",
+        return config_problem(parser, parser->line,
+                              "'%s' is neither 'auto' nor a number of pages from 1 to 65535",
                               value);
     parser->config.buffer_pages = (uint32_t)pages;
     return 0;

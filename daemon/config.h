@@ -56,8 +56,8 @@ struct config {
     uint64_t pool_bytes;           /* [daemon] pool= */
     char control_group[64];        /* [daemon] control-group=, "" for none but root */
     uint32_t memory_share_percent; /* [daemon] memory-share=: of dom0's free memory, for a ring */
-    uint32_t buffer_pages;  /* [capture] buffer-pages=: if Xen's buffers are not allocated yet */
-    uint64_t reserve_bytes; /* [capture] reserve=: of captures that do not say */
+    uint32_t buffer_pages;         /* [capture] buffer-pages=: if Xen has none yet; 0: auto */
+    uint64_t reserve_bytes;        /* [capture] reserve=: of captures that do not say */
     char segment_unit[CONFIG_LIST_MAX]; /* [capture] segment-unit=: "NAME@.service"; "" for none */
     struct recorder_config recorder;
     struct trigger_config triggers[CONFIG_TRIGGERS_MAX]; /* in the order of the file */

@@ -15,8 +15,14 @@
 #include "collector/xen.h"
 #include "common/event-set.h"
 #include "common/protocol.h"
+#include "common/util.h"
 #include "daemon/explain.h"
 #include "daemon/log.h"
+
+#define BUFFER_MAX_PAGES  256u
+#define BUFFER_MIN_PAGES  32u
+#define BUFFERS_MAX_BYTES (UINT64_C(32) << 20) /* of all CPUs */
+#define BUFFERS_MAX_PART  16u                  /* of what Xen has left */
 
 struct tracing {
     struct xen_host *host;
@@ -79,6 +85,34 @@ static int allocate_buffers(struct tracing *tracing, uint32_t pages, struct fail
     return 0;
 }
 
+/*
+ * What a buffer has to outlast is the time until the collector comes to it, which is not less for
+ * many CPUs, so 1 MiB for each, up to a sum; of what Xen has left, a little. Not less than what
+ * xentrace takes.
+ */
+static uint32_t suitable_pages(struct tracing *tracing)
+{
+    uint32_t nr_cpus = xen_host_info(tracing->host)->nr_cpus;
+    uint64_t sum = BUFFERS_MAX_BYTES;
+    uint64_t free_bytes;
+
+    if (xen_host_free_bytes(tracing->host, &free_bytes) >= 0)
+        sum = min_u64(sum, free_bytes / BUFFERS_MAX_PART);
+    return (uint32_t)max_u64(min_u64(sum / nr_cpus / PAGE_BYTES, BUFFER_MAX_PAGES),
+                             BUFFER_MIN_PAGES);
+}
+
+/* The size is ours to choose: less will do, too. */
+static int allocate_suitable_buffers(struct tracing *tracing, struct failure *failure)
+{
+    uint32_t pages = suitable_pages(tracing);
+    int r;
+
+    while ((r = allocate_buffers(tracing, pages, failure)) == -ENOMEM && pages > BUFFER_MIN_PAGES)
+        pages = (uint32_t)max_u64(pages / 2, BUFFER_MIN_PAGES);
+    return r;
+}
+
 static int map_buffers(struct tracing *tracing, struct failure *failure)
 {
     const struct xen_trace_buffers *buffers;
@@ -106,7 +140,10 @@ int tracing_prepare(struct tracing *tracing, uint32_t wanted_pages, uint32_t def
         if (r < 0)
             return explain_xen(failure, XEN_STEP_TRACE_INFO, r);
         if (!allocated) {
-            r = allocate_buffers(tracing, wanted_pages ? wanted_pages : default_pages, failure);
+            uint32_t pages = wanted_pages ? wanted_pages : default_pages;
+
+            r = pages ? allocate_buffers(tracing, pages, failure)
+                      : allocate_suitable_buffers(tracing, failure);
             if (r < 0)
                 return r;
             fresh = true;

@@ -48,6 +48,7 @@ check "the pool is registered, the collector has its priority" \
     same "$(journalctl -u xentraced -o cat --no-pager | grep -c -e RLIMIT)" 0
 check "its events are in force in Xen" status_is event_mask "$(recorder | value xen_mask)"
 check "tracing is on" status_is tracing on
+check "Xen's buffers have 1 MiB for each CPU" status_is buffer_pages 256
 check "dom0 is known by name: xenstore is reached from inside the sandbox" \
     shows '"Domain-0"' recorder
 

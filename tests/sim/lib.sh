@@ -29,9 +29,9 @@ build=${BUILD:-$PWD}
 xensim=$build/tests/xensim/xensim
 document=$build/tests/xensim/document
 script=$(readlink -f "$0")
-# Xen's buffers, per CPU: between VIRQ_TBUF and a loss is half of them, which is to outlast what a busy
-# machine may take of the daemon's time, 50 ms. Small ones, for small rounds, want a low rate.
-buffer_pages=${BUFFER_PAGES:-256}
+# Xen's buffers, per CPU. Between VIRQ_TBUF and a loss is half of them, which is to outlast what a busy
+# machine may take of the daemon's time, 50 ms: small ones, for small rounds, want a low rate.
+buffer_pages=${BUFFER_PAGES:-auto}
 sim_passed=0
 sim_failed=0
 

@@ -7,7 +7,6 @@
 . "$(dirname "$0")/lib.sh"
 
 xentrace=/usr/lib/xen-4.17/bin/xentrace
-buffer_pages=64 # as below
 samples=$(dirname "$script")/../samples
 
 by_xentrace() {

@@ -42,22 +42,23 @@ struct good_case {
 #define DEFAULT_POOL (UINT64_C(64) << 20)
 
 static const struct good_case good_cases[] = {
-    {"empty", "", {DEFAULT_POOL, "", 32, 0}},
-    {"comments", "# one\n; two\n\n[daemon]\n", {DEFAULT_POOL, "", 32, 0}},
+    {"empty", "", {DEFAULT_POOL, "", 0, 0}},
+    {"comments", "# one\n; two\n\n[daemon]\n", {DEFAULT_POOL, "", 0, 0}},
     {"all keys",
      "[daemon]\npool = 128M\ncontrol-group = wheel\n[capture]\nbuffer-pages = 64\nreserve=1G\n",
      {UINT64_C(128) << 20, "wheel", 64, UINT64_C(1) << 30}},
-    {"the smallest pool", "[daemon]\npool=2M\n", {UINT64_C(2) << 20, "", 32, 0}},
-    {"the largest pool", "[daemon]\npool=64G\n", {UINT64_C(64) << 30, "", 32, 0}},
+    {"the smallest pool", "[daemon]\npool=2M\n", {UINT64_C(2) << 20, "", 0, 0}},
+    {"the largest pool", "[daemon]\npool=64G\n", {UINT64_C(64) << 30, "", 0, 0}},
+    {"buffers that suit the host", "[capture]\nbuffer-pages=auto\n", {DEFAULT_POOL, "", 0, 0}},
     {"the smallest buffers", "[capture]\nbuffer-pages=1\n", {DEFAULT_POOL, "", 1, 0}},
     {"the largest buffers", "[capture]\nbuffer-pages=65535\n", {DEFAULT_POOL, "", 65535, 0}},
     {"a number alone is MiB",
      "[capture]\nreserve=512\n",
-     {DEFAULT_POOL, "", 32, UINT64_C(512) << 20}},
-    {"no reserve", "[capture]\nreserve=0\n", {DEFAULT_POOL, "", 32, 0}},
-    {"no group", "[daemon]\ncontrol-group=\n", {DEFAULT_POOL, "", 32, 0}},
-    {"the last one counts", "[daemon]\npool=2M\npool=4M\n", {UINT64_C(4) << 20, "", 32, 0}},
-    {"DOS line ends", "[daemon]\r\npool=2M\r\n", {UINT64_C(2) << 20, "", 32, 0}},
+     {DEFAULT_POOL, "", 0, UINT64_C(512) << 20}},
+    {"no reserve", "[capture]\nreserve=0\n", {DEFAULT_POOL, "", 0, 0}},
+    {"no group", "[daemon]\ncontrol-group=\n", {DEFAULT_POOL, "", 0, 0}},
+    {"the last one counts", "[daemon]\npool=2M\npool=4M\n", {UINT64_C(4) << 20, "", 0, 0}},
+    {"DOS line ends", "[daemon]\r\npool=2M\r\n", {UINT64_C(2) << 20, "", 0, 0}},
 };
 
 static void test_good(void)
@@ -318,9 +319,10 @@ static const struct bad_case bad_cases[] = {
     {"a pool too small", "[daemon]\npool=1048575\n", "line 2", "'1048575' is not a size"},
     {"a pool too large", "[daemon]\n\n\npool=65G\n", "line 4", "'65G' is not a size"},
     {"an empty pool", "[daemon]\npool=\n", "line 2", "'' is not a size"},
-    {"no pages", "[capture]\nbuffer-pages=0\n", "line 2", "'0' is not a number of pages"},
+    {"no pages", "[capture]\nbuffer-pages=0\n", "line 2", "'0' is neither 'auto' nor a number"},
     {"too many pages", "[capture]\nbuffer-pages=65536\n", "line 2", "from 1 to 65535"},
-    {"negative pages", "[capture]\nbuffer-pages=-1\n", "line 2", "'-1' is not a number of pages"},
+    {"negative pages", "[capture]\nbuffer-pages=-1\n", "line 2",
+     "'-1' is neither 'auto' nor a number"},
     {"no template", "[capture]\nsegment-unit=compress.service\n", "line 2",
      "'compress.service' is not the name of a unit's template"},
     {"a template without a name", "[capture]\nsegment-unit=@.service\n", "line 2",
@@ -446,7 +448,7 @@ static void test_files(void)
 
     test_case("missing");
     CHECK_INT(config_load("/nonexistent/xentraced.conf", false, &config, &missing), 0);
-    CHECK_UINT(config.buffer_pages, 32);
+    CHECK_UINT(config.buffer_pages, 0);
     CHECK_UINT(config.pool_bytes, DEFAULT_POOL);
     CHECK_STR(missing, NULL);
     CHECK_INT(config_load("/nonexistent/xentraced.conf", true, &config, &missing), -ENOENT);

@@ -167,7 +167,7 @@ def idle(bench):
 
 def stall(bench):
     with disk.small_file_system(2048 * MIB) as mount:
-        pair = {p: [bench.run(p, rate=40 * MB, pool="256M", seconds=10, freeze_seconds=5,
+        pair = {p: [bench.run(p, rate=40 * MB, pages=256, pool="256M", seconds=10, freeze_seconds=5,
                               mount=mount)] for p in PROGRAMS}
     return [of_pair("40 MB/s, 5 s, pool 256M", "% lost", pair, lost_percent, *NOTHING,
                     "ext4 on a loop device, frozen")]
