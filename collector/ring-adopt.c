@@ -31,6 +31,7 @@ static int check_header(int memfd, unsigned int nr_cpus, struct ring_header *ret
 {
     int seals = fcntl(memfd, F_GET_SEALS);
     struct ring_layout layout;
+    uint64_t bytes;
     struct stat st;
 
     /* Unsealed, somebody could cut it under our feet. */
@@ -40,11 +41,12 @@ static int check_header(int memfd, unsigned int nr_cpus, struct ring_header *ret
         pread(memfd, ret_header, sizeof(*ret_header), 0) != (ssize_t)sizeof(*ret_header) ||
         ret_header->magic != RING_MAGIC)
         return refuse(-EBADMSG, "it is no ring", ret_problem);
-    if (ret_header->version != RING_VERSION || ret_header->chunk_bytes != CHUNK_BYTES)
+    bytes = (uint64_t)ret_header->nr_chunks * ret_header->chunk_bytes;
+    if (ret_header->version != RING_VERSION ||
+        ret_header->chunk_bytes != ring_chunk_bytes_of(bytes))
         return refuse(-EPROTO, "it is of another version of xentraced", ret_problem);
-    layout = ring_layout_of(ret_header->nr_chunks, ret_header->nr_cpus);
-    if (ret_header->nr_cpus == 0 || ret_header->nr_cpus > CPU_SET_MAX ||
-        (uint64_t)ret_header->nr_chunks * CHUNK_BYTES < RING_MIN_BYTES ||
+    layout = ring_layout_of(ret_header->nr_chunks, ret_header->chunk_bytes, ret_header->nr_cpus);
+    if (ret_header->nr_cpus == 0 || ret_header->nr_cpus > CPU_SET_MAX || bytes < RING_MIN_BYTES ||
         ret_header->total_bytes != layout.total_bytes ||
         ret_header->data_offset != layout.data_offset || (uint64_t)st.st_size != layout.total_bytes)
         return refuse(-EBADMSG, "its size is not what it says", ret_problem);
@@ -78,11 +80,11 @@ static uint32_t end_of_last_window(const struct chunk *chunk, const struct ring_
 {
     struct window_header window;
 
-    if (state->last_window > CHUNK_BYTES - WINDOW_HEADER_BYTES)
+    if (state->last_window > chunk->bytes - WINDOW_HEADER_BYTES)
         return 0;
     memcpy(&window, chunk->data + state->last_window, sizeof(window));
     if (window.header != WINDOW_HEADER ||
-        window.bytes > CHUNK_BYTES - WINDOW_HEADER_BYTES - state->last_window)
+        window.bytes > chunk->bytes - WINDOW_HEADER_BYTES - state->last_window)
         return 0;
     return state->last_window + WINDOW_HEADER_BYTES + window.bytes;
 }
@@ -93,7 +95,7 @@ static bool adopt_chunk(struct ring *ring, struct chunk *chunk)
     struct ring_chunk *state = ring_state_of(ring, chunk);
     uint32_t end = end_of_last_window(chunk, state);
 
-    if (state->seq >= RING_UNPINNED / 2 || state->fill_bytes > CHUNK_BYTES || end % 4 != 0 ||
+    if (state->seq >= RING_UNPINNED / 2 || state->fill_bytes > chunk->bytes || end % 4 != 0 ||
         end == 0 || (state->first_round != RING_NO_ROUND && state->first_round >= end))
         return false;
     if (end != state->fill_bytes && end != align_up(state->fill_bytes, PAGE_BYTES))
@@ -212,13 +214,15 @@ static int adopt_state(struct ring *ring, const char **ret_problem)
 
 static int map_ring(struct ring *ring, int memfd, const struct ring_header *header)
 {
-    struct ring_layout layout = ring_layout_of(header->nr_chunks, header->nr_cpus);
+    struct ring_layout layout =
+        ring_layout_of(header->nr_chunks, header->chunk_bytes, header->nr_cpus);
     void *base;
     int r;
 
     ring->memfd = fcntl(memfd, F_DUPFD_CLOEXEC, 3);
     if (ring->memfd < 0)
         return -errno;
+    ring->chunk_bytes = header->chunk_bytes;
     ring->chunks = calloc(header->nr_chunks, sizeof(*ring->chunks));
     ring->pins = calloc(RING_PINS_MAX, sizeof(*ring->pins));
     if (!ring->chunks || !ring->pins)

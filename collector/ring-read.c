@@ -5,6 +5,7 @@
 
 #include "collector/pool.h"
 #include "collector/ring-state.h"
+#include "common/util.h"
 #include "collector/ring.h"
 
 int ring_take_pin(struct ring *ring)
@@ -85,7 +86,17 @@ bool ring_is_locked(const struct ring *ring)
 
 uint64_t ring_bytes(const struct ring *ring)
 {
-    return (uint64_t)ring->nr_chunks * CHUNK_BYTES;
+    return (uint64_t)ring->nr_chunks * ring->chunk_bytes;
+}
+
+uint64_t ring_bytes_of(uint64_t bytes)
+{
+    return align_down(bytes, ring_chunk_bytes_of(bytes));
+}
+
+uint32_t ring_chunk_bytes(const struct ring *ring)
+{
+    return ring->chunk_bytes;
 }
 
 void *ring_note(struct ring *ring)

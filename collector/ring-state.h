@@ -101,7 +101,9 @@ struct ring_layout {
     uint64_t total_bytes;
 };
 
-struct ring_layout ring_layout_of(uint64_t nr_chunks, uint64_t nr_cpus);
+struct ring_layout ring_layout_of(uint64_t nr_chunks, uint32_t chunk_bytes, uint64_t nr_cpus);
+/* Of a ring of so many bytes. */
+uint32_t ring_chunk_bytes_of(uint64_t bytes);
 
 /* An evicted chunk that a snapshot still needs. */
 struct ring {
@@ -115,6 +117,7 @@ struct ring {
     struct ring_count *counts; /* [nr_chunks][RING_PARTS][nr_cpus] */
     struct chunk *chunks;      /* [nr_chunks]: this process's view */
     unsigned int nr_cpus;
+    uint32_t chunk_bytes;
     unsigned int nr_chunks;
     unsigned int max_listed; /* chunks in the list; the others are there for when some are pinned */
 

@@ -31,13 +31,25 @@
 
 #define MIN_SPARE_CHUNKS 2u
 
+/* Chunks are large, so that they need not cut windows, but the oldest is not to be much of it. */
+#define PARTS_MIN 64u
+
 /* Stores before it are done before those behind it, also as the next daemon sees them. */
 static void keep_order(void)
 {
     __atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
-struct ring_layout ring_layout_of(uint64_t nr_chunks, uint64_t nr_cpus)
+uint32_t ring_chunk_bytes_of(uint64_t bytes)
+{
+    unsigned int order = 0;
+
+    while (order < CHUNK_ORDER_MAX && bytes / (CHUNK_BYTES << (order + 1)) >= PARTS_MIN)
+        order++;
+    return CHUNK_BYTES << order;
+}
+
+struct ring_layout ring_layout_of(uint64_t nr_chunks, uint32_t chunk_bytes, uint64_t nr_cpus)
 {
     struct ring_layout layout;
 
@@ -48,7 +60,7 @@ struct ring_layout ring_layout_of(uint64_t nr_chunks, uint64_t nr_cpus)
     layout.data_offset = align_up(layout.counts_offset +
                                       nr_chunks * RING_PARTS * nr_cpus * sizeof(struct ring_count),
                                   PAGE_BYTES);
-    layout.total_bytes = layout.data_offset + nr_chunks * CHUNK_BYTES;
+    layout.total_bytes = layout.data_offset + nr_chunks * chunk_bytes;
     return layout;
 }
 
@@ -67,8 +79,8 @@ void ring_set_base(struct ring *ring, uint8_t *base, const struct ring_layout *l
         ring->nr_chunks - (unsigned int)max_u64(ring->nr_chunks / 8, MIN_SPARE_CHUNKS) - 1;
     ring->is_locked = mlock(base, layout->total_bytes) == 0; /* RLIMIT_MEMLOCK; it is told */
     for (unsigned int i = 0; i < ring->nr_chunks; i++) {
-        ring->chunks[i].data = base + layout->data_offset + (uint64_t)i * CHUNK_BYTES;
-        ring->chunks[i].bytes = CHUNK_BYTES;
+        ring->chunks[i].data = base + layout->data_offset + (uint64_t)i * ring->chunk_bytes;
+        ring->chunks[i].bytes = ring->chunk_bytes;
     }
 }
 
@@ -90,7 +102,7 @@ static void give(struct ring *ring, struct chunk *chunk)
 
 static int set_up(struct ring *ring, uint64_t nr_chunks, unsigned int nr_cpus, bool outlives)
 {
-    struct ring_layout layout = ring_layout_of(nr_chunks, nr_cpus);
+    struct ring_layout layout = ring_layout_of(nr_chunks, ring->chunk_bytes, nr_cpus);
     void *base;
     int r = 0;
 
@@ -105,7 +117,7 @@ static int set_up(struct ring *ring, uint64_t nr_chunks, unsigned int nr_cpus, b
         .version = RING_VERSION,
         .nr_cpus = nr_cpus,
         .nr_chunks = ring->nr_chunks,
-        .chunk_bytes = CHUNK_BYTES,
+        .chunk_bytes = ring->chunk_bytes,
         .total_bytes = layout.total_bytes,
         .data_offset = layout.data_offset,
         .moving_cpu = RING_NO_CPU,
@@ -120,7 +132,8 @@ static int set_up(struct ring *ring, uint64_t nr_chunks, unsigned int nr_cpus, b
 
 int ring_new(uint64_t bytes, unsigned int nr_cpus, bool outlives, struct ring **ret_ring)
 {
-    uint64_t nr_chunks = bytes / CHUNK_BYTES;
+    uint32_t chunk_bytes = ring_chunk_bytes_of(bytes);
+    uint64_t nr_chunks = bytes / chunk_bytes;
     struct ring *ring;
     int r = -ENOMEM;
 
@@ -130,6 +143,7 @@ int ring_new(uint64_t bytes, unsigned int nr_cpus, bool outlives, struct ring **
     if (!ring)
         return -ENOMEM;
     ring->memfd = -1;
+    ring->chunk_bytes = chunk_bytes;
     ring->chunks = calloc(nr_chunks, sizeof(*ring->chunks));
     ring->pins = calloc(RING_PINS_MAX, sizeof(*ring->pins));
     if (ring->chunks && ring->pins)

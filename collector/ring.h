@@ -70,6 +70,8 @@ bool ring_resume_cpu(const struct ring *ring, unsigned int cpu, uint32_t xen_con
 int ring_memfd(const struct ring *ring); /* stays the ring's; -1: none */
 bool ring_is_locked(const struct ring *ring);
 uint64_t ring_bytes(const struct ring *ring);
+uint64_t ring_bytes_of(uint64_t bytes); /* what it says if it was made of so many */
+uint32_t ring_chunk_bytes(const struct ring *ring);
 
 /* RING_NOTE_BYTES of the owner's, kept with the ring. */
 void *ring_note(struct ring *ring);

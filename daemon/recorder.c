@@ -60,7 +60,7 @@ static struct ring *take_ring(const struct session_context *context, const struc
     }
     if (((const struct note *)ring_note(ring))->is_valid != 1)
         problem = "it was not in use yet";
-    else if (ring_bytes(ring) != align_down(config->recorder.memory_bytes, CHUNK_BYTES))
+    else if (ring_bytes(ring) != ring_bytes_of(config->recorder.memory_bytes))
         problem = "memory= was changed";
     if (!problem)
         return ring;

@@ -183,7 +183,7 @@ static int set_up(struct ring_writer *writer, const struct snapshot_plan *plan)
         return r;
     writer->next = plan->first;
     if (plan->first_offset > 0) {
-        writer->copy = aligned_alloc(PAGE_BYTES, CHUNK_BYTES);
+        writer->copy = aligned_alloc(PAGE_BYTES, ring_chunk_bytes(writer->config.ring));
         if (!writer->copy)
             return -ENOMEM;
         (void)add_piece(writer, plan->first, writer->copy, snapshot_copy_first(plan, writer->copy));

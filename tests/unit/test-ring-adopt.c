@@ -315,7 +315,7 @@ static void test_each_instruction(void)
 /* As long as a commit is armed, whatever it stores may be there or not. */
 static void test_armed(void)
 {
-    struct ring_layout layout = ring_layout_of(RING_MIN_BYTES / CHUNK_BYTES, CPUS);
+    struct ring_layout layout = ring_layout_of(RING_MIN_BYTES / CHUNK_BYTES, CHUNK_BYTES, CPUS);
     const uint64_t ends[] = {layout.lines_offset, layout.chunks_offset, layout.counts_offset,
                              layout.data_offset};
     struct copy before, after;

@@ -103,7 +103,7 @@ static const struct header_case header_cases[] = {
     {"no chunk", HEADER(nr_chunks), 0, -EBADMSG},
     {"fewer chunks", HEADER(nr_chunks), 7, -EBADMSG},
     {"more chunks", HEADER(nr_chunks), 9, -EBADMSG},
-    {"more chunks than there can be", HEADER(nr_chunks), UINT32_MAX, -EBADMSG},
+    {"more chunks than there can be", HEADER(nr_chunks), UINT32_MAX, -EPROTO},
     {"another size", HEADER(total_bytes), 4096, -EBADMSG},
     {"data elsewhere", HEADER(data_offset), 0, -EBADMSG},
     {"data beyond", HEADER(data_offset), UINT64_MAX, -EBADMSG},
