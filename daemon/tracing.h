@@ -28,8 +28,8 @@ struct tracing *tracing_free(struct tracing *tracing);
 
 /*
  * Sees to it that there are trace buffers and that the collector knows them. WANTED_PAGES 0: any
- * size; DEFAULT_PAGES if they have to be allocated, or what suits the host, if that is 0 too. Traces nothing. Fails with ERROR_BUFFER_SIZE if
- * another size is in force, ERROR_XEN.
+ * size; DEFAULT_PAGES if they have to be allocated, or what suits the host, if that is 0 too.
+ * Traces nothing. Fails with ERROR_BUFFER_SIZE if another size is in force, ERROR_XEN.
  */
 int tracing_prepare(struct tracing *tracing, uint32_t wanted_pages, uint32_t default_pages,
                     struct failure *failure);

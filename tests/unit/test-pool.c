@@ -138,8 +138,106 @@ static void test_random_order(void)
     pool_free(pool);
 }
 
+/* --- Larger chunks. --- */
+
+#define LARGE_FRAMES 70u /* room for chunks of 4, and some that are left over */
+
+struct order_case {
+    const char *name;
+    unsigned int frames;
+    unsigned int asked;
+    unsigned int got;
+};
+
+/* A chunk is at most a sixteenth of the pool. */
+static const struct order_case order_cases[] = {
+    {"the smallest", 64, 0, 0},
+    {"as large as may be", 64, 2, 2},
+    {"larger than may be", 64, 3, 2},
+    {"a small pool has small ones", 31, CHUNK_ORDER_MAX, 0},
+    {"a larger one larger", 32, CHUNK_ORDER_MAX, 1},
+    {"and the largest", 16u << CHUNK_ORDER_MAX, CHUNK_ORDER_MAX, CHUNK_ORDER_MAX},
+    {"none is larger than that", 32u << CHUNK_ORDER_MAX, CHUNK_ORDER_MAX + 1, CHUNK_ORDER_MAX},
+};
+
+static void test_orders(void)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(order_cases); i++) {
+        const struct order_case *c = &order_cases[i];
+        struct pool *pool = NULL;
+        struct chunk *chunk;
+
+        test_case(c->name);
+        CHECK_INT(pool_new((uint64_t)c->frames * CHUNK_BYTES, &pool), 0);
+        chunk = pool_take(pool, c->asked);
+        CHECK_UINT(chunk->order, c->got);
+        CHECK_UINT(chunk->bytes, CHUNK_BYTES << c->got);
+        CHECK_UINT(pool_free_bytes(pool), pool_bytes(pool) - chunk->bytes);
+        pool_give(pool, chunk);
+        CHECK_UINT(pool_free_bytes(pool), pool_bytes(pool));
+        pool_free(pool);
+    }
+}
+
+static void fill(const struct chunk *chunk, uint8_t value)
+{
+    for (uint32_t i = 0; i < chunk->bytes; i += PAGE_BYTES)
+        chunk->data[i] = value;
+}
+
+static bool is_filled(const struct chunk *chunk, uint8_t value)
+{
+    for (uint32_t i = 0; i < chunk->bytes; i += PAGE_BYTES)
+        if (chunk->data[i] != value)
+            return false;
+    return true;
+}
+
+/* Whatever is taken and given back, no two chunks share memory, and nothing stays in pieces. */
+static void test_random_orders(void)
+{
+    uint64_t random = test_seed();
+    struct chunk *taken[LARGE_FRAMES] = {NULL};
+    struct pool *pool = NULL;
+    uint64_t free_bytes;
+
+    test_case("random orders");
+    CHECK_INT(pool_new(LARGE_FRAMES * CHUNK_BYTES, &pool), 0);
+    free_bytes = pool_bytes(pool);
+    for (int i = 0; i < 10000; i++) {
+        unsigned int slot = (unsigned int)(test_random(&random) % LARGE_FRAMES);
+        struct chunk *chunk = taken[slot];
+
+        if (chunk) {
+            CHECK(is_filled(chunk, (uint8_t)slot));
+            free_bytes += chunk->bytes;
+            pool_give(pool, chunk);
+            taken[slot] = NULL;
+        } else {
+            taken[slot] = chunk = pool_take(pool, (unsigned int)(test_random(&random) % 3));
+            CHECK(!chunk == (free_bytes == 0));
+            if (!chunk)
+                continue;
+            free_bytes -= chunk->bytes;
+            fill(chunk, (uint8_t)slot);
+        }
+        CHECK_UINT(pool_free_bytes(pool), free_bytes);
+    }
+    for (unsigned int i = 0; i < LARGE_FRAMES; i++)
+        if (taken[i])
+            pool_give(pool, taken[i]);
+    for (unsigned int i = 0; i < LARGE_FRAMES / 4; i++) {
+        taken[i] = pool_take(pool, 2);
+        CHECK_UINT(taken[i]->order, 2);
+    }
+    CHECK_UINT(pool_take(pool, 2)->order, 1); /* what is left over is one of 2 frames */
+    pool_free(pool);
+}
+
 int main(void)
 {
+    test_orders();
+    test_random_orders();
     test_sizes();
     test_all_taken();
     test_reset();
