@@ -22,7 +22,8 @@ struct disk {
     uint8_t *data;
 };
 
-static inline struct disk *disk_new(const struct sink_config *config, uint64_t seed)
+static inline struct disk *disk_new_large(const struct sink_config *config, unsigned int chunks,
+                                          uint64_t seed)
 {
     struct disk *disk = calloc(1, sizeof(*disk));
 
@@ -30,8 +31,13 @@ static inline struct disk *disk_new(const struct sink_config *config, uint64_t s
         exit(EXIT_FAILURE);
     memset(disk->data, 0xee, DISK_BYTES);
     disk->uring.max_writes = FAKE_MAX_WRITES;
-    rig_init(&disk->rig, config, seed);
+    rig_init_large(&disk->rig, config, chunks, seed);
     return disk;
+}
+
+static inline struct disk *disk_new(const struct sink_config *config, uint64_t seed)
+{
+    return disk_new_large(config, RIG_CHUNKS, seed);
 }
 
 static inline void disk_free(struct disk *disk)

@@ -41,14 +41,21 @@ static inline struct sink_config rig_config(uint32_t align_bytes)
     return config;
 }
 
-static inline void rig_init(struct rig *rig, const struct sink_config *config, uint64_t seed)
+/* With room for so many of the smallest CHUNKS. */
+static inline void rig_init_large(struct rig *rig, const struct sink_config *config,
+                                  unsigned int chunks, uint64_t seed)
 {
     *rig = (struct rig){.random = seed};
-    if (pool_new(RIG_CHUNKS * CHUNK_BYTES, &rig->pool) < 0 ||
+    if (pool_new((uint64_t)chunks * CHUNK_BYTES, &rig->pool) < 0 ||
         sink_new(config, rig->pool, &rig->sink) < 0) {
         perror("rig");
         exit(EXIT_FAILURE);
     }
+}
+
+static inline void rig_init(struct rig *rig, const struct sink_config *config, uint64_t seed)
+{
+    rig_init_large(rig, config, RIG_CHUNKS, seed);
 }
 
 /* --- Feeding. --- */

@@ -51,6 +51,88 @@ static void test_fill(uint64_t seed)
     }
 }
 
+/* --- How large a chunk is. --- */
+
+#define LARGE_CHUNKS 64u /* of the smallest: chunks of 4 of them */
+
+/* Feeds the sink until it has closed a chunk. Returns how long that is. */
+static uint32_t next_write(struct disk *disk, uint32_t window_bytes)
+{
+    for (unsigned int cpu = 0; disk->uring.nr_writes == 0; cpu = (cpu + 1) % RIG_CPUS) {
+        CHECK_INT(rig_feed(&disk->rig, cpu, window_bytes), SINK_ROOM);
+        sink_submit(disk->rig.sink, &disk->uring);
+    }
+    return disk->uring.writes[0].bytes;
+}
+
+static void check_next_write(struct disk *disk, uint32_t window_bytes, unsigned int chunks)
+{
+    uint32_t bytes = next_write(disk, window_bytes);
+
+    CHECK(bytes <= chunks * CHUNK_BYTES);
+    CHECK(bytes > chunks * CHUNK_BYTES - window_bytes - 4 * RECORD_MAX_BYTES);
+    disk_settle(disk);
+}
+
+/* Each is twice as large as the one that it follows, if that was full, up to what the pool allows.
+ */
+static void test_growth(uint64_t seed)
+{
+    struct sink_config config = rig_config(PAGE_BYTES);
+    struct disk *disk = disk_new_large(&config, LARGE_CHUNKS, seed);
+
+    test_case("growth");
+    check_next_write(disk, 10000, 1);
+    check_next_write(disk, 10000, 2);
+    check_next_write(disk, 10000, 4);
+    check_next_write(disk, 10000, 4);
+
+    test_case("and falls when little comes");
+    CHECK_INT(rig_feed(&disk->rig, 0, 10000), SINK_ROOM);
+    sink_flush(disk->rig.sink);
+    disk_settle(disk);
+    check_next_write(disk, 10000, 1);
+    sink_flush(disk->rig.sink);
+    disk_settle(disk);
+    disk_check_end(disk);
+    disk_free(disk);
+}
+
+/* A window that has room in a larger chunk is not cut. */
+static void test_large_window(uint64_t seed)
+{
+    struct sink_config config = rig_config(4);
+    struct disk *disk = disk_new_large(&config, LARGE_CHUNKS, seed);
+
+    test_case("a large window");
+    CHECK_INT(rig_feed(&disk->rig, 0, 2 * CHUNK_BYTES), SINK_ROOM);
+    CHECK_UINT(disk_totals(disk).windows, 1);
+    sink_flush(disk->rig.sink);
+    disk_settle(disk);
+    disk_check_end(disk);
+    disk_free(disk);
+}
+
+/* What has been granted is used to its end: the next chunk is no larger than what is left of it. */
+static void test_granted(uint64_t seed)
+{
+    struct sink_config config = rig_config(PAGE_BYTES);
+    struct disk *disk;
+
+    test_case("near the end of the grant");
+    config.granted_bytes = UINT64_C(8) * CHUNK_BYTES;
+    disk = disk_new_large(&config, LARGE_CHUNKS, seed);
+    check_next_write(disk, 10000, 1);
+    check_next_write(disk, 10000, 2);
+    check_next_write(disk, 10000, 4);
+    check_next_write(disk, 10000, 1); /* 4 more would be too many */
+    (void)sink_grant(disk->rig.sink, SINK_NO_LIMIT, false);
+    sink_flush(disk->rig.sink);
+    disk_settle(disk);
+    disk_check_end(disk);
+    disk_free(disk);
+}
+
 /* What nobody asked for takes no space, and its chunk is given back. */
 static void test_nothing_kept(uint64_t seed)
 {
@@ -320,6 +402,9 @@ int main(void)
     uint64_t seed = test_seed();
 
     test_fill(seed);
+    test_growth(seed);
+    test_large_window(seed);
+    test_granted(seed);
     test_nothing_kept(seed);
     test_no_chunk(seed);
     test_order(seed);
