@@ -33,8 +33,8 @@
 
 /*
  * So that those whose disk is slow leave the others something: half the pool is promised, in equal
- * parts; of the rest everybody takes what is there. An eighth, or an equal part, is for one that is
- * yet to come: a lone one whose disk stalls has seven eighths.
+ * parts; of the rest everybody takes what is there. A fifth, or an equal part, is for one that is
+ * yet to come: a lone one whose disk stalls has four fifths.
  */
 static void share_pool(struct collector *c)
 {
@@ -47,7 +47,7 @@ static void share_pool(struct collector *c)
     if (count == 0)
         return;
     promised = max_u64(total / (2 * (count + 1)), CHUNK_BYTES);
-    spare = max_u64(min_u64(promised, total / 8), CHUNK_BYTES);
+    spare = max_u64(min_u64(promised, total / 5), CHUNK_BYTES);
     for (unsigned int i = 0; i < c->nr_feeds; i++)
         sink_set_share(c->feeds[i].sink, promised, spare + (count - 1) * promised);
 }
@@ -260,7 +260,7 @@ static uint64_t idle_interval_usec(const struct collector *c)
         const struct sink *sink = c->feeds[i].sink;
 
         if (phase_has_rounds(c->attachments[i].phase) &&
-            (!sink_ring(sink) || sink_config(sink)->watch))
+            (!sink_ring(sink) || sink_config(sink)->watch || sink_config(sink)->max_age_tsc))
             return IDLE_INTERVAL_USEC;
     }
     return IDLE_RING_INTERVAL_USEC;

@@ -213,9 +213,16 @@ static bool is_in_share(const struct sink *sink, uint64_t bytes)
            pool_free_bytes(sink->pool) >= sink->left_bytes + bytes;
 }
 
+/* Whether a chunk larger than the smallest one is the right thing. */
+static bool is_spare(const struct sink *sink, uint64_t bytes)
+{
+    return is_in_share(sink, bytes) && bytes <= pool_free_bytes(sink->pool) / 8 &&
+           sink->closed_bytes + bytes <= sink->config.granted_bytes;
+}
+
 /*
- * Large chunks when much comes: each costs a write. Small ones when little comes: they leave others
- * more. What has been granted is to be used to its end, too.
+ * Large chunks when much comes: each costs a write. Small ones when little comes, or little is
+ * left, of the pool or of what has been granted: others and the end of the output are to have some.
  */
 static struct chunk *take_from_pool(struct sink *sink, uint32_t wanted_bytes)
 {
@@ -224,8 +231,7 @@ static struct chunk *take_from_pool(struct sink *sink, uint32_t wanted_bytes)
 
     while (order < CHUNK_ORDER_MAX && CHUNK_BYTES << order < wanted_bytes)
         order++;
-    while (order > 0 && (!is_in_share(sink, (uint64_t)CHUNK_BYTES << order) ||
-                         sink->closed_bytes + (CHUNK_BYTES << order) > sink->config.granted_bytes))
+    while (order > 0 && !is_spare(sink, (uint64_t)CHUNK_BYTES << order))
         order--;
     if (!is_in_share(sink, (uint64_t)CHUNK_BYTES << order))
         return NULL;

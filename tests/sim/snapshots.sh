@@ -486,7 +486,7 @@ age_of() { echo $((($(number "$1" "$2" "${4}") - $(number "$1" "$2" "${3}")) / 1
 
 max_age() {
     daemon_start || exit 1
-    ctl start -M 64M --max-age 500ms aged >/dev/null
+    ctl start -M 16M --max-age 500ms aged >/dev/null
     sleep 1.5
     ctl --json status aged >"$dir/aged"
     # A chunk goes as a whole: of 256 KiB, 1/76 of what comes in a second.
