@@ -25,6 +25,8 @@
  */
 #define NEARLY_FULL_BYTES 160u
 
+#define COPY_STEP_BYTES 64u
+
 static uint32_t load_prod(const struct tbuf *tbuf)
 {
     return __atomic_load_n(&tbuf->shared->prod, __ATOMIC_ACQUIRE);
@@ -65,6 +67,21 @@ int tbuf_peek(const struct tbuf *tbuf, uint32_t *ret_bytes)
     return 0;
 }
 
+/*
+ * memcpy() in steps of a constant size, which the compiler turns into plain loads and stores. The
+ * library's copies so much at once with "rep movsb": what that writes may be in no cache when it is
+ * walked next, which costs more than the copy.
+ */
+static void copy_to_walk(uint8_t *destination, const uint8_t *source, uint32_t bytes)
+{
+    for (; bytes >= COPY_STEP_BYTES; bytes -= COPY_STEP_BYTES) {
+        memcpy(destination, source, COPY_STEP_BYTES);
+        destination += COPY_STEP_BYTES;
+        source += COPY_STEP_BYTES;
+    }
+    memcpy(destination, source, bytes);
+}
+
 void tbuf_copy(const struct tbuf *tbuf, uint32_t offset, uint32_t bytes, void *destination)
 {
     const uint8_t *data = (const uint8_t *)tbuf->shared + sizeof(struct t_buf);
@@ -72,10 +89,10 @@ void tbuf_copy(const struct tbuf *tbuf, uint32_t offset, uint32_t bytes, void *d
     uint32_t to_end = tbuf->data_bytes - start;
 
     if (bytes <= to_end) {
-        memcpy(destination, data + start, bytes);
+        copy_to_walk(destination, data + start, bytes);
     } else {
-        memcpy(destination, data + start, to_end);
-        memcpy((uint8_t *)destination + to_end, data, bytes - to_end);
+        copy_to_walk(destination, data + start, to_end);
+        copy_to_walk((uint8_t *)destination + to_end, data, bytes - to_end);
     }
 }
 
