@@ -116,11 +116,16 @@ static void note_taken(const struct visit *visit, uint32_t bytes)
 
 /* --- A window that one sink wants. --- */
 
+static void note_selected(struct feed *feed, const struct walk_result *walked)
+{
+    feed->selects = walked->kept_bytes < walked->consumed_bytes;
+}
+
 /*
- * Copies what passes FILTER of a window of BYTES to RECORDS, and walks it, a piece after the other:
- * in the scratch if not everything passes, else where it is to be.
+ * Copies what the feed wants of a window of BYTES to RECORDS, and walks it, a piece after the
+ * other: where it is to be, or out of the scratch if a part of it is to be nowhere.
  */
-static struct walk_result copy_and_walk(const struct visit *visit, const struct walk_filter *filter,
+static struct walk_result copy_and_walk(const struct visit *visit, struct feed *feed,
                                         uint8_t *records, uint32_t bytes, uint64_t *class_records)
 {
     struct walk_result sum = {0};
@@ -129,29 +134,31 @@ static struct walk_result copy_and_walk(const struct visit *visit, const struct 
     do {
         uint32_t begin = sum.consumed_bytes; /* a record that the last piece cut comes again */
         uint32_t piece = (uint32_t)min_u64(bytes - begin, PIECE_BYTES);
-        uint8_t *window = filter->is_selective ? visit->drain->scratch : records + begin;
+        uint8_t *kept = records + sum.kept_bytes;
+        uint8_t *window = feed->selects ? visit->drain->scratch : kept;
         struct walk_result walked;
 
         tbuf_copy(visit->tbuf, begin, piece, window);
         copied = begin + piece;
-        walk_window(window, piece, copied == visit->waiting, filter, records + sum.kept_bytes,
+        walk_window(window, piece, copied == visit->waiting, sink_filter(feed->sink), kept,
                     class_records, &walked);
+        note_selected(feed, &walked);
         walk_add(&sum, &walked);
     } while (copied < bytes && !sum.broken);
     return sum;
 }
 
 /* Takes the window into the sink's chunk, and gives the space back to Xen. */
-static void take_window(const struct visit *visit, struct sink *sink, uint8_t *records,
+static void take_window(const struct visit *visit, struct feed *feed, uint8_t *records,
                         uint32_t room)
 {
     uint64_t class_records[EVENT_CLASSES] = {0};
     struct walk_result walked;
     struct window_source source;
 
-    walked = copy_and_walk(visit, sink_filter(sink), records, room, class_records);
+    walked = copy_and_walk(visit, feed, records, room, class_records);
     source = source_of(visit, walked.consumed_bytes);
-    sink_end_window(sink, &source, &walked, class_records);
+    sink_end_window(feed->sink, &source, &walked, class_records);
     tbuf_consume(visit->tbuf, walked.consumed_bytes);
     if (walked.broken)
         set_aside(visit->tbuf);
@@ -166,7 +173,7 @@ static void feed_one(const struct visit *visit, struct feed *feed)
                               &room)) {
     case SINK_ROOM:
         note_taken(visit, room);
-        take_window(visit, feed->sink, records, room);
+        take_window(visit, feed, records, room);
         break;
     case SINK_NO_CHUNK:
         feed->starved = true;
@@ -193,7 +200,7 @@ static void end_feed(struct feed *feed)
 /* Gives one of them its part of the BYTES in the scratch. Returns how the walk over them went. */
 static struct walk_result feed_copy(const struct visit *visit, struct feed *feed, uint32_t bytes)
 {
-    const uint8_t *scratch = visit->drain->scratch;
+    const uint8_t *window = visit->drain->scratch;
     bool whole = bytes == visit->waiting;
     uint64_t class_records[EVENT_CLASSES] = {0};
     struct walk_result walked;
@@ -205,8 +212,12 @@ static struct walk_result feed_copy(const struct visit *visit, struct feed *feed
 
     if (found == SINK_ROOM && room < bytes)
         found = SINK_AT_LIMIT; /* of its output; the chunk has room for that much */
-    walk_window(scratch, bytes, whole, sink_filter(feed->sink), found == SINK_ROOM ? records : NULL,
-                class_records, &walked);
+    if (found != SINK_ROOM)
+        records = NULL;
+    else if (!feed->selects)
+        window = memcpy(records, window, bytes);
+    walk_window(window, bytes, whole, sink_filter(feed->sink), records, class_records, &walked);
+    note_selected(feed, &walked);
     source = source_of(visit, walked.consumed_bytes);
     if (found == SINK_ROOM)
         sink_end_window(feed->sink, &source, &walked, class_records);

@@ -34,6 +34,7 @@ struct feed {
     struct sink *sink;
     enum drain_mode mode;
     struct cpu_set pending; /* of DRAIN_LOSSES: CPUs whose next window has not come yet */
+    bool selects;           /* not all that came last passed its filter: how to walk what comes */
 
     /* Of the last round. */
     bool starved;  /* records were left where they are, for want of a chunk */

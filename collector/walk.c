@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * One pass over a window. Records that pass are usually adjacent, so they are moved in runs: a
- * window of which everything passes is not moved at all.
+ * One pass over a window. In place, records that pass are moved in runs: a window of which
+ * everything passes is not moved at all. To a place elsewhere each is copied, so that it does not
+ * matter how many pass.
  */
 
 #include "collector/walk.h"
@@ -15,7 +16,23 @@
 
 const struct walk_filter walk_everything = {
     .allow = {[0 ... WALK_FILTER_BITS / 64 - 1] = UINT64_MAX},
+    .plain = {[0] = 0x7fff0000, [1 ... EVENT_CLASSES - 1] = 0xffff},
 };
+
+static uint32_t event_index(unsigned int class, unsigned int subclass)
+{
+    return 1u << class << (TRC_CLS_SHIFT - TRC_SUBCLS_SHIFT) | subclass;
+}
+
+static void allow_plain(struct walk_filter *filter, unsigned int class)
+{
+    for (unsigned int subclass = 0; subclass < 16; subclass++) {
+        uint32_t i = event_index(class, subclass);
+
+        if (i != TRC_GEN >> TRC_SUBCLS_SHIFT && (filter->allow[i / 64] >> (i % 64) & 1))
+            filter->plain[class] |= 1u << i % 32;
+    }
+}
 
 void walk_filter_init(struct walk_filter *filter, const struct event_set *set)
 {
@@ -23,8 +40,8 @@ void walk_filter_init(struct walk_filter *filter, const struct event_set *set)
     for (uint32_t i = 0; i < WALK_FILTER_BITS; i++)
         if (event_set_has(set, i << TRC_SUBCLS_SHIFT))
             filter->allow[i / 64] |= UINT64_C(1) << (i % 64);
-        else
-            filter->is_selective = true;
+    for (unsigned int class = 0; class < EVENT_CLASSES; class ++)
+        allow_plain(filter, class);
 }
 
 static bool filter_passes(const struct walk_filter *filter, uint32_t header)
@@ -87,36 +104,15 @@ static bool take_record(const uint8_t *p, uint32_t header, const struct walk_fil
     return true;
 }
 
-/*
- * The same as record_bytes(), with a branch for each of the usual sizes. What is computed from a
- * header is known when it has been loaded, and only then can the next one be; what is guessed is
- * known before. Kinds of records follow each other in patterns, so most are guessed well, and the
- * walk takes half the time.
- */
-static inline uint32_t guess_bytes(uint32_t header)
-{
-    uint32_t bytes;
-
-/* Keeps the branch a branch: the value is a constant behind it. */
-#define GUESS(size)                                                                                \
-    if (header >> TRACE_EXTRA_SHIFT == (8u | ((size)-12) / 4)) {                                   \
-        bytes = (size);                                                                            \
-        __asm__("" : "+r"(bytes));                                                                 \
-        return bytes;                                                                              \
-    }
-    GUESS(24)
-    GUESS(28)
-    GUESS(20)
-    GUESS(16)
-    GUESS(32)
-    GUESS(12)
-#undef GUESS
-    return record_bytes(header);
-}
-
 static bool is_of_tracing_itself(uint32_t header)
 {
     return (record_event(header) & ~0xfffu) == TRC_GEN;
+}
+
+/* EVENT_CLASSES: it has none. */
+static unsigned int lowest_class(uint32_t header)
+{
+    return (unsigned int)__builtin_ctz(header >> TRC_CLS_SHIFT | 1u << EVENT_CLASSES);
 }
 
 /* What the fast ways count. */
@@ -124,12 +120,6 @@ struct tally {
     uint64_t class_records[EVENT_CLASSES + 1]; /* the last: without a class bit */
     const uint8_t *timed;                      /* the last record with a TSC */
 };
-
-static void tally_record(struct tally *tally, const uint8_t *p, uint32_t header, bool passes)
-{
-    tally->class_records[__builtin_ctz(header >> TRC_CLS_SHIFT | 1u << EVENT_CLASSES)] += passes;
-    tally->timed = passes && record_has_tsc(header) ? p : tally->timed;
-}
 
 static void add_tally(struct walk_result *result, uint64_t *class_records, struct tally *tally)
 {
@@ -143,6 +133,34 @@ static void add_tally(struct walk_result *result, uint64_t *class_records, struc
 }
 
 /*
+ * Behind the record at P. What is computed from a header is known when it has been loaded, and only
+ * then can the next one be; the processor guesses a branch, and knows before. Kinds of records
+ * follow each other in patterns, so most are guessed well: there is a branch for each usual size.
+ * Not a jump through a table: where speculation is restrained that is hardly ever guessed.
+ */
+static inline const uint8_t *next_record(const uint8_t *p, uint32_t header)
+{
+    uint32_t shape = header >> TRACE_EXTRA_SHIFT;
+
+/* The first barrier keeps the comparisons a chain, the second one keeps the branch a branch. */
+#define USUAL(size)                                                                                \
+    __asm__("" : "+r"(shape));                                                                     \
+    if (shape == (8u | ((size)-12) / 4)) { /* with a TSC */                                        \
+        p += (size);                                                                               \
+        __asm__("" : "+r"(p));                                                                     \
+        return p;                                                                                  \
+    }
+    USUAL(16)
+    USUAL(20)
+    USUAL(24)
+    USUAL(28)
+    USUAL(12)
+    USUAL(36)
+#undef USUAL
+    return p + record_bytes(header);
+}
+
+/*
  * The fast way past records that stay where they are, up to one that take_record() is to see.
  * Returns the offset of that.
  */
@@ -150,18 +168,22 @@ static uint32_t count_plain(const uint8_t *window, uint32_t offset, uint32_t byt
                             const struct walk_filter *filter, uint64_t *class_records,
                             struct walk_result *result)
 {
+    const uint8_t *end = window + bytes;
+    const uint8_t *p = window + offset;
     struct tally tally = {0};
 
-    while (bytes - offset >= RECORD_MAX_BYTES) {
-        uint32_t header = load_word(window + offset);
+    while (end - p >= RECORD_MAX_BYTES) {
+        uint32_t header = load_word(p);
+        unsigned int class = lowest_class(header);
 
-        if (is_of_tracing_itself(header) || !filter_passes(filter, header))
+        if (!(filter->plain[class] >> (header >> TRC_SUBCLS_SHIFT) % 32 & 1))
             break;
-        tally_record(&tally, window + offset, header, true);
-        offset += guess_bytes(header);
+        tally.class_records[class]++;
+        tally.timed = record_has_tsc(header) ? p : tally.timed;
+        p = next_record(p, header);
     }
     add_tally(result, class_records, &tally);
-    return offset;
+    return (uint32_t)(p - window);
 }
 
 /*
@@ -173,24 +195,27 @@ static uint32_t select_records(const uint8_t *window, uint32_t offset, uint32_t 
                                const struct walk_filter *filter, uint8_t *kept,
                                uint64_t *class_records, struct walk_result *result)
 {
-    struct tally tally = {0};
+    const uint8_t *end = window + bytes;
+    const uint8_t *p = window + offset;
     uint8_t *to = kept + result->kept_bytes;
+    struct tally tally = {0};
 
-    while (bytes - offset >= RECORD_MAX_BYTES) {
-        uint32_t header = load_word(window + offset);
-        uint32_t length = record_bytes(header);
+    while (end - p >= RECORD_MAX_BYTES) {
+        uint32_t header = load_word(p);
+        const uint8_t *next = next_record(p, header);
         bool passes = filter_passes(filter, header);
 
         if (is_of_tracing_itself(header))
             break;
-        memcpy(to, window + offset, RECORD_MAX_BYTES);
-        tally_record(&tally, window + offset, header, passes);
-        to += passes ? length : 0;
-        offset += length;
+        memcpy(to, p, RECORD_MAX_BYTES);
+        tally.class_records[lowest_class(header)] += passes;
+        tally.timed = passes && record_has_tsc(header) ? p : tally.timed;
+        to += passes ? next - p : 0;
+        p = next;
     }
     result->kept_bytes = (uint32_t)(to - kept);
     add_tally(result, class_records, &tally);
-    return offset;
+    return (uint32_t)(p - window);
 }
 
 /* Puts a run of records where those before it end; where it lies already, nothing is moved. */
@@ -206,7 +231,7 @@ void walk_window(const uint8_t *window, uint32_t bytes, bool whole,
                  uint64_t class_records[static EVENT_CLASSES], struct walk_result *ret_result)
 {
     struct walk_result result = {0};
-    bool selects = filter->is_selective && kept && kept != window;
+    bool selects = kept && kept != window;
     uint32_t run_start = 0; /* records in [run_start, offset) stay and have not been moved yet */
     uint32_t offset = 0;
 

@@ -18,8 +18,10 @@
 #define WALK_FILTER_BITS 65536u
 
 struct walk_filter {
-    bool is_selective; /* something does not pass */
     uint64_t allow[WALK_FILTER_BITS / 64];
+    /* The same of the usual records, in short: bits 12-16 of the event as an index into a word
+     * for its lowest class. Less than `allow` says: nothing of what tells of tracing itself. */
+    uint32_t plain[EVENT_CLASSES + 1];
 };
 
 /* Lets everything pass: to count what was filtered before. */
@@ -42,7 +44,8 @@ struct walk_result {
 
 /*
  * Walks BYTES of records at WINDOW and puts those that pass FILTER together at KEPT: WINDOW itself,
- * a place elsewhere with room for BYTES, all of which may be written to, or NULL to count only.
+ * which is best when all pass; a place elsewhere with room for BYTES, all of which may be written
+ * to, which is best when many do not; or NULL to count only.
  * WHOLE says that Xen's own end of the window is its end; otherwise it was cut to fit and may end
  * inside a record, which is left for the next round. CLASS_RECORDS is added to.
  */
