@@ -15,8 +15,8 @@ def cpu_model():
 
 
 def file_system():
-    return subprocess.run(["stat", "-f", "-c", "%T", tempfile.gettempdir()], check=True,
-                          capture_output=True, text=True).stdout.strip()
+    return subprocess.run(["findmnt", "-n", "-o", "FSTYPE", "-T", tempfile.gettempdir()],
+                          check=True, capture_output=True, text=True).stdout.strip()
 
 
 def describe(build):

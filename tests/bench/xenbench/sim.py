@@ -45,7 +45,8 @@ def prepare(directory, changes):
 def simulate(spec, path):
     report = os.path.join(spec["directory"], "report")
     command = [XENSIM, "run", "--quiet", "--cpus", str(spec["cpus"]), "--rate", str(spec["rate"]),
-               "--burst", str(spec["burst_usec"]), "--report", report, "--", sys.executable, ME, "--inside", path]
+               "--burst", str(spec["burst_usec"]), "--report", report, "--", sys.executable, ME,
+               "--inside", path]
     log = os.path.join(spec["directory"], "output")
     with open(log, "w", encoding="utf-8") as f:
         status = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=f, stderr=f,

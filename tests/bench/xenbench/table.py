@@ -28,11 +28,15 @@ def cells(line):
     ratio = ""
     if xentrace and xentraced and statistics.median(xentrace) > 0:
         ratio = number(statistics.median(xentraced) / statistics.median(xentrace))
+    of_bound = ""
+    if xentraced and line["bound_value"]:
+        of_bound = number(statistics.median(xentraced) / line["bound_value"])
     return [line["case"], line["unit"], figure(xentrace), figure(xentraced), ratio, line["target"],
-            "yes" if line["reached"] else "**no**", line["bound"]]
+            "yes" if line["reached"] else "**no**", line["bound"], of_bound]
 
 
-HEAD = ["", "", "xentrace", "xentraced", "ratio", "to reach", "reached", "bound, in this run"]
+HEAD = ["", "", "xentrace", "xentraced", "ratio", "to reach", "reached", "bound, in this run",
+        "xentraced to it"]
 
 
 def markdown_rows(rows):
