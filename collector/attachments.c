@@ -24,6 +24,7 @@
 #define FLUSH_AGE_USEC          USEC_PER_SEC /* no record waits longer before it is written */
 #define SETTLE_STEP_USEC        (2 * USEC_PER_MSEC)
 #define SETTLE_MAX_USEC         (100 * USEC_PER_MSEC)
+#define SPARE_MAX_BYTES         (UINT64_C(16) << 20) /* of the pool, for one that is yet to come */
 #define ATTACH_SPARE            12u /* places that are not for those that only wait for their writes */
 #define ATTACH_MAX_ROUNDS       8u /* for one that leaves nothing over, before a sink is attached */
 #define PIN_MAX_ROUNDS          8u /* for one that leaves nothing over, before a ring is pinned */
@@ -33,8 +34,8 @@
 
 /*
  * So that those whose disk is slow leave the others something: half the pool is promised, in equal
- * parts; of the rest everybody takes what is there. A fifth, or an equal part, is for one that is
- * yet to come: a lone one whose disk stalls has four fifths.
+ * parts; of the rest everybody takes what is there. A fifth, or an equal part, and not more than is
+ * of use, is for one that is yet to come: a lone one whose disk stalls has four fifths or more.
  */
 static void share_pool(struct collector *c)
 {
@@ -47,7 +48,8 @@ static void share_pool(struct collector *c)
     if (count == 0)
         return;
     promised = max_u64(total / (2 * (count + 1)), CHUNK_BYTES);
-    spare = max_u64(min_u64(promised, total / 5), CHUNK_BYTES);
+    spare = min_u64(min_u64(promised, total / 5), SPARE_MAX_BYTES);
+    spare = max_u64(spare, CHUNK_BYTES);
     for (unsigned int i = 0; i < c->nr_feeds; i++)
         sink_set_share(c->feeds[i].sink, promised, spare + (count - 1) * promised);
 }

@@ -32,7 +32,7 @@
 #define MIN_SPARE_CHUNKS 2u
 
 /* Chunks are large, so that they need not cut windows, but the oldest is not to be much of it. */
-#define PARTS_MIN 64u
+#define PARTS_MIN 16u
 
 /* Stores before it are done before those behind it, also as the next daemon sees them. */
 static void keep_order(void)

@@ -76,6 +76,9 @@ def page_cache_bytes():
     return m["Cached"] - m["Shmem"]
 
 
-def peak_resident_bytes(pid):
+def resident_bytes(pid):
+    """Without shared memory: what is mapped of Xen's buffers is Xen's."""
     with open(f"/proc/{pid}/status", encoding="ascii") as f:
-        return int(re.search(r"^VmHWM:\s*(\d+)", f.read(), re.M)[1]) * 1024
+        status = f.read()
+    return 1024 * sum(int(re.search(rf"^{name}:\s*(\d+)", status, re.M)[1])
+                      for name in ("RssAnon", "RssFile"))

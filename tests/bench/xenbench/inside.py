@@ -152,16 +152,17 @@ def freeze(directory, seconds):
 
 
 def pass_time(capture, seconds):
-    """Until SECONDS are over; returns the most that the page cache had."""
-    peak = 0
+    """Until SECONDS are over; returns the most that the page cache and the program's memory had."""
+    cache = resident = 0
     end = time.monotonic() + seconds
     if capture.spec["freeze_seconds"]:
         time.sleep(1)
         freeze(capture.spec["mount"], capture.spec["freeze_seconds"])
     while (rest := end - time.monotonic()) > 0:
         time.sleep(min(rest, 0.25))
-        peak = max(peak, account.page_cache_bytes())
-    return peak
+        cache = max(cache, account.page_cache_bytes())
+        resident = max(resident, account.resident_bytes(capture.pid))
+    return cache, resident
 
 
 def measure_capture(capture):
@@ -171,9 +172,8 @@ def measure_capture(capture):
     cache = account.page_cache_bytes()
     capture.start()
     wakeups = account.wakeups(capture.pid)
-    peak = pass_time(capture, seconds) - cache
+    cache_peak, resident = pass_time(capture, seconds)
     wakeups = account.wakeups(capture.pid) - wakeups
-    resident = account.peak_resident_bytes(capture.pid)
     begun = time.monotonic()
     capture.stop()
     stopped = time.monotonic()
@@ -189,7 +189,7 @@ def measure_capture(capture):
         "kernel_seconds": account.kernel_seconds_since(kernel),
         "wakeups_per_second": wakeups / seconds,
         "resident_bytes": resident,
-        "cache_bytes": max(peak, 0),
+        "cache_bytes": max(cache_peak - cache, 0),
         "stop_seconds": stopped - begun,
     }
 
