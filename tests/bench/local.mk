@@ -3,7 +3,7 @@
 
 noinst_PROGRAMS += tests/bench/bounds tests/bench/round
 tests_bench_bounds_SOURCES = tests/bench/bounds.c
-tests_bench_bounds_LDADD = $(URING_LIBS)
+tests_bench_bounds_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 tests_bench_round_SOURCES = tests/bench/round.c
 tests_bench_round_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 

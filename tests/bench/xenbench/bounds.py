@@ -13,22 +13,28 @@ BOUNDS = os.path.join(BUILD, "tests/bench/bounds")
 BYTES = 4 * 10**9
 
 
+def measure(*arguments):
+    return json.loads(subprocess.run([BOUNDS, *map(str, arguments)], check=True,
+                                     capture_output=True, text=True).stdout)
+
+
 @functools.cache
-def copy():
-    return json.loads(subprocess.run([BOUNDS, "copy", str(BYTES)], check=True, capture_output=True,
-                                     text=True).stdout)
+def copy_per_gb():
+    result = measure("copy", BYTES)
+    return result["seconds"] / result["bytes"] * 1e9
+
+
+@functools.cache
+def walk_per_gb():
+    """Of a copy and a walk over it: what it takes to account for every record."""
+    result = measure("walk", BYTES)
+    return result["seconds"] / result["bytes"] * 1e9
 
 
 @functools.cache
 def write():
     with tempfile.TemporaryDirectory(prefix="xentraced-bench.") as directory:
-        return json.loads(subprocess.run(
-            [BOUNDS, "write", os.path.join(directory, "file"), str(BYTES)], check=True,
-            capture_output=True, text=True).stdout)
-
-
-def copy_per_gb():
-    return copy()["seconds"] / copy()["bytes"] * 1e9
+        return measure("write", os.path.join(directory, "file"), BYTES)
 
 
 def write_cpu_per_gb():
@@ -37,6 +43,13 @@ def write_cpu_per_gb():
 
 def write_bytes_per_second():
     return write()["bytes"] / write()["seconds"]
+
+
+@functools.cache
+def pauses():
+    """How long the longest time was that a disk, and a CPU, did nothing for who wants it; ms."""
+    return (f"the disk paused for up to {write()['longest_seconds'] * 1e3:.0f} ms, "
+            f"a CPU for {measure('pauses', 10)['longest_seconds'] * 1e3:.1f} ms")
 
 
 def idle_round_usec(cpus):

@@ -70,7 +70,8 @@ def loss(bench, pages, targets):
     lines = []
     for rate, target in zip(RATES, targets):
         pair = bench.pair(rate=rate * MB, pages=pages)
-        bound = f"{made(pair)}, the disk writes {bounds.write_bytes_per_second() / MB:.0f}"
+        bound = (f"{made(pair)}, the disk writes {bounds.write_bytes_per_second() / MB:.0f}; "
+                 + bounds.pauses())
         lines.append(of_pair(f"{rate} MB/s", "% lost", pair, lost_percent, *target, bound))
     return lines
 
@@ -123,24 +124,27 @@ def cpu_per_gb(result):
     return (result["cpu_seconds"] + result["kernel_seconds"]) / result["gigabytes"]
 
 
+def copy_and_walk():
+    return f"copy {bounds.copy_per_gb():.3f}, with a walk {bounds.walk_per_gb():.3f}"
+
+
 BELOW = ("below xentrace's, aim at 1/2", lambda xentrace, xentraced: xentraced < xentrace)
 HALF = ("1/2 of xentrace's", lambda xentrace, xentraced: xentraced <= xentrace / 2)
 QUARTER = ("1/4 of xentrace's, aim at 1/5", lambda xentrace, xentraced: xentraced <= xentrace / 4)
 
 
 def cpu_file(bench):
-    copy, write = bounds.copy_per_gb(), bounds.write_cpu_per_gb()
+    walk, write = bounds.walk_per_gb(), bounds.write_cpu_per_gb()
     return [of_pair(f"{rate} MB/s, {pages} pages", "CPU s/GB",
                     bench.pair(rate=rate * MB, pages=pages), cpu_per_gb, *target,
-                    f"copy {copy:.3f} + write {write:.3f}", copy + write)
+                    f"{copy_and_walk()} + write {write:.3f}", walk + write)
             for rate, target in ((100, BELOW), (500, QUARTER)) for pages in (32, 256)]
 
 
 def cpu_ring(bench):
-    copy = bounds.copy_per_gb()
     return [of_pair(f"-M 256M, 500 MB/s, {pages} pages", "CPU s/GB",
                     bench.pair(rate=500 * MB, pages=pages, ring_bytes=256 * MIB), cpu_per_gb,
-                    *HALF, f"copy {copy:.3f}", copy) for pages in (32, 256)]
+                    *HALF, copy_and_walk(), bounds.walk_per_gb()) for pages in (32, 256)]
 
 
 def event_filter(bench):
@@ -154,8 +158,7 @@ def event_filter(bench):
     return [line(f"-e {kept}", "CPU s/GB that Xen wrote",
                  {"xentraced": [cpu_per_gb(r) for r in with_filter]}, "1.3 of that without",
                  lambda xentraced: xentraced <= limit,
-                 f"without: {limit / 1.3:.3f}; copy {bounds.copy_per_gb():.3f}",
-                 bounds.copy_per_gb())]
+                 f"without: {limit / 1.3:.3f}; {copy_and_walk()}", bounds.walk_per_gb())]
 
 
 # --- Memory. ---

@@ -7,10 +7,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 BUILD = os.environ.get("BUILD", os.getcwd())
 XENSIM = os.path.join(BUILD, "tests/xensim/xensim")
 ME = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "run")
+
+SETTLE_SECONDS = 1.5
 
 DEFAULTS = {
     "program": "xentraced",
@@ -69,7 +72,14 @@ def run(**changes):
         result = simulate(spec, path)
     finally:
         shutil.rmtree(directory)
+        settle()
     return result | figures(result)
+
+
+def settle():
+    """A disk that is told what was deleted, mount -o discard, does little else meanwhile."""
+    os.sync()
+    time.sleep(SETTLE_SECONDS)
 
 
 def figures(result):
