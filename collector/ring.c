@@ -31,8 +31,13 @@
 
 #define MIN_SPARE_CHUNKS 2u
 
-/* Chunks are large, so that they need not cut windows, but the oldest is not to be much of it. */
-#define PARTS_MIN 16u
+/*
+ * Chunks are large, so that they need not cut windows, but the oldest is not to be much of it. Of
+ * 1 MiB a window of a buffer as large, which is half full and a little, leaves half empty.
+ */
+#define PARTS_MIN       64u
+#define PARTS_MIN_ROOMY 32u
+#define ROOMY_BYTES     (UINT64_C(2) << 20)
 
 /* Stores before it are done before those behind it, also as the next daemon sees them. */
 static void keep_order(void)
@@ -42,11 +47,16 @@ static void keep_order(void)
 
 uint32_t ring_chunk_bytes_of(uint64_t bytes)
 {
-    unsigned int order = 0;
+    uint64_t chunk_bytes = CHUNK_BYTES;
 
-    while (order < CHUNK_ORDER_MAX && bytes / (CHUNK_BYTES << (order + 1)) >= PARTS_MIN)
-        order++;
-    return CHUNK_BYTES << order;
+    for (unsigned int order = 1; order <= CHUNK_ORDER_MAX; order++) {
+        uint64_t next = (uint64_t)CHUNK_BYTES << order;
+
+        if (bytes / next < (next < ROOMY_BYTES ? PARTS_MIN : PARTS_MIN_ROOMY))
+            break;
+        chunk_bytes = next;
+    }
+    return (uint32_t)chunk_bytes;
 }
 
 struct ring_layout ring_layout_of(uint64_t nr_chunks, uint32_t chunk_bytes, uint64_t nr_cpus)
