@@ -131,7 +131,7 @@ complained=$(complaints | wc -l)
 restart restart load systemctl restart xentraced
 restart kill load systemctl kill -s KILL xentraced
 check "no complaint about what was kept" no_complaint_since "$complained"
-load_start 2
+load_start # on all: a half of 1 MiB is to be full before the recorder comes by, each second
 check "VIRQ_TBUF wakes the new one's collector" virq_wakes second
 load_stop
 echo "$wakes wake-ups of the collector in $took ms, one a second of them by time"
