@@ -13,7 +13,7 @@ cpus=$(nproc)
 ended() { xentracectl status "$1" | grep -q 'State: ended'; }
 balances() { ledger_balances <"$state/$1.json"; } # balances NAME
 
-# Captures alone, and buffers that overflow soon; recorder-job has the flight recorder and the defaults.
+# Captures alone, and buffers that overflow soon; recorder-job has the flight recorder.
 printf '[capture]\nbuffer-pages=32\n[flight-recorder]\nenabled=no\n' >/etc/xentraced/xentraced.conf
 check "the service starts" systemctl start xentraced
 check "and answers" wait_until 10 daemon_is_ready

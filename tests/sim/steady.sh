@@ -32,6 +32,8 @@ steady() {
     LD_PRELOAD="$LD_PRELOAD:$build/tests/sim/libmallocs.so" MALLOCS=$dir/mallocs daemon_start || exit 1
     wait_until 10 recorder_runs || exit 1
     ctl start -e all steady >/dev/null
+    ctl --json status >"$dir/status"
+    check "Xen's buffers have 1 MiB for each CPU" same "$(number "$dir/status" xen buffer_pages)" 256
     wait_until 20 test -s "$dir/state/steady.xentrace"
     sleep 1
     thread=$(collector_thread)
@@ -49,7 +51,7 @@ steady() {
 }
 
 main() {
-    sim --cpus 8 --rate 40M -- steady
+    sim --cpus 8 --rate 160M -- steady
     sim_clean
 }
 
