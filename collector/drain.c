@@ -24,7 +24,7 @@
  * to be put in front of it. */
 #define SCRATCH_BYTES (CHUNK_BYTES - 2 * RECORD_MAX_BYTES)
 
-/* What is copied, and then walked, at a time: it is in the first level cache then. */
+/* What is copied, and then walked, at a time: it is in the processor's own cache then. */
 #define PIECE_BYTES (64u * 1024u)
 
 struct drain {
@@ -116,11 +116,6 @@ static void note_taken(const struct visit *visit, uint32_t bytes)
 
 /* --- A window that one sink wants. --- */
 
-static void note_selected(struct feed *feed, const struct walk_result *walked)
-{
-    feed->selects = walked->kept_bytes < walked->consumed_bytes;
-}
-
 /*
  * Copies what the feed wants of a window of BYTES to RECORDS, and walks it, a piece after the
  * other: where it is to be, or out of the scratch if a part of it is to be nowhere.
@@ -142,7 +137,7 @@ static struct walk_result copy_and_walk(const struct visit *visit, struct feed *
         copied = begin + piece;
         walk_window(window, piece, copied == visit->waiting, sink_filter(feed->sink), kept,
                     class_records, &walked);
-        note_selected(feed, &walked);
+        feed->selects = walked.kept_bytes < walked.consumed_bytes;
         walk_add(&sum, &walked);
     } while (copied < bytes && !sum.broken);
     return sum;
@@ -200,7 +195,7 @@ static void end_feed(struct feed *feed)
 /* Gives one of them its part of the BYTES in the scratch. Returns how the walk over them went. */
 static struct walk_result feed_copy(const struct visit *visit, struct feed *feed, uint32_t bytes)
 {
-    const uint8_t *window = visit->drain->scratch;
+    const uint8_t *scratch = visit->drain->scratch;
     bool whole = bytes == visit->waiting;
     uint64_t class_records[EVENT_CLASSES] = {0};
     struct walk_result walked;
@@ -212,12 +207,8 @@ static struct walk_result feed_copy(const struct visit *visit, struct feed *feed
 
     if (found == SINK_ROOM && room < bytes)
         found = SINK_AT_LIMIT; /* of its output; the chunk has room for that much */
-    if (found != SINK_ROOM)
-        records = NULL;
-    else if (!feed->selects)
-        window = memcpy(records, window, bytes);
-    walk_window(window, bytes, whole, sink_filter(feed->sink), records, class_records, &walked);
-    note_selected(feed, &walked);
+    walk_window(scratch, bytes, whole, sink_filter(feed->sink), found == SINK_ROOM ? records : NULL,
+                class_records, &walked);
     source = source_of(visit, walked.consumed_bytes);
     if (found == SINK_ROOM)
         sink_end_window(feed->sink, &source, &walked, class_records);

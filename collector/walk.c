@@ -19,18 +19,20 @@ const struct walk_filter walk_everything = {
     .plain = {[0] = 0x7fff0000, [1 ... EVENT_CLASSES - 1] = 0xffff},
 };
 
-static uint32_t event_index(unsigned int class, unsigned int subclass)
+static bool filter_passes(const struct walk_filter *filter, uint32_t header)
 {
-    return 1u << class << (TRC_CLS_SHIFT - TRC_SUBCLS_SHIFT) | subclass;
+    uint32_t i = record_event(header) >> TRC_SUBCLS_SHIFT;
+
+    return filter->allow[i / 64] >> (i % 64) & 1;
 }
 
 static void allow_plain(struct walk_filter *filter, unsigned int class)
 {
-    for (unsigned int subclass = 0; subclass < 16; subclass++) {
-        uint32_t i = event_index(class, subclass);
+    for (uint32_t subclass = 0; subclass < 16; subclass++) {
+        uint32_t event = 1u << (TRC_CLS_SHIFT + class) | subclass << TRC_SUBCLS_SHIFT;
 
-        if (i != TRC_GEN >> TRC_SUBCLS_SHIFT && (filter->allow[i / 64] >> (i % 64) & 1))
-            filter->plain[class] |= 1u << i % 32;
+        if (event != TRC_GEN && filter_passes(filter, event))
+            filter->plain[class] |= 1u << (event >> TRC_SUBCLS_SHIFT) % 32;
     }
 }
 
@@ -44,19 +46,10 @@ void walk_filter_init(struct walk_filter *filter, const struct event_set *set)
         allow_plain(filter, class);
 }
 
-static bool filter_passes(const struct walk_filter *filter, uint32_t header)
+/* EVENT_CLASSES: it has none. */
+static unsigned int lowest_class(uint32_t header)
 {
-    uint32_t i = record_event(header) >> TRC_SUBCLS_SHIFT;
-
-    return filter->allow[i / 64] >> (i % 64) & 1;
-}
-
-/* Records without a class bit are nobody's; they count with the first one. */
-static unsigned int class_index(uint32_t header)
-{
-    uint32_t classes = record_event(header) >> TRC_CLS_SHIFT;
-
-    return classes ? (unsigned int)__builtin_ctz(classes) : 0;
+    return (unsigned int)__builtin_ctz(header >> TRC_CLS_SHIFT | 1u << EVENT_CLASSES);
 }
 
 static uint32_t load_word(const uint8_t *p)
@@ -98,7 +91,7 @@ static bool take_record(const uint8_t *p, uint32_t header, const struct walk_fil
     if (!filter_passes(filter, header))
         return false;
     result->records++;
-    class_records[class_index(header)]++;
+    class_records[lowest_class(header) % EVENT_CLASSES]++; /* without one: with the first */
     if (record_has_tsc(header))
         note_tsc(result, record_tsc(p));
     return true;
@@ -109,12 +102,6 @@ static bool is_of_tracing_itself(uint32_t header)
     return (record_event(header) & ~0xfffu) == TRC_GEN;
 }
 
-/* EVENT_CLASSES: it has none. */
-static unsigned int lowest_class(uint32_t header)
-{
-    return (unsigned int)__builtin_ctz(header >> TRC_CLS_SHIFT | 1u << EVENT_CLASSES);
-}
-
 /* What the fast ways count. */
 struct tally {
     uint64_t class_records[EVENT_CLASSES + 1]; /* the last: without a class bit */
@@ -123,7 +110,7 @@ struct tally {
 
 static void add_tally(struct walk_result *result, uint64_t *class_records, struct tally *tally)
 {
-    tally->class_records[0] += tally->class_records[EVENT_CLASSES]; /* as in class_index() */
+    tally->class_records[0] += tally->class_records[EVENT_CLASSES]; /* with the first */
     for (unsigned int i = 0; i < EVENT_CLASSES; i++) {
         class_records[i] += tally->class_records[i];
         result->records += tally->class_records[i];
