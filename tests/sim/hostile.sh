@@ -77,8 +77,10 @@ full_house() {
         sys.path.insert(0, sys.argv[2])
         from bus import Peer
         peers = [Peer(sys.argv[1]) for _ in range(32)]
-        time.sleep(60)' "$dir/control" "$(dirname "$script")" &
-    check "the 33rd client is told why" wait_until 10 \
+        open(sys.argv[3], "x").close()
+        time.sleep(60)' "$dir/control" "$(dirname "$script")" "$dir/full" &
+    check "32 clients are served" wait_until 20 test -e "$dir/full"
+    check "the 33rd client is told why" \
         refuses "it serves as many clients as it can. Try again" ctl status
     kill $!
     check "and served when there is room" wait_until 10 ctl status
