@@ -9,6 +9,13 @@ import subprocess
 import tempfile
 
 
+def stolen_seconds():
+    """Of a CPU, since boot: it had something to do, and the hypervisor below ran somebody else."""
+    with open("/proc/stat", encoding="ascii") as f:
+        stolen = int(f.readline().split()[8])
+    return stolen / os.sysconf("SC_CLK_TCK") / os.cpu_count()
+
+
 def cpu_model():
     with open("/proc/cpuinfo", encoding="utf-8") as f:
         return re.search(r"^model name\s*: (.*)", f.read(), re.M)[1]

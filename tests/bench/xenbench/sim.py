@@ -9,11 +9,15 @@ import sys
 import tempfile
 import time
 
+from . import machine
+
 BUILD = os.environ.get("BUILD", os.getcwd())
 XENSIM = os.path.join(BUILD, "tests/xensim/xensim")
 ME = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "run")
 
 SETTLE_SECONDS = 1.5
+STOLEN_MAX = 0.005  # of a CPU's time
+ATTEMPTS = 4
 
 DEFAULTS = {
     "program": "xentraced",
@@ -65,7 +69,20 @@ def simulate(spec, path):
 
 
 def run(**changes):
-    """One run; what was lost, how much came and how fast are the producer's own account."""
+    """One run; what was lost, how much came and how fast are the producer's own account.
+
+    Where this machine is a guest and its CPUs were taken away, that is done again: it would tell
+    of other guests.
+    """
+    for _ in range(ATTEMPTS):
+        started, stolen = time.monotonic(), machine.stolen_seconds()
+        result = run_once(**changes)
+        if machine.stolen_seconds() - stolen <= STOLEN_MAX * (time.monotonic() - started):
+            break
+    return result
+
+
+def run_once(**changes):
     directory = tempfile.mkdtemp(prefix="xentraced-bench.", dir=changes.get("mount"))
     try:
         spec, path = prepare(directory, changes)
