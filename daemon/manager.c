@@ -251,8 +251,8 @@ static int start_collector(struct manager *manager, struct failure *failure)
             "than the pool. Writing takes a little more CPU.");
     if (!collector_is_real_time(manager->collector))
         log_info(
-            "The collector has no real-time priority: RLIMIT_RTPRIO (LimitRTPRIO=) is 0. On a busy "
-            "dom0 it may come too late, and Xen may lose records.");
+            "The collector has no real-time priority: RLIMIT_RTPRIO (LimitRTPRIO=) is 0, or "
+            "RestrictRealtime=yes. On a busy dom0 it may come too late, and Xen may lose records.");
     return 0;
 }
 
