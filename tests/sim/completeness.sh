@@ -11,6 +11,8 @@
 seconds=${SECONDS_PER_CAPTURE:-8}
 
 capture() { # capture OPTION...: one capture from the first record of the producer to its last
+    # 64 MiB are a second of records; a disk that others use, too, may pause for longer.
+    printf '[daemon]\npool=256M\n' >>"$dir/xentraced.conf"
     daemon_start || exit 1
     check "it records ${*:-everything}" ctl record --quiet -T "$seconds" "$@" numbered
     cp "$dir/state/numbered.json" "$dir/document"
