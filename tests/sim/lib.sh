@@ -288,7 +288,12 @@ together() { # together FUNCTION CASE...
 }
 
 # To be called when the checks outside on what is in $dir are done.
-sim_clean() { rm -rf "$dir"; }
+# A disk that is told what was deleted (mount -o discard) stands still for that: now, not when the
+# next one captures.
+sim_clean() {
+    rm -rf "$dir"
+    sync
+}
 
 if [ -n "${SIM_INSIDE:-}" ]; then
     dir=${dir:?}
