@@ -26,7 +26,10 @@ class Bench:
 
     def run(self, program, **changes):
         self.say(f"{program}: " + ", ".join(f"{key} {value}" for key, value in changes.items()))
-        return sim.run(**({"seconds": self.seconds} | changes | {"program": program}))
+        result = sim.run(**({"seconds": self.seconds} | changes | {"program": program}))
+        if result["attempts"] > 1:
+            self.say(f"CPUs were stolen: that was run {result['attempts']} times")
+        return result
 
     def pair(self, **changes):
         """Both programs on the same producer, in turn; a list of results of each."""

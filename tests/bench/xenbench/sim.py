@@ -74,12 +74,12 @@ def run(**changes):
     Where this machine is a guest and its CPUs were taken away, that is done again: it would tell
     of other guests.
     """
-    for _ in range(ATTEMPTS):
+    for attempt in range(1, ATTEMPTS + 1):
         started, stolen = time.monotonic(), machine.stolen_seconds()
         result = run_once(**changes)
         if machine.stolen_seconds() - stolen <= STOLEN_MAX * (time.monotonic() - started):
             break
-    return result
+    return result | {"attempts": attempt}
 
 
 def run_once(**changes):
