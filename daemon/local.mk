@@ -4,38 +4,45 @@
 noinst_LIBRARIES += libdaemon.a
 libdaemon_a_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS) $(INIH_CFLAGS)
 libdaemon_a_SOURCES = \
-	daemon/calls.c daemon/calls.h \
-	daemon/clock.h \
-	daemon/config.c daemon/config-trigger.c daemon/config.h daemon/config-parser.h \
-	daemon/control.c daemon/control.h \
-	daemon/document.c daemon/document.h \
-	daemon/domain-watch.c daemon/domain-watch.h \
-	daemon/domains.c daemon/domains.h \
-	daemon/end-reason.c daemon/end-reason.h \
-	daemon/explain.c daemon/explain.h \
-	daemon/failure.h \
-	daemon/fd-store.c daemon/fd-store.h \
-	daemon/host.c daemon/host.h \
-	daemon/json-put.h \
-	daemon/listener.c daemon/listener.h \
-	daemon/log.c daemon/log.h \
-	daemon/manager.c daemon/manager-find.c daemon/manager-snapshot.c daemon/manager.h \
-	daemon/name.c daemon/name.h \
-	daemon/output.c daemon/output.h \
-	daemon/peer.c daemon/peer.h \
-	daemon/recorder.c daemon/recorder.h \
-	daemon/request.c daemon/request.h \
-	daemon/ring-writer.c daemon/ring-writer.h \
-	daemon/segments.c daemon/segments-files.c daemon/segments.h \
-	daemon/session.c daemon/session-setup.c daemon/session.h \
-	daemon/session-space.c daemon/session-space.h \
-	daemon/sidecar.c daemon/sidecar.h \
-	daemon/snapshot.c daemon/snapshot.h \
-	daemon/snapshot-plan.c daemon/snapshot-plan.h \
-	daemon/systemd.c daemon/systemd.h \
-	daemon/tracing.c daemon/tracing.h \
-	daemon/trigger.c daemon/trigger-document.c daemon/trigger.h \
-	daemon/triggers.c daemon/triggers.h
+	daemon/base/clock.h \
+	daemon/base/failure.h \
+	daemon/base/json-put.h \
+	daemon/base/log.c daemon/base/log.h \
+	daemon/base/name.c daemon/base/name.h \
+	daemon/config/config.c daemon/config/config.h \
+	daemon/config/config-parser.h \
+	daemon/config/config-trigger.c \
+	daemon/control/calls.c daemon/control/calls.h \
+	daemon/control/control.c daemon/control/control.h \
+	daemon/control/listener.c daemon/control/listener.h \
+	daemon/control/peer.c daemon/control/peer.h \
+	daemon/control/request.c daemon/control/request.h \
+	daemon/document/document.c daemon/document/document.h \
+	daemon/host/domain-watch.c daemon/host/domain-watch.h \
+	daemon/host/domains.c daemon/host/domains.h \
+	daemon/host/explain.c daemon/host/explain.h \
+	daemon/host/fd-store.c daemon/host/fd-store.h \
+	daemon/host/host.c daemon/host/host.h \
+	daemon/host/systemd.c daemon/host/systemd.h \
+	daemon/host/tracing.c daemon/host/tracing.h \
+	daemon/output/output.c daemon/output/output.h \
+	daemon/output/sidecar.c daemon/output/sidecar.h \
+	daemon/session/end-reason.c daemon/session/end-reason.h \
+	daemon/session/recorder.c daemon/session/recorder.h \
+	daemon/session/ring-writer.c daemon/session/ring-writer.h \
+	daemon/session/segments.c daemon/session/segments.h \
+	daemon/session/segments-files.c \
+	daemon/session/session.c daemon/session/session.h \
+	daemon/session/session-setup.c \
+	daemon/session/session-space.c daemon/session/session-space.h \
+	daemon/session/snapshot.c daemon/session/snapshot.h \
+	daemon/session/snapshot-plan.c daemon/session/snapshot-plan.h \
+	daemon/triggers/trigger.c daemon/triggers/trigger.h \
+	daemon/triggers/trigger-document.c \
+	daemon/triggers/triggers.c daemon/triggers/triggers.h \
+	daemon/manager.c daemon/manager.h \
+	daemon/manager-find.c \
+	daemon/manager-snapshot.c
 
 sbin_PROGRAMS += xentraced
 xentraced_SOURCES = daemon/main.c

@@ -13,12 +13,12 @@
 #include <systemd/sd-event.h>
 
 #include "common/util.h"
-#include "daemon/config.h"
-#include "daemon/control.h"
-#include "daemon/fd-store.h"
-#include "daemon/log.h"
+#include "daemon/config/config.h"
+#include "daemon/control/control.h"
+#include "daemon/host/fd-store.h"
+#include "daemon/base/log.h"
 #include "daemon/manager.h"
-#include "daemon/snapshot.h"
+#include "daemon/session/snapshot.h"
 
 #define EXIT_USAGE 2
 

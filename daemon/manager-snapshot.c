@@ -8,12 +8,12 @@
 
 #include "collector/mailbox.h"
 #include "common/protocol.h"
-#include "daemon/document.h"
-#include "daemon/log.h"
+#include "daemon/document/document.h"
+#include "daemon/base/log.h"
 #include "daemon/manager.h"
-#include "daemon/recorder.h"
-#include "daemon/snapshot.h"
-#include "daemon/triggers.h"
+#include "daemon/session/recorder.h"
+#include "daemon/session/snapshot.h"
+#include "daemon/triggers/triggers.h"
 
 void manager_handle_pinned(struct manager *manager, const struct message *message)
 {

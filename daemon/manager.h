@@ -9,10 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/config.h"
-#include "daemon/failure.h"
-#include "daemon/host.h"
-#include "daemon/session.h"
+#include "daemon/config/config.h"
+#include "daemon/base/failure.h"
+#include "daemon/host/host.h"
+#include "daemon/session/session.h"
 
 #define MANAGER_RUNNING_MAX   12u /* sessions at once, the flight recorder included */
 #define MANAGER_ENDED_MAX     16u /* ended sessions that `status` still shows */

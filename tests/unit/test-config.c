@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 
 #include <errno.h>
 #include <sys/mman.h>

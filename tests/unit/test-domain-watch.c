@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* daemon/domain-watch.c over domains and a xenstore of the test's own. */
+/* daemon/host/domain-watch.c over domains and a xenstore of the test's own. */
 
-#include "daemon/domain-watch.h"
+#include "daemon/host/domain-watch.h"
 
 #include <errno.h>
 #include <sys/eventfd.h>

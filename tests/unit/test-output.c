@@ -5,7 +5,7 @@
  * on small file systems of the test's own, in a mount namespace of its own, which takes root.
  */
 
-#include "daemon/output.h"
+#include "daemon/output/output.h"
 
 #include <errno.h>
 #include <fcntl.h>

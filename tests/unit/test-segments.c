@@ -5,7 +5,7 @@
  * and found again by the next daemon.
  */
 
-#include "daemon/segments.h"
+#include "daemon/session/segments.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 
 #include "common/protocol.h"
 #include "common/units.h"
-#include "daemon/session.h"
+#include "daemon/session/session.h"
 #include "tests/unit/test.h"
 
 #define MIB UINT64_C(1048576)

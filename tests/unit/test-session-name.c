@@ -4,7 +4,7 @@
 
 #include "common/sidecar-path.h"
 #include "common/util.h"
-#include "daemon/name.h"
+#include "daemon/base/name.h"
 #include "tests/unit/test.h"
 
 #define LETTERS_64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

@@ -11,7 +11,7 @@
  * snapshot is asked for, and the time at which it wants to be called, "-" for none.
  */
 
-#include "daemon/trigger.h"
+#include "daemon/triggers/trigger.h"
 
 #include <json-c/json.h>
 

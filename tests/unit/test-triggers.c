@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * daemon/triggers.c with real watches and a real event loop; domains crash when the test says so.
+ * daemon/triggers/triggers.c with real watches and a real event loop; domains crash when the test says so.
  * The delays are short, and only their lower ends are checked.
  */
 
-#include "daemon/triggers.h"
+#include "daemon/triggers/triggers.h"
 
 #include <errno.h>
 #include <time.h>
@@ -18,7 +18,7 @@
 #include "common/protocol.h"
 #include "common/record.h"
 #include "common/units.h"
-#include "daemon/domain-watch.h"
+#include "daemon/host/domain-watch.h"
 #include "tests/unit/test.h"
 
 #define TSC_KHZ 2000000u /* 2000 ticks a microsecond */

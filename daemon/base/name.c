@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+#include "daemon/base/name.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/protocol.h"
+#include "common/text.h"
+
+#define STEM_MAX        43
+#define NAMES_TRIED_MAX 100u /* within one second */
+
+bool name_is_valid(const char *name, size_t max_length)
+{
+    size_t length = strlen(name);
+
+    if (length == 0 || length > max_length || name[0] == '.' || name[0] == '-')
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        char c = text_to_lower(name[i]);
+
+        if (!text_is_digit(c) && !(c >= 'a' && c <= 'z') && !strchr("._-@:", c))
+            return false;
+    }
+    return true;
+}
+
+int name_check(const char *name, struct failure *failure)
+{
+    if (name_is_valid(name, SESSION_NAME_MAX))
+        return 0;
+    return failure_set(failure, -EINVAL, ERROR_INVALID,
+                       "'%s' cannot be a name: use 1 to %u letters, digits or ._-@: and begin with "
+                       "none of '.' and '-'.",
+                       name, SESSION_NAME_MAX);
+}
+
+void name_make_up(const char *stem, bool (*is_taken)(const void *userdata, const char *name),
+                  const void *userdata, char ret_name[static SESSION_NAME_MAX + 1])
+{
+    char when[16];
+    time_t now = time(NULL);
+    struct tm tm;
+    int length;
+
+    if (!localtime_r(&now, &tm) || strftime(when, sizeof(when), "%Y%m%d-%H%M%S", &tm) == 0)
+        (void)snprintf(when, sizeof(when), "now");
+    length = snprintf(ret_name, SESSION_NAME_MAX + 1, "%.*s-%s", STEM_MAX, stem, when);
+    for (unsigned int i = 2; i < NAMES_TRIED_MAX && is_taken(userdata, ret_name); i++)
+        (void)snprintf(ret_name + length, SESSION_NAME_MAX + 1 - (size_t)length, "-%u", i);
+}

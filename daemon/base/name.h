@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Names of sessions, snapshots and triggers. They become file names, and words of a command line:
+ * letters, digits, "._-@:", the first neither "." nor "-". Main thread.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "daemon/base/failure.h"
+
+#define SESSION_NAME_MAX 64u /* of a snapshot's too */
+
+/* Whether NAME is one, of 1 to MAX_LENGTH characters. */
+bool name_is_valid(const char *name, size_t max_length);
+
+/* Returns 0, or -EINVAL and FAILURE if NAME can be no session's and no snapshot's. */
+int name_check(const char *name, struct failure *failure);
+
+/*
+ * Makes up a name that is not taken: STEM (at most 43 characters) and the local time, such as
+ * "capture-20261121-060512"; "-2" and so on behind it if that is taken.
+ */
+void name_make_up(const char *stem, bool (*is_taken)(const void *userdata, const char *name),
+                  const void *userdata, char ret_name[static SESSION_NAME_MAX + 1]);

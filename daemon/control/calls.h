@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Answers to method calls, at once or later: a call that has to wait for a session, a snapshot or a
+ * segment is kept until then. Private to control.c. Main thread.
+ */
+
+#include <stddef.h>
+
+#include "daemon/base/failure.h"
+#include "daemon/session/session.h"
+
+#define CALLS_MAX 64u /* kept, of all clients */
+
+struct json_object;
+struct sd_bus;
+struct sd_bus_message;
+struct segment;
+struct snapshot;
+
+/* A call that is answered later: when SESSION is in state UNTIL, or SNAPSHOT has ended. */
+struct call {
+    struct sd_bus_message *message;
+    const struct session *session;
+    enum session_state until;        /* SESSION_RUNNING or SESSION_ENDED */
+    const struct snapshot *snapshot; /* instead of both */
+    unsigned int segment;            /* instead of `until`: when SESSION has finished that one */
+};
+
+struct calls {
+    struct call kept[CALLS_MAX];
+    size_t count;
+};
+
+/* What a method handler returns. DOCUMENT is given away. */
+int call_answer_failure(struct sd_bus_message *message, const struct failure *failure);
+int call_answer_document(struct sd_bus_message *message, struct json_object *document);
+
+/* Likewise; CALL is copied, its message gets a reference. Too many: they get an error. */
+int calls_keep(struct calls *calls, const struct call *call);
+
+/* Its client has gone. */
+void calls_forget_bus(struct calls *calls, const struct sd_bus *bus);
+
+/* SESSION runs, could not start, or has ended: answers those who wait for that. */
+void calls_handle_session(struct calls *calls, const struct session *session);
+/* SNAPSHOT is written, or could not be. */
+void calls_handle_snapshot(struct calls *calls, const struct snapshot *snapshot);
+/* Segment NUMBER of SESSION is finished; SEGMENT NULL: it was empty. */
+void calls_handle_segment(struct calls *calls, const struct session *session, unsigned int number,
+                          const struct segment *segment);

@@ -1,0 +1,558 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * sd-bus in server mode, one bus object per connection: with request.c all that knows D-Bus.
+ *
+ * Who may do what is decided from SO_PEERCRED and SO_PEERGROUPS at accept, never from what a
+ * message says of its sender. Clients cannot hold the daemon up: they are few, they have two
+ * seconds to get through the handshake, and one that does not read its answers is disconnected.
+ *
+ * Start and Stop are answered when the session runs or has ended, Snapshot when it is written:
+ * until then the call is kept.
+ */
+
+#include "daemon/control/control.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <json-c/json.h>
+#include <systemd/sd-bus.h>
+#include <systemd/sd-event.h>
+
+#include "common/protocol.h"
+#include "common/units.h"
+#include "daemon/control/calls.h"
+#include "daemon/document/document.h"
+#include "daemon/control/listener.h"
+#include "daemon/base/log.h"
+#include "daemon/manager.h"
+#include "daemon/control/peer.h"
+#include "daemon/control/request.h"
+#include "daemon/session/segments.h"
+#include "daemon/session/session.h"
+#include "daemon/session/snapshot.h"
+#include "daemon/triggers/triggers.h"
+
+#define MAX_CLIENTS          32u
+#define MAX_QUEUED_ANSWERS   16u /* of one client that does not read */
+#define HANDSHAKE_USEC       (2 * USEC_PER_SEC)
+#define ACCEPT_INTERVAL_USEC (100 * USEC_PER_MSEC)
+#define ACCEPT_BURST         100u /* attempts per interval */
+
+struct client {
+    struct control *control;
+    sd_bus *bus;
+    struct peer peer;
+    bool is_ready;
+    sd_event_source *handshake_source;
+    char attached[SESSION_NAME_MAX + 1]; /* the session that ends when this client goes */
+};
+
+struct control {
+    struct manager *manager;
+    struct peer_groups groups;
+    int listen_fd;
+    sd_event_source *listen_source;
+    sd_event_source *ready_source; /* see handle_dispatched() */
+    struct client *clients[MAX_CLIENTS];
+    struct calls calls;
+};
+
+/* --- What the manager tells. --- */
+
+static int keep_session_call(struct control *control, sd_bus_message *message,
+                             const struct session *session, enum session_state until)
+{
+    const struct call call = {.message = message, .session = session, .until = until};
+
+    return calls_keep(&control->calls, &call);
+}
+
+/* The manager tells of a session that runs, could not start, or has ended. */
+static void handle_session_change(void *userdata, struct session *session)
+{
+    struct control *control = userdata;
+
+    /* Its name may come again, and is then another client's. */
+    for (size_t i = 0; i < MAX_CLIENTS; i++)
+        if (session->state == SESSION_ENDED && control->clients[i] &&
+            strcmp(control->clients[i]->attached, session->name) == 0)
+            control->clients[i]->attached[0] = '\0';
+    calls_handle_session(&control->calls, session);
+}
+
+static void handle_snapshot_ended(void *userdata, struct snapshot *snapshot)
+{
+    struct control *control = userdata;
+
+    calls_handle_snapshot(&control->calls, snapshot);
+}
+
+static void handle_segment_finished(void *userdata, const struct session *session,
+                                    unsigned int number, const struct segment *segment)
+{
+    struct control *control = userdata;
+
+    calls_handle_segment(&control->calls, session, number, segment);
+}
+
+/* --- Methods. --- */
+
+static int check_may_control(const struct client *client, sd_bus_message *call)
+{
+    if (client->peer.may_control)
+        return 0;
+    (void)sd_bus_reply_method_errorf(
+        call, ERROR_NOT_PERMITTED,
+        "You may look, but not start or stop: that is for root and the group that control-group= "
+        "names in xentraced.conf. Use sudo.");
+    return -EPERM;
+}
+
+static int method_start(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+    struct client *client = userdata;
+    struct control *control = client->control;
+    struct failure failure = {0};
+    struct start_request request;
+    struct session *session;
+    int r;
+
+    (void)error;
+    if (check_may_control(client, call) < 0)
+        return 1;
+    r = request_read_start(call, &control->manager->config, &request, &failure);
+    if (r >= 0)
+        r = manager_start_session(control->manager, request.name, &request.options, &session,
+                                  &failure);
+    if (r < 0)
+        return call_answer_failure(call, &failure);
+    if (request.attached)
+        (void)snprintf(client->attached, sizeof(client->attached), "%s", session->name);
+    return keep_session_call(control, call, session, SESSION_RUNNING);
+}
+
+static struct session *read_session(struct client *client, sd_bus_message *call,
+                                    struct failure *failure)
+{
+    const char *name;
+    int r;
+
+    r = sd_bus_message_read(call, "s", &name);
+    if (r < 0) {
+        (void)failure_set(failure, r, ERROR_INVALID, "The call cannot be read: %s.", strerror(-r));
+        return NULL;
+    }
+    return manager_find_session(client->control->manager, name, failure);
+}
+
+static int method_stop(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+    struct client *client = userdata;
+    struct failure failure = {0};
+    struct session *session;
+
+    (void)error;
+    if (check_may_control(client, call) < 0)
+        return 1;
+    session = read_session(client, call, &failure);
+    if (!session)
+        return call_answer_failure(call, &failure);
+    if (session->state == SESSION_ENDED)
+        return call_answer_document(call, document_of_session(session));
+    session_stop(session, END_STOP);
+    return keep_session_call(client->control, call, session, SESSION_ENDED);
+}
+
+static int method_status(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+    struct client *client = userdata;
+    struct failure failure = {0};
+    const struct session *session;
+    const char *name;
+    int r;
+
+    (void)error;
+    r = sd_bus_message_read(call, "s", &name);
+    if (r < 0)
+        return r;
+    if (name[0] == '\0')
+        return call_answer_document(call, document_of_manager(client->control->manager));
+    session = manager_find_session(client->control->manager, name, &failure);
+    if (!session)
+        return call_answer_failure(call, &failure);
+    return call_answer_document(call, document_of_session(session));
+}
+
+/* Everybody who may look may take one; only those who may control can send a descriptor. */
+static int method_snapshot(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+    struct client *client = userdata;
+    struct control *control = client->control;
+    struct failure failure = {0};
+    struct snapshot_request request;
+    struct call kept = {.message = call};
+    struct snapshot *snapshot;
+    int r;
+
+    (void)error;
+    r = request_read_snapshot(call, &control->manager->config, &request, &failure);
+    if (r >= 0)
+        r = manager_start_snapshot(control->manager, request.session, &request.options, &snapshot,
+                                   &failure);
+    if (r < 0)
+        return call_answer_failure(call, &failure);
+    kept.snapshot = snapshot;
+    return calls_keep(&control->calls, &kept);
+}
+
+static int method_rotate(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+    struct client *client = userdata;
+    struct control *control = client->control;
+    struct failure failure = {0};
+    struct call kept = {.message = call};
+    struct session *session;
+    const char *name;
+    int r;
+
+    (void)error;
+    if (check_may_control(client, call) < 0)
+        return 1;
+    r = sd_bus_message_read(call, "s", &name);
+    if (r < 0)
+        return r;
+    session = manager_find_segmented(control->manager, name, &failure);
+    if (!session || segments_rotate(session, &kept.segment, &failure) < 0)
+        return call_answer_failure(call, &failure);
+    kept.session = session;
+    return calls_keep(&control->calls, &kept);
+}
+
+static int method_trigger(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+    struct client *client = userdata;
+    struct failure failure = {0};
+    const struct trigger *trigger;
+    const char *name;
+    int r;
+
+    (void)error;
+    r = sd_bus_message_read(call, "s", &name);
+    if (r < 0)
+        return r;
+    r = triggers_fire_manual(client->control->manager->triggers, name, &trigger, &failure);
+    if (r < 0)
+        return call_answer_failure(call, &failure);
+    return call_answer_document(call, trigger_document(trigger));
+}
+
+static int property_version(sd_bus *bus, const char *path, const char *interface,
+                            const char *property, sd_bus_message *reply, void *userdata,
+                            sd_bus_error *error)
+{
+    (void)bus, (void)path, (void)interface, (void)property, (void)userdata, (void)error;
+    return sd_bus_message_append(reply, "s", PACKAGE_VERSION);
+}
+
+/* Without UNPRIVILEGED sd-bus itself refuses everybody but root: the decision is ours. */
+static const sd_bus_vtable control_vtable[] = {
+    SD_BUS_VTABLE_START(0),
+    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_START, SD_BUS_ARGS("s", name, "a{sv}", options),
+                            SD_BUS_RESULT("s", session), method_start, SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_STOP, SD_BUS_ARGS("s", name), SD_BUS_RESULT("s", session),
+                            method_stop, SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_STATUS, SD_BUS_ARGS("s", name), SD_BUS_RESULT("s", status),
+                            method_status, SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_SNAPSHOT, SD_BUS_ARGS("s", name, "a{sv}", options),
+                            SD_BUS_RESULT("s", snapshot), method_snapshot,
+                            SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_ROTATE, SD_BUS_ARGS("s", name), SD_BUS_RESULT("s", segment),
+                            method_rotate, SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_TRIGGER, SD_BUS_ARGS("s", name), SD_BUS_RESULT("s", trigger),
+                            method_trigger, SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_PROPERTY(PROTOCOL_VERSION, "s", property_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+    SD_BUS_VTABLE_END,
+};
+
+/* What busctl(1) and other clients made for a message bus ask first. */
+static int method_hello(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+    (void)userdata, (void)error;
+    return sd_bus_reply_method_return(call, "s", ":1.1");
+}
+
+static int method_match(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+    (void)userdata, (void)error;
+    return sd_bus_reply_method_return(call, NULL);
+}
+
+static const sd_bus_vtable bus_vtable[] = {
+    SD_BUS_VTABLE_START(0),
+    SD_BUS_METHOD("Hello", NULL, "s", method_hello, SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD("AddMatch", "s", NULL, method_match, SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD("RemoveMatch", "s", NULL, method_match, SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_VTABLE_END,
+};
+
+/* --- Clients. --- */
+
+static void end_attached_session(struct client *client)
+{
+    struct failure failure;
+    struct session *session;
+
+    if (!client->attached[0])
+        return;
+    session = manager_find_session(client->control->manager, client->attached, &failure);
+    if (session)
+        session_stop(session, END_CLIENT_GONE);
+}
+
+static void client_free(struct client *client)
+{
+    struct control *control = client->control;
+
+    calls_forget_bus(&control->calls, client->bus);
+    for (size_t i = 0; i < MAX_CLIENTS; i++)
+        if (control->clients[i] == client)
+            control->clients[i] = NULL;
+    end_attached_session(client);
+    sd_event_source_disable_unref(client->handshake_source);
+    sd_bus_close_unref(client->bus);
+    free(client);
+}
+
+static int handle_disconnected(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    (void)message, (void)error;
+    client_free(userdata);
+    return 0;
+}
+
+static int handle_handshake_time(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    (void)source, (void)usec;
+    client_free(userdata);
+    return 0;
+}
+
+/* A client's answers pile up if it does not read them. */
+static int filter_message(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    struct client *client = userdata;
+    uint64_t queued;
+
+    (void)message, (void)error;
+    if (sd_bus_get_n_queued_write(client->bus, &queued) >= 0 && queued > MAX_QUEUED_ANSWERS) {
+        client_free(client);
+        return 1;
+    }
+    return 0;
+}
+
+static int start_bus(struct client *client, int *fd)
+{
+    sd_id128_t id;
+    sd_bus *bus;
+    int r;
+
+    r = sd_bus_new(&client->bus);
+    if (r < 0)
+        return r;
+    bus = client->bus;
+    r = sd_bus_set_fd(bus, *fd, *fd);
+    if (r < 0)
+        return r;
+    (void)fd_take(fd); /* the bus closes it */
+    r = sd_id128_randomize(&id);
+    if (r >= 0)
+        r = sd_bus_set_server(bus, 1, id);
+    if (r >= 0)
+        r = sd_bus_negotiate_fds(bus, client->peer.may_control);
+    if (r >= 0)
+        r = sd_bus_negotiate_creds(bus, 0, 0);
+    if (r >= 0)
+        r = sd_bus_start(bus);
+    if (r >= 0)
+        r = sd_bus_attach_event(bus, client->control->manager->event, SD_EVENT_PRIORITY_NORMAL);
+    return r;
+}
+
+static int serve_objects(struct client *client)
+{
+    sd_bus *bus = client->bus;
+    int r;
+
+    r = sd_bus_add_object_vtable(bus, NULL, PROTOCOL_PATH, PROTOCOL_INTERFACE, control_vtable,
+                                 client);
+    if (r >= 0)
+        r = sd_bus_add_object_vtable(bus, NULL, "/org/freedesktop/DBus", "org.freedesktop.DBus",
+                                     bus_vtable, client);
+    if (r >= 0)
+        r = sd_bus_add_filter(bus, NULL, filter_message, client);
+    if (r >= 0)
+        r = sd_bus_match_signal_async(bus, NULL, "org.freedesktop.DBus.Local", NULL,
+                                      "org.freedesktop.DBus.Local", "Disconnected",
+                                      handle_disconnected, NULL, client);
+    return r;
+}
+
+static struct client **free_slot(struct control *control)
+{
+    for (size_t i = 0; i < MAX_CLIENTS; i++)
+        if (!control->clients[i])
+            return &control->clients[i];
+    return NULL;
+}
+
+static int client_new(struct control *control, int *fd, const struct peer *peer)
+{
+    struct client **slot = free_slot(control);
+    struct client *client;
+    int r;
+
+    if (!slot)
+        return -EUSERS;
+    client = calloc(1, sizeof(*client));
+    if (!client)
+        return -ENOMEM;
+    client->control = control;
+    client->peer = *peer;
+    *slot = client;
+    r = start_bus(client, fd);
+    if (r >= 0)
+        r = serve_objects(client);
+    if (r >= 0)
+        r = sd_event_add_time_relative(control->manager->event, &client->handshake_source,
+                                       CLOCK_MONOTONIC, HANDSHAKE_USEC, USEC_PER_MSEC,
+                                       handle_handshake_time, client);
+    if (r < 0) {
+        client_free(client);
+        return r;
+    }
+    (void)sd_event_source_set_enabled(control->ready_source, SD_EVENT_ON);
+    return 0;
+}
+
+/*
+ * Runs after every dispatch while a client is in its handshake. When the client's BEGIN and its
+ * first message come in one read, sd-bus (252) does not look at the message before the next
+ * readable event, which may never come: so the bus is processed until it has nothing more to do,
+ * once.
+ */
+static int handle_dispatched(sd_event_source *source, void *userdata)
+{
+    struct control *control = userdata;
+    bool any_waits = false;
+
+    for (size_t i = 0; i < MAX_CLIENTS; i++) {
+        struct client *client = control->clients[i];
+        sd_bus *bus;
+
+        if (!client || client->is_ready)
+            continue;
+        if (sd_bus_is_ready(client->bus) <= 0) {
+            any_waits = true;
+            continue;
+        }
+        client->is_ready = true;
+        client->handshake_source = sd_event_source_disable_unref(client->handshake_source);
+        bus = sd_bus_ref(client->bus); /* the client may go while it is processed */
+        while (sd_bus_process(bus, NULL) > 0)
+            ;
+        sd_bus_unref(bus);
+    }
+    if (!any_waits)
+        (void)sd_event_source_set_enabled(source, SD_EVENT_OFF);
+    return 0;
+}
+
+static int handle_connection(sd_event_source *source, int listen_fd, uint32_t revents,
+                             void *userdata)
+{
+    struct control *control = userdata;
+    _cleanup_fd_ int fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    struct peer peer;
+    int r;
+
+    (void)source, (void)revents;
+    if (fd < 0)
+        return 0; /* it went away again, or out of descriptors: then later ones are served */
+    r = peer_read(fd, &control->groups, &peer);
+    if (r >= 0 && peer.may_look)
+        r = client_new(control, &fd, &peer);
+    if (r < 0)
+        log_warning("A client (UID %u) could not be served: %s.", (unsigned int)peer.uid,
+                    strerror(-r));
+    return 0;
+}
+
+static int set_up(struct control *control, struct failure *failure)
+{
+    struct manager *manager = control->manager;
+    int r;
+
+    r = peer_groups_read(&control->groups, manager->config.control_group, failure);
+    if (r >= 0)
+        r = listener_open(manager->socket_path, &control->listen_fd, failure);
+    if (r < 0)
+        return r;
+    r = sd_event_add_io(manager->event, &control->listen_source, control->listen_fd, EPOLLIN,
+                        handle_connection, control);
+    if (r >= 0) /* out of descriptors, what waits cannot be accepted, and wakes all the time */
+        r = sd_event_source_set_ratelimit(control->listen_source, ACCEPT_INTERVAL_USEC,
+                                          ACCEPT_BURST);
+    if (r >= 0)
+        r = sd_event_add_post(manager->event, &control->ready_source, handle_dispatched, control);
+    if (r >= 0)
+        r = sd_event_source_set_enabled(control->ready_source, SD_EVENT_OFF);
+    if (r < 0)
+        return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot serve %s: %s.",
+                           manager->socket_path, strerror(-r));
+    manager->session_changed = handle_session_change;
+    manager->snapshot_ended = handle_snapshot_ended;
+    manager->segment_finished = handle_segment_finished;
+    manager->userdata = control;
+    return 0;
+}
+
+int control_new(struct manager *manager, struct control **ret_control, struct failure *failure)
+{
+    struct control *control;
+    int r;
+
+    control = calloc(1, sizeof(*control));
+    if (!control)
+        return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
+    control->manager = manager;
+    control->listen_fd = -1;
+    r = set_up(control, failure);
+    if (r < 0) {
+        control_free(control);
+        return r;
+    }
+    *ret_control = control;
+    return 0;
+}
+
+struct control *control_free(struct control *control)
+{
+    if (!control)
+        return NULL;
+    control->manager->session_changed = NULL;
+    control->manager->snapshot_ended = NULL;
+    control->manager->segment_finished = NULL;
+    for (size_t i = 0; i < MAX_CLIENTS; i++)
+        if (control->clients[i])
+            client_free(control->clients[i]);
+    if (control->listen_source)
+        (void)unlink(control->manager->socket_path);
+    sd_event_source_disable_unref(control->listen_source);
+    sd_event_source_disable_unref(control->ready_source);
+    fd_close(&control->listen_fd);
+    free(control);
+    return NULL;
+}

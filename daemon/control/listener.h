@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The socket that clients connect to. Main thread.
+ */
+
+#include "daemon/base/failure.h"
+
+/*
+ * Listens at PATH, for everybody: peer.c decides who is served. Replaces a socket that a dead
+ * daemon left; one that answers is an error, and so is anything else there. On success *RET_FD is
+ * non-blocking and the caller's; it unlinks PATH in the end.
+ */
+int listener_open(const char *path, int *ret_fd, struct failure *failure);

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Source: unix(7). The kernel took these when the client called connect(2). */
+
+#include "daemon/control/peer.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "common/protocol.h"
+
+#define LOOK_GROUP "xentrace"
+
+#ifndef SO_PEERGROUPS
+#define SO_PEERGROUPS 59 /* <asm-generic/socket.h> */
+#endif
+
+static bool find_group(const char *name, gid_t *ret_gid)
+{
+    const struct group *group = getgrnam(name); /* one thread asks, at start */
+
+    if (group)
+        *ret_gid = group->gr_gid;
+    return group;
+}
+
+int peer_groups_read(struct peer_groups *ret_groups, const char *control_group,
+                     struct failure *failure)
+{
+    struct peer_groups groups = {0};
+
+    groups.has_look_group = find_group(LOOK_GROUP, &groups.look_gid);
+    groups.has_control_group = control_group[0] && find_group(control_group, &groups.control_gid);
+    if (control_group[0] && !groups.has_control_group)
+        return failure_set(
+            failure, -ENOENT, ERROR_INVALID,
+            "control-group=%s: there is no such group. Create it (groupadd --system %s) "
+            "or leave the key out.",
+            control_group, control_group);
+    *ret_groups = groups;
+    return 0;
+}
+
+static void apply_group(gid_t gid, const struct peer_groups *groups, struct peer *peer)
+{
+    if (groups->has_look_group && gid == groups->look_gid)
+        peer->may_look = true;
+    if (groups->has_control_group && gid == groups->control_gid)
+        peer->may_look = peer->may_control = true;
+}
+
+static int apply_supplementary(int fd, const struct peer_groups *groups, struct peer *peer)
+{
+    socklen_t bytes = 0;
+    gid_t *gids;
+    int r = 0;
+
+    /* The first call fails with ERANGE and tells the size. */
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &bytes) < 0 && errno != ERANGE)
+        return -errno;
+    if (bytes == 0)
+        return 0;
+    gids = malloc(bytes);
+    if (!gids)
+        return -ENOMEM;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, gids, &bytes) < 0)
+        r = -errno;
+    for (size_t i = 0; r >= 0 && i < bytes / sizeof(*gids); i++)
+        apply_group(gids[i], groups, peer);
+    free(gids);
+    return r;
+}
+
+int peer_read(int fd, const struct peer_groups *groups, struct peer *ret_peer)
+{
+    struct ucred cred;
+    socklen_t bytes = sizeof(cred);
+    struct peer peer = {0};
+    int r;
+
+    *ret_peer = (struct peer){.uid = (uid_t)-1};
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes) < 0)
+        return -errno;
+    peer.uid = cred.uid;
+    if (cred.uid == 0)
+        peer.may_look = peer.may_control = true;
+    apply_group(cred.gid, groups, &peer);
+    r = apply_supplementary(fd, groups, &peer);
+    if (r < 0)
+        return r;
+    *ret_peer = peer;
+    return 0;
+}

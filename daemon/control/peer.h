@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Who is at the other end of a connection, as the kernel says (SO_PEERCRED, SO_PEERGROUPS), and
+ * what that lets them do. Main thread.
+ */
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "daemon/base/failure.h"
+
+/* The groups that matter; a group that does not exist has no members. */
+struct peer_groups {
+    bool has_look_group; /* "xentrace": may look */
+    gid_t look_gid;
+    bool has_control_group; /* control-group=: may do everything */
+    gid_t control_gid;
+};
+
+struct peer {
+    uid_t uid;
+    bool may_look;
+    bool may_control;
+};
+
+/* Looks the groups up. CONTROL_GROUP "" is none; one that does not exist is an error. */
+int peer_groups_read(struct peer_groups *ret_groups, const char *control_group,
+                     struct failure *failure);
+
+/* Returns 0 or a negative errno; *RET_PEER is then nobody. */
+int peer_read(int fd, const struct peer_groups *groups, struct peer *ret_peer);

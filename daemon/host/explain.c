@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The same errno means different things at different steps, so each step has its own table; see
+ * Xen's do_sysctl() and tb_control(), and the privcmd and evtchn drivers of Linux, for what each
+ * can say.
+ */
+
+#include "daemon/host/explain.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/protocol.h"
+
+struct explanation {
+    enum xen_step step;
+    int error;
+    const char *text;
+};
+
+static const char no_xen[] = "This is not a Xen host: /dev/xen/privcmd is not there. Boot the "
+                             "machine under Xen, or load the "
+                             "module xen-privcmd.";
+static const char not_allowed[] =
+    "No access to /dev/xen/privcmd: run xentraced as root, or give its user the Xen devices.";
+static const char no_evtchn[] =
+    "/dev/xen/evtchn is not there: load the module xen-evtchn and try again.";
+static const char evtchn_not_allowed[] =
+    "No access to /dev/xen/evtchn: run xentraced as root, or give its user the Xen devices.";
+static const char not_dom0[] =
+    "This is not the control domain: only dom0 may trace its hypervisor. Run xentraced there.";
+static const char version_or_flask[] =
+    "Xen denies access: the Xen libraries are of another version than the hypervisor (reboot into "
+    "the "
+    "Xen that is installed, or install the matching libraries), or a Flask policy forbids tracing "
+    "(xl dmesg shows it).";
+static const char no_trace_buffers[] =
+    "This hypervisor was built without trace buffers (CONFIG_TRACEBUFFER): nothing can be traced. "
+    "Boot a Xen that has them.";
+static const char no_memory[] = "Xen has no memory for trace buffers of that size: free some (xl "
+                                "destroy, xl mem-set) or ask for "
+                                "fewer with --buffer-pages. Nothing was changed.";
+
+static const struct explanation explanations[] = {
+    {XEN_STEP_OPEN, -ENOENT, no_xen},
+    {XEN_STEP_OPEN, -ENODEV, no_xen},
+    {XEN_STEP_OPEN, -ENXIO, no_xen},
+    {XEN_STEP_OPEN, -EACCES, not_allowed},
+    {XEN_STEP_OPEN, -EPERM, not_allowed},
+    {XEN_STEP_OPEN_EVTCHN, -ENOENT, no_evtchn},
+    {XEN_STEP_OPEN_EVTCHN, -ENODEV, no_evtchn},
+    {XEN_STEP_OPEN_EVTCHN, -ENXIO, no_evtchn},
+    {XEN_STEP_OPEN_EVTCHN, -EACCES, evtchn_not_allowed},
+    {XEN_STEP_OPEN_EVTCHN, -EPERM, evtchn_not_allowed},
+    {XEN_STEP_HOST_INFO, -EPERM, not_dom0},
+    {XEN_STEP_HOST_INFO, -EACCES, version_or_flask},
+    {XEN_STEP_TRACE_INFO, -EPERM, not_dom0},
+    {XEN_STEP_TRACE_INFO, -EACCES, version_or_flask},
+    {XEN_STEP_TRACE_INFO, -ENOSYS, no_trace_buffers},
+    {XEN_STEP_TRACE_INFO, -EOPNOTSUPP, no_trace_buffers},
+    {XEN_STEP_BUFFER_SIZE, -ENOMEM, no_memory},
+    {XEN_STEP_BUFFER_SIZE, -EACCES, version_or_flask},
+    {XEN_STEP_CPU_MASK, -EACCES, version_or_flask},
+    {XEN_STEP_EVENT_MASK, -EACCES, version_or_flask},
+    {XEN_STEP_ENABLE, -EACCES, version_or_flask},
+    {XEN_STEP_DISABLE, -EACCES, version_or_flask},
+};
+
+static const char *step_name(enum xen_step step)
+{
+    switch (step) {
+    case XEN_STEP_OPEN:
+        return "open its control interface";
+    case XEN_STEP_OPEN_EVTCHN:
+        return "open its event channels";
+    case XEN_STEP_HOST_INFO:
+        return "tell about the host";
+    case XEN_STEP_TRACE_INFO:
+        return "tell about its trace buffers";
+    case XEN_STEP_BIND_VIRQ:
+        return "bind VIRQ_TBUF";
+    case XEN_STEP_ADOPT_VIRQ:
+        return "hand over VIRQ_TBUF from the daemon before";
+    case XEN_STEP_BUFFER_SIZE:
+        return "allocate trace buffers";
+    case XEN_STEP_MAP:
+        return "map its trace buffers";
+    case XEN_STEP_CPU_MASK:
+        return "set the CPU mask";
+    case XEN_STEP_EVENT_MASK:
+        return "set the event mask";
+    case XEN_STEP_ENABLE:
+        return "enable tracing";
+    case XEN_STEP_DISABLE:
+        return "disable tracing";
+    }
+    return "answer";
+}
+
+/* Programs that bind VIRQ_TBUF: Xen's tools, and ourselves. */
+static bool is_consumer(const char *name)
+{
+    static const char *const names[] = {"xentraced", "xentrace", "xenbaked"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static void read_process_name(const char *pid, char name[static 32])
+{
+    char path[64];
+    _cleanup_file_ FILE *file = NULL;
+
+    name[0] = '\0';
+    (void)snprintf(path, sizeof(path), "/proc/%.16s/comm", pid);
+    file = fopen(path, "re");
+    if (file && fgets(name, 32, file))
+        name[strcspn(name, "\n")] = '\0';
+}
+
+bool explain_consumer(char who[static CONSUMER_TEXT_MAX])
+{
+    DIR *proc = opendir("/proc");
+    const struct dirent *entry;
+    char name[32];
+    bool found = false;
+
+    if (!proc)
+        return false;
+    while (!found && (entry = readdir(proc))) {
+        if (!isdigit((unsigned char)entry->d_name[0]) || atoi(entry->d_name) == getpid())
+            continue;
+        read_process_name(entry->d_name, name);
+        if (!is_consumer(name))
+            continue;
+        (void)snprintf(who, CONSUMER_TEXT_MAX, "%s (PID %.16s)", name, entry->d_name);
+        found = true;
+    }
+    (void)closedir(proc);
+    return found;
+}
+
+static int explain_virq(struct failure *failure, int error)
+{
+    char who[CONSUMER_TEXT_MAX];
+
+    if (error == -EEXIST && explain_consumer(who))
+        return failure_set(
+            failure, error, ERROR_XEN,
+            "%s traces this host already (it holds VIRQ_TBUF), and Xen allows one at "
+            "a time. Nothing was changed; end it first.",
+            who);
+    if (error == -EEXIST || error == -EBUSY)
+        return failure_set(
+            failure, error, ERROR_XEN,
+            "Another %s traces this host already (VIRQ_TBUF is taken), and Xen allows "
+            "one at a time. Nothing was changed; end it first.",
+            error == -EBUSY ? "domain" : "program");
+    return failure_set(failure, error, ERROR_XEN, "Xen did not bind VIRQ_TBUF: %s.",
+                       strerror(-error));
+}
+
+int explain_xen(struct failure *failure, enum xen_step step, int error)
+{
+    if (step == XEN_STEP_BIND_VIRQ)
+        return explain_virq(failure, error);
+    for (size_t i = 0; i < ARRAY_SIZE(explanations); i++)
+        if (explanations[i].step == step && explanations[i].error == error)
+            return failure_set(failure, error, ERROR_XEN, "%s", explanations[i].text);
+    return failure_set(failure, error, ERROR_XEN, "Xen did not %s: %s; xl dmesg may tell more.",
+                       step_name(step), strerror(-error));
+}
+
+const char *explain_write(int error)
+{
+    switch (error) {
+    case -ENOSPC:
+        return "the disk is full";
+    case -EDQUOT:
+        return "the disk quota is used up";
+    case -EFBIG:
+        return "the file system takes no larger files";
+    case -EPIPE:
+        return "the reader has closed the pipe";
+    case -EIO:
+        return "the disk reports an I/O error (see dmesg)";
+    case -EROFS:
+        return "the file system has become read-only";
+    case -ECANCELED:
+        return "the reader did not read";
+    default:
+        return strerror(-error);
+    }
+}

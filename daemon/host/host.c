@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Of the processor dom0 sees the vendor and model of the real one. Source: proc(5). */
+
+#include "daemon/host/host.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "common/util.h"
+
+/* If LINE is "KEY : VALUE" copies the value, once. */
+static void take_value(const char *line, const char *key, char *value, size_t size)
+{
+    const char *colon = strchr(line, ':');
+
+    if (!colon || value[0] || strncmp(line, key, strlen(key)) != 0)
+        return;
+    colon += 1 + strspn(colon + 1, " ");
+    (void)snprintf(value, size, "%.*s", (int)strcspn(colon, "\n"), colon);
+}
+
+void host_read(struct host *ret_host)
+{
+    _cleanup_file_ FILE *file = fopen("/proc/cpuinfo", "re");
+    char line[512];
+
+    *ret_host = (struct host){0};
+    (void)gethostname(ret_host->hostname, sizeof(ret_host->hostname) - 1);
+    while (file && fgets(line, sizeof(line), file)) {
+        take_value(line, "vendor_id", ret_host->cpu_vendor, sizeof(ret_host->cpu_vendor));
+        take_value(line, "model name", ret_host->cpu_model, sizeof(ret_host->cpu_model));
+    }
+}
+
+uint64_t host_available_bytes(void)
+{
+    _cleanup_file_ FILE *file = fopen("/proc/meminfo", "re");
+    unsigned long long kib = 0;
+    char line[128];
+
+    while (file && fgets(line, sizeof(line), file))
+        if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
+            break;
+    return (uint64_t)kib * 1024;
+}

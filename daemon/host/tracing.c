@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The order matters. To start: CPU mask, event mask, enable; each can be taken back until the last
+ * succeeded. To end: mute, drain, disable; disabling first would zero the counts of losses that Xen
+ * has not told yet (tb_control() in Xen's common/trace.c).
+ */
+
+#include "daemon/host/tracing.h"
+
+#include <errno.h>
+
+#include <xen/trace.h>
+
+#include "collector/collector.h"
+#include "collector/xen.h"
+#include "common/event-set.h"
+#include "common/protocol.h"
+#include "common/util.h"
+#include "daemon/host/explain.h"
+#include "daemon/base/log.h"
+
+#define BUFFER_MAX_PAGES  256u
+#define BUFFER_MIN_PAGES  32u
+#define BUFFERS_MAX_BYTES (UINT64_C(32) << 20) /* of all CPUs */
+#define BUFFERS_MAX_PART  16u                  /* of what Xen has left */
+
+struct tracing {
+    struct xen_host *host;
+    struct collector *collector;
+    enum tracing_state state;
+    uint32_t event_mask;      /* in force */
+    uint32_t boot_event_mask; /* before we touched it */
+    struct cpu_set cpus;      /* in force, as far as we know: Xen's own default is all */
+    uint32_t pages;           /* 0: not mapped */
+    struct tracing_use *uses; /* whose wishes are in force */
+};
+
+static struct cpu_set all_cpus(void)
+{
+    struct cpu_set set;
+
+    for (size_t i = 0; i < ARRAY_SIZE(set.bits); i++)
+        set.bits[i] = UINT64_MAX;
+    return set;
+}
+
+int tracing_new(struct xen_host *host, struct collector *collector, struct tracing **ret_tracing)
+{
+    struct tracing *tracing;
+    bool allocated;
+    int r;
+
+    tracing = calloc(1, sizeof(*tracing));
+    if (!tracing)
+        return -ENOMEM;
+    tracing->host = host;
+    tracing->collector = collector;
+    tracing->cpus = all_cpus();
+    r = xen_host_trace_info(host, &tracing->event_mask, &allocated);
+    if (r < 0) {
+        free(tracing);
+        return r;
+    }
+    tracing->boot_event_mask = tracing->event_mask;
+    tracing->state = allocated ? TRACING_UNKNOWN : TRACING_OFF;
+    *ret_tracing = tracing;
+    return 0;
+}
+
+struct tracing *tracing_free(struct tracing *tracing)
+{
+    free(tracing);
+    return NULL;
+}
+
+static int allocate_buffers(struct tracing *tracing, uint32_t pages, struct failure *failure)
+{
+    enum xen_step step;
+    int r;
+
+    r = xen_host_allocate_buffers(tracing->host, pages, &step);
+    if (r < 0)
+        return explain_xen(failure, step, r);
+    tracing->state = TRACING_OFF;
+    return 0;
+}
+
+/*
+ * What a buffer has to outlast is the time until the collector comes to it, which is not less for
+ * many CPUs, so 1 MiB for each, up to a sum; of what Xen has left, a little. Not less than what
+ * xentrace takes.
+ */
+static uint32_t suitable_pages(struct tracing *tracing)
+{
+    uint32_t nr_cpus = xen_host_info(tracing->host)->nr_cpus;
+    uint64_t sum = BUFFERS_MAX_BYTES;
+    uint64_t free_bytes;
+
+    if (xen_host_free_bytes(tracing->host, &free_bytes) >= 0)
+        sum = min_u64(sum, free_bytes / BUFFERS_MAX_PART);
+    return (uint32_t)max_u64(min_u64(sum / nr_cpus / PAGE_BYTES, BUFFER_MAX_PAGES),
+                             BUFFER_MIN_PAGES);
+}
+
+/* The size is ours to choose: less will do, too. */
+static int allocate_suitable_buffers(struct tracing *tracing, struct failure *failure)
+{
+    uint32_t pages = suitable_pages(tracing);
+    int r;
+
+    while ((r = allocate_buffers(tracing, pages, failure)) == -ENOMEM && pages > BUFFER_MIN_PAGES)
+        pages = (uint32_t)max_u64(pages / 2, BUFFER_MIN_PAGES);
+    return r;
+}
+
+static int map_buffers(struct tracing *tracing, struct failure *failure)
+{
+    const struct xen_trace_buffers *buffers;
+    int r;
+
+    r = xen_host_map_buffers(tracing->host, &buffers);
+    if (r >= 0)
+        r = collector_set_buffers(tracing->collector, buffers);
+    if (r < 0)
+        return explain_xen(failure, XEN_STEP_MAP, r);
+    tracing->pages = buffers->pages;
+    return 0;
+}
+
+int tracing_prepare(struct tracing *tracing, uint32_t wanted_pages, uint32_t default_pages,
+                    struct failure *failure)
+{
+    uint32_t mask;
+    bool allocated;
+    bool fresh = false;
+    int r;
+
+    if (tracing->pages == 0) {
+        r = xen_host_trace_info(tracing->host, &mask, &allocated);
+        if (r < 0)
+            return explain_xen(failure, XEN_STEP_TRACE_INFO, r);
+        if (!allocated) {
+            uint32_t pages = wanted_pages ? wanted_pages : default_pages;
+
+            r = pages ? allocate_buffers(tracing, pages, failure)
+                      : allocate_suitable_buffers(tracing, failure);
+            if (r < 0)
+                return r;
+            fresh = true;
+        }
+        r = map_buffers(tracing, failure);
+        if (r < 0)
+            return r;
+        if (fresh && wanted_pages && tracing->pages != wanted_pages)
+            log_line(LOG_NOTICE, NULL, "Xen reduced the trace buffers from %u to %u pages per CPU.",
+                     wanted_pages, tracing->pages);
+    }
+    if (!fresh && wanted_pages && wanted_pages != tracing->pages)
+        return failure_set(
+            failure, -EINVAL, ERROR_BUFFER_SIZE,
+            "Xen's trace buffers have %u pages per CPU since they were allocated, and "
+            "keep them until the host reboots. Leave out --buffer-pages, or boot Xen "
+            "with tbuf_size=%u.",
+            tracing->pages, wanted_pages);
+    return 0;
+}
+
+static int set_event_mask(struct tracing *tracing, uint32_t mask)
+{
+    int r = xen_host_set_event_mask(tracing->host, mask);
+
+    if (r >= 0)
+        tracing->event_mask = mask;
+    return r;
+}
+
+static int set_cpus(struct tracing *tracing, const struct cpu_set *cpus)
+{
+    int r = xen_host_set_cpu_mask(tracing->host, cpus);
+
+    if (r >= 0)
+        tracing->cpus = *cpus;
+    return r;
+}
+
+/* --- The union. --- */
+
+bool tracing_is_used(const struct tracing *tracing, const struct tracing_use *other_than)
+{
+    for (const struct tracing_use *use = tracing->uses; use; use = use->next)
+        if (use != other_than)
+            return true;
+    return false;
+}
+
+/* Tells Xen what everybody wants. Returns the step that failed in *RET_STEP. */
+static int set_union(struct tracing *tracing, enum xen_step *ret_step)
+{
+    struct cpu_set cpus = {0};
+    uint32_t mask = 0;
+    int r;
+
+    for (const struct tracing_use *use = tracing->uses; use; use = use->next) {
+        mask |= use->event_mask;
+        for (size_t i = 0; i < ARRAY_SIZE(cpus.bits); i++)
+            cpus.bits[i] |= use->cpus.bits[i];
+    }
+    *ret_step = XEN_STEP_CPU_MASK;
+    r = set_cpus(tracing, &cpus);
+    if (r < 0)
+        return r;
+    *ret_step = XEN_STEP_EVENT_MASK;
+    return set_event_mask(tracing, mask);
+}
+
+static void add_use(struct tracing *tracing, struct tracing_use *use)
+{
+    use->active = true;
+    use->next = tracing->uses;
+    tracing->uses = use;
+}
+
+static void remove_use(struct tracing *tracing, struct tracing_use *use)
+{
+    struct tracing_use **link = &tracing->uses;
+
+    while (*link && *link != use)
+        link = &(*link)->next;
+    if (*link)
+        *link = use->next;
+    use->active = false;
+}
+
+int tracing_start(struct tracing *tracing, struct tracing_use *use, struct failure *failure)
+{
+    struct cpu_set cpus_before = tracing->cpus;
+    uint32_t mask_before = tracing->event_mask;
+    enum xen_step step;
+    int r;
+
+    add_use(tracing, use);
+    r = set_union(tracing, &step);
+    if (r >= 0 && use->enable) {
+        step = XEN_STEP_ENABLE;
+        r = xen_host_enable(tracing->host);
+    }
+    if (r < 0) {
+        remove_use(tracing, use);
+        /* What was refused once may be refused again: then the first error is the one to tell. */
+        (void)set_event_mask(tracing, mask_before);
+        (void)set_cpus(tracing, &cpus_before);
+        return explain_xen(failure, step, r);
+    }
+    if (use->enable)
+        tracing->state = TRACING_ON;
+    return 0;
+}
+
+int tracing_mute(struct tracing *tracing, struct tracing_use *use)
+{
+    enum xen_step step;
+
+    if (!use->active)
+        return 0;
+    remove_use(tracing, use);
+    /* The last one's CPUs stay: nothing passes, and they may be asked for what they lost. */
+    return tracing->uses ? set_union(tracing, &step) : set_event_mask(tracing, 0);
+}
+
+void tracing_leave(struct tracing *tracing, struct tracing_use *use)
+{
+    remove_use(tracing, use);
+}
+
+int tracing_provoke(struct tracing *tracing, const struct cpu_set *cpus)
+{
+    int r;
+
+    if (tracing->uses)
+        return 0;
+    r = set_cpus(tracing, cpus);
+    return r < 0 ? r : set_event_mask(tracing, TRC_ALL & ~(TRC_GUEST & ~TRC_GEN));
+}
+
+int tracing_stop(struct tracing *tracing)
+{
+    struct cpu_set all = all_cpus();
+    int r, q;
+
+    if (tracing->uses)
+        return 0;
+    r = xen_host_disable(tracing->host);
+    if (r >= 0)
+        tracing->state = TRACING_OFF;
+    q = set_event_mask(tracing, tracing->boot_event_mask);
+    if (r >= 0)
+        r = q;
+    q = set_cpus(tracing, &all);
+    return r < 0 ? r : q;
+}
+
+uint32_t tracing_boot_event_mask(const struct tracing *tracing)
+{
+    return tracing->boot_event_mask;
+}
+
+void tracing_set_boot_event_mask(struct tracing *tracing, uint32_t mask)
+{
+    tracing->boot_event_mask = mask;
+}
+
+enum tracing_state tracing_state(const struct tracing *tracing)
+{
+    return tracing->state;
+}
+
+uint32_t tracing_event_mask(const struct tracing *tracing)
+{
+    return tracing->event_mask;
+}
+
+uint32_t tracing_buffer_pages(const struct tracing *tracing)
+{
+    return tracing->pages;
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * A place where a file may begin is one where a round begins: the first that is known to in each
+ * chunk, and, unless windows were cut in it, every window of a CPU that is not above the one
+ * before. First whole chunks are passed over, by their states alone; then windows, in the one or
+ * two chunks in which the beginning lies.
+ */
+
+#include "daemon/session/snapshot-plan.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "collector/pool.h"
+#include "collector/ring.h"
+#include "collector/walk.h"
+#include "common/record.h"
+#include "common/util.h"
+
+/* A window in the ring. */
+struct place {
+    const struct chunk *chunk;
+    uint32_t offset;
+};
+
+struct planner {
+    const struct ring *ring;
+    int pin;
+    unsigned int nr_cpus;
+};
+
+static const struct chunk *next_chunk(const struct planner *planner, const struct chunk *chunk)
+{
+    return ring_pin_next(planner->ring, planner->pin, chunk);
+}
+
+static struct ring_chunk_info info_of(const struct planner *planner, const struct chunk *chunk)
+{
+    struct ring_chunk_info info;
+
+    ring_read_chunk(planner->ring, chunk, &info);
+    return info;
+}
+
+/* The first place in CHUNK or behind it where a file may begin; no chunk: nowhere. */
+static struct place first_round(const struct planner *planner, const struct chunk *chunk)
+{
+    for (; chunk; chunk = next_chunk(planner, chunk)) {
+        struct ring_chunk_info info = info_of(planner, chunk);
+
+        if (info.first_round < info.bytes)
+            return (struct place){chunk, info.first_round};
+    }
+    return (struct place){0};
+}
+
+/* Behind the last chunk that is damaged. */
+static struct place pass_damaged(const struct planner *planner, uint64_t verify_seq,
+                                 bool *ret_damaged)
+{
+    const struct chunk *chunk = ring_pin_first(planner->ring, planner->pin);
+    struct place start = first_round(planner, chunk);
+
+    *ret_damaged = false;
+    for (; chunk && info_of(planner, chunk).seq <= verify_seq; chunk = next_chunk(planner, chunk)) {
+        if (ring_verify_chunk(planner->ring, chunk))
+            continue;
+        *ret_damaged = true;
+        start = first_round(planner, next_chunk(planner, chunk));
+    }
+    return start;
+}
+
+/* The last chunk from which on back to START everything is older than SINCE; START if none is. */
+static struct place pass_old_chunks(const struct planner *planner, struct place start,
+                                    uint64_t since_tsc)
+{
+    for (const struct chunk *chunk = start.chunk; chunk; chunk = next_chunk(planner, chunk)) {
+        struct ring_chunk_info info = info_of(planner, chunk);
+
+        if (info.last_tsc >= since_tsc)
+            break;
+        if (info.first_round < info.bytes)
+            start = (struct place){chunk, info.first_round};
+    }
+    return start;
+}
+
+/* All of it: what was let into the ring before a restart may not be what is asked for now. */
+static struct walk_result walk_at(const struct chunk *chunk, uint32_t offset,
+                                  struct window_header *ret_window)
+{
+    uint64_t class_records[EVENT_CLASSES] = {0};
+    struct walk_result walked;
+
+    memcpy(ret_window, chunk->data + offset, sizeof(*ret_window));
+    walk_window(chunk->data + offset + WINDOW_HEADER_BYTES, ret_window->bytes, true,
+                &walk_everything, NULL, class_records, &walked);
+    return walked;
+}
+
+/* The last place from START on before which everything is older than SINCE. */
+static struct place pass_old_windows(const struct planner *planner, struct place start,
+                                     uint64_t since_tsc)
+{
+    const struct chunk *chunk = start.chunk;
+    uint32_t offset = start.offset;
+    uint32_t cpu_before = UINT32_MAX;
+    struct window_header window;
+
+    for (; chunk; chunk = next_chunk(planner, chunk), offset = 0) {
+        struct ring_chunk_info info = info_of(planner, chunk);
+
+        for (; offset < info.bytes; offset += WINDOW_HEADER_BYTES + window.bytes) {
+            struct walk_result walked = walk_at(chunk, offset, &window);
+            bool may_begin =
+                offset == info.first_round ||
+                (info.cut_inside && offset > info.first_round && window.cpu <= cpu_before);
+
+            if (may_begin)
+                start = (struct place){chunk, offset};
+            if (walked.last_tsc >= since_tsc)
+                return start;
+            cpu_before = window.cpu;
+        }
+    }
+    return (struct place){0}; /* all of it is older */
+}
+
+static uint64_t bytes_from(const struct planner *planner, struct place start)
+{
+    uint64_t bytes = align_up(info_of(planner, start.chunk).bytes - start.offset, PAGE_BYTES);
+
+    for (const struct chunk *chunk = start.chunk; (chunk = next_chunk(planner, chunk));)
+        bytes += info_of(planner, chunk).bytes;
+    return bytes;
+}
+
+/* The first place from START on behind which there are no more than MAX bytes. */
+static struct place pass_bytes(const struct planner *planner, struct place start,
+                               uint64_t max_bytes)
+{
+    uint64_t bytes = start.chunk ? bytes_from(planner, start) : 0;
+
+    while (start.chunk && bytes > max_bytes) {
+        start = first_round(planner, next_chunk(planner, start.chunk));
+        if (start.chunk)
+            bytes = bytes_from(planner, start);
+    }
+    return start;
+}
+
+/* The records of the part of the first chunk that is in it. */
+static void count_first(const struct planner *planner, struct snapshot_plan *plan)
+{
+    uint32_t end = info_of(planner, plan->first).bytes;
+    struct window_header window;
+
+    for (uint32_t offset = plan->first_offset; offset < end;
+         offset += WINDOW_HEADER_BYTES + window.bytes) {
+        struct walk_result walked = walk_at(plan->first, offset, &window);
+
+        plan->records += walked.records;
+        plan->lost += walked.lost;
+        if (walked.first_tsc && (!plan->first_tsc || walked.first_tsc < plan->first_tsc))
+            plan->first_tsc = walked.first_tsc;
+        plan->last_tsc = max_u64(plan->last_tsc, walked.last_tsc);
+    }
+}
+
+static void count_rest(const struct planner *planner, struct snapshot_plan *plan)
+{
+    for (const struct chunk *chunk = plan->first; (chunk = next_chunk(planner, chunk));) {
+        struct ring_chunk_info info = info_of(planner, chunk);
+
+        for (unsigned int cpu = 0; cpu < planner->nr_cpus; cpu++) {
+            uint64_t records, lost;
+
+            ring_read_counts(planner->ring, chunk, cpu, false, &records, &lost);
+            plan->records += records;
+            plan->lost += lost;
+        }
+        /* Not only the first chunk's: its round may go on in the next, on another CPU. */
+        if (info.first_tsc && (!plan->first_tsc || info.first_tsc < plan->first_tsc))
+            plan->first_tsc = info.first_tsc;
+        plan->last_tsc = max_u64(plan->last_tsc, info.last_tsc);
+    }
+}
+
+int snapshot_make_plan(const struct ring *ring, int pin, const struct snapshot_bounds *bounds,
+                       unsigned int nr_cpus, struct snapshot_plan *ret_plan)
+{
+    struct planner planner = {.ring = ring, .pin = pin, .nr_cpus = nr_cpus};
+    struct snapshot_plan plan = {0};
+    struct place start = pass_damaged(&planner, bounds->verify_seq, &plan.damaged);
+
+    if (start.chunk && bounds->since_tsc) {
+        start = pass_old_chunks(&planner, start, bounds->since_tsc);
+        start = pass_old_windows(&planner, start, bounds->since_tsc);
+    }
+    if (!start.chunk)
+        return -ENODATA;
+    if (bounds->max_bytes)
+        start = pass_bytes(&planner, start, bounds->max_bytes);
+    if (!start.chunk)
+        return -EFBIG;
+    plan.first = start.chunk;
+    plan.first_offset = start.offset;
+    plan.bytes = bytes_from(&planner, start);
+    count_first(&planner, &plan);
+    count_rest(&planner, &plan);
+    *ret_plan = plan;
+    return 0;
+}
+
+uint32_t snapshot_copy_first(const struct snapshot_plan *plan, uint8_t *buffer)
+{
+    uint32_t bytes = plan->first->fill_bytes - plan->first_offset;
+    uint32_t padding = (uint32_t)align_up(bytes, PAGE_BYTES) - bytes;
+    uint32_t last_window = plan->first->last_window - plan->first_offset;
+    struct window_header window;
+
+    memcpy(buffer, plan->first->data + plan->first_offset, bytes);
+    memcpy(&window, buffer + last_window, sizeof(window));
+    window.bytes += padding;
+    memcpy(buffer + last_window, &window, sizeof(window));
+    walk_write_padding(buffer + bytes, padding);
+    return bytes + padding;
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * `state` is written by set_state() alone. Of delaying and writing it is told what comes next; off,
+ * cooling, exhausted and armed follow from facts (the ring, the end of the cooldown, the times of
+ * the day's snapshots), which settle() looks at.
+ */
+
+#include "daemon/triggers/trigger.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "common/util.h"
+
+#define DAY_USEC (24 * 3600 * USEC_PER_SEC)
+
+const char *trigger_state_name(enum trigger_state state)
+{
+    switch (state) {
+    case TRIGGER_OFF:
+        return "off";
+    case TRIGGER_ARMED:
+        return "armed";
+    case TRIGGER_DELAYING:
+        return "delaying";
+    case TRIGGER_WRITING:
+        return "writing";
+    case TRIGGER_COOLING:
+        return "cooling";
+    case TRIGGER_EXHAUSTED:
+        return "exhausted";
+    }
+    return "off";
+}
+
+int trigger_init(struct trigger *trigger, const struct trigger_config *config)
+{
+    assert(config->max_per_day > 0);
+    *trigger = (struct trigger){.config = *config, .state = TRIGGER_OFF};
+    trigger->written_usec = calloc(config->max_per_day, sizeof(*trigger->written_usec));
+    return trigger->written_usec ? 0 : -ENOMEM;
+}
+
+void trigger_done(struct trigger *trigger)
+{
+    free(trigger->written_usec);
+    free(trigger->last_snapshot);
+    free(trigger->last_error);
+    *trigger = (struct trigger){0};
+}
+
+static void set_state(struct trigger *trigger, enum trigger_state state)
+{
+    /* A snapshot comes from a delay or from nothing, and only its end leads out of it. */
+    assert(state != TRIGGER_DELAYING || trigger->state == TRIGGER_ARMED);
+    assert(state != TRIGGER_WRITING || trigger->state == TRIGGER_ARMED ||
+           trigger->state == TRIGGER_DELAYING);
+    trigger->state = state;
+}
+
+/* When the oldest of the day's snapshots is a day old, if there may be no more; else 0. */
+static uint64_t exhausted_until(const struct trigger *trigger)
+{
+    uint32_t max = trigger->config.max_per_day;
+
+    return trigger->written < max ? 0 : trigger->written_usec[trigger->written % max] + DAY_USEC;
+}
+
+/* The state that follows from the facts, of a trigger that is not at work. */
+static void settle(struct trigger *trigger, uint64_t now_usec)
+{
+    if (!trigger->has_ring)
+        set_state(trigger, TRIGGER_OFF);
+    else if (now_usec < trigger->cooldown_end_usec)
+        set_state(trigger, TRIGGER_COOLING);
+    else if (now_usec < exhausted_until(trigger))
+        set_state(trigger, TRIGGER_EXHAUSTED);
+    else
+        set_state(trigger, TRIGGER_ARMED);
+}
+
+static bool is_at_work(const struct trigger *trigger)
+{
+    return trigger->state == TRIGGER_DELAYING || trigger->state == TRIGGER_WRITING;
+}
+
+/* A copy that may be lacking: it is for people. */
+static void replace_text(char **text, const char *by)
+{
+    free(*text);
+    *text = by ? strdup(by) : NULL;
+}
+
+static void finish(struct trigger *trigger, uint64_t now_usec)
+{
+    trigger->cooldown_end_usec = now_usec + trigger->config.cooldown_usec;
+    settle(trigger, now_usec);
+}
+
+void trigger_written(struct trigger *trigger, uint64_t now_usec, const char *path)
+{
+    assert(trigger->state == TRIGGER_WRITING);
+    trigger->written_usec[trigger->written % trigger->config.max_per_day] = now_usec;
+    trigger->written++;
+    replace_text(&trigger->last_snapshot, path);
+    replace_text(&trigger->last_error, NULL);
+    finish(trigger, now_usec);
+}
+
+static void fail(struct trigger *trigger, uint64_t now_usec, const char *error)
+{
+    trigger->failed++;
+    replace_text(&trigger->last_error, error);
+    finish(trigger, now_usec);
+}
+
+void trigger_failed(struct trigger *trigger, uint64_t now_usec, const char *error)
+{
+    assert(trigger->state == TRIGGER_WRITING);
+    fail(trigger, now_usec, error);
+}
+
+void trigger_set_ring(struct trigger *trigger, bool has_ring, uint64_t now_usec)
+{
+    trigger->has_ring = has_ring;
+    if (!has_ring && trigger->state == TRIGGER_DELAYING)
+        fail(trigger, now_usec, "The flight recorder ended before the delay was over.");
+    else if (!is_at_work(trigger))
+        settle(trigger, now_usec);
+}
+
+static void suppress(struct trigger *trigger, uint64_t *count, uint64_t realtime_ns,
+                     const char *reason)
+{
+    struct trigger_suppressed *suppressed = &trigger->suppressed;
+
+    ++*count;
+    suppressed->last_ns = realtime_ns;
+    (void)snprintf(suppressed->last_reason, sizeof(suppressed->last_reason), "%s", reason);
+}
+
+static enum trigger_action accept(struct trigger *trigger, uint64_t now_usec, uint64_t realtime_ns,
+                                  const char *reason)
+{
+    trigger->last_fired_ns = realtime_ns;
+    (void)snprintf(trigger->last_reason, sizeof(trigger->last_reason), "%s", reason);
+    if (trigger->config.delay_usec > 0) {
+        trigger->delay_end_usec = now_usec + trigger->config.delay_usec;
+        set_state(trigger, TRIGGER_DELAYING);
+        return TRIGGER_NOTHING;
+    }
+    set_state(trigger, TRIGGER_WRITING);
+    return TRIGGER_SNAPSHOT;
+}
+
+enum trigger_action trigger_fire(struct trigger *trigger, uint64_t now_usec, uint64_t realtime_ns,
+                                 const char *reason)
+{
+    struct trigger_suppressed *suppressed = &trigger->suppressed;
+
+    if (!is_at_work(trigger))
+        settle(trigger, now_usec); /* the timer that says so may be late */
+    trigger->fired += trigger->state != TRIGGER_OFF;
+    switch (trigger->state) {
+    case TRIGGER_OFF:
+        break;
+    case TRIGGER_ARMED:
+        return accept(trigger, now_usec, realtime_ns, reason);
+    case TRIGGER_DELAYING:
+    case TRIGGER_WRITING:
+        suppress(trigger, &suppressed->busy, realtime_ns, reason);
+        break;
+    case TRIGGER_COOLING:
+        suppress(trigger, &suppressed->cooldown, realtime_ns, reason);
+        break;
+    case TRIGGER_EXHAUSTED:
+        suppress(trigger, &suppressed->max_per_day, realtime_ns, reason);
+        break;
+    }
+    return TRIGGER_NOTHING;
+}
+
+uint64_t trigger_next_usec(const struct trigger *trigger)
+{
+    switch (trigger->state) {
+    case TRIGGER_DELAYING:
+        return trigger->delay_end_usec;
+    case TRIGGER_COOLING:
+        return trigger->cooldown_end_usec;
+    case TRIGGER_EXHAUSTED:
+        return exhausted_until(trigger);
+    case TRIGGER_OFF:
+    case TRIGGER_ARMED:
+    case TRIGGER_WRITING:
+        break;
+    }
+    return TRIGGER_NO_TIME;
+}
+
+enum trigger_action trigger_advance(struct trigger *trigger, uint64_t now_usec)
+{
+    if (trigger->state == TRIGGER_DELAYING && now_usec >= trigger->delay_end_usec) {
+        set_state(trigger, TRIGGER_WRITING);
+        return TRIGGER_SNAPSHOT;
+    }
+    if (!is_at_work(trigger))
+        settle(trigger, now_usec);
+    return TRIGGER_NOTHING;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The policy of one trigger, as a state machine without I/O: whoever has it tells it what happened
+ * and when, and does what it answers. Main thread.
+ *
+ *   off         there is no ring to write; what fires meanwhile is not counted
+ *   armed       waits for its condition
+ *   delaying    it fired; records go on, until the delay is over
+ *   writing     the snapshot is being written
+ *   cooling     it has been, or has failed: for the time of the cooldown nothing is written
+ *   exhausted   as many as there may be in 24 hours have been written
+ *
+ * Each time that it fires is in one of the counts: fired = written + failed + suppressed, and one
+ * more while it is delaying or writing. A snapshot that failed is not one of the day's.
+ *
+ * Times (_usec) are of any clock that never goes back, CLOCK_MONOTONIC in the daemon.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/config/config.h"
+
+#define TRIGGER_REASON_MAX 256u
+#define TRIGGER_NO_TIME    UINT64_MAX
+
+struct json_object;
+
+enum trigger_state {
+    TRIGGER_OFF,
+    TRIGGER_ARMED,
+    TRIGGER_DELAYING,
+    TRIGGER_WRITING,
+    TRIGGER_COOLING,
+    TRIGGER_EXHAUSTED,
+};
+
+/* What is to be done now. */
+enum trigger_action {
+    TRIGGER_NOTHING,
+    TRIGGER_SNAPSHOT, /* write one; then trigger_written() or trigger_failed() */
+};
+
+struct trigger_suppressed {
+    uint64_t busy; /* by itself: it was delaying or writing */
+    uint64_t cooldown;
+    uint64_t max_per_day;
+    uint64_t last_ns; /* CLOCK_REALTIME; 0: never */
+    char last_reason[TRIGGER_REASON_MAX];
+};
+
+/* Read only, but for trigger.c. */
+struct trigger {
+    struct trigger_config config;
+    enum trigger_state state;
+    bool has_ring;
+    uint64_t fired;
+    uint64_t written;
+    uint64_t failed;
+    uint64_t last_fired_ns; /* CLOCK_REALTIME, when it led to a snapshot; 0: never */
+    char last_reason[TRIGGER_REASON_MAX];
+    struct trigger_suppressed suppressed;
+    char *last_snapshot; /* path; NULL: none */
+    char *last_error;    /* of the last snapshot, NULL if it was written */
+
+    uint64_t delay_end_usec;
+    uint64_t cooldown_end_usec; /* 0: there is none */
+    uint64_t *written_usec;     /* [config.max_per_day]: a ring; written % max_per_day is next */
+};
+
+/* CONFIG is copied. It is off. -ENOMEM. */
+int trigger_init(struct trigger *trigger, const struct trigger_config *config);
+void trigger_done(struct trigger *trigger);
+
+/*
+ * Whether there is a ring. When it goes, a delay ends in a failure; a snapshot that is being
+ * written goes on.
+ */
+void trigger_set_ring(struct trigger *trigger, bool has_ring, uint64_t now_usec);
+
+/*
+ * Its condition came true: REASON is one sentence, REALTIME_NS the wall clock. The answer is to be
+ * carried out last thing, as it may lead to trigger_failed() at once.
+ */
+enum trigger_action trigger_fire(struct trigger *trigger, uint64_t now_usec, uint64_t realtime_ns,
+                                 const char *reason);
+
+/* When it wants trigger_advance() to be called; TRIGGER_NO_TIME: not for the time being. */
+uint64_t trigger_next_usec(const struct trigger *trigger);
+
+/* Time has passed. */
+enum trigger_action trigger_advance(struct trigger *trigger, uint64_t now_usec);
+
+/* The snapshot is in the file PATH; or could not be written, ERROR says why. Only while writing. */
+void trigger_written(struct trigger *trigger, uint64_t now_usec, const char *path);
+void trigger_failed(struct trigger *trigger, uint64_t now_usec, const char *error);
+
+const char *trigger_state_name(enum trigger_state state); /* as in documents */
+
+/* The trigger's object of docs/control-protocol.md; the caller's. */
+struct json_object *trigger_document(const struct trigger *trigger);

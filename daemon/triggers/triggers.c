@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * A condition may come true with every record. So a watch that has is armed again when its trigger
+ * would write another snapshot, or after a second: until then its trigger only counts what it
+ * suppresses, and a count of seconds in which it did says enough.
+ */
+
+#include "daemon/triggers/triggers.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <json-c/json.h>
+#include <systemd/sd-event.h>
+
+#include "collector/watch.h"
+#include "common/protocol.h"
+#include "common/units.h"
+#include "daemon/base/clock.h"
+#include "daemon/host/domain-watch.h"
+#include "daemon/base/log.h"
+
+#define REARM_USEC USEC_PER_SEC
+#define SLACK_USEC (20 * USEC_PER_MSEC)
+
+#define NO_WATCH SIZE_MAX
+
+_Static_assert(CONFIG_TRIGGERS_MAX <= WATCH_MAX, "each trigger may have a watch");
+
+struct triggers {
+    struct triggers_context context;
+    size_t count;
+    struct trigger trigger[CONFIG_TRIGGERS_MAX];
+    size_t watch[CONFIG_TRIGGERS_MAX];        /* its index in the set, or NO_WATCH */
+    uint64_t rearm_usec[CONFIG_TRIGGERS_MAX]; /* TRIGGER_NO_TIME: it is armed */
+    struct watch_set *set;
+    struct domain_watch *domains;
+    struct sd_event_source *timer;
+};
+
+static uint64_t now_usec(const struct triggers *triggers)
+{
+    uint64_t usec = 0;
+
+    (void)sd_event_now(triggers->context.event, CLOCK_MONOTONIC, &usec); /* the clock exists */
+    return usec;
+}
+
+/* --- Time. --- */
+
+static void arm_watch(struct triggers *triggers, size_t i)
+{
+    triggers->rearm_usec[i] = TRIGGER_NO_TIME;
+    watch_arm(triggers->set, triggers->watch[i]);
+}
+
+/* Arms what is due, and sets the timer for what comes next. */
+static void update_time(struct triggers *triggers)
+{
+    uint64_t now = now_usec(triggers), next = TRIGGER_NO_TIME;
+
+    for (size_t i = 0; i < triggers->count; i++) {
+        if (triggers->rearm_usec[i] != TRIGGER_NO_TIME &&
+            (triggers->rearm_usec[i] <= now || triggers->trigger[i].state == TRIGGER_ARMED))
+            arm_watch(triggers, i);
+        next = min_u64(next, trigger_next_usec(&triggers->trigger[i]));
+        next = min_u64(next, triggers->rearm_usec[i]);
+    }
+    if (!triggers->timer)
+        return;
+    /* Neither can fail for a source that exists, in this process. */
+    (void)sd_event_source_set_time(triggers->timer, next);
+    (void)sd_event_source_set_enabled(triggers->timer,
+                                      next == TRIGGER_NO_TIME ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+}
+
+/* Does what a trigger answered; its snapshot may be done before this returns. */
+static void act(struct triggers *triggers, size_t i, enum trigger_action action)
+{
+    const struct triggers_context *context = &triggers->context;
+    struct trigger *trigger = &triggers->trigger[i];
+
+    if (action == TRIGGER_SNAPSHOT)
+        context->snapshot(context->userdata, trigger, trigger->config.name,
+                          trigger->config.last_usec);
+}
+
+static int handle_timer(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    struct triggers *triggers = userdata;
+
+    (void)source;
+    (void)usec;
+    for (size_t i = 0; i < triggers->count; i++)
+        act(triggers, i, trigger_advance(&triggers->trigger[i], now_usec(triggers)));
+    update_time(triggers);
+    return 0;
+}
+
+/* --- Conditions. --- */
+
+/* What it suppresses is counted, not logged: it may be much. */
+static void fire(struct triggers *triggers, size_t i, const char *reason)
+{
+    struct trigger *trigger = &triggers->trigger[i];
+    uint64_t now = now_usec(triggers);
+    bool was_delaying = trigger->state == TRIGGER_DELAYING;
+    enum trigger_action action;
+
+    action = trigger_fire(trigger, now, clock_pair_now().realtime_ns, reason);
+    if (action == TRIGGER_SNAPSHOT || (trigger->state == TRIGGER_DELAYING && !was_delaying))
+        log_info("Trigger %s: %s", trigger->config.name, reason);
+    if (triggers->watch[i] != NO_WATCH)
+        triggers->rearm_usec[i] = now + REARM_USEC;
+    act(triggers, i, action);
+}
+
+static uint64_t tsc_to_usec(const struct triggers *triggers, uint64_t tsc)
+{
+    uint32_t khz = triggers->context.tsc_khz;
+
+    return khz ? (uint64_t)((unsigned __int128)tsc * 1000 / khz) : 0;
+}
+
+/* "3 (web)", or "3". */
+static const char *describe_domain(char *buffer, size_t size, uint32_t domid, const char *name)
+{
+    (void)snprintf(buffer, size, "%" PRIu32 "%s%s%s", domid, name[0] ? " (" : "", name,
+                   name[0] ? ")" : "");
+    return buffer;
+}
+
+static void describe_event(const struct trigger_config *config, const struct watch_hit *hit,
+                           char *reason, size_t size)
+{
+    char text[UNITS_TEXT_MAX];
+
+    if (config->count == 1)
+        (void)snprintf(reason, size, "Event 0x%08" PRIx32 " (%s) on CPU %u.", hit->event,
+                       event_class_name(hit->event), hit->cpu);
+    else
+        (void)snprintf(reason, size,
+                       "%" PRIu32 " events within %s, one of them 0x%08" PRIx32 " (%s) on CPU %u.",
+                       config->count, duration_format(text, config->within_usec), hit->event,
+                       event_class_name(hit->event), hit->cpu);
+}
+
+static void describe_hit(const struct triggers *triggers, size_t i, const struct watch_hit *hit,
+                         char *reason, size_t size)
+{
+    const struct trigger_config *config = &triggers->trigger[i].config;
+    const char *name = triggers->domains ? domain_watch_name(triggers->domains, hit->domid) : "";
+    char domain[96], text[UNITS_TEXT_MAX];
+
+    if (config->condition == TRIGGER_EVENT)
+        describe_event(config, hit, reason, size);
+    else if (config->condition == TRIGGER_RUNNABLE_LATENCY)
+        (void)snprintf(reason, size, "vCPU %u of domain %s waited %s for a processor (CPU %u).",
+                       hit->vcpu, describe_domain(domain, sizeof(domain), hit->domid, name),
+                       duration_format(text, tsc_to_usec(triggers, hit->waited_tsc)), hit->cpu);
+    else
+        (void)snprintf(reason, size, "Xen lost %" PRIu32 " records on CPU %u.", hit->lost,
+                       hit->cpu);
+}
+
+void triggers_handle_watch(struct triggers *triggers)
+{
+    char reason[TRIGGER_REASON_MAX];
+    struct watch_hit hit;
+
+    for (size_t i = 0; i < triggers->count; i++) {
+        if (triggers->watch[i] == NO_WATCH || triggers->rearm_usec[i] != TRIGGER_NO_TIME ||
+            !watch_take(triggers->set, triggers->watch[i], &hit))
+            continue;
+        describe_hit(triggers, i, &hit, reason, sizeof(reason));
+        fire(triggers, i, reason);
+    }
+    update_time(triggers);
+}
+
+static void handle_crash(void *userdata, uint32_t domid, const char *name)
+{
+    struct triggers *triggers = userdata;
+    char domain[96], reason[TRIGGER_REASON_MAX];
+
+    (void)snprintf(reason, sizeof(reason), "Domain %s crashed.",
+                   describe_domain(domain, sizeof(domain), domid, name));
+    for (size_t i = 0; i < triggers->count; i++)
+        if (triggers->trigger[i].config.condition == TRIGGER_DOMAIN_CRASH)
+            fire(triggers, i, reason);
+    update_time(triggers);
+}
+
+static size_t find_by_name(const struct triggers *triggers, const char *name)
+{
+    size_t i = 0;
+
+    while (i < triggers->count && strcmp(triggers->trigger[i].config.name, name) != 0)
+        i++;
+    return i;
+}
+
+int triggers_fire_manual(struct triggers *triggers, const char *name,
+                         const struct trigger **ret_trigger, struct failure *failure)
+{
+    size_t i = find_by_name(triggers, name);
+    const struct trigger *trigger = &triggers->trigger[i];
+
+    if (i == triggers->count)
+        return failure_set(failure, -ENOENT, ERROR_NO_TRIGGER,
+                           "There is no trigger '%s': the configuration makes them, in sections "
+                           "[trigger NAME].",
+                           name);
+    if (trigger->config.condition != TRIGGER_MANUAL)
+        return failure_set(failure, -EINVAL, ERROR_INVALID,
+                           "The trigger '%s' waits for %s; only one with condition=manual can be "
+                           "fired on request. `xentracectl snapshot` writes one without a trigger.",
+                           name, trigger->config.condition_text);
+    if (trigger->state == TRIGGER_OFF)
+        return failure_set(failure, -ENODATA, ERROR_NO_RING,
+                           "The flight recorder does not run: there is nothing to write. Set "
+                           "enabled=yes in [flight-recorder] and restart xentraced.");
+    fire(triggers, i, "Fired on request.");
+    update_time(triggers);
+    *ret_trigger = trigger;
+    return 0;
+}
+
+/* --- The ring and its snapshots. --- */
+
+void triggers_set_ring(struct triggers *triggers, bool has_ring)
+{
+    for (size_t i = 0; i < triggers->count; i++)
+        trigger_set_ring(&triggers->trigger[i], has_ring, now_usec(triggers));
+    update_time(triggers);
+}
+
+void triggers_snapshot_done(struct triggers *triggers, struct trigger *trigger, const char *path,
+                            const char *error)
+{
+    if (path) {
+        trigger_written(trigger, now_usec(triggers), path);
+    } else {
+        trigger_failed(trigger, now_usec(triggers), error);
+        log_warning("Trigger %s: no snapshot was written. %s", trigger->config.name, error);
+    }
+    update_time(triggers);
+}
+
+struct watch_set *triggers_watch_set(const struct triggers *triggers)
+{
+    return triggers->set;
+}
+
+struct json_object *triggers_document(const struct triggers *triggers)
+{
+    struct json_object *array = json_object_new_array();
+
+    for (size_t i = 0; i < triggers->count; i++)
+        (void)json_object_array_add(array, trigger_document(&triggers->trigger[i]));
+    return array;
+}
+
+/* --- Construction. --- */
+
+/* Whether a trigger's condition is seen in the records; then what to look for. */
+static bool watch_config_of(const struct triggers *triggers, const struct trigger_config *config,
+                            struct watch_config *ret_watch)
+{
+    *ret_watch = (struct watch_config){.count = 1};
+    switch (config->condition) {
+    case TRIGGER_EVENT:
+        ret_watch->kind = WATCH_EVENT;
+        ret_watch->events = config->events;
+        ret_watch->count = config->count;
+        ret_watch->within_tsc = clock_tsc_of_usec(config->within_usec, triggers->context.tsc_khz);
+        return true;
+    case TRIGGER_RUNNABLE_LATENCY:
+        ret_watch->kind = WATCH_RUNNABLE;
+        ret_watch->latency_tsc =
+            max_u64(1, clock_tsc_of_usec(config->latency_usec, triggers->context.tsc_khz));
+        return true;
+    case TRIGGER_LOST_RECORDS:
+        ret_watch->kind = WATCH_LOST;
+        return true;
+    case TRIGGER_NEVER:
+    case TRIGGER_DOMAIN_CRASH:
+    case TRIGGER_MANUAL:
+        break;
+    }
+    return false;
+}
+
+static int make_watches(struct triggers *triggers)
+{
+    struct watch_config configs[CONFIG_TRIGGERS_MAX];
+    size_t n = 0;
+
+    for (size_t i = 0; i < triggers->count; i++) {
+        triggers->rearm_usec[i] = TRIGGER_NO_TIME;
+        triggers->watch[i] = NO_WATCH;
+        if (watch_config_of(triggers, &triggers->trigger[i].config, &configs[n]))
+            triggers->watch[i] = n++;
+    }
+    return n > 0 ? watch_set_new(configs, n, &triggers->set) : 0;
+}
+
+static int watch_domains(struct triggers *triggers)
+{
+    const struct triggers_context *context = &triggers->context;
+    bool wanted = false;
+
+    for (size_t i = 0; i < triggers->count; i++)
+        wanted = wanted || triggers->trigger[i].config.condition == TRIGGER_DOMAIN_CRASH;
+    if (!wanted)
+        return 0;
+    return domain_watch_new(context->event, context->xen, handle_crash, triggers,
+                            &triggers->domains);
+}
+
+static int set_up(struct triggers *triggers)
+{
+    const struct triggers_context *context = &triggers->context;
+    int r;
+
+    for (; triggers->count < context->config->nr_triggers; triggers->count++) {
+        r = trigger_init(&triggers->trigger[triggers->count],
+                         &context->config->triggers[triggers->count]);
+        if (r < 0)
+            return r;
+    }
+    if (triggers->count == 0)
+        return 0;
+    r = make_watches(triggers);
+    if (r >= 0)
+        r = sd_event_add_time(context->event, &triggers->timer, CLOCK_MONOTONIC, TRIGGER_NO_TIME,
+                              SLACK_USEC, handle_timer, triggers);
+    if (r >= 0)
+        r = sd_event_source_set_enabled(triggers->timer, SD_EVENT_OFF);
+    return r < 0 ? r : watch_domains(triggers);
+}
+
+int triggers_new(const struct triggers_context *context, struct triggers **ret_triggers)
+{
+    struct triggers *triggers = calloc(1, sizeof(*triggers));
+    int r;
+
+    if (!triggers)
+        return -ENOMEM;
+    triggers->context = *context;
+    triggers->context.event = sd_event_ref(context->event);
+    r = set_up(triggers);
+    triggers->context.config = NULL; /* borrowed until here */
+    if (r < 0) {
+        triggers_free(triggers);
+        return r;
+    }
+    *ret_triggers = triggers;
+    return 0;
+}
+
+struct triggers *triggers_free(struct triggers *triggers)
+{
+    if (!triggers)
+        return NULL;
+    domain_watch_free(triggers->domains);
+    triggers->timer = sd_event_source_disable_unref(triggers->timer);
+    watch_set_free(triggers->set);
+    for (size_t i = 0; i < triggers->count; i++)
+        trigger_done(&triggers->trigger[i]);
+    sd_event_unref(triggers->context.event);
+    free(triggers);
+    return NULL;
+}
