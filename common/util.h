@@ -48,6 +48,14 @@ static inline void fd_close(int *fd)
     *fd = -1;
 }
 
+/* Gives the pointer P away: its value, and NULL is left. */
+#define TAKE_PTR(p)                                                                                \
+    ({                                                                                             \
+        __typeof__(p) taken_ = (p);                                                                \
+        (p) = NULL;                                                                                \
+        taken_;                                                                                    \
+    })
+
 /* Gives *FD away: returns it and leaves -1. */
 static inline int fd_take(int *fd)
 {

@@ -9,6 +9,7 @@ libdaemon_a_SOURCES = \
 	daemon/base/json-put.h \
 	daemon/base/log.c daemon/base/log.h \
 	daemon/base/name.c daemon/base/name.h \
+	daemon/base/worker.c daemon/base/worker.h \
 	daemon/config/config.c daemon/config/config.h \
 	daemon/config/config-parser.h \
 	daemon/config/config-trigger.c \

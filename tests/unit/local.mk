@@ -35,6 +35,7 @@ check_PROGRAMS += \
 	tests/unit/test-units \
 	tests/unit/test-walk \
 	tests/unit/test-watch \
+	tests/unit/test-worker \
 	tests/unit/test-xen \
 	tests/unit/test-xenstore
 
@@ -135,3 +136,6 @@ tests_unit_test_triggers_SOURCES = tests/unit/test-triggers.c tests/unit/test.h
 tests_unit_test_triggers_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_unit_test_triggers_LDADD = \
 	libdaemon.a libcollector.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS) $(INIH_LIBS)
+
+tests_unit_test_worker_SOURCES = tests/unit/test-worker.c tests/unit/test.h
+tests_unit_test_worker_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
