@@ -161,11 +161,26 @@ static void remove_fds(struct service *s)
         tell(s, "FDSTOREREMOVE=1 without a valid FDNAME=");
 }
 
+/* sd_notify(3): the time to stop ends no earlier than this many microseconds from now. */
+static void extend_timeout(struct service *s, const char *text)
+{
+    uint64_t usec;
+
+    if (parse_u64(text, UINT64_MAX / 2, &usec) < 0) {
+        tell(s, "EXTEND_TIMEOUT_USEC= that is no number: %s", text);
+        return;
+    }
+    tell(s, "extend-timeout %s", text);
+    if (s->state == SERVICE_STOPPING || s->state == SERVICE_RESTARTING)
+        s->deadline_msec = max_u64(s->deadline_msec, now_msec() + usec / 1000);
+}
+
 /* A barrier's descriptor is closed by whoever calls; what else stands in its message is ignored. */
 static void handle_message(struct service *s)
 {
     const struct notify_message *m = &s->message;
     const char *status = notify_field(m, "STATUS=");
+    const char *more_time = notify_field(m, "EXTEND_TIMEOUT_USEC=");
 
     if (notify_has(m, "BARRIER=1")) {
         tell(s, m->nr_fds == 1 ? "barrier" : "barrier without its one descriptor");
@@ -181,6 +196,8 @@ static void handle_message(struct service *s)
         tell(s, "stopping");
     if (status)
         tell(s, "status %s", status);
+    if (more_time)
+        extend_timeout(s, more_time);
     if (notify_has(m, "FDSTOREREMOVE=1"))
         remove_fds(s);
     else if (notify_has(m, "FDSTORE=1"))

@@ -98,6 +98,14 @@ manage "trap '' TERM; $child notify READY=1; while :; do sleep 0.1; done" --stop
 check "no end: wait until it runs" wait_for 1 'is not the service'
 check "no end: SIGKILL after the timeout" ends_with 137 stop
 
+manage "trap 'exec $child notify EXTEND_TIMEOUT_USEC=1000000 wait' TERM; $child notify READY=1
+    while :; do sleep 0.01; done" --stop-timeout 500
+check "more time: wait until it runs" wait_for 1 'is not the service'
+check "more time: SIGKILL in the end" ends_with 137 stop
+check "more time: what it asked for is in the log" logs ' extend-timeout 1000000$'
+check "more time: it had that, after its request" awk '
+    / extend-timeout / { asked = $1 } / does not end: SIGKILL$/ { exit $1 - asked < 0.99 }' log
+
 # One case of the store each: what the service says, what its next life is passed, what is logged.
 while IFS='|' read -r name words passed line; do
     manage "\$first && exec $child $words notify READY=1 barrier wait; exec $child list notify READY=1 wait" \
