@@ -6,6 +6,7 @@ EXTRA_DIST += \
 	tests/sim/completeness.sh \
 	tests/sim/disk.sh \
 	tests/sim/errors.sh \
+	tests/sim/frozen.sh \
 	tests/sim/hostile.py \
 	tests/sim/hostile.sh \
 	tests/sim/idle.sh \
