@@ -169,7 +169,7 @@ static void test_killed(void)
             check_adopted(&rig);
         }
     }
-    printf("killed %d times in %u rounds\n", KILLS, xen->rounds);
+    printf("# killed %d times in %u rounds\n", KILLS, xen->rounds);
     ring_rig_done(&rig);
 }
 
@@ -286,7 +286,7 @@ static void step_through(const struct ring *ring, pid_t pid)
         states++;
         check_state(ring);
     }
-    printf("%u states in %u steps\n", states, steps);
+    printf("# %u states in %u steps\n", states, steps);
     CHECK(states > 100);
     free(shadow);
 }
@@ -314,7 +314,7 @@ static void test_each_instruction(void)
     if (pid > 0 && waitpid(pid, &status, 0) == pid && WIFSTOPPED(status))
         step_through(rig.ring, pid);
     else
-        printf("no ptrace(2) here: it is not killed after each instruction\n");
+        printf("# no ptrace(2) here: it is not killed after each instruction\n");
     ring_rig_done(&rig);
 }
 

@@ -419,7 +419,7 @@ static void test_fuzz(void)
         (void)munmap(base, image.layout.total_bytes);
         (void)close(memfd);
     }
-    printf("%u of 800 were adopted\n", adopted);
+    printf("# %u of 800 were adopted\n", adopted);
 }
 
 int main(void)

@@ -383,10 +383,10 @@ static void test_pin_time(void)
 
     test_case("the time to pin");
     if (!small || !large) {
-        printf("no memory for rings of 64 MiB and 1 GiB: pins are not timed\n");
+        printf("# no memory for rings of 64 MiB and 1 GiB: pins are not timed\n");
         return;
     }
-    printf("pinning takes %" PRIu64 " ns at 64 MiB, %" PRIu64 " ns at 1 GiB\n", small, large);
+    printf("# pinning takes %" PRIu64 " ns at 64 MiB, %" PRIu64 " ns at 1 GiB\n", small, large);
     CHECK(large < 20 * max_u64(small, 50)); /* the clock has steps */
 }
 

@@ -378,7 +378,7 @@ static void test_host(void)
     CHECK(host->nr_waits > 1000);
     CHECK_UINT(host->nr_told, host->nr_waits);
     CHECK_UINT(host->told_sum, host->waits_sum);
-    printf("%zu of %u changes ended a long wait\n", host->nr_waits, HOST_STEPS);
+    printf("# %zu of %u changes ended a long wait\n", host->nr_waits, HOST_STEPS);
     runnable_free(runnable);
     free(host);
 }

@@ -441,7 +441,7 @@ static void print_cost(const char *name, struct watch_set *set, bool changes)
         nsec += nsec_now() - start;
         (void)watch_end_round(set, true);
     }
-    printf("%s: %.1f ns a record\n", name, nsec / COST_ROUNDS / records);
+    printf("# %s: %.1f ns a record\n", name, nsec / COST_ROUNDS / records);
 }
 
 static void test_cost(void)

@@ -2,13 +2,18 @@
 #pragma once
 
 /*
- * What every unit test needs: checks that print file, line, case and values and go on, and random
- * numbers that can be had again. A test program is one file, so its state may be static here.
+ * What every unit test needs: checks that print file, line, case and values and do not end the
+ * test, and random numbers that can be reproduced. A test program is one file, so its state may be
+ * static here.
+ *
+ * On standard output there is one line for each case, as in tests/check.sh: "ok - NAME" or
+ * "not ok - NAME". Checks that failed are on standard error.
  *
  * Exit status: `return test_end();` in main(): 0 passed, 1 failed (or nothing checked). A test that
  * cannot run here returns TEST_SKIPPED and says why.
  */
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,12 +26,38 @@
 
 static unsigned long test_checks;
 static unsigned long test_failures;
-static const char *test_case_name = "";
 
-/* Names the case that the next checks belong to. */
+static char test_case_name[128];
+static unsigned long test_case_checks;   /* when the case began */
+static unsigned long test_case_failures; /* ... */
+static unsigned long test_cases_passed;
+static unsigned long test_cases_failed;
+
+/* The case's line. Flushed: a test may fork, or be killed. */
+static inline void test_end_case(void)
+{
+    bool failed = test_failures > test_case_failures;
+
+    if (test_checks == test_case_checks)
+        return; /* there was none, or it checked nothing */
+    if (failed)
+        test_cases_failed++;
+    else
+        test_cases_passed++;
+    printf("%sok - %s\n", failed ? "not " : "",
+           *test_case_name ? test_case_name : program_invocation_short_name);
+    fflush(stdout);
+    test_case_checks = test_checks;
+    test_case_failures = test_failures;
+}
+
+/* Names the case that the next checks belong to. The same name again: it is the same case. */
 static inline void test_case(const char *name)
 {
-    test_case_name = name;
+    if (strncmp(name, test_case_name, sizeof(test_case_name) - 1) == 0)
+        return;
+    test_end_case();
+    snprintf(test_case_name, sizeof(test_case_name), "%s", name);
 }
 
 static inline bool test_passed(bool ok)
@@ -37,7 +68,7 @@ static inline bool test_passed(bool ok)
 }
 
 #define TEST_SAY(format, ...)                                                                      \
-    fprintf(stderr, "%s:%d: [%s] " format "\n", __FILE__, __LINE__, test_case_name, __VA_ARGS__)
+    fprintf(stderr, "# %s:%d: [%s] " format "\n", __FILE__, __LINE__, test_case_name, __VA_ARGS__)
 
 /* Each is an expression that tells whether the check passed. */
 #define CHECK(condition) (test_passed(condition) || (TEST_SAY("not true: %s", #condition), false))
@@ -69,7 +100,9 @@ static inline bool test_passed(bool ok)
 
 static inline int test_end(void)
 {
-    printf("%lu checks, %lu failed\n", test_checks, test_failures);
+    test_end_case();
+    printf("# %s: %lu passed, %lu failed, %lu checks\n", program_invocation_short_name,
+           test_cases_passed, test_cases_failed, test_checks);
     return test_failures == 0 && test_checks > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
@@ -88,7 +121,7 @@ static inline uint64_t test_seed_for(const char *test)
         seed = strtoull(given, NULL, 0);
     else if (getrandom(&seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
         seed = 1; /* any number is as good */
-    printf("%s: TEST_SEED=0x%016" PRIx64 "\n", test, seed);
+    printf("# %s: TEST_SEED=0x%016" PRIx64 "\n", test, seed);
     return seed;
 }
 
