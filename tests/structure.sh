@@ -6,15 +6,13 @@
 
 set -uo pipefail
 cd "${srcdir:-$(dirname "$0")/..}" || exit 1
-failed=0
+. tests/check.sh
 
 report() { # report NAME OFFENDING-LINES
     if [ -z "$2" ]; then
-        echo "ok - $1"
+        pass "$1"
     else
-        echo "not ok - $1"
-        sed 's/^/#   /' <<<"$2"
-        failed=1
+        fail "$1" "$2"
     fi
 }
 
@@ -41,4 +39,4 @@ report "in the daemon, sd-bus is known to control.c, its parts and systemd.c alo
 report "common/ and collector/ do not log" \
     "$(grep -nE '\b(printf|fprintf|perror|syslog|sd_journal_[a-z]+|log_[a-z]+) *\(' \
         common/*.c collector/*.c | grep -v snprintf)"
-exit "$failed"
+finish

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
-# What the scripts of this folder share. They run in the build directory.
+# What the scripts of this folder share, beside tests/check.sh. They run in the build directory.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../check.sh"
 
 ctl=$PWD/xentracectl
 fake=$PWD/tests/ctl/fake-daemon
 tmp=$(mktemp -d)
-failed=0
-passed=0
 daemon=
 socket=$tmp/control
 export XENTRACED_SOCKET=$socket
@@ -16,27 +16,11 @@ export UBSAN_OPTIONS=halt_on_error=1:exitcode=99:${UBSAN_OPTIONS-}
 
 [[ -x $ctl && -x $fake ]] || { echo "not in a build directory"; exit 77; }
 
-finish() {
+clean_up() {
     stop_daemon
     rm -rf "$tmp"
 }
-trap finish EXIT
-
-fail() {
-    failed=$((failed + 1))
-    echo "FAILED: $*"
-}
-
-ok() {
-    passed=$((passed + 1))
-}
-
-# check NAME COMMAND...: the command succeeds.
-check() {
-    local name=$1
-    shift
-    if "$@"; then ok; else fail "$name: $*"; fi
-}
+trap clean_up EXIT
 
 # expect NAME CODE REGEX ARGUMENT...: what xentracectl says (stdout and stderr in $out) and returns.
 expect() {
@@ -44,13 +28,11 @@ expect() {
     shift 3
     out=$("$ctl" "$@" 2>&1 </dev/null) || got=$?
     if [[ $got -ne $code ]]; then
-        fail "$name: exit code $got, not $code"
-        printf '  %s\n' "$out"
+        fail "$name: exit code $got, not $code" "$out"
     elif ! grep -Eq -- "$regex" <<<"$out"; then
-        fail "$name: does not say /$regex/"
-        printf '  %s\n' "$out"
+        fail "$name: does not say /$regex/" "$out"
     else
-        ok
+        pass "$name"
     fi
 }
 
@@ -82,8 +64,8 @@ stop_daemon() {
     rm -f "$socket"
 }
 
+# A script's last line.
 result() {
-    echo "$passed passed, $failed failed"
-    [[ $failed -eq 0 ]]
+    finish
     exit
 }

@@ -2,11 +2,8 @@
 # shellcheck shell=bash
 #
 # For scripts that tests/real-xen/run starts in dom0:  . "$REAL_XEN_LIB"
+# Checks are those of tests/check.sh.
 #
-#   check NAME COMMAND...         runs COMMAND; prints "ok - NAME" or "not ok - NAME" and its output
-#   skip NAME REASON              counts a case that cannot run here
-#   summary                       prints "N passed, N failed"; fails if any did: the script's last line
-#   wait_until SECONDS COMMAND... repeats COMMAND until it succeeds
 #   pv_guest_start NAME [MIB] [idle|load|panic|poweroff] [ON_CRASH]
 #   pv_guest_destroy NAME
 #   guest_id NAME                 prints a guest's domain id
@@ -14,59 +11,15 @@
 #
 # and of xentraced:
 #
-#   same A B, above A B           A is B, A is more than B; for check
-#   shows REGEX COMMAND...        what COMMAND prints matches
-#   refuses REGEX COMMAND...      COMMAND fails, with a sentence that matches
 #   daemon_is_ready               the service runs and answers
 #   total KEY <DOCUMENT           the ledger's total of KEY, and
 #   ledger_balances <DOCUMENT     produced = delivered + lost + dropped + evicted
 #   info_number KEY FILE          a top-level number of `info --json`
 #   wakeups, wakeups_in SECONDS   of all threads of the service together
 
-real_xen_passed=0
-real_xen_failed=0
-real_xen_skipped=0
+. "${REAL_XEN_LIB%/*}/check.sh"
+
 real_xen_load=()
-
-check() {
-    local name=$1 output status=0
-    shift
-    output=$(mktemp)
-    # Not in a subshell: COMMAND may be a function that sets variables.
-    "$@" >"$output" 2>&1 || status=$?
-    if [ "$status" -eq 0 ]; then
-        echo "ok - $name"
-        real_xen_passed=$((real_xen_passed + 1))
-    else
-        echo "not ok - $name (status $status: $*)"
-        tail -n 30 "$output" | sed 's/^/#   /'
-        real_xen_failed=$((real_xen_failed + 1))
-    fi
-    rm -f "$output"
-    # A failed case is counted, and the script goes on, with set -e too.
-    return 0
-}
-
-skip() {
-    echo "ok - $1 # SKIP $2"
-    real_xen_skipped=$((real_xen_skipped + 1))
-}
-
-summary() {
-    local skipped=
-    [ "$real_xen_skipped" -eq 0 ] || skipped=", $real_xen_skipped skipped"
-    echo "$real_xen_passed passed, $real_xen_failed failed$skipped"
-    [ "$real_xen_failed" -eq 0 ]
-}
-
-wait_until() {
-    local deadline=$((SECONDS + $1))
-    shift
-    until "$@"; do
-        [ "$SECONDS" -lt "$deadline" ] || return 1
-        sleep 0.1
-    done
-}
 
 guest_id() {
     xl domid "$1"
@@ -117,22 +70,6 @@ load_stop() {
     kill "${real_xen_load[@]}" 2>/dev/null || true
     wait "${real_xen_load[@]}" 2>/dev/null || true
     real_xen_load=()
-}
-
-same() { [ "$1" = "$2" ] || { echo "'$1' is not '$2'"; return 1; }; }
-above() { [ "$1" -gt "$2" ] || { echo "$1 is not above $2"; return 1; }; }
-
-shows() { # shows REGEX COMMAND...
-    local regex=$1
-    shift
-    "$@" 2>&1 | grep -q -- "$regex"
-}
-
-refuses() { # refuses REGEX COMMAND...
-    local regex=$1 output
-    shift
-    output=$("$@" 2>&1) && { echo "it succeeded: $output"; return 1; }
-    grep -q -- "$regex" <<<"$output" || { echo "$output"; return 1; }
 }
 
 daemon_is_ready() { systemctl is-active -q xentraced && xentracectl version | grep -q xentraced; }

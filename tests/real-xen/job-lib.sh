@@ -4,29 +4,19 @@
 # For the jobs: a script in dom0, and then a look at what it brought back.
 #
 #   job NAME PAYLOAD [ARGUMENT]...   boots, and runs NAME.dom0.sh; its results are in $out
-#   check NAME COMMAND...    as in dom0-lib.sh
 #   tell_about WHAT          prints what the last check's command printed
 #   records ...              records.py
 #   xenalyze_reads FILE SIDECAR
-#   finish                   the script's last line: fails if anything did
+#   job_end                  the script's last line: fails if anything did
+#
+# Checks are those of tests/check.sh.
 
 set -uo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+. "$here/../check.sh"
 out=$(mktemp -d "${TMPDIR:-/tmp}/xentraced-real-xen.XXXXXX")
-failed=0
 
-check() {
-    local name=$1
-    shift
-    if output=$("$@" 2>&1); then
-        echo "ok - $name"
-    else
-        echo "not ok - $name"
-        tail -n 10 <<<"$output" | sed 's/^/#   /'
-        failed=1
-    fi
-}
-tell_about() { echo "# $1: $output"; }
+tell_about() { echo "# $1: $checked"; }
 
 job() {
     "$here/run" --cpus 8 --timeout 600 --payload "$2" --out "$out" "$here/$1.dom0.sh" "${@:3}" ||
@@ -42,11 +32,11 @@ xenalyze_reads() { # xenalyze_reads FILE SIDECAR
         "$2") && xenalyze --cpu-hz "$hz" --summary "$1" >/dev/null
 }
 
-finish() {
-    if [ "$failed" -eq 0 ]; then
+job_end() {
+    if finish; then
         rm -rf "$out"
-    else
-        echo "# results and logs: $out"
+        exit 0
     fi
-    exit "$failed"
+    echo "# results and logs: $out"
+    exit 1
 }

@@ -290,4 +290,4 @@ mkdir "$OUT/files"
 cp "$state"/*.xentrace "$state"/*.json "$OUT/files"
 journalctl -u xentraced --no-pager -o short-precise >"$OUT/xentraced.log"
 cp /var/log/xen/xl-*.log "$OUT" 2>/dev/null
-summary
+finish

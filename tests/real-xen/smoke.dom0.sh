@@ -66,4 +66,4 @@ check "a guest that panics" pv_guest_start panicking 128 panic
 check "... is destroyed" wait_until 30 guest_is_gone panicking
 check "a guest that powers off" pv_guest_start poweroff 128 poweroff
 check "... is gone" wait_until 30 guest_is_gone poweroff
-summary
+finish

@@ -520,7 +520,7 @@ main() {
     local part
     for part in "${parts[@]}"; do
         if ! can_freeze >/dev/null 2>&1; then
-            echo "ok - $part # SKIP needs root, loop devices, mkfs.ext4 and fsfreeze"
+            skip "$part" "needs root, loop devices, mkfs.ext4 and fsfreeze"
             continue
         fi
         case $part in
@@ -536,7 +536,7 @@ main() {
         abort_stopping) sim --cpus 4 --paused --rate "$rate" -- on_disks abort stopping ;;
         start) sim --cpus 4 --paused --rate 4M -- on_disks start ;;
         sigterm | restart) sim --cpus 4 --rate "$rate" -- on_disks "$part" ;;
-        *) echo "not ok - there is no case $part" ;;
+        *) fail "there is a case $part" ;;
         esac
         sim_clean
     done

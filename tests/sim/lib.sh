@@ -11,19 +11,18 @@
 #   recorder [KEY=VALUE]...   inside, before: the flight recorder of all events, in the configuration
 #   ctl ...                   xentracectl, on that daemon
 #   together FUNCTION CASE... several cases at once, for those that mostly sleep
-#   check NAME COMMAND...     runs COMMAND; prints "ok - NAME" or "not ok - NAME" and its output
-#   refuses REGEX COMMAND...  COMMAND fails with exit status 1 and one line that matches REGEX
-#   refuses_usage REGEX COMMAND...   the same with exit status 2
 #   lose_for SECONDS          stops the daemon (SIGSTOP) until Xen loses records, and so much longer
 #   lose_until_the_end SECONDS CAPTURE    the same; CAPTURE ends as soon as the daemon goes on
 #   whole FILE...             each is complete (xensim verify) and one that every reader reads
 #   xen_state                 what Xen's masks are, and whether it traces
 #   number FILE KEY...        a number out of a JSON document; or a text, true, null
-#   finish                    the script's last line: fails if any check did
+#
+# Checks are those of tests/check.sh. A script's last line is `dispatch "$@"`.
 #
 # BUILD names the build directory; it is the current one by default.
 
 set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/../check.sh"
 
 build=${BUILD:-$PWD}
 xensim=$build/tests/xensim/xensim
@@ -32,8 +31,6 @@ script=$(readlink -f "$0")
 # Xen's buffers, per CPU. Between VIRQ_TBUF and a loss is half of them, which is to outlast what a busy
 # machine may take of the daemon's time, 50 ms: small ones, for small rounds, want a low rate.
 buffer_pages=${BUFFER_PAGES:-auto}
-sim_passed=0
-sim_failed=0
 
 for program in xentraced xentracectl tests/xensim/xensim tests/xensim/libxensim.so tests/xensim/document; do
     if [ ! -e "$build/$program" ]; then
@@ -44,53 +41,6 @@ done
 
 # Built with sanitizers: memory is then no measure, and leaks are told, of libraries too.
 sanitized() { nm "$build/xentraced" 2>/dev/null | grep -E ' (__asan_init|__tsan_init)$' >/dev/null; }
-
-check() {
-    local name=$1 output status=0
-    shift
-    output=$(mktemp)
-    "$@" >"$output" 2>&1 || status=$?
-    if [ "$status" -eq 0 ]; then
-        echo "ok - $name"
-        sim_passed=$((sim_passed + 1))
-    else
-        echo "not ok - $name (status $status: $*)"
-        tail -n 30 "$output" | sed 's/^/#   /'
-        sim_failed=$((sim_failed + 1))
-    fi
-    rm -f "$output"
-    return 0
-}
-
-finish() {
-    echo "# $(basename "$script"): $sim_passed passed, $sim_failed failed"
-    [ "$sim_failed" -eq 0 ]
-}
-
-wait_until() { # wait_until SECONDS COMMAND...
-    local deadline=$((SECONDS + $1))
-    shift
-    until "$@"; do
-        [ "$SECONDS" -lt "$deadline" ] || return 1
-        sleep 0.05
-    done
-}
-
-same() { [ "$1" = "$2" ] || { echo "'$1' is not '$2'"; return 1; }; }
-above() { [ "$1" -gt "$2" ] || { echo "$1 is not above $2"; return 1; }; }
-below() { [ "$1" -lt "$2" ] || { echo "$1 is not below $2"; return 1; }; }
-
-refuses() { refuses_with 1 "$@"; }
-refuses_usage() { refuses_with 2 "$@"; }
-refuses_with() { # refuses_with STATUS REGEX COMMAND...
-    local expected=$1 regex=$2 output status=0
-    shift 2
-    output=$("$@" 2>&1) || status=$?
-    echo "$output"
-    [ "$status" -eq "$expected" ] || { echo "the exit status is $status"; return 1; }
-    [ "$(wc -l <<<"$output")" -eq 1 ] || { echo "that is not one line"; return 1; }
-    grep -Eq -- "$regex" <<<"$output" || { echo "it does not match $regex"; return 1; }
-}
 
 number() { "$document" number "$@"; }     # number FILE KEY [KEY]...
 balances() { "$document" balances "$@"; } # balances DOCUMENT: in total and per CPU, to the record
@@ -260,13 +210,9 @@ sim() {
         bash "$script" "$@" >"$dir/output" 2>"$dir/errors" </dev/null
     local status=$?
     grep -E '^(ok|not ok) - |^#' "$dir/output"
-    sim_passed=$((sim_passed + $(grep -c '^ok - ' "$dir/output")))
-    sim_failed=$((sim_failed + $(grep -c '^not ok - ' "$dir/output")))
-    if [ "$status" -ne 0 ]; then
-        echo "not ok - $1 ends well (status $status)"
-        tail -n 20 "$dir/errors" "$dir/log" 2>/dev/null | sed 's/^/#   /'
-        sim_failed=$((sim_failed + 1))
-    fi
+    count_checks "$dir/output"
+    [ "$status" -eq 0 ] ||
+        fail "$1 ends well (status $status)" "$(tail -n 20 "$dir/errors" "$dir/log" 2>/dev/null)"
     check "$1: no sanitizer complains" no_sanitizer_report
 }
 
@@ -281,8 +227,7 @@ together() { # together FUNCTION CASE...
     wait
     for case in "$@"; do
         cat "$outputs/$case"
-        sim_passed=$((sim_passed + $(grep -c '^ok - ' "$outputs/$case")))
-        sim_failed=$((sim_failed + $(grep -c '^not ok - ' "$outputs/$case")))
+        count_checks "$outputs/$case"
     done
     rm -rf "$outputs"
 }

@@ -3,6 +3,7 @@
 # document: what it finds, and that a ledger that is wrong by one record anywhere is not let pass.
 
 set -u
+. "$(dirname "$0")/../check.sh"
 build=${builddir:-.}
 [ -x "$build/tests/xensim/document" ] || build=.
 document=$(cd "$build/tests/xensim" && pwd)/document
@@ -10,21 +11,12 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
 
-fail() {
-    echo "FAIL: $*" >&2
-    exit 1
+says() { # says TEXT ARGUMENT...: what document prints
+    check "${*:2} says '$1'" prints "$@"
 }
-says() { # says TEXT ARGUMENT...
-    local output
-    output=$("$document" "${@:2}") || fail "${*:2}: status $?"
-    [ "$output" = "$1" ] || fail "${*:2}: '$output' is not '$1'"
-}
-refuses() { # refuses ARGUMENT...: with a sentence
-    local output status=0
-    output=$("$document" "$@" 2>&1 >/dev/null) || status=$?
-    if [ "$status" -ne 1 ] || [ -z "$output" ]; then
-        fail "status $status: $*: '$output'"
-    fi
+prints() { same "$("$document" "${@:2}" || echo "status $?")" "$1"; }
+refused() { # refused ARGUMENT...: with a sentence
+    check "$*${change:+, after $change} is refused" fails . "$document" "$@"
 }
 
 cat >good <<'END'
@@ -41,32 +33,35 @@ says -2 number good list 1 n
 says -2 number good list -1 n
 says '[1,{"n":-2}]' number good list
 says 10 number good ledger cpus cpu=2 produced
-refuses number good ledger cpus cpu=1
-refuses number good ledger cpus cp=2
-refuses number good list 2
-refuses number good list -3
-refuses number good name more
-refuses number good none more
-refuses number good nothing
-refuses number not-there name
+refused number good ledger cpus cpu=1
+refused number good ledger cpus cp=2
+refused number good list 2
+refused number good list -3
+refused number good name more
+refused number good none more
+refused number good nothing
+refused number not-there name
 echo '{"name": ' >half
-refuses number half name
+refused number half name
 
 says "" balances good
 for key in produced delivered lost dropped evicted; do
     for line in 2 3 4; do # the total, and each CPU
-        sed "${line}s/$key\": /&1/" good >wrong
-        refuses balances wrong
+        change="${line}s/$key\": /&1/"
+        sed "$change" good >wrong
+        refused balances wrong
     done
 done
-sed 's/"dropped"/"drooped"/' good >wrong
-refuses balances wrong
+change='s/"dropped"/"drooped"/'
+sed "$change" good >wrong
+refused balances wrong
+change=
 
 echo '{"cpus": [{"cpu": 0, "attempted": 0, "lost": 0}, {"cpu": 1, "attempted": 7, "lost": 7},
  {"cpu": 2, "attempted": 10, "lost": 3}]}' >report
 says "" as-reported good report
 for change in 's/attempted": 10/attempted": 11/' 's/lost": 3/lost": 2/' 's/"cpu": 2/"cpu": 3/'; do
     sed "$change" report >wrong
-    refuses as-reported good wrong
+    refused as-reported good wrong
 done
-exit 0
+finish

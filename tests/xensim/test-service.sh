@@ -4,6 +4,7 @@
 
 # shellcheck disable=SC2317 # functions that check() calls
 set -u
+. "$(dirname "$0")/../check.sh"
 build=${builddir:-.}
 [ -x "$build/tests/xensim/service" ] || build=.
 bin=$(cd "$build/tests/xensim" && pwd)
@@ -13,19 +14,7 @@ export XENSIM_COMMAND=$bin/xensim
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
-failed=0
-
-check() { # check NAME COMMAND...
-    local name=$1
-    shift
-    if "$@" >checked 2>&1; then
-        echo "ok - $name"
-    else
-        echo "not ok - $name"
-        sed 's/^/#   /' checked log errors
-        failed=1
-    fi
-}
+check_logs=(log errors)
 
 wait_for() { # wait_for TIMES REGEX: until the log has that many lines of it
     for _ in $(seq 200); do
@@ -157,4 +146,4 @@ export service child bin
 export -f evtchn wait_for kill_service stop
 timeout 60 "$bin/xensim" run --quiet --workload none -- bash -c evtchn >output 2>errors
 check "an event channel survives SIGKILL" outputs $'port 17 goes on\n"virq_bound":true\n"virq_bound":false'
-exit $failed
+finish

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+#
+# Checks, for every test that is a shell script. One line for each, on standard output, as unit tests
+# print them too (tests/unit/test.h) and tests/all counts them:
+#
+#   ok - NAME
+#   ok - NAME # SKIP REASON
+#   not ok - NAME (status N: COMMAND)
+#   # anything else
+#
+#   check NAME COMMAND...     COMMAND succeeds. It is not run in a subshell and may set variables.
+#                             $checked is what it printed, of which a failure shows the end
+#   pass NAME                 for what is not a command
+#   fail NAME [TEXT]...
+#   skip NAME REASON          counts what cannot run here
+#   count_checks FILE         adds what another script printed into FILE
+#   finish                    prints the sum; fails if any check did, or if there was none
+#
+# For COMMAND:
+#
+#   same A B, above A B, below A B       A is B, more than B, less than B
+#   shows REGEX COMMAND...               COMMAND prints a line that matches
+#   fails REGEX COMMAND...               COMMAND fails, and prints a line that matches
+#   refuses REGEX COMMAND...             COMMAND fails with exit status 1 and one line, which matches
+#   refuses_usage REGEX COMMAND...       the same with exit status 2
+#   wait_until SECONDS COMMAND...        COMMAND succeeds within that time, at one of many attempts
+#
+# check_logs=(FILE...): a failed check shows the ends of these too.
+
+checks_passed=0
+checks_failed=0
+checks_skipped=0
+check_logs=()
+
+pass() {
+    echo "ok - $1"
+    checks_passed=$((checks_passed + 1))
+}
+
+fail() {
+    echo "not ok - $1"
+    shift
+    [ $# -eq 0 ] || printf '%s\n' "$@" | tail -n 30 | sed 's/^/#   /'
+    checks_failed=$((checks_failed + 1))
+}
+
+skip() {
+    echo "ok - $1 # SKIP $2"
+    checks_skipped=$((checks_skipped + 1))
+}
+
+check() {
+    local name=$1 output status=0
+    shift
+    output=$(mktemp)
+    "$@" >"$output" 2>&1 || status=$?
+    checked=$(tr -d '\0' <"$output")
+    rm -f "$output"
+    if [ "$status" -eq 0 ]; then
+        pass "$name"
+    else
+        fail "$name (status $status: $*)" "$checked"
+        for output in "${check_logs[@]}"; do
+            [ ! -s "$output" ] || tail -n 20 "$output" | sed "s/^/#   ${output##*/}: /"
+        done
+    fi
+    return 0 # it is counted, and the script continues, with set -e too
+}
+
+count_checks() {
+    local skipped
+    skipped=$(grep -c '^ok - .*# SKIP' "$1")
+    checks_passed=$((checks_passed + $(grep -c '^ok - ' "$1") - skipped))
+    checks_failed=$((checks_failed + $(grep -c '^not ok - ' "$1")))
+    checks_skipped=$((checks_skipped + skipped))
+}
+
+finish() {
+    local skipped=
+    [ "$checks_skipped" -eq 0 ] || skipped=", $checks_skipped skipped"
+    echo "# $(basename "$0"): $checks_passed passed, $checks_failed failed$skipped"
+    [ "$checks_failed" -eq 0 ] && [ $((checks_passed + checks_skipped)) -gt 0 ]
+}
+
+same() { [ "$1" = "$2" ] || { echo "'$1' is not '$2'"; return 1; }; }
+above() { [ "$1" -gt "$2" ] || { echo "$1 is not above $2"; return 1; }; }
+below() { [ "$1" -lt "$2" ] || { echo "$1 is not below $2"; return 1; }; }
+
+matches() { # matches REGEX TEXT
+    printf '%s\n' "$2"
+    grep -Eq -- "$1" <<<"$2" || { echo "it does not match $1"; return 1; }
+}
+
+shows() {
+    local regex=$1
+    shift
+    matches "$regex" "$("$@" 2>&1)"
+}
+
+fails() {
+    local regex=$1 output
+    shift
+    output=$("$@" 2>&1) && { echo "it succeeded: $output"; return 1; }
+    matches "$regex" "$output"
+}
+
+refuses() { refuses_with 1 "$@"; }
+refuses_usage() { refuses_with 2 "$@"; }
+refuses_with() { # refuses_with STATUS REGEX COMMAND...
+    local expected=$1 regex=$2 output status=0
+    shift 2
+    output=$("$@" 2>&1) || status=$?
+    matches "$regex" "$output" || return
+    [ "$status" -eq "$expected" ] || { echo "the exit status is $status"; return 1; }
+    [ "$(wc -l <<<"$output")" -eq 1 ] || { echo "that is not one line"; return 1; }
+}
+
+wait_until() {
+    local deadline=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        [ "$SECONDS" -lt "$deadline" ] || return 1
+        sleep 0.05
+    done
+}
