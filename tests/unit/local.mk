@@ -98,7 +98,7 @@ sink_fake_sources = \
 tests_unit_test_sink_SOURCES = tests/unit/test-sink.c $(sink_fake_sources)
 tests_unit_test_sink_LDADD = libcollector.a libcommon.a
 tests_unit_test_drain_SOURCES = \
-	tests/unit/test-drain.c tests/unit/drain-bench.h \
+	tests/unit/test-drain.c tests/unit/drain-rig.h \
 	tests/unit/fake-uring.c tests/unit/fake-uring.h tests/unit/test.h
 tests_unit_test_drain_LDADD = libcollector.a libcommon.a
 tests_unit_test_sink_limits_SOURCES = tests/unit/test-sink-limits.c $(sink_fake_sources)
@@ -110,11 +110,11 @@ tests_unit_test_sink_ring_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 tests_unit_test_collector_SOURCES = tests/unit/test-collector.c tests/unit/fake-xen-host.h tests/unit/test.h
 tests_unit_test_collector_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 tests_unit_test_collector_buffers_SOURCES = \
-	tests/unit/test-collector-buffers.c tests/unit/collector-bench.h \
+	tests/unit/test-collector-buffers.c tests/unit/collector-rig.h \
 	tests/unit/fake-xen-host.h tests/unit/test.h
 tests_unit_test_collector_buffers_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 tests_unit_test_collector_sinks_SOURCES = \
-	tests/unit/test-collector-sinks.c tests/unit/collector-bench.h \
+	tests/unit/test-collector-sinks.c tests/unit/collector-rig.h \
 	tests/unit/fake-xen-host.h tests/unit/test.h
 tests_unit_test_collector_sinks_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 

@@ -5,7 +5,7 @@
  * readers that do not read; and what the next daemon finds.
  */
 
-#include "tests/unit/collector-bench.h"
+#include "tests/unit/collector-rig.h"
 
 /* --- Buffers that are larger than a chunk. --- */
 

@@ -2,7 +2,7 @@
 
 /* Sinks that are attached, pinned, succeeded and closed beside each other, while records flow. */
 
-#include "tests/unit/collector-bench.h"
+#include "tests/unit/collector-rig.h"
 
 /* A snapshot that takes its time, while others come and go. Returns how much it had. */
 static uint32_t take_snapshot(struct bench *bench, unsigned int i, struct ring *ring)

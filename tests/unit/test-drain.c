@@ -5,7 +5,7 @@
  * none that cannot go on keeps the others from it.
  */
 
-#include "tests/unit/drain-bench.h"
+#include "tests/unit/drain-rig.h"
 
 #define ALL_EVENTS  0x000af000u /* scheduling and HVM */
 #define SCHED_ONLY  0x0002f000u
