@@ -60,7 +60,8 @@ static bool is_there(const struct sim_shared *s, uint32_t i, uint32_t domid)
 /* A connection whose holder is gone, or that has no room for more, misses it. */
 static void send_event(const struct sim *sim, uint32_t connection, const struct sim_watch *watch)
 {
-    _cleanup_fd_ int fd = fifo_open(sim, KIND, connection, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    _cleanup_fd_ int fd =
+        fifo_open(sim->directory, KIND, connection, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     struct domains_event event = {0};
 
     if (fd < 0)
@@ -157,9 +158,9 @@ static int connect_locked(struct sim *sim, uint32_t *ret_connection)
     for (uint32_t i = 0; i < SIM_MAX_STORES; i++) {
         int fd;
 
-        if (fifo_is_held(sim, KIND, i))
+        if (fifo_is_held(sim->directory, KIND, i))
             continue;
-        fd = fifo_open(sim, KIND, i, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+        fd = fifo_open(sim->directory, KIND, i, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
         if (fd < 0)
             return fd;
         fifo_drain(fd);

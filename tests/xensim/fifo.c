@@ -9,7 +9,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <sys/stat.h>
+
+#include "common/util.h"
 
 static void get_path(char ret_path[static 320], const char *directory, const char *kind,
                      unsigned int number)
@@ -17,7 +20,7 @@ static void get_path(char ret_path[static 320], const char *directory, const cha
     (void)snprintf(ret_path, 320, "%s/%s.%u", directory, kind, number);
 }
 
-int fifo_create(const struct sim *sim, const char *kind, unsigned int number, int *ret_writer,
+int fifo_create(const char *directory, const char *kind, unsigned int number, int *ret_writer,
                 uint64_t *ret_inode)
 {
     _cleanup_fd_ int both = -1;
@@ -25,7 +28,7 @@ int fifo_create(const struct sim *sim, const char *kind, unsigned int number, in
     struct stat st;
     int writer;
 
-    get_path(path, sim->directory, kind, number);
+    get_path(path, directory, kind, number);
     if (mkfifo(path, 0666) < 0 || chmod(path, 0666) < 0)
         return -errno;
     /* Only with a reader there can a writer open without waiting; the reader goes again. */
@@ -40,19 +43,19 @@ int fifo_create(const struct sim *sim, const char *kind, unsigned int number, in
     return 0;
 }
 
-int fifo_open(const struct sim *sim, const char *kind, unsigned int number, int flags)
+int fifo_open(const char *directory, const char *kind, unsigned int number, int flags)
 {
     char path[320];
     int fd;
 
-    get_path(path, sim->directory, kind, number);
+    get_path(path, directory, kind, number);
     fd = open(path, flags);
     return fd < 0 ? -errno : fd;
 }
 
-bool fifo_is_held(const struct sim *sim, const char *kind, unsigned int number)
+bool fifo_is_held(const char *directory, const char *kind, unsigned int number)
 {
-    _cleanup_fd_ int fd = fifo_open(sim, kind, number, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    _cleanup_fd_ int fd = fifo_open(directory, kind, number, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 
     return fd >= 0;
 }

@@ -7,17 +7,18 @@
  * inherited, and what hangs on it lives as long as anybody holds it.
  */
 
-#include "sim.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 /* Makes it, with a write end that keeps it from ever being at its end. 0 or a negative errno. */
-int fifo_create(const struct sim *sim, const char *kind, unsigned int number, int *ret_writer,
+int fifo_create(const char *directory, const char *kind, unsigned int number, int *ret_writer,
                 uint64_t *ret_inode);
 
 /* Its descriptor, or a negative errno. */
-int fifo_open(const struct sim *sim, const char *kind, unsigned int number, int flags);
+int fifo_open(const char *directory, const char *kind, unsigned int number, int flags);
 
 /* Does anybody have it open for reading? */
-bool fifo_is_held(const struct sim *sim, const char *kind, unsigned int number);
+bool fifo_is_held(const char *directory, const char *kind, unsigned int number);
 
 /* Throws away what an earlier holder left unread. */
 void fifo_drain(int fd);

@@ -148,11 +148,12 @@ static int create_handles(struct sim *sim)
     int r = 0;
 
     for (unsigned int i = 0; i < SIM_MAX_HANDLES && r == 0; i++)
-        r = fifo_create(sim, "evtchn", i, &sim->writers[i], &sim->shared->handles[i].inode);
+        r = fifo_create(sim->directory, "evtchn", i, &sim->writers[i],
+                        &sim->shared->handles[i].inode);
     for (unsigned int i = 0; i < SIM_MAX_STORES && r == 0; i++) {
         uint64_t inode;
 
-        r = fifo_create(sim, "store", i, &sim->store_writers[i], &inode);
+        r = fifo_create(sim->directory, "store", i, &sim->store_writers[i], &inode);
     }
     return r;
 }

@@ -69,7 +69,7 @@ static void set_bound(struct sim_shared *s, uint32_t bound)
 
 static bool is_held(const struct sim *sim, unsigned int handle)
 {
-    return fifo_is_held(sim, KIND, handle);
+    return fifo_is_held(sim->directory, KIND, handle);
 }
 
 static void forget_handle(struct sim_shared *s, unsigned int handle)
@@ -90,7 +90,7 @@ static int open_handle_locked(struct sim *sim, int flags)
         if (s->handles[i].used && is_held(sim, i))
             continue;
         forget_handle(s, i);
-        fd = fifo_open(sim, KIND, i, O_RDONLY | flags);
+        fd = fifo_open(sim->directory, KIND, i, O_RDONLY | flags);
         if (fd < 0)
             return fd;
         fifo_drain(fd);
@@ -178,7 +178,7 @@ static void deliver(struct sim *sim, unsigned int handle, uint32_t port)
     int fd = sim->writers[handle];
 
     if (fd < 0)
-        fd = own = fifo_open(sim, KIND, handle, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+        fd = own = fifo_open(sim->directory, KIND, handle, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd >= 0 && write(fd, &port, sizeof(port)) == sizeof(port))
         __atomic_add_fetch(&sim->shared->virqs_delivered, 1, __ATOMIC_RELAXED);
 }
