@@ -6,6 +6,11 @@
 
 set -uo pipefail
 cd "${srcdir:-$(dirname "$0")/..}" || exit 1
+
+# The rooms of daemon/, each of which knows only those before it. `manager` and `main` are the files
+# above the folders: manager*.c, manager*.h and main.c.
+rooms=(base config host output session triggers document manager control main)
+
 . tests/check.sh
 
 report() { # report NAME OFFENDING-LINES
@@ -39,4 +44,34 @@ report "in the daemon, sd-bus is known to control.c, its parts and systemd.c alo
 report "common/ and collector/ do not log" \
     "$(grep -nE '\b(printf|fprintf|perror|syslog|sd_journal_[a-z]+|log_[a-z]+) *\(' \
         common/*.c collector/*.c | grep -v snprintf)"
+
+# --- The rooms of daemon/. ---
+
+room_of() { # room_of FILE: of daemon/
+    local path=${1#daemon/}
+    case $path in
+    */*) echo "${path%%/*}" ;;
+    manager*) echo manager ;;
+    *) echo "${path%.[ch]}" ;;
+    esac
+}
+unlisted_rooms() {
+    local path room
+    for path in daemon/*/*.[ch] daemon/*.[ch]; do
+        room=$(room_of "$path")
+        [[ " ${rooms[*]} " == *" $room "* ]] || echo "$path is in no room that this script lists"
+    done
+}
+report "every folder of daemon/ is a room in the list" "$(unlisted_rooms)"
+
+# --- Distribution. ---
+
+undistributed() {
+    local path
+    # What is not a repository is what was distributed.
+    git ls-files tests 2>/dev/null | grep -v '/local\.mk$' | while read -r path; do
+        grep -qE "(^|[[:space:]])$path([[:space:]]|\$)" Makefile.am tests/*/local.mk || echo "$path"
+    done
+}
+report "every file of tests/ is distributed" "$(undistributed)"
 finish
