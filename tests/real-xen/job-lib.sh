@@ -19,7 +19,7 @@ out=$(mktemp -d "${TMPDIR:-/tmp}/xentraced-real-xen.XXXXXX")
 tell_about() { echo "# $1: $checked"; }
 
 job() {
-    "$here/run" --cpus 8 --timeout 600 --payload "$2" --out "$out" "$here/$1.dom0.sh" "${@:3}" ||
+    "$here/run" --cpus 8 --payload "$2" --out "$out" "$here/$1.dom0.sh" "${@:3}" ||
         failed=1
 }
 
