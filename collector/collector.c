@@ -128,7 +128,7 @@ static int loop_once(struct collector *c)
             return r;
     }
     /* Without a session nobody drains: it may fire once, and stays masked. */
-    if (wake.virq && c->nr_feeds > 0)
+    if (wake.virq && c->nr_attachments > 0)
         xen_host_virq_rearm(c->host);
     handle_messages(c);
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/attachment.h"
 #include "collector/pool.h"
 #include "collector/sink.h"
 #include "collector/tbuf.h"
@@ -117,10 +118,10 @@ static void note_taken(const struct visit *visit, uint32_t bytes)
 /* --- A window that one sink wants. --- */
 
 /*
- * Copies what the feed wants of a window of BYTES to RECORDS, and walks it, a piece after the
- * other: where it is to be, or out of the scratch if a part of it is to be nowhere.
+ * Copies those of a window's BYTES that the sink asked for to RECORDS, and walks them, a piece
+ * after the other: in their place, or out of the scratch if some of them are left out.
  */
-static struct walk_result copy_and_walk(const struct visit *visit, struct feed *feed,
+static struct walk_result copy_and_walk(const struct visit *visit, struct attachment *attachment,
                                         uint8_t *records, uint32_t bytes, uint64_t *class_records)
 {
     struct walk_result sum = {0};
@@ -130,54 +131,54 @@ static struct walk_result copy_and_walk(const struct visit *visit, struct feed *
         uint32_t begin = sum.consumed_bytes; /* a record that the last piece cut comes again */
         uint32_t piece = (uint32_t)min_u64(bytes - begin, PIECE_BYTES);
         uint8_t *kept = records + sum.kept_bytes;
-        uint8_t *window = feed->selects ? visit->drain->scratch : kept;
+        uint8_t *window = attachment->selects ? visit->drain->scratch : kept;
         struct walk_result walked;
 
         tbuf_copy(visit->tbuf, begin, piece, window);
         copied = begin + piece;
-        walk_window(window, piece, copied == visit->waiting, sink_filter(feed->sink), kept,
+        walk_window(window, piece, copied == visit->waiting, sink_filter(attachment->sink), kept,
                     class_records, &walked);
-        feed->selects = walked.kept_bytes < walked.consumed_bytes;
+        attachment->selects = walked.kept_bytes < walked.consumed_bytes;
         walk_add(&sum, &walked);
     } while (copied < bytes && !sum.broken);
     return sum;
 }
 
 /* Takes the window into the sink's chunk, and gives the space back to Xen. */
-static void take_window(const struct visit *visit, struct feed *feed, uint8_t *records,
+static void take_window(const struct visit *visit, struct attachment *attachment, uint8_t *records,
                         uint32_t room)
 {
     uint64_t class_records[EVENT_CLASSES] = {0};
     struct walk_result walked;
     struct window_source source;
 
-    walked = copy_and_walk(visit, feed, records, room, class_records);
+    walked = copy_and_walk(visit, attachment, records, room, class_records);
     source = source_of(visit, walked.consumed_bytes);
-    sink_end_window(feed->sink, &source, &walked, class_records);
+    sink_end_window(attachment->sink, &source, &walked, class_records);
     tbuf_consume(visit->tbuf, walked.consumed_bytes);
     if (walked.broken)
         set_aside(visit->tbuf);
 }
 
-static void feed_one(const struct visit *visit, struct feed *feed)
+static void visit_for_one(const struct visit *visit, struct attachment *attachment)
 {
     uint8_t *records;
     uint32_t room;
 
-    switch (sink_begin_window(feed->sink, visit->cpu, visit->waiting, visit->now_usec, &records,
-                              &room)) {
+    switch (sink_begin_window(attachment->sink, visit->cpu, visit->waiting, visit->now_usec,
+                              &records, &room)) {
     case SINK_ROOM:
         note_taken(visit, room);
-        take_window(visit, feed, records, room);
+        take_window(visit, attachment, records, room);
         break;
     case SINK_NO_CHUNK:
-        feed->starved = true;
+        attachment->starved = true;
         break;
     case SINK_AT_LIMIT:
-        feed->at_limit = true;
+        attachment->at_limit = true;
         /* fall through */
     case SINK_HAS_FAILED:
-        if (feed->mode == DRAIN_LAST_RECORDS)
+        if (attachment->mode == DRAIN_LAST_RECORDS)
             tbuf_consume(visit->tbuf, visit->waiting);
         break;
     }
@@ -186,14 +187,15 @@ static void feed_one(const struct visit *visit, struct feed *feed)
 /* --- A window that several want. --- */
 
 /* A smaller window might fit, but what came before it would be missing, and nothing tell it. */
-static void end_feed(struct feed *feed)
+static void end_attachment(struct attachment *attachment)
 {
-    feed->at_limit = true;
-    sink_end(feed->sink);
+    attachment->at_limit = true;
+    sink_end(attachment->sink);
 }
 
 /* Gives one of them its part of the BYTES in the scratch. Returns how the walk over them went. */
-static struct walk_result feed_copy(const struct visit *visit, struct feed *feed, uint32_t bytes)
+static struct walk_result visit_give_copy(const struct visit *visit, struct attachment *attachment,
+                                          uint32_t bytes)
 {
     const uint8_t *scratch = visit->drain->scratch;
     bool whole = bytes == visit->waiting;
@@ -203,23 +205,24 @@ static struct walk_result feed_copy(const struct visit *visit, struct feed *feed
     uint8_t *records;
     uint32_t room;
     enum sink_room found =
-        sink_begin_window(feed->sink, visit->cpu, bytes, visit->now_usec, &records, &room);
+        sink_begin_window(attachment->sink, visit->cpu, bytes, visit->now_usec, &records, &room);
 
     if (found == SINK_ROOM && room < bytes)
         found = SINK_AT_LIMIT; /* of its output; the chunk has room for that much */
-    walk_window(scratch, bytes, whole, sink_filter(feed->sink), found == SINK_ROOM ? records : NULL,
-                class_records, &walked);
+    walk_window(scratch, bytes, whole, sink_filter(attachment->sink),
+                found == SINK_ROOM ? records : NULL, class_records, &walked);
     source = source_of(visit, walked.consumed_bytes);
     if (found == SINK_ROOM)
-        sink_end_window(feed->sink, &source, &walked, class_records);
+        sink_end_window(attachment->sink, &source, &walked, class_records);
     else if (found == SINK_NO_CHUNK)
-        sink_drop_window(feed->sink, &source, &walked);
+        sink_drop_window(attachment->sink, &source, &walked);
     else if (found == SINK_AT_LIMIT)
-        end_feed(feed);
+        end_attachment(attachment);
     return walked;
 }
 
-static void feed_several(const struct visit *visit, struct feed *const *takers, unsigned int count)
+static void visit_for_several(const struct visit *visit, struct attachment *const *takers,
+                              unsigned int count)
 {
     uint32_t bytes = (uint32_t)min_u64(visit->waiting, SCRATCH_BYTES);
     struct walk_result walked = {0};
@@ -227,7 +230,7 @@ static void feed_several(const struct visit *visit, struct feed *const *takers, 
     note_taken(visit, bytes);
     tbuf_copy(visit->tbuf, 0, bytes, visit->drain->scratch);
     for (unsigned int i = 0; i < count; i++)
-        walked = feed_copy(visit, takers[i], bytes);
+        walked = visit_give_copy(visit, takers[i], bytes);
     tbuf_consume(visit->tbuf, walked.consumed_bytes); /* the same for all: it is the framing's */
     if (walked.broken)
         set_aside(visit->tbuf);
@@ -261,7 +264,7 @@ static bool read_first_loss(const struct tbuf *tbuf, uint32_t waiting, struct lo
 }
 
 /* Of all that waits, which this sink's session did not ask for, keeps the loss it begins with. */
-static void feed_loss(const struct visit *visit, struct feed *feed)
+static void visit_for_loss(const struct visit *visit, struct attachment *attachment)
 {
     static const uint64_t no_class_records[EVENT_CLASSES];
     struct walk_result walked = {.kept_bytes = LOST_RECORD_BYTES};
@@ -270,22 +273,22 @@ static void feed_loss(const struct visit *visit, struct feed *feed)
     uint8_t *records;
     uint32_t room;
 
-    cpu_set_remove(&feed->pending, visit->cpu);
+    cpu_set_remove(&attachment->pending, visit->cpu);
     if (!read_first_loss(visit->tbuf, visit->waiting, &lost))
         return;
     walked.lost = lost.count;
     walked.lost_first_tsc = (uint64_t)lost.first_tsc[1] << 32 | lost.first_tsc[0];
     walked.lost_last_tsc = record_tsc(&lost);
-    switch (
-        sink_begin_window(feed->sink, visit->cpu, sizeof(lost), visit->now_usec, &records, &room)) {
+    switch (sink_begin_window(attachment->sink, visit->cpu, sizeof(lost), visit->now_usec, &records,
+                              &room)) {
     case SINK_ROOM:
         if (room < sizeof(lost))
             break;
         memcpy(records, &lost, sizeof(lost));
-        sink_end_window(feed->sink, &source, &walked, no_class_records);
+        sink_end_window(attachment->sink, &source, &walked, no_class_records);
         break;
     case SINK_NO_CHUNK:
-        sink_drop_window(feed->sink, &source, &walked);
+        sink_drop_window(attachment->sink, &source, &walked);
         break;
     case SINK_AT_LIMIT:
     case SINK_HAS_FAILED:
@@ -295,22 +298,24 @@ static void feed_loss(const struct visit *visit, struct feed *feed)
 
 /* --- The round. --- */
 
-static bool wants_records(const struct feed *feed, unsigned int cpu)
+static bool wants_records(const struct attachment *attachment, unsigned int cpu)
 {
-    return (feed->mode == DRAIN_RECORDS || feed->mode == DRAIN_LAST_RECORDS) &&
-           cpu_set_has(&sink_config(feed->sink)->cpus, cpu);
+    return (attachment->mode == DRAIN_RECORDS || attachment->mode == DRAIN_LAST_RECORDS) &&
+           cpu_set_has(&sink_config(attachment->sink)->cpus, cpu);
 }
 
-static void visit_cpu(const struct visit *visit, struct feed *feeds, unsigned int nr_feeds)
+static void visit_cpu(const struct visit *visit, struct attachment *attachments,
+                      unsigned int nr_attachments)
 {
-    struct feed *takers[FEEDS_MAX];
+    struct attachment *takers[ATTACHMENTS_MAX];
     unsigned int count = 0;
 
-    for (unsigned int i = 0; i < nr_feeds; i++) {
-        if (wants_records(&feeds[i], visit->cpu))
-            takers[count++] = &feeds[i];
-        else if (feeds[i].mode == DRAIN_LOSSES && cpu_set_has(&feeds[i].pending, visit->cpu))
-            feed_loss(visit, &feeds[i]);
+    for (unsigned int i = 0; i < nr_attachments; i++) {
+        if (wants_records(&attachments[i], visit->cpu))
+            takers[count++] = &attachments[i];
+        else if (attachments[i].mode == DRAIN_LOSSES &&
+                 cpu_set_has(&attachments[i].pending, visit->cpu))
+            visit_for_loss(visit, &attachments[i]);
     }
     if (count == 0) {
         tbuf_consume(visit->tbuf, visit->waiting);
@@ -318,53 +323,53 @@ static void visit_cpu(const struct visit *visit, struct feed *feeds, unsigned in
     }
     visit->round->waiting_bytes += visit->waiting;
     if (count == 1)
-        feed_one(visit, takers[0]);
+        visit_for_one(visit, takers[0]);
     else
-        feed_several(visit, takers, count);
+        visit_for_several(visit, takers, count);
 }
 
 /* The only one that takes anything; NULL: there are several, or none. */
-static struct feed *find_only(struct feed *feeds, unsigned int nr_feeds)
+static struct attachment *find_only(struct attachment *attachments, unsigned int nr_attachments)
 {
-    struct feed *only = NULL;
+    struct attachment *only = NULL;
 
-    for (unsigned int i = 0; i < nr_feeds; i++) {
-        if (feeds[i].mode == DRAIN_NOTHING)
+    for (unsigned int i = 0; i < nr_attachments; i++) {
+        if (attachments[i].mode == DRAIN_NOTHING)
             continue;
         if (only)
             return NULL;
-        only = &feeds[i];
+        only = &attachments[i];
     }
     return only;
 }
 
 /*
- * Returns the CPU to begin with. Where a lone feed was starved the last round stopped, and goes on:
- * if the first CPUs had their next turn before the last ones had theirs, the file would be out of
- * order by as long as the feed was starved.
+ * Returns the CPU to begin with. A round in which a lone sink was starved stopped there, and is
+ * continued: if the first CPUs had their next turn before the last ones had theirs, the file would
+ * be out of order by as long as the sink was starved.
  */
-static unsigned int begin_round(struct drain *drain, struct feed *feeds, unsigned int nr_feeds,
-                                const struct feed *only)
+static unsigned int begin_round(struct drain *drain, struct attachment *attachments,
+                                unsigned int nr_attachments, const struct attachment *only)
 {
     unsigned int begin = only ? drain->begin : 0;
 
-    for (unsigned int i = 0; i < nr_feeds; i++) {
-        sink_begin_round(feeds[i].sink, !drain->was_cut && !feeds[i].starved);
-        feeds[i].starved = false;
-        feeds[i].at_limit = false;
+    for (unsigned int i = 0; i < nr_attachments; i++) {
+        sink_begin_round(attachments[i].sink, !drain->was_cut && !attachments[i].starved);
+        attachments[i].starved = false;
+        attachments[i].at_limit = false;
     }
     drain->was_cut = begin > 0; /* the first CPUs have more by now */
     drain->begin = 0;
     return begin;
 }
 
-struct round drain_round(struct drain *drain, struct feed *feeds, unsigned int nr_feeds,
-                         uint64_t now_usec)
+struct round drain_round(struct drain *drain, struct attachment *attachments,
+                         unsigned int nr_attachments, uint64_t now_usec)
 {
     struct round round = {0};
     struct visit visit = {.drain = drain, .now_usec = now_usec, .round = &round};
-    const struct feed *only = find_only(feeds, nr_feeds);
-    unsigned int begin = begin_round(drain, feeds, nr_feeds, only);
+    const struct attachment *only = find_only(attachments, nr_attachments);
+    unsigned int begin = begin_round(drain, attachments, nr_attachments, only);
 
     for (unsigned int cpu = begin; cpu < drain->nr_cpus; cpu++) {
         visit.cpu = cpu;
@@ -374,7 +379,7 @@ struct round drain_round(struct drain *drain, struct feed *feeds, unsigned int n
         if (tbuf_peek(visit.tbuf, &visit.waiting) < 0)
             set_aside(visit.tbuf);
         else if (visit.waiting > 0)
-            visit_cpu(&visit, feeds, nr_feeds);
+            visit_cpu(&visit, attachments, nr_attachments);
         if (only && only->starved) {
             drain->begin = cpu;
             break;

@@ -140,29 +140,29 @@ static void test_cut(uint64_t seed)
 static void test_lone_starves(uint64_t seed)
 {
     struct sink_config config = bench_config(ALL_EVENTS, ALL_CPUS);
-    struct feed *feed;
+    struct attachment *attachment;
     struct bench bench;
     struct round round;
 
     test_case("a lone one starves");
     bench_init(&bench, SMALL_PAGES, seed);
-    feed = bench_add(&bench, &config, NULL);
-    limit_chunks(feed->sink, 0);
+    attachment = bench_add(&bench, &config, NULL);
+    limit_chunks(attachment->sink, 0);
     produce_all(&bench, 400);
     bench_produce_some(&bench, 0, 10);
     for (int i = 0; i < 3; i++) {
         uint32_t waiting = bench_waiting(&bench, 0);
 
         round = bench_round(&bench);
-        CHECK(feed->starved);
+        CHECK(attachment->starved);
         CHECK(!round.behind && round.waiting_bytes >= waiting);
         CHECK_UINT(bench_waiting(&bench, 0), waiting);
         bench_produce_some(&bench, 0, 10);
     }
     CHECK_UINT(ledger_of(&bench, 0, 0).produced, 0);
-    limit_chunks(feed->sink, 2);
+    limit_chunks(attachment->sink, 2);
     drain_all(&bench);
-    CHECK(!feed->starved);
+    CHECK(!attachment->starved);
     bench_write_all(&bench, true);
     bench_check(&bench, 0);
     CHECK_UINT(dropped_by(&bench, 0), 0);
@@ -274,8 +274,8 @@ static void test_limit(uint64_t seed)
             produce_all(&bench, j % 7 == 0 ? 600 : 20);
             CHECK(bench_produce(&bench, 2, SCHED));
             drain_all(&bench);
-            CHECK(!told || bench.feeds[1].at_limit);
-            told = told || bench.feeds[1].at_limit;
+            CHECK(!told || bench.attachments[1].at_limit);
+            told = told || bench.attachments[1].at_limit;
             bench_write_all(&bench, false);
         }
         bench_write_all(&bench, true);
@@ -312,7 +312,7 @@ static void test_failure(uint64_t seed)
     for (unsigned int i = 0; i < 50; i++) {
         produce_all(&bench, 400);
         drain_all(&bench);
-        CHECK(!bench.feeds[0].starved);
+        CHECK(!bench.attachments[0].starved);
         bench_write(&bench, 1, false);
     }
     bench_write(&bench, 1, true);
@@ -333,9 +333,9 @@ static void test_last_records(uint64_t seed)
     (void)bench_add(&bench, &config, NULL);
     bench_produce_some(&bench, 0, 100);
     (void)bench_round(&bench);
-    CHECK(bench.feeds[0].at_limit);
+    CHECK(bench.attachments[0].at_limit);
     CHECK(bench_waiting(&bench, 0) > 0);
-    bench.feeds[0].mode = DRAIN_LAST_RECORDS;
+    bench.attachments[0].mode = DRAIN_LAST_RECORDS;
     (void)bench_round(&bench);
     CHECK_UINT(bench_waiting(&bench, 0), 0);
     bench_done(&bench);
@@ -354,7 +354,7 @@ static bool put_wrap(struct bench *bench, unsigned int cpu)
 static void test_losses(uint64_t seed)
 {
     struct sink_config config = bench_config(SCHED_ONLY, ALL_CPUS);
-    struct feed *losses;
+    struct attachment *losses;
     struct bench bench;
 
     test_case("losses");
