@@ -59,7 +59,8 @@ static void wake_main_thread(struct collector *c)
     if (!c->tells)
         return;
     c->tells = false;
-    if (uring_write(c->uring, mailbox_fd(c->outbox), &one, sizeof(one), 0, TAG_TOLD) < 0)
+    if (uring_write(c->uring, mailbox_fd(c->outbox), &one, sizeof(one), URING_NO_OFFSET, TAG_TOLD) <
+        0)
         mailbox_wake(c->outbox);
 }
 

@@ -9,6 +9,7 @@ EXTRA_DIST += \
 	tests/sim/hostile.py \
 	tests/sim/hostile.sh \
 	tests/sim/idle.sh \
+	tests/sim/independent.sh \
 	tests/sim/lib.sh \
 	tests/sim/lifecycle.sh \
 	tests/sim/losses.sh \
@@ -26,3 +27,8 @@ noinst_PROGRAMS += tests/sim/libmallocs.so
 tests_sim_libmallocs_so_SOURCES = tests/sim/mallocs.c
 tests_sim_libmallocs_so_CFLAGS = $(XENSIM_CFLAGS) -fPIC -fvisibility=hidden
 tests_sim_libmallocs_so_LDFLAGS = -shared -pthread
+
+# What independent.sh runs on two file systems.
+noinst_PROGRAMS += tests/sim/stuck-writes
+tests_sim_stuck_writes_SOURCES = tests/sim/stuck-writes.c
+tests_sim_stuck_writes_LDADD = libcollector.a libcommon.a $(URING_LIBS)

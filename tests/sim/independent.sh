@@ -1,0 +1,46 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Outputs are independent of each other in the kernel, too: on one io_uring, as many writes as 31 sinks
+# can have under way are stuck on a frozen file system, while those to another one complete. Needs root
+# and loop devices.
+
+. "$(dirname "$0")/lib.sh"
+
+name="writes to a healthy file system do not wait for those to a frozen one"
+work=$(mktemp -d)
+
+clean_up() {
+    local fs
+    for fs in frozen healthy; do
+        mountpoint -q "$work/$fs" || continue
+        fsfreeze -u "$work/$fs" 2>/dev/null # if the test left it frozen
+        umount "$work/$fs"
+    done
+    rm -rf "$work"
+}
+trap clean_up EXIT
+trap 'exit 1' INT TERM
+
+make_file_system() { # make_file_system NAME
+    truncate -s 64M "$work/$1.image" && mkfs.ext4 -q "$work/$1.image" && mkdir "$work/$1" &&
+        mount -o loop "$work/$1.image" "$work/$1"
+}
+
+stuck_writes() { # stuck_writes [RELEASE]; the limit is for a freeze that the program did not undo
+    timeout -s KILL 120 "$build/tests/sim/stuck-writes" "$work/frozen" "$work/healthy" "$@"
+}
+
+skip() {
+    echo "ok - $name # SKIP $1"
+    exit 0
+}
+
+[ "$(id -u)" -eq 0 ] || skip "needs root"
+for fs in frozen healthy; do
+    make_file_system "$fs" >"$work/log" 2>&1 || skip "no loop device: $(tail -n 1 "$work/log")"
+done
+
+check "$name" stuck_writes
+check "$name, with the precautions for Linux before 6.12" stuck_writes 6.1.0
+finish
