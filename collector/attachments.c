@@ -439,7 +439,7 @@ static void attachment_handle_message(struct collector *c, struct attachment *at
             attachment_tell_limit(c, attachment);
         break;
     case MESSAGE_ABORT:
-        if (sink_abort(message->sink, c->uring))
+        if (sink_abandon(message->sink, c->uring))
             collector_tell(c, MESSAGE_FAILED, message->sink, -ECANCELED);
         break;
     case MESSAGE_ATTACH:
@@ -482,7 +482,7 @@ static void attachment_tend(struct collector *c, const struct attachment *attach
         (oldest_usec &&
          (sink_config(sink)->is_stream || c->now_usec >= oldest_usec + FLUSH_AGE_USEC)))
         sink_flush(sink);
-    sink_submit(sink, c->uring);
+    sink_submit(sink, c->uring, c->now_usec);
     if (sink_wants_grant(sink))
         collector_tell(c, MESSAGE_GRANT_WANTED, sink, 0);
 }

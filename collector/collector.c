@@ -86,7 +86,7 @@ struct wake {
 static void handle_write(struct collector *c, struct chunk *chunk, int result)
 {
     struct sink *sink = chunk->sink;
-    int r = sink_complete(sink, chunk, result);
+    int r = sink_complete(sink, chunk, result, c->now_usec);
 
     if (r < 0)
         collector_tell(c, MESSAGE_FAILED, sink, r);

@@ -28,24 +28,27 @@
 /* A chunk whose rest is smaller than this is closed rather than filled with a cut window. */
 #define WORTHWHILE_BYTES (16u * 1024u)
 
-static int set_up(struct sink *sink)
+static int sink_set_up(struct sink *sink)
 {
     const struct sink_config *config = &sink->config;
 
     sink->gaps = calloc(config->nr_cpus, sizeof(*sink->gaps));
-    if (!sink->ring)
-        sink->ledger = calloc(config->nr_cpus, sizeof(*sink->ledger));
-    if (!sink->gaps || (!sink->ring && !sink->ledger))
+    if (!sink->gaps)
         return -ENOMEM;
     sink->end_offset = SINK_NO_LIMIT;
     if (config->max_bytes != SINK_NO_LIMIT)
         sink->config.max_bytes = align_down(config->max_bytes, config->align_bytes);
     walk_filter_init(&sink->filter, &config->events);
-    return 0;
+    if (sink->ring)
+        return 0;
+    sink->ledger = calloc(config->nr_cpus, sizeof(*sink->ledger));
+    if (!sink->ledger)
+        return -ENOMEM;
+    return pool_reserve_notes(sink->pool, MARK_DELIVERED + config->nr_cpus);
 }
 
-static int new_sink(const struct sink_config *config, struct pool *pool, struct ring *ring,
-                    struct sink **ret_sink)
+static int sink_new_into(const struct sink_config *config, struct pool *pool, struct ring *ring,
+                         struct sink **ret_sink)
 {
     struct sink *sink = calloc(1, sizeof(*sink));
     int r;
@@ -55,7 +58,7 @@ static int new_sink(const struct sink_config *config, struct pool *pool, struct 
     sink->config = *config;
     sink->pool = pool;
     sink->ring = ring;
-    r = set_up(sink);
+    r = sink_set_up(sink);
     if (r < 0) {
         sink_free(sink);
         return r;
@@ -66,7 +69,7 @@ static int new_sink(const struct sink_config *config, struct pool *pool, struct 
 
 int sink_new(const struct sink_config *config, struct pool *pool, struct sink **ret_sink)
 {
-    return new_sink(config, pool, NULL, ret_sink);
+    return sink_new_into(config, pool, NULL, ret_sink);
 }
 
 int sink_new_ring(const struct sink_config *config, struct ring *ring, struct sink **ret_sink)
@@ -77,7 +80,7 @@ int sink_new_ring(const struct sink_config *config, struct ring *ring, struct si
     ring_config.align_bytes = PAGE_BYTES;
     ring_config.granted_bytes = SINK_NO_LIMIT;
     ring_config.max_bytes = SINK_NO_LIMIT;
-    return new_sink(&ring_config, NULL, ring, ret_sink);
+    return sink_new_into(&ring_config, NULL, ring, ret_sink);
 }
 
 struct sink *sink_free(struct sink *sink)
@@ -153,6 +156,7 @@ void sink_read_totals(const struct sink *sink, struct sink_totals *ret_totals)
         .output_bytes = ledger_observe(&sink->totals.output_bytes),
         .queued_bytes = ledger_observe(&sink->totals.queued_bytes),
         .windows = ledger_observe(windows_of(sink)),
+        .writing_since_usec = ledger_observe(&sink->totals.writing_since_usec),
     };
 
     for (unsigned int i = 0; i < EVENT_CLASSES; i++)
@@ -251,13 +255,27 @@ static void set_order(struct sink *sink, const struct chunk *last, bool full)
             sink->order++;
 }
 
+/* For the day when the output ends before CHUNK: see sink-write.c. */
+static void mark_figures(const struct sink *sink, const struct chunk *chunk)
+{
+    uint64_t *marks = pool_notes(sink->pool, chunk);
+
+    marks[MARK_WINDOWS] = sink->totals.windows;
+    memcpy(&marks[MARK_CLASSES], sink->totals.class_records, sizeof(sink->totals.class_records));
+    for (unsigned int cpu = 0; cpu < sink->config.nr_cpus; cpu++)
+        marks[MARK_DELIVERED + cpu] = sink->ledger[cpu].delivered;
+}
+
 static struct chunk *take_chunk(struct sink *sink, uint32_t wanted_bytes)
 {
     struct chunk *chunk;
 
     chunk = sink->ring ? ring_fill(sink->ring) : take_from_pool(sink, wanted_bytes);
-    if (chunk)
-        chunk->sink = sink;
+    if (!chunk)
+        return NULL;
+    chunk->sink = sink;
+    if (!sink->ring)
+        mark_figures(sink, chunk);
     return chunk;
 }
 

@@ -51,9 +51,14 @@ struct sink_totals {
     uint64_t queued_bytes; /* closed chunks still to be written */
     uint64_t windows;
     uint64_t class_records[EVENT_CLASSES];
+    uint64_t writing_since_usec; /* CLOCK_MONOTONIC, when the oldest write that the kernel has not
+                                    completed was submitted; 0: none is under way */
 };
 
-/* Takes no chunk and touches nothing yet. CONFIG is copied. -ENOMEM. */
+/*
+ * Takes no chunk and touches nothing yet. CONFIG is copied. -ENOMEM; -EINVAL: POOL has had a sink
+ * with fewer CPUs before.
+ */
 int sink_new(const struct sink_config *config, struct pool *pool, struct sink **ret_sink);
 /* A sink into RING, which is borrowed; of CONFIG only what is not about an output counts. -ENOMEM.
  */
@@ -160,14 +165,23 @@ void sink_flush(struct sink *sink);
  */
 uint64_t sink_oldest_usec(const struct sink *sink);
 
-/* Starts as many writes as the grant and the queue depth allow; their tags are chunk pointers. */
-void sink_submit(struct sink *sink, struct uring *uring);
+/*
+ * Starts as many writes as the grant and the queue depth allow; their tags are chunk pointers. Also
+ * gives back dropped chunks, a bounded number with each call.
+ */
+void sink_submit(struct sink *sink, struct uring *uring, uint64_t now_usec);
+
+/*
+ * When sink_submit() should be called again though no write has ended and nothing was queued, as
+ * CLOCK_MONOTONIC; it may lie in the past. 0: never.
+ */
+uint64_t sink_retry_usec(const struct sink *sink);
 
 /*
  * A write of CHUNK ended with RESULT. Returns 0, or the negative errno with which the output failed
- * just now (once).
+ * just now (once): its end is before CHUNK, and its figures are exact at once.
  */
-int sink_complete(struct sink *sink, struct chunk *chunk, int result);
+int sink_complete(struct sink *sink, struct chunk *chunk, int result, uint64_t now_usec);
 
 /*
  * Up to where it may be written; FINAL: what lies beyond is dropped, and it ends there. Returns
@@ -178,8 +192,13 @@ bool sink_grant(struct sink *sink, uint64_t granted_bytes, bool final);
 /* Whether more should be granted; true once per grant. */
 bool sink_wants_grant(struct sink *sink);
 
-/* Drops what is queued and cancels what is being written. Returns whether there was anything. */
-bool sink_abort(struct sink *sink, struct uring *uring);
+/*
+ * Ends the output at the last chunk before which everything is written. All else is dropped, also
+ * what the kernel is writing, which is cancelled as far as possible: its outcome does not matter
+ * any more. The ledger and the totals, but for writing_since_usec, are final. Returns whether there
+ * was anything to drop, and no failure before.
+ */
+bool sink_abandon(struct sink *sink, struct uring *uring);
 
-/* Whether nothing is queued or being written. */
+/* Whether it holds no chunk: nothing is queued, and the kernel has given back what it had. */
 bool sink_is_quiet(const struct sink *sink);

@@ -149,15 +149,15 @@ static inline void bench_write(struct bench *bench, unsigned int out_index, bool
     (void)bench;
     if (last)
         sink_flush(out->sink);
-    for (sink_submit(out->sink, &out->uring); out->uring.nr_writes > 0;
-         sink_submit(out->sink, &out->uring)) {
+    for (sink_submit(out->sink, &out->uring, 1); out->uring.nr_writes > 0;
+         sink_submit(out->sink, &out->uring, 1)) {
         struct fake_write write = fake_uring_take(&out->uring, 0);
 
         if (write.offset + write.bytes > OUT_BYTES)
             exit(EXIT_FAILURE);
         memcpy(out->data + write.offset, write.data, write.bytes);
-        CHECK_INT(sink_complete(out->sink, (struct chunk *)(uintptr_t)write.tag, (int)write.bytes),
-                  0);
+        CHECK_INT(
+            sink_complete(out->sink, (struct chunk *)(uintptr_t)write.tag, (int)write.bytes, 1), 0);
     }
 }
 

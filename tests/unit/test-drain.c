@@ -306,9 +306,10 @@ static void test_failure(uint64_t seed)
     produce_all(&bench, 400);
     drain_all(&bench);
     sink_flush(bench.outs[0].sink);
-    sink_submit(bench.outs[0].sink, &bench.outs[0].uring);
+    sink_submit(bench.outs[0].sink, &bench.outs[0].uring, 1);
     write = fake_uring_take(&bench.outs[0].uring, 0);
-    CHECK_INT(sink_complete(bench.outs[0].sink, (struct chunk *)(uintptr_t)write.tag, -EIO), -EIO);
+    CHECK_INT(sink_complete(bench.outs[0].sink, (struct chunk *)(uintptr_t)write.tag, -EIO, 1),
+              -EIO);
     for (unsigned int i = 0; i < 50; i++) {
         produce_all(&bench, 400);
         drain_all(&bench);
