@@ -481,31 +481,46 @@ static void test_ring_cons(uint64_t seed)
 
 /* --- Buffers that make no sense. --- */
 
+struct broken_case {
+    const char *name;
+    uint32_t words[2];
+    unsigned int nr_takers;
+};
+
+static const struct broken_case broken_cases[] = {
+    {"a record beyond the end, one sink", {0xf0021001}, 1}, /* 8 bytes, its header says 40 */
+    {"a record beyond the end, several sinks", {0xf0021001}, 2},
+    {"zeroes, one sink", {0, 0}, 1},
+    {"zeroes, several sinks", {0, 0}, 2},
+    {"a record without a class", {0x10001003, 1}, 1},
+};
+
 static void test_broken(uint64_t seed)
 {
-    static const uint32_t broken[2] = {
-        0xf0021001u}; /* 8 bytes, of which it says that they are 40 */
-    struct sink_config config = bench_config(ALL_EVENTS, ALL_CPUS);
-    struct bench bench;
+    for (size_t i = 0; i < ARRAY_SIZE(broken_cases); i++) {
+        const struct broken_case *c = &broken_cases[i];
+        struct sink_config config = bench_config(ALL_EVENTS, ALL_CPUS);
+        struct bench bench;
 
-    test_case("broken records");
-    bench_init(&bench, SMALL_PAGES, seed);
-    (void)bench_add(&bench, &config, NULL);
-    (void)bench_add(&bench, &config, NULL);
-    produce_all(&bench, 100);
-    CHECK(bench_insert(&bench, 1, broken, sizeof(broken)));
-    (void)bench_round(&bench);
-    produce_all(&bench, 100);
-    bench.nr_made[1] = 0; /* none of that is taken any more */
-    (void)bench_round(&bench);
-    for (unsigned int cpu = 0; cpu < BENCH_CPUS; cpu++) {
-        struct drain_cpu state;
+        test_case(c->name);
+        bench_init(&bench, SMALL_PAGES, seed);
+        for (unsigned int j = 0; j < c->nr_takers; j++)
+            (void)bench_add(&bench, &config, NULL);
+        produce_all(&bench, 100);
+        CHECK(bench_insert(&bench, 1, c->words, sizeof(c->words)));
+        (void)bench_round(&bench);
+        produce_all(&bench, 100);
+        bench.nr_made[1] = 0; /* none of that is taken any more */
+        (void)bench_round(&bench);
+        for (unsigned int cpu = 0; cpu < BENCH_CPUS; cpu++) {
+            struct drain_cpu state;
 
-        drain_read_cpu(bench.drain, cpu, &state);
-        CHECK(state.has_buffer && state.set_aside == (cpu == 1));
-        CHECK(cpu == 1 || bench_waiting(&bench, cpu) == 0);
+            drain_read_cpu(bench.drain, cpu, &state);
+            CHECK(state.has_buffer && state.set_aside == (cpu == 1));
+            CHECK(cpu == 1 || bench_waiting(&bench, cpu) == 0);
+        }
+        bench_done(&bench);
     }
-    bench_done(&bench);
 }
 
 int main(void)
