@@ -523,6 +523,36 @@ static void test_broken(uint64_t seed)
     }
 }
 
+/* --- What the main thread sees of a CPU. --- */
+
+/* Grows by what was taken, by whomever, and on no other CPU. */
+static void test_drained_bytes(uint64_t seed)
+{
+    struct sink_config config = bench_config(SCHED_ONLY, 1);
+    uint64_t produced[BENCH_CPUS] = {0};
+    struct drain_cpu state;
+    struct bench bench;
+
+    test_case("bytes drained");
+    bench_init(&bench, SMALL_PAGES, seed);
+    (void)bench_add(&bench, &config, NULL);
+    for (unsigned int i = 0; i < 20; i++) {
+        for (unsigned int cpu = 0; cpu < 2; cpu++) {
+            bench_produce_some(&bench, cpu, 50);
+            produced[cpu] += bench_waiting(&bench, cpu);
+        }
+        drain_all(&bench);
+    }
+    for (unsigned int cpu = 0; cpu < BENCH_CPUS; cpu++) {
+        drain_read_cpu(bench.drain, cpu, &state);
+        CHECK(state.has_buffer);
+        CHECK_UINT(state.drained_bytes, produced[cpu]);
+    }
+    drain_read_cpu(bench.drain, BENCH_CPUS, &state);
+    CHECK(!state.has_buffer && state.drained_bytes == 0);
+    bench_done(&bench);
+}
+
 int main(void)
 {
     uint64_t seed = test_seed();
@@ -539,5 +569,6 @@ int main(void)
     test_ring_begins(seed);
     test_ring_cons(seed);
     test_broken(seed);
+    test_drained_bytes(seed);
     return test_end();
 }
