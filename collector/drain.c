@@ -418,5 +418,6 @@ void drain_read_cpu(const struct drain *drain, unsigned int cpu, struct drain_cp
         .has_buffer = true,
         .set_aside = __atomic_load_n(&tbuf->set_aside, __ATOMIC_RELAXED),
         .fill_percent = tbuf_fill_percent(tbuf),
+        .drained_bytes = __atomic_load_n(&tbuf->drained_bytes, __ATOMIC_RELAXED),
     };
 }

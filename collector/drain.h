@@ -56,6 +56,7 @@ struct drain_cpu {
     bool has_buffer;
     bool set_aside; /* its prod or its records were impossible; it is touched no more */
     unsigned int fill_percent;
+    uint64_t drained_bytes; /* so far: a CPU for which it does not grow makes no records */
 };
 
 /* Any thread. A CPU that does not exist has no buffer. */

@@ -46,6 +46,12 @@ void walk_filter_init(struct walk_filter *filter, const struct event_set *set)
         allow_plain(filter, class);
 }
 
+/* Xen makes no record without a class: where one seems to be, the bytes are no records. */
+static bool has_class(uint32_t header)
+{
+    return record_event(header) >> TRC_CLS_SHIFT;
+}
+
 /* EVENT_CLASSES: it has none. */
 static unsigned int lowest_class(uint32_t header)
 {
@@ -91,26 +97,26 @@ static bool take_record(const uint8_t *p, uint32_t header, const struct walk_fil
     if (!filter_passes(filter, header))
         return false;
     result->records++;
-    class_records[lowest_class(header) % EVENT_CLASSES]++; /* without one: with the first */
+    class_records[lowest_class(header)]++;
     if (record_has_tsc(header))
         note_tsc(result, record_tsc(p));
     return true;
 }
 
-static bool is_of_tracing_itself(uint32_t header)
+/* Without a class, or of the lowest alone: records about tracing itself. */
+static bool is_unusual(uint32_t header)
 {
-    return (record_event(header) & ~0xfffu) == TRC_GEN;
+    return record_event(header) < UINT32_C(2) << TRC_CLS_SHIFT;
 }
 
 /* What the fast ways count. */
 struct tally {
-    uint64_t class_records[EVENT_CLASSES + 1]; /* the last: without a class bit */
-    const uint8_t *timed;                      /* the last record with a TSC */
+    uint64_t class_records[EVENT_CLASSES];
+    const uint8_t *timed; /* the last record with a TSC */
 };
 
 static void add_tally(struct walk_result *result, uint64_t *class_records, struct tally *tally)
 {
-    tally->class_records[0] += tally->class_records[EVENT_CLASSES]; /* with the first */
     for (unsigned int i = 0; i < EVENT_CLASSES; i++) {
         class_records[i] += tally->class_records[i];
         result->records += tally->class_records[i];
@@ -192,7 +198,7 @@ static uint32_t select_records(const uint8_t *window, uint32_t offset, uint32_t 
         const uint8_t *next = next_record(p, header);
         bool passes = filter_passes(filter, header);
 
-        if (is_of_tracing_itself(header))
+        if (is_unusual(header))
             break;
         memcpy(to, p, RECORD_MAX_BYTES);
         tally.class_records[lowest_class(header)] += passes;
@@ -226,7 +232,8 @@ void walk_window(const uint8_t *window, uint32_t bytes, bool whole,
         uint32_t header = load_word(window + offset);
         uint32_t length = record_bytes(header);
 
-        if (length > bytes - offset)
+        result.broken = !has_class(header);
+        if (result.broken || length > bytes - offset)
             break;
         if (!take_record(window + offset, header, filter, class_records, &result)) {
             keep_run(kept, window + run_start, offset - run_start, &result);
@@ -245,7 +252,7 @@ void walk_window(const uint8_t *window, uint32_t bytes, bool whole,
     }
     keep_run(kept, window + run_start, offset - run_start, &result);
     result.consumed_bytes = offset;
-    result.broken = whole && offset != bytes;
+    result.broken = result.broken || (whole && offset != bytes);
     *ret_result = result;
 }
 

@@ -20,7 +20,8 @@
 struct walk_filter {
     uint64_t allow[WALK_FILTER_BITS / 64];
     /* The same of the usual records, in short: bits 12-16 of the event as an index into a word
-     * for its lowest class. Less than `allow` says: nothing of what tells of tracing itself. */
+     * for its lowest class; the last, without a class, lets none pass. Less than `allow` says:
+     * nothing of what tells of tracing itself. */
     uint32_t plain[EVENT_CLASSES + 1];
 };
 
@@ -39,7 +40,7 @@ struct walk_result {
     uint64_t last_tsc;
     uint64_t lost_first_tsc; /* of the first loss told; 0 if there is none */
     uint64_t lost_last_tsc;  /* of the record that tells the last one */
-    bool broken;             /* a record reached beyond a window that was whole */
+    bool broken;             /* a record has no class, or reached beyond a window that was whole */
 };
 
 /*

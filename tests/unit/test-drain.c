@@ -482,30 +482,75 @@ static void test_ring_cons(uint64_t seed)
 
 /* --- Buffers that make no sense. --- */
 
+struct broken_case {
+    const char *name;
+    uint32_t words[2];
+    unsigned int nr_takers;
+};
+
+static const struct broken_case broken_cases[] = {
+    {"a record beyond the end, one sink", {0xf0021001}, 1}, /* 8 bytes, its header says 40 */
+    {"a record beyond the end, several sinks", {0xf0021001}, 2},
+    {"zeroes, one sink", {0, 0}, 1},
+    {"zeroes, several sinks", {0, 0}, 2},
+    {"a record without a class", {0x10001003, 1}, 1},
+};
+
 static void test_broken(uint64_t seed)
 {
-    static const uint32_t broken[2] = {
-        0xf0021001u}; /* 8 bytes, of which it says that they are 40 */
-    struct sink_config config = bench_config(ALL_EVENTS, ALL_CPUS);
+    for (size_t i = 0; i < ARRAY_SIZE(broken_cases); i++) {
+        const struct broken_case *c = &broken_cases[i];
+        struct sink_config config = bench_config(ALL_EVENTS, ALL_CPUS);
+        struct bench bench;
+
+        test_case(c->name);
+        bench_init(&bench, SMALL_PAGES, seed);
+        for (unsigned int j = 0; j < c->nr_takers; j++)
+            (void)bench_add(&bench, &config, NULL);
+        produce_all(&bench, 100);
+        CHECK(bench_insert(&bench, 1, c->words, sizeof(c->words)));
+        (void)bench_round(&bench);
+        produce_all(&bench, 100);
+        bench.nr_made[1] = 0; /* none of that is taken any more */
+        (void)bench_round(&bench);
+        for (unsigned int cpu = 0; cpu < BENCH_CPUS; cpu++) {
+            struct drain_cpu state;
+
+            drain_read_cpu(bench.drain, cpu, &state);
+            CHECK(state.has_buffer && state.set_aside == (cpu == 1));
+            CHECK(cpu == 1 || bench_waiting(&bench, cpu) == 0);
+        }
+        bench_done(&bench);
+    }
+}
+
+/* --- What the main thread sees of a CPU. --- */
+
+/* Grows by what was taken, by whomever, and on no other CPU. */
+static void test_drained_bytes(uint64_t seed)
+{
+    struct sink_config config = bench_config(SCHED_ONLY, 1);
+    uint64_t produced[BENCH_CPUS] = {0};
+    struct drain_cpu state;
     struct bench bench;
 
-    test_case("broken records");
+    test_case("bytes drained");
     bench_init(&bench, SMALL_PAGES, seed);
     (void)bench_add(&bench, &config, NULL);
-    (void)bench_add(&bench, &config, NULL);
-    produce_all(&bench, 100);
-    CHECK(bench_insert(&bench, 1, broken, sizeof(broken)));
-    (void)bench_round(&bench);
-    produce_all(&bench, 100);
-    bench.nr_made[1] = 0; /* none of that is taken any more */
-    (void)bench_round(&bench);
-    for (unsigned int cpu = 0; cpu < BENCH_CPUS; cpu++) {
-        struct drain_cpu state;
-
-        drain_read_cpu(bench.drain, cpu, &state);
-        CHECK(state.has_buffer && state.set_aside == (cpu == 1));
-        CHECK(cpu == 1 || bench_waiting(&bench, cpu) == 0);
+    for (unsigned int i = 0; i < 20; i++) {
+        for (unsigned int cpu = 0; cpu < 2; cpu++) {
+            bench_produce_some(&bench, cpu, 50);
+            produced[cpu] += bench_waiting(&bench, cpu);
+        }
+        drain_all(&bench);
     }
+    for (unsigned int cpu = 0; cpu < BENCH_CPUS; cpu++) {
+        drain_read_cpu(bench.drain, cpu, &state);
+        CHECK(state.has_buffer);
+        CHECK_UINT(state.drained_bytes, produced[cpu]);
+    }
+    drain_read_cpu(bench.drain, BENCH_CPUS, &state);
+    CHECK(!state.has_buffer && state.drained_bytes == 0);
     bench_done(&bench);
 }
 
@@ -525,5 +570,6 @@ int main(void)
     test_ring_begins(seed);
     test_ring_cons(seed);
     test_broken(seed);
+    test_drained_bytes(seed);
     return test_end();
 }

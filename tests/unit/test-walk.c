@@ -290,13 +290,15 @@ static uint32_t expect_random(const struct window *window, const struct event_se
     return ret_result->kept_bytes;
 }
 
-/* Any event but those that tell of the tracing itself; most are in one class, as Xen's are. */
+/* Any event but those about tracing itself; most are in one class, as Xen's are, none in none. */
 static uint32_t random_header(uint64_t *random)
 {
     uint32_t header = (uint32_t)test_random(random);
 
     if (test_random(random) % 8)
         header = (header & 0xf000ffff) | 0x10000u << test_random(random) % EVENT_CLASSES;
+    if ((header & 0x0fff0000) == 0)
+        header |= 0x00020000;
     return (header & 0x0ffff000) == 0x0001f000 ? header ^ 0x1000 : header;
 }
 
@@ -366,6 +368,55 @@ static void test_cuts(void)
     }
 }
 
+struct classless_case {
+    const char *name;
+    uint32_t before; /* good records */
+    uint32_t header;
+    uint32_t behind;
+};
+
+static const struct classless_case classless_cases[] = {
+    {"a zero word first", 0, 0, 20},
+    {"a zero word last", 20, 0, 0},
+    {"a zero word in between", 20, 0, 20},
+    {"only a subclass", 20, 0x0000f001, 20},
+    {"only a TSC and extra words", 20, 0xf0000000, 20},
+};
+
+/* Xen makes none: what was good before is kept, and the rest is no framing, asked for or not. */
+static void test_classless(void)
+{
+    static const uint32_t masks[] = {0x0002f000, 0x0008f000, 0x0ffff000};
+
+    for (size_t i = 0; i < ARRAY_SIZE(classless_cases) * ARRAY_SIZE(masks) * 6; i++) {
+        const struct classless_case *c = &classless_cases[i % ARRAY_SIZE(classless_cases)];
+        size_t way = i / ARRAY_SIZE(classless_cases) / ARRAY_SIZE(masks);
+        struct walk_filter filter =
+            filter_of(masks[i / ARRAY_SIZE(classless_cases) % ARRAY_SIZE(masks)]);
+        uint64_t classes[EVENT_CLASSES] = {0};
+        uint8_t elsewhere[MAX_RECORDS * RECORD_MAX_BYTES];
+        struct window window = {0};
+        struct walk_result result;
+        uint32_t good;
+
+        test_case(c->name);
+        for (uint32_t n = 0; n < c->before; n++)
+            put(&window, SCHED);
+        good = window.bytes;
+        put(&window, c->header);
+        for (uint32_t n = 0; n < c->behind; n++)
+            put(&window, SCHED);
+        walk_window(window.data, window.bytes, way % 2, &filter,
+                    way / 2 == 0   ? window.data
+                    : way / 2 == 1 ? elsewhere
+                                   : NULL,
+                    classes, &result);
+        CHECK(result.broken);
+        CHECK_UINT(result.consumed_bytes, good);
+        CHECK_UINT(result.records, filter_allows(&filter, SCHED) ? c->before : 0);
+    }
+}
+
 /* Counted by their lowest class bit, and added to what is there. */
 static void test_classes(void)
 {
@@ -430,6 +481,7 @@ int main(void)
     test_elsewhere();
     test_random_records();
     test_cuts();
+    test_classless();
     test_classes();
     test_padding();
     return test_end();
