@@ -44,6 +44,7 @@ struct attachment {
     enum drain_mode drain_mode; /* while it drains */
     unsigned int rounds;        /* of this phase */
     bool limit_told;
+    bool abandoned; /* by MESSAGE_ABORT: it waits for its last writes and takes no orders */
     bool settled;
     uint64_t settle_end_usec;
     uint32_t pins_wanted; /* a bit for each pin */

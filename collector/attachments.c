@@ -45,7 +45,7 @@ static void share_pool(struct collector *c)
     unsigned int count = 0;
 
     for (unsigned int i = 0; i < c->nr_attachments; i++)
-        count += !sink_ring(c->attachments[i].sink);
+        count += !sink_ring(c->attachments[i].sink) && !c->attachments[i].abandoned;
     if (count == 0)
         return;
     promised = max_u64(total / (2 * (count + 1)), CHUNK_BYTES);
@@ -413,9 +413,25 @@ static void attachments_attach(struct collector *c, struct sink *sink)
 
 /* --- Messages, and what is left to do after them. --- */
 
+/* Its figures are final with this; its chunks come back when the kernel lets go of them. */
+static void attachment_abandon(struct collector *c, struct attachment *attachment)
+{
+    struct sink *sink = attachment->sink;
+
+    attachment->abandoned = true;
+    attachment->successor = NULL;
+    if (sink_abandon(sink, c->uring))
+        collector_tell(c, MESSAGE_FAILED, sink, -ECANCELED);
+    attachment_begin_flushing(c, attachment);
+    share_pool(c);
+    collector_tell(c, MESSAGE_ABANDONED, sink, 0);
+}
+
 static void attachment_handle_message(struct collector *c, struct attachment *attachment,
                                       const struct message *message)
 {
+    if (attachment->abandoned && message->type != MESSAGE_PIN)
+        return; /* sent before the main thread knew */
     switch (message->type) {
     case MESSAGE_DRAIN:
         /* Else it has crossed with SUCCEEDED: the successor will be told to. */
@@ -439,8 +455,7 @@ static void attachment_handle_message(struct collector *c, struct attachment *at
             attachment_tell_limit(c, attachment);
         break;
     case MESSAGE_ABORT:
-        if (sink_abandon(message->sink, c->uring))
-            collector_tell(c, MESSAGE_FAILED, message->sink, -ECANCELED);
+        attachment_abandon(c, attachment);
         break;
     case MESSAGE_ATTACH:
     case MESSAGE_QUIT:
@@ -452,6 +467,7 @@ static void attachment_handle_message(struct collector *c, struct attachment *at
     case MESSAGE_GRANT_WANTED:
     case MESSAGE_LIMIT:
     case MESSAGE_FAILED:
+    case MESSAGE_ABANDONED:
     case MESSAGE_CLOSED:
     case MESSAGE_DIED:
         assert(false); /* those are not about an attached sink, or go the other way */
@@ -514,9 +530,12 @@ uint64_t attachments_wait_usec(const struct collector *c)
 
     for (unsigned int i = 0; i < c->nr_attachments; i++) {
         uint64_t oldest_usec = sink_oldest_usec(c->attachments[i].sink);
+        uint64_t retry_usec = sink_retry_usec(c->attachments[i].sink);
 
         if (oldest_usec)
             until_usec = min_u64(until_usec, oldest_usec + FLUSH_AGE_USEC);
+        if (retry_usec)
+            until_usec = min_u64(until_usec, retry_usec);
     }
     if (until_usec == UINT64_MAX)
         return URING_FOREVER;

@@ -36,6 +36,9 @@ struct collector {
     uint64_t now_usec;
     uint64_t interval_usec;
     uint64_t next_round_usec;
+    bool polls_virq; /* its poll is armed */
+    bool polls_mailbox;
+    uint64_t poll_retry_usec; /* arm those that are not, then; 0: they are */
 
     /* Written by the collector thread, read by the main thread: relaxed atomics. */
     struct collector_stats stats;

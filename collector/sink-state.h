@@ -8,8 +8,6 @@
 #include "collector/pool.h"
 #include "collector/sink.h"
 
-#define SINK_WRITES_MAX 8u /* at once, to a file; one to a pipe */
-
 /* Records that were dropped, of one CPU, and are recorded before its next ones. */
 struct gap {
     uint64_t count;

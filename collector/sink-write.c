@@ -292,7 +292,8 @@ static uint64_t foreseen_bytes(const struct sink *sink)
 
 bool sink_wants_grant(struct sink *sink)
 {
-    if (sink->grant_wanted || sink->config.granted_bytes >= sink->config.max_bytes)
+    if (sink->grant_wanted || sink->has_failed ||
+        sink->config.granted_bytes >= sink->config.max_bytes)
         return false;
     sink->grant_wanted = foreseen_bytes(sink) > sink->config.granted_bytes;
     return sink->grant_wanted;

@@ -25,7 +25,8 @@ struct sink;
 struct uring;
 struct watch_set;
 
-#define SINK_NO_LIMIT UINT64_MAX
+#define SINK_NO_LIMIT   UINT64_MAX
+#define SINK_WRITES_MAX 8u /* under way at once, to a file; one to a pipe */
 
 struct sink_config {
     int fd;                     /* borrowed; open for writing, positioned at 0 if a file */

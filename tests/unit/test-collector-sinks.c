@@ -202,6 +202,173 @@ static void test_pin_and_close(void)
     ring_free(ring);
 }
 
+/* --- Sinks that are given up. --- */
+
+/* Produces, in this thread, until sink I has a write under way that does not end. */
+static void produce_until_stuck(struct bench *bench, unsigned int i)
+{
+    struct sink_totals totals;
+
+    do {
+        put_some(bench);
+        sink_read_totals(bench->sinks[i], &totals);
+    } while (totals.writing_since_usec == 0 || totals.queued_bytes < 2 * CHUNK_BYTES);
+}
+
+static struct ledger ledger_of(const struct bench *bench, unsigned int i)
+{
+    struct ledger sum = {0};
+
+    for (unsigned int cpu = 0; cpu < CPUS; cpu++) {
+        struct ledger ledger;
+
+        sink_read_ledger(bench->sinks[i], cpu, &ledger);
+        CHECK_UINT(ledger.produced, ledger.delivered + ledger.dropped + ledger.lost);
+        sum.produced += ledger.produced;
+        sum.delivered += ledger.delivered;
+        sum.dropped += ledger.dropped;
+    }
+    return sum;
+}
+
+/* An output that nobody reads, which is stuck as long as PIPE's other end is open. */
+static unsigned int add_stuck(struct bench *bench, int *ret_reader)
+{
+    struct sink_config config = config_of(1000);
+    int fds[2];
+
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        exit(EXIT_FAILURE);
+    config.fd = fds[1];
+    config.is_stream = true;
+    config.granted_bytes = CHUNK_BYTES; /* so that no successor takes over */
+    *ret_reader = fds[0];
+    return add_sink(bench, config, NULL);
+}
+
+/* While records flow, with a successor waiting: nothing of it is taken any more, nothing is lost
+ * for others, and its figures are final with ABANDONED. */
+static void test_abandon(void)
+{
+    unsigned int healthy, stuck, next;
+    struct sink_totals totals, later;
+    struct ledger ledger;
+    struct bench bench;
+    struct span span;
+    int reader;
+
+    test_case("abandon while fed");
+    bench_init(&bench, SMALL_PAGES);
+    healthy = add_sink(&bench, config_of(1000), NULL);
+    stuck = add_stuck(&bench, &reader);
+    next = add_sink(&bench, config_of(1000), NULL);
+    attach(&bench, healthy);
+    attach(&bench, stuck);
+    produce_until_stuck(&bench, stuck);
+    collector_send_successor(bench.collector, bench.sinks[stuck], bench.sinks[next], true);
+    tell(&bench, stuck, MESSAGE_ABORT, false, 0);
+    tell(&bench, stuck, MESSAGE_ABORT, false, 0);
+    tell(&bench, stuck, MESSAGE_DRAIN, false, 0); /* sent before we knew */
+    tell(&bench, stuck, MESSAGE_SETTLE, false, 0);
+    tell(&bench, stuck, MESSAGE_GRANT, true, 0);
+    tell(&bench, stuck, MESSAGE_CLOSE, false, 0);
+    must_come(&bench, stuck, MESSAGE_FAILED);
+    must_come(&bench, stuck, MESSAGE_ABANDONED);
+    ledger = ledger_of(&bench, stuck);
+    sink_read_totals(bench.sinks[stuck], &totals);
+    CHECK_UINT(totals.queued_bytes, 0);
+    CHECK(ledger.dropped > 0);
+    must_come(&bench, stuck, MESSAGE_CLOSED);
+    put_some(&bench);
+    tell(&bench, stuck, MESSAGE_ABORT, false, 0); /* crosses with CLOSED */
+    put_some(&bench);
+    close_sink(&bench, healthy, true);
+
+    sink_read_totals(bench.sinks[stuck], &later);
+    CHECK_UINT(later.output_bytes, totals.output_bytes);
+    CHECK_UINT(later.windows, totals.windows);
+    CHECK_UINT(later.writing_since_usec, 0);
+    CHECK_UINT(ledger_of(&bench, stuck).produced, ledger.produced);
+    CHECK_UINT(ledger_of(&bench, stuck).delivered, ledger.delivered);
+    CHECK_UINT(ledger_of(&bench, stuck).dropped, ledger.dropped);
+    bench.seen[stuck][MESSAGE_GRANT_WANTED] = 0; /* may come before */
+    for (enum message_type type = 0; type <= MESSAGE_DIED; type++)
+        CHECK_UINT(bench.seen[stuck][type], 0); /* once each, and nothing else */
+    CHECK_UINT(ledger_of(&bench, next).produced, 0);
+    span = span_of_file(&bench, healthy);
+    for (unsigned int cpu = 0; cpu < BUSY_CPUS; cpu++)
+        CHECK_UINT(span.next[cpu], bench.number[cpu]);
+    (void)close(reader);
+    bench_done(&bench);
+}
+
+/* At each point of its end. */
+static void test_abandon_ending(enum message_type last)
+{
+    struct bench bench;
+    unsigned int stuck;
+    int reader;
+
+    test_case(last == MESSAGE_CLOSE ? "abandon while closing" : "abandon after draining");
+    bench_init(&bench, SMALL_PAGES);
+    stuck = add_stuck(&bench, &reader);
+    attach(&bench, stuck);
+    produce_until_stuck(&bench, stuck);
+    tell(&bench, stuck, MESSAGE_DRAIN, true, 0);
+    must_come(&bench, stuck, MESSAGE_DRAINED);
+    if (last == MESSAGE_CLOSE)
+        tell(&bench, stuck, MESSAGE_CLOSE, true, 0);
+    tell(&bench, stuck, MESSAGE_ABORT, false, 0);
+    must_come(&bench, stuck, MESSAGE_FAILED);
+    must_come(&bench, stuck, MESSAGE_ABANDONED);
+    must_come(&bench, stuck, MESSAGE_CLOSED);
+    CHECK_UINT(ledger_of(&bench, stuck).produced,
+               (uint64_t)bench.number[0] + bench.number[1] + bench.number[2]);
+    (void)close(reader);
+    bench_done(&bench);
+}
+
+/* A sink of which all is written loses nothing; a ring's pins are answered. */
+static void test_abandon_quiet(void)
+{
+    struct ring *ring = new_ring(RING_MIN_BYTES);
+    struct sink_totals totals = {0};
+    unsigned int file, recorder;
+    struct bench bench;
+    uint64_t bytes;
+    int pin;
+
+    test_case("abandon with nothing to give up");
+    bench_init(&bench, SMALL_PAGES);
+    file = add_sink(&bench, config_of(1000), NULL);
+    recorder = add_sink(&bench, config_of(USEC_PER_SEC), ring);
+    attach(&bench, file);
+    attach(&bench, recorder);
+    put_some(&bench);
+    tell(&bench, file, MESSAGE_DRAIN, true, 0);
+    must_come(&bench, file, MESSAGE_DRAINED);
+    bytes = ledger_of(&bench, file).delivered * RECORD_BYTES;
+    while (totals.output_bytes < bytes)
+        sink_read_totals(bench.sinks[file], &totals);
+    tell(&bench, file, MESSAGE_ABORT, false, 0);
+    must_come(&bench, file, MESSAGE_ABANDONED);
+    must_come(&bench, file, MESSAGE_CLOSED);
+    CHECK_UINT(bench.seen[file][MESSAGE_FAILED], 0);
+    CHECK(ledger_of(&bench, file).delivered > 0);
+    (void)span_of_file(&bench, file);
+
+    pin = ring_take_pin(ring);
+    tell(&bench, recorder, MESSAGE_PIN, false, pin);
+    tell(&bench, recorder, MESSAGE_ABORT, false, 0);
+    must_come(&bench, recorder, MESSAGE_PINNED);
+    must_come(&bench, recorder, MESSAGE_ABANDONED);
+    must_come(&bench, recorder, MESSAGE_CLOSED);
+    CHECK_UINT(bench.seen[recorder][MESSAGE_FAILED], 0);
+    ring_advance_pin(ring, pin, NULL);
+    bench_done(&bench);
+    ring_free(ring);
+}
+
 int main(void)
 {
     if (!bench_is_possible())
@@ -211,5 +378,9 @@ int main(void)
     test_successors_now(LARGE_PAGES);
     test_successors_by_length();
     test_pin_and_close();
+    test_abandon();
+    test_abandon_ending(MESSAGE_DRAIN);
+    test_abandon_ending(MESSAGE_CLOSE);
+    test_abandon_quiet();
     return test_end();
 }
