@@ -36,6 +36,7 @@ struct collector {
     uint64_t now_usec;
     uint64_t interval_usec;
     uint64_t next_round_usec;
+    uint64_t round_tsc; /* when the last round began */
 
     /* Written by the collector thread, read by the main thread: relaxed atomics. */
     struct collector_stats stats;

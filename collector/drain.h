@@ -48,6 +48,9 @@ struct round drain_round(struct drain *drain, struct attachment *attachments,
 /* Whether the last round took all of all CPUs: the next one begins at one time for all of them. */
 bool drain_is_even(const struct drain *drain);
 
+/* TSC of the newest record that a sink was, or would have been, given. */
+uint64_t drain_newest_tsc(const struct drain *drain);
+
 /* Those of CPUS that may hold back a loss that Xen has not told, as far as known. */
 struct cpu_set drain_unsettled(const struct drain *drain, const struct cpu_set *cpus);
 
