@@ -29,7 +29,9 @@
 #define ATTACH_SPARE            12u /* places that are not for those that only wait for their writes */
 #define JOIN_MAX_ROUNDS         256u /* for one that leaves nothing over, before a sink joins */
 #define SKEW_MAX_TICKS          (UINT64_C(1) << 27) /* 50 ms, about, between the CPUs' clocks */
-#define PIN_MAX_ROUNDS          8u  /* for one that leaves nothing over, before a ring is pinned */
+#define PIN_MAX_ROUNDS          8u /* for one that leaves nothing over, before a ring is pinned */
+#define DROPPING_MAX_ROUNDS     4u /* that only dropped */
+#define DROPPING_PAUSE_USEC     (5 * USEC_PER_MSEC) /* about what a disk takes for some chunks */
 #define DRAIN_MAX_ROUNDS        64u /* for one that takes everything, while others go on */
 
 /* --- Attaching and detaching. --- */
@@ -341,8 +343,10 @@ static bool any_is_settling(const struct collector *c)
     return false;
 }
 
-bool attachments_are_starved(const struct collector *c)
+bool attachments_want_chunks(const struct collector *c)
 {
+    if (c->pauses)
+        return true;
     for (unsigned int i = 0; i < c->nr_attachments; i++)
         if (c->attachments[i].starved)
             return true;
@@ -361,6 +365,20 @@ static uint64_t idle_interval_usec(const struct collector *c)
     return IDLE_RING_INTERVAL_USEC;
 }
 
+/*
+ * Buffers that fill up as fast as they are emptied call for one round after the other. If no sink
+ * has room for any of it, what helps is that writes are completed, and on a host with one processor
+ * the disk's workers need it for that: so it is left to them. Xen counts what it has no room for.
+ */
+static void note_dropping(struct collector *c, const struct round *round)
+{
+    if (round->had_room)
+        c->dropping_rounds = 0;
+    else if (round->dropped)
+        c->dropping_rounds++;
+    c->pauses = round->behind && c->dropping_rounds >= DROPPING_MAX_ROUNDS;
+}
+
 /* When to look again, after a round. */
 static void schedule_round(struct collector *c, const struct round *round, bool timer_fired)
 {
@@ -373,7 +391,10 @@ static void schedule_round(struct collector *c, const struct round *round, bool 
     if (any_is_settling(c))
         c->interval_usec = SETTLE_STEP_USEC;
     c->next_round_usec = c->now_usec + c->interval_usec;
-    if (round->behind)
+    note_dropping(c, round);
+    if (c->pauses)
+        c->next_round_usec = c->now_usec + DROPPING_PAUSE_USEC;
+    else if (round->behind)
         c->next_round_usec = c->now_usec;
 }
 

@@ -36,7 +36,9 @@ struct collector {
     uint64_t now_usec;
     uint64_t interval_usec;
     uint64_t next_round_usec;
-    uint64_t round_tsc; /* when the last round began */
+    uint64_t round_tsc;           /* when the last round began */
+    unsigned int dropping_rounds; /* since a sink had room: rounds that only dropped */
+    bool pauses; /* for that reason: only a completed write or the timer brings the next round */
 
     /* Written by the collector thread, read by the main thread: relaxed atomics. */
     struct collector_stats stats;
@@ -55,7 +57,7 @@ void collector_tell(struct collector *collector, enum message_type type, struct 
 bool attachments_have_rounds(const struct collector *collector);
 
 /* Whether any was left without a chunk in the last round: a freed one calls for another. */
-bool attachments_are_starved(const struct collector *collector);
+bool attachments_want_chunks(const struct collector *collector);
 
 /* Makes a round, and what follows from it for each sink. */
 void attachments_run_round(struct collector *collector, bool timer_fired);

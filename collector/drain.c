@@ -199,6 +199,7 @@ static void visit_for_one(const struct visit *visit, struct attachment *attachme
     switch (sink_begin_window(attachment->sink, visit->cpu, visit->waiting, visit->now_usec,
                               &records, &room)) {
     case SINK_ROOM:
+        visit->round->had_room = true;
         note_taken(visit, room);
         take_window(visit, attachment, records, room);
         break;
@@ -233,6 +234,7 @@ static struct walk_result visit_pass_copy(const struct visit *visit,
 
     walk_window(visit->drain->scratch, bytes, bytes == visit->waiting,
                 sink_filter(attachment->sink), NULL, class_records, &walked);
+    visit->round->had_room = true; /* it joins the sooner */
     return walked;
 }
 
@@ -257,6 +259,8 @@ static struct walk_result visit_give_copy(const struct visit *visit, struct atta
                 found == SINK_ROOM ? records : NULL, class_records, &walked);
     walked.consumed_bytes += older;
     source = source_of(visit, walked.consumed_bytes);
+    visit->round->had_room = visit->round->had_room || found == SINK_ROOM;
+    visit->round->dropped = visit->round->dropped || found != SINK_ROOM;
     if (found == SINK_ROOM)
         sink_end_window(attachment->sink, &source, &walked, class_records);
     else if (found == SINK_NO_CHUNK)

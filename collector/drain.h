@@ -22,7 +22,9 @@ struct xen_trace_buffers;
 /* What a round found. */
 struct round {
     uint64_t waiting_bytes; /* that some sink is interested in */
-    bool behind; /* a buffer was half full or more, or a window was cut: go round again at once */
+    bool behind;   /* a buffer was half full or more, or a window was cut: go round again at once */
+    bool had_room; /* some sink took something, or could have */
+    bool dropped;  /* some sink had no room for its part of a window that others wanted too */
 };
 
 /* Takes over the buffers where their consumer left them; an impossible one is set aside. -ENOMEM.
