@@ -19,11 +19,13 @@ struct sink;
 enum drain_mode {
     DRAIN_RECORDS,      /* what its session asked for */
     DRAIN_LAST_RECORDS, /* the same, but what it cannot take for good is thrown away */
+    DRAIN_JOINING,      /* nothing yet, but no other sink may leave records in place any more */
     DRAIN_LOSSES,       /* of `pending` CPUs the first loss, once, if a window begins with one */
     DRAIN_NOTHING,
 };
 
 enum phase {
+    PHASE_JOINING,  /* rounds until one takes everything: then ATTACHED, and FEEDING */
     PHASE_FEEDING,  /* records flow */
     PHASE_DRAINING, /* rounds until one takes everything: then DRAINED */
     PHASE_DRAINED,  /* no more records, only untold losses, until the main thread decides */
@@ -35,10 +37,13 @@ enum phase {
 struct attachment {
     struct sink *sink;
     enum drain_mode mode;
-    struct cpu_set pending; /* of DRAIN_LOSSES: CPUs whose next window has not come yet */
-    bool selects;           /* the last walk left records out: how to walk the next window */
-    bool starved;           /* in the last round: records were left in place, for want of a chunk */
-    bool at_limit;          /* in the last round: the sink was as long as it may be */
+    struct cpu_set pending;    /* of DRAIN_LOSSES: CPUs whose next window has not come yet */
+    bool selects;              /* the last walk left records out: how to walk the next window */
+    uint64_t joins_tsc;        /* older records are not the sink's; 0: all are */
+    uint64_t joins_losses_tsc; /* nor are losses that began before that */
+    struct cpu_set joining;    /* CPUs of which no record of the sink's has come since it joined */
+    bool starved;  /* in the last round: records were left in place, for want of a chunk */
+    bool at_limit; /* in the last round: the sink was as long as it may be */
 
     enum phase phase;
     enum drain_mode drain_mode; /* while it drains */

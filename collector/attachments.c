@@ -27,8 +27,11 @@
 #define SETTLE_MAX_USEC         (100 * USEC_PER_MSEC)
 #define SPARE_MAX_BYTES         (UINT64_C(16) << 20) /* of the pool, for one that is yet to come */
 #define ATTACH_SPARE            12u /* places that are not for those that only wait for their writes */
-#define ATTACH_MAX_ROUNDS       8u /* for one that leaves nothing over, before a sink is attached */
+#define JOIN_MAX_ROUNDS         256u /* for one that leaves nothing over, before a sink joins */
+#define SKEW_MAX_TICKS          (UINT64_C(1) << 27) /* 50 ms, about, between the CPUs' clocks */
 #define PIN_MAX_ROUNDS          8u /* for one that leaves nothing over, before a ring is pinned */
+#define DROPPING_MAX_ROUNDS     4u /* that only dropped */
+#define DROPPING_PAUSE_USEC     (5 * USEC_PER_MSEC) /* about what a disk takes for some chunks */
 #define DRAIN_MAX_ROUNDS        64u /* for one that takes everything, while others go on */
 
 /* --- Attaching and detaching. --- */
@@ -55,13 +58,16 @@ static void share_pool(struct collector *c)
         sink_set_share(c->attachments[i].sink, promised, spare + (count - 1) * promised);
 }
 
-static void attachments_add(struct collector *c, struct sink *sink, enum phase phase,
-                            enum drain_mode mode)
+static struct attachment *attachments_add(struct collector *c, struct sink *sink, enum phase phase,
+                                          enum drain_mode mode)
 {
+    struct attachment *attachment = &c->attachments[c->nr_attachments];
+
     assert(c->nr_attachments < ATTACHMENTS_MAX); /* the main thread counts them */
-    c->attachments[c->nr_attachments++] =
-        (struct attachment){.sink = sink, .phase = phase, .mode = mode};
+    *attachment = (struct attachment){.sink = sink, .phase = phase, .mode = mode};
+    c->nr_attachments++;
     share_pool(c);
+    return attachment;
 }
 
 /* The last one takes its place. */
@@ -157,6 +163,7 @@ static void attachment_begin_closing(struct collector *c, struct attachment *att
 static bool phase_has_rounds(enum phase phase)
 {
     switch (phase) {
+    case PHASE_JOINING:
     case PHASE_FEEDING:
     case PHASE_DRAINING:
     case PHASE_SETTLING:
@@ -175,6 +182,77 @@ bool attachments_have_rounds(const struct collector *c)
         if (phase_has_rounds(c->attachments[i].phase))
             return true;
     return false;
+}
+
+/* --- Beginning. --- */
+
+/* Where the consumer of a CPU is that has no records for a long time: the next daemon asks. */
+static void note_cons(const struct collector *c, const struct sink *sink)
+{
+    for (unsigned int cpu = 0; cpu < sink_config(sink)->nr_cpus; cpu++) {
+        struct ring_window window = {.cpu = cpu};
+
+        if (!drain_read_cons(c->drain, cpu, &window.cons_from))
+            continue;
+        window.cons_to = window.cons_from;
+        ring_commit_nothing(sink_ring(sink), &window);
+    }
+}
+
+/* Records are the sink's from here on. */
+static void attachment_begin_feeding(struct collector *c, struct attachment *attachment)
+{
+    struct sink *sink = attachment->sink;
+
+    if (sink_ring(sink))
+        note_cons(c, sink);
+    attachment->mode = DRAIN_RECORDS;
+    attachment_set_phase(c, attachment, PHASE_FEEDING);
+    c->interval_usec = sink_config(sink)->poll_usec;
+    xen_host_virq_rearm(c->host);
+    collector_tell(c, MESSAGE_ATTACHED, sink, 0);
+}
+
+/*
+ * Now, or a little later if a CPU's clock is ahead of ours: newer records than that were drained
+ * already. One that is further ahead does not count: that is another clock, or no TSC at all.
+ */
+static uint64_t joining_tsc(const struct collector *c)
+{
+    uint64_t now_tsc = xen_read_tsc(), newest_tsc = drain_newest_tsc(c->drain);
+
+    return newest_tsc >= now_tsc && newest_tsc - now_tsc < SKEW_MAX_TICKS ? newest_tsc + 1
+                                                                          : now_tsc;
+}
+
+/*
+ * The sink begins now, at one TSC for all CPUs. The last round, if EVEN, emptied the buffers: a
+ * loss that began before it had also ended when the sink joined.
+ */
+static void attachment_join(struct collector *c, struct attachment *attachment, bool even)
+{
+    attachment->joins_tsc = joining_tsc(c);
+    attachment->joins_losses_tsc = even ? c->round_tsc : 0;
+    attachment->joining = sink_config(attachment->sink)->cpus;
+    sink_begin(attachment->sink, attachment->joins_tsc);
+    attachment_begin_feeding(c, attachment);
+}
+
+/*
+ * What is in Xen's buffers belongs to the sinks that are there: one that joins them, or is to
+ * discard it, begins behind that. Without others, it belongs to the first.
+ */
+static void attachments_attach(struct collector *c, struct sink *sink)
+{
+    bool joins = attachments_have_rounds(c) || sink_config(sink)->discard;
+    struct attachment *attachment = attachments_add(c, sink, joins ? PHASE_JOINING : PHASE_FEEDING,
+                                                    joins ? DRAIN_JOINING : DRAIN_RECORDS);
+
+    c->next_round_usec = c->now_usec;
+    if (joins)
+        return;
+    sink_begin_first(sink, xen_read_tsc());
+    attachment_begin_feeding(c, attachment);
 }
 
 /* --- Pins and successors: at the end of a round. --- */
@@ -215,8 +293,8 @@ static void attachment_succeed(struct collector *c, struct attachment *attachmen
     attachment->sink = attachment->successor;
     attachment->successor = NULL;
     attachment->limit_told = false;
-    sink_inherit_gaps(attachment->sink, before);
-    attachments_add(c, before, PHASE_FLUSHING, DRAIN_NOTHING);
+    sink_take_over(attachment->sink, before);
+    (void)attachments_add(c, before, PHASE_FLUSHING, DRAIN_NOTHING);
     sink_flush(before);
     collector_tell(c, MESSAGE_SUCCEEDED, before, 0);
 }
@@ -265,8 +343,10 @@ static bool any_is_settling(const struct collector *c)
     return false;
 }
 
-bool attachments_are_starved(const struct collector *c)
+bool attachments_want_chunks(const struct collector *c)
 {
+    if (c->pauses)
+        return true;
     for (unsigned int i = 0; i < c->nr_attachments; i++)
         if (c->attachments[i].starved)
             return true;
@@ -285,6 +365,20 @@ static uint64_t idle_interval_usec(const struct collector *c)
     return IDLE_RING_INTERVAL_USEC;
 }
 
+/*
+ * Buffers that fill up as fast as they are emptied call for one round after the other. If no sink
+ * has room for any of it, what helps is that writes are completed, and on a host with one processor
+ * the disk's workers need it for that: so it is left to them. Xen counts what it has no room for.
+ */
+static void note_dropping(struct collector *c, const struct round *round)
+{
+    if (round->had_room)
+        c->dropping_rounds = 0;
+    else if (round->dropped)
+        c->dropping_rounds++;
+    c->pauses = round->behind && c->dropping_rounds >= DROPPING_MAX_ROUNDS;
+}
+
 /* When to look again, after a round. */
 static void schedule_round(struct collector *c, const struct round *round, bool timer_fired)
 {
@@ -297,7 +391,10 @@ static void schedule_round(struct collector *c, const struct round *round, bool 
     if (any_is_settling(c))
         c->interval_usec = SETTLE_STEP_USEC;
     c->next_round_usec = c->now_usec + c->interval_usec;
-    if (round->behind)
+    note_dropping(c, round);
+    if (c->pauses)
+        c->next_round_usec = c->now_usec + DROPPING_PAUSE_USEC;
+    else if (round->behind)
         c->next_round_usec = c->now_usec;
 }
 
@@ -339,7 +436,10 @@ static void attachment_follow_round(struct collector *c, struct attachment *atta
         attachment->rounds++;
     if (attachment->at_limit)
         attachment_tell_limit(c, attachment);
-    if (attachment->phase == PHASE_DRAINING && attachment_took_all(c, attachment, round))
+    if (attachment->phase == PHASE_JOINING &&
+        (drain_is_even(c->drain) || attachment->rounds >= JOIN_MAX_ROUNDS))
+        attachment_join(c, attachment, drain_is_even(c->drain));
+    else if (attachment->phase == PHASE_DRAINING && attachment_took_all(c, attachment, round))
         attachment_set_drained(c, attachment);
     else if (attachment->phase == PHASE_CLOSING && attachment_took_all(c, attachment, round))
         attachment_begin_flushing(c, attachment);
@@ -360,9 +460,11 @@ static void attachment_expire(const struct attachment *attachment)
 
 void attachments_run_round(struct collector *c, bool timer_fired)
 {
-    struct round round = drain_round(c->drain, c->attachments, c->nr_attachments, c->now_usec);
     unsigned int count = c->nr_attachments; /* a successor adds the sink before it at the end */
+    struct round round;
 
+    c->round_tsc = xen_read_tsc();
+    round = drain_round(c->drain, c->attachments, count, c->now_usec);
     count_up(&c->stats.rounds);
     schedule_round(c, &round, timer_fired);
     for (unsigned int i = 0; i < count; i++) {
@@ -370,45 +472,6 @@ void attachments_run_round(struct collector *c, bool timer_fired)
         if (sink_ring(c->attachments[i].sink))
             attachment_expire(&c->attachments[i]);
     }
-}
-
-/* For those who are there, so that SINK begins with an even round. */
-static void run_rounds_before(struct collector *c)
-{
-    unsigned int rounds = 0;
-
-    do
-        attachments_run_round(c, false);
-    while (!drain_is_even(c->drain) && ++rounds < ATTACH_MAX_ROUNDS);
-}
-
-/* Where the consumer of a CPU is that has no records for a long time: the next daemon asks. */
-static void note_cons(const struct collector *c, const struct sink *sink)
-{
-    for (unsigned int cpu = 0; cpu < sink_config(sink)->nr_cpus; cpu++) {
-        struct ring_window window = {.cpu = cpu};
-
-        if (!drain_read_cons(c->drain, cpu, &window.cons_from))
-            continue;
-        window.cons_to = window.cons_from;
-        ring_commit_nothing(sink_ring(sink), &window);
-    }
-}
-
-static void attachments_attach(struct collector *c, struct sink *sink)
-{
-    /* What is in Xen's buffers belongs to those who are there; without any, to the first. */
-    if (attachments_have_rounds(c))
-        run_rounds_before(c);
-    else if (sink_config(sink)->discard) /* but for losses that are still awaited */
-        (void)drain_round(c->drain, c->attachments, c->nr_attachments, c->now_usec);
-    if (sink_ring(sink))
-        note_cons(c, sink);
-    attachments_add(c, sink, PHASE_FEEDING, DRAIN_RECORDS);
-    c->interval_usec = sink_config(sink)->poll_usec;
-    c->next_round_usec = c->now_usec;
-    xen_host_virq_rearm(c->host);
-    collector_tell(c, MESSAGE_ATTACHED, sink, 0);
 }
 
 /* --- Messages, and what is left to do after them. --- */
@@ -432,6 +495,8 @@ static void attachment_handle_message(struct collector *c, struct attachment *at
 {
     if (attachment->abandoned && message->type != MESSAGE_PIN)
         return; /* sent before the main thread knew */
+    if (attachment->phase == PHASE_JOINING && message->type != MESSAGE_GRANT)
+        attachment_join(c, attachment, false); /* it ends before it has begun */
     switch (message->type) {
     case MESSAGE_DRAIN:
         /* Else it has crossed with SUCCEEDED: the successor will be told to. */

@@ -38,7 +38,10 @@ struct collector {
     uint64_t next_round_usec;
     bool polls_virq; /* its poll is armed */
     bool polls_mailbox;
-    uint64_t poll_retry_usec; /* arm those that are not, then; 0: they are */
+    uint64_t poll_retry_usec;     /* arm those that are not, then; 0: they are */
+    uint64_t round_tsc;           /* when the last round began */
+    unsigned int dropping_rounds; /* since a sink had room: rounds that only dropped */
+    bool pauses; /* for that reason: only a completed write or the timer brings the next round */
 
     /* Written by the collector thread, read by the main thread: relaxed atomics. */
     struct collector_stats stats;
@@ -57,7 +60,7 @@ void collector_tell(struct collector *collector, enum message_type type, struct 
 bool attachments_have_rounds(const struct collector *collector);
 
 /* Whether any was left without a chunk in the last round: a freed one calls for another. */
-bool attachments_are_starved(const struct collector *collector);
+bool attachments_want_chunks(const struct collector *collector);
 
 /* Makes a round, and what follows from it for each sink. */
 void attachments_run_round(struct collector *collector, bool timer_fired);

@@ -183,8 +183,8 @@ static int loop_once(struct collector *c)
     handle_messages(c);
 
     timer_fired = c->now_usec >= c->next_round_usec;
-    if (attachments_have_rounds(c) &&
-        (wake.virq || timer_fired || (wake.completion && attachments_are_starved(c))))
+    if (attachments_have_rounds(c) && (timer_fired || (wake.virq && !c->pauses) ||
+                                       (wake.completion && attachments_want_chunks(c))))
         attachments_run_round(c, timer_fired);
     attachments_tend(c);
     return 0;

@@ -34,6 +34,7 @@ struct drain {
     uint8_t *scratch;   /* SCRATCH_BYTES */
     bool was_cut;       /* the last round cut a window, or began in the middle */
     unsigned int begin; /* the next round begins with that CPU: see begin_round() */
+    uint64_t newest_tsc;
 };
 
 /* One CPU's turn in a round. */
@@ -106,6 +107,15 @@ static struct window_source source_of(const struct visit *visit, uint32_t bytes)
     };
 }
 
+static void note_walked(const struct visit *visit, const struct walk_result *walked)
+{
+    uint64_t newest_tsc = max_u64(walked->last_tsc, walked->lost_last_tsc);
+
+    visit->drain->newest_tsc = max_u64(visit->drain->newest_tsc, newest_tsc);
+    if (walked->broken)
+        set_aside(visit->tbuf);
+}
+
 static void note_taken(const struct visit *visit, uint32_t bytes)
 {
     bool cut = bytes < visit->waiting;
@@ -113,6 +123,24 @@ static void note_taken(const struct visit *visit, uint32_t bytes)
     visit->drain->was_cut = visit->drain->was_cut || cut;
     if (visit->waiting >= visit->tbuf->data_bytes / 2 || cut)
         visit->round->behind = true;
+}
+
+/* --- A sink that joined others: records from before are not its own. --- */
+
+/* Returns the bytes of BYTES of records at WINDOW, the next of the CPU, that it does not get. */
+static uint32_t pass_older(const struct visit *visit, struct attachment *attachment,
+                           const uint8_t *window, uint32_t bytes)
+{
+    uint32_t older;
+    bool found;
+
+    if (!cpu_set_has(&attachment->joining, visit->cpu))
+        return 0;
+    older =
+        walk_pass_older(window, bytes, attachment->joins_tsc, attachment->joins_losses_tsc, &found);
+    if (found)
+        cpu_set_remove(&attachment->joining, visit->cpu);
+    return older;
 }
 
 /* --- A window that one sink wants. --- */
@@ -124,6 +152,7 @@ static void note_taken(const struct visit *visit, uint32_t bytes)
 static struct walk_result copy_and_walk(const struct visit *visit, struct attachment *attachment,
                                         uint8_t *records, uint32_t bytes, uint64_t *class_records)
 {
+    bool joins = cpu_set_has(&attachment->joining, visit->cpu);
     struct walk_result sum = {0};
     uint32_t copied;
 
@@ -131,14 +160,17 @@ static struct walk_result copy_and_walk(const struct visit *visit, struct attach
         uint32_t begin = sum.consumed_bytes; /* a record that the last piece cut comes again */
         uint32_t piece = (uint32_t)min_u64(bytes - begin, PIECE_BYTES);
         uint8_t *kept = records + sum.kept_bytes;
-        uint8_t *window = attachment->selects ? visit->drain->scratch : kept;
+        uint8_t *window = attachment->selects || joins ? visit->drain->scratch : kept;
         struct walk_result walked;
+        uint32_t older;
 
         tbuf_copy(visit->tbuf, begin, piece, window);
         copied = begin + piece;
-        walk_window(window, piece, copied == visit->waiting, sink_filter(attachment->sink), kept,
-                    class_records, &walked);
+        older = pass_older(visit, attachment, window, piece);
+        walk_window(window + older, piece - older, copied == visit->waiting,
+                    sink_filter(attachment->sink), kept, class_records, &walked);
         attachment->selects = walked.kept_bytes < walked.consumed_bytes;
+        walked.consumed_bytes += older;
         walk_add(&sum, &walked);
     } while (copied < bytes && !sum.broken);
     return sum;
@@ -156,8 +188,7 @@ static void take_window(const struct visit *visit, struct attachment *attachment
     source = source_of(visit, walked.consumed_bytes);
     sink_end_window(attachment->sink, &source, &walked, class_records);
     tbuf_consume(visit->tbuf, walked.consumed_bytes);
-    if (walked.broken)
-        set_aside(visit->tbuf);
+    note_walked(visit, &walked);
 }
 
 static void visit_for_one(const struct visit *visit, struct attachment *attachment)
@@ -168,6 +199,7 @@ static void visit_for_one(const struct visit *visit, struct attachment *attachme
     switch (sink_begin_window(attachment->sink, visit->cpu, visit->waiting, visit->now_usec,
                               &records, &room)) {
     case SINK_ROOM:
+        visit->round->had_room = true;
         note_taken(visit, room);
         take_window(visit, attachment, records, room);
         break;
@@ -193,25 +225,42 @@ static void end_attachment(struct attachment *attachment)
     sink_end(attachment->sink);
 }
 
+/* Nothing of it is for a sink that is joining; but where it begins must not be before that. */
+static struct walk_result visit_pass_copy(const struct visit *visit,
+                                          const struct attachment *attachment, uint32_t bytes)
+{
+    uint64_t class_records[EVENT_CLASSES] = {0};
+    struct walk_result walked;
+
+    walk_window(visit->drain->scratch, bytes, bytes == visit->waiting,
+                sink_filter(attachment->sink), NULL, class_records, &walked);
+    visit->round->had_room = true; /* it joins the sooner */
+    return walked;
+}
+
 /* Gives one of them its part of the BYTES in the scratch. Returns how the walk over them went. */
 static struct walk_result visit_give_copy(const struct visit *visit, struct attachment *attachment,
                                           uint32_t bytes)
 {
     const uint8_t *scratch = visit->drain->scratch;
-    bool whole = bytes == visit->waiting;
+    uint32_t older = pass_older(visit, attachment, scratch, bytes);
+    uint32_t wanted = bytes - older;
     uint64_t class_records[EVENT_CLASSES] = {0};
     struct walk_result walked;
     struct window_source source;
     uint8_t *records;
     uint32_t room;
     enum sink_room found =
-        sink_begin_window(attachment->sink, visit->cpu, bytes, visit->now_usec, &records, &room);
+        sink_begin_window(attachment->sink, visit->cpu, wanted, visit->now_usec, &records, &room);
 
-    if (found == SINK_ROOM && room < bytes)
+    if (found == SINK_ROOM && room < wanted)
         found = SINK_AT_LIMIT; /* of its output; the chunk has room for that much */
-    walk_window(scratch, bytes, whole, sink_filter(attachment->sink),
+    walk_window(scratch + older, wanted, bytes == visit->waiting, sink_filter(attachment->sink),
                 found == SINK_ROOM ? records : NULL, class_records, &walked);
+    walked.consumed_bytes += older;
     source = source_of(visit, walked.consumed_bytes);
+    visit->round->had_room = visit->round->had_room || found == SINK_ROOM;
+    visit->round->dropped = visit->round->dropped || found != SINK_ROOM;
     if (found == SINK_ROOM)
         sink_end_window(attachment->sink, &source, &walked, class_records);
     else if (found == SINK_NO_CHUNK)
@@ -229,11 +278,12 @@ static void visit_for_several(const struct visit *visit, struct attachment *cons
 
     note_taken(visit, bytes);
     tbuf_copy(visit->tbuf, 0, bytes, visit->drain->scratch);
-    for (unsigned int i = 0; i < count; i++)
-        walked = visit_give_copy(visit, takers[i], bytes);
+    for (unsigned int i = 0; i < count; i++) {
+        walked = takers[i]->mode == DRAIN_JOINING ? visit_pass_copy(visit, takers[i], bytes)
+                                                  : visit_give_copy(visit, takers[i], bytes);
+        note_walked(visit, &walked);
+    }
     tbuf_consume(visit->tbuf, walked.consumed_bytes); /* the same for all: it is the framing's */
-    if (walked.broken)
-        set_aside(visit->tbuf);
 }
 
 /* --- Losses that were untold when a sink's session ended. --- */
@@ -279,6 +329,8 @@ static void visit_for_loss(const struct visit *visit, struct attachment *attachm
     walked.lost = lost.count;
     walked.lost_first_tsc = (uint64_t)lost.first_tsc[1] << 32 | lost.first_tsc[0];
     walked.lost_last_tsc = record_tsc(&lost);
+    if (walked.lost_first_tsc < attachment->joins_losses_tsc)
+        return; /* from before it joined */
     switch (sink_begin_window(attachment->sink, visit->cpu, sizeof(lost), visit->now_usec, &records,
                               &room)) {
     case SINK_ROOM:
@@ -300,7 +352,8 @@ static void visit_for_loss(const struct visit *visit, struct attachment *attachm
 
 static bool wants_records(const struct attachment *attachment, unsigned int cpu)
 {
-    return (attachment->mode == DRAIN_RECORDS || attachment->mode == DRAIN_LAST_RECORDS) &&
+    return (attachment->mode == DRAIN_RECORDS || attachment->mode == DRAIN_LAST_RECORDS ||
+            attachment->mode == DRAIN_JOINING) &&
            cpu_set_has(&sink_config(attachment->sink)->cpus, cpu);
 }
 
@@ -322,7 +375,7 @@ static void visit_cpu(const struct visit *visit, struct attachment *attachments,
         return;
     }
     visit->round->waiting_bytes += visit->waiting;
-    if (count == 1)
+    if (count == 1 && takers[0]->mode != DRAIN_JOINING)
         visit_for_one(visit, takers[0]);
     else
         visit_for_several(visit, takers, count);
@@ -391,6 +444,11 @@ struct round drain_round(struct drain *drain, struct attachment *attachments,
 bool drain_is_even(const struct drain *drain)
 {
     return !drain->was_cut;
+}
+
+uint64_t drain_newest_tsc(const struct drain *drain)
+{
+    return drain->newest_tsc;
 }
 
 struct cpu_set drain_unsettled(const struct drain *drain, const struct cpu_set *cpus)

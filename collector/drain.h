@@ -22,7 +22,9 @@ struct xen_trace_buffers;
 /* What a round found. */
 struct round {
     uint64_t waiting_bytes; /* that some sink is interested in */
-    bool behind; /* a buffer was half full or more, or a window was cut: go round again at once */
+    bool behind;   /* a buffer was half full or more, or a window was cut: go round again at once */
+    bool had_room; /* some sink took something, or could have */
+    bool dropped;  /* some sink had no room for its part of a window that others wanted too */
 };
 
 /* Takes over the buffers where their consumer left them; an impossible one is set aside. -ENOMEM.
@@ -47,6 +49,9 @@ struct round drain_round(struct drain *drain, struct attachment *attachments,
 
 /* Whether the last round took all of all CPUs: the next one begins at one time for all of them. */
 bool drain_is_even(const struct drain *drain);
+
+/* TSC of the newest record that a sink was, or would have been, given. */
+uint64_t drain_newest_tsc(const struct drain *drain);
 
 /* Those of CPUS that may hold back a loss that Xen has not told, as far as known. */
 struct cpu_set drain_unsettled(const struct drain *drain, const struct cpu_set *cpus);

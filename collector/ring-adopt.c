@@ -184,8 +184,8 @@ static void link_chunks(struct ring *ring, struct chunk **order, unsigned int co
 
         ring->next_seq = order[i]->seq + 1;
         ring->used_bytes += order[i]->fill_bytes;
-        if (state->last_tsc > ring->newest_tsc)
-            ring->newest_tsc = state->last_tsc;
+        ring->newest_tsc = max_u64(ring->newest_tsc, state->last_tsc);
+        ring->passed_tsc = max_u64(ring->passed_tsc, state->passed_tsc);
         ring_append(ring, order[i]);
     }
     ring->oldest_tsc = ring->head ? ring_state_of(ring, ring->head)->first_tsc : 0;

@@ -351,7 +351,8 @@ struct chunk *ring_fill(struct ring *ring)
     memset(ring_counts_of(ring, chunk, RING_BEFORE_ROUND), 0,
            RING_PARTS * ring->nr_cpus * sizeof(struct ring_count));
     /* In the ring from its first commit on. */
-    *ring_state_of(ring, chunk) = (struct ring_chunk){.first_round = RING_NO_ROUND};
+    *ring_state_of(ring, chunk) =
+        (struct ring_chunk){.first_round = RING_NO_ROUND, .passed_tsc = ring->passed_tsc};
     ring->filling = chunk;
     return chunk;
 }
@@ -383,6 +384,11 @@ void ring_close_chunk(struct ring *ring)
     chunk->state = CHUNK_QUEUED;
     ring_append(ring, chunk);
     publish_oldest(ring);
+}
+
+void ring_set_complete_from(struct ring *ring, uint64_t tsc)
+{
+    ledger_publish(&ring->header->complete_from_tsc, tsc);
 }
 
 void ring_expire(struct ring *ring, uint64_t tsc)
@@ -454,9 +460,10 @@ static struct ring_commit *prepare_commit(struct ring *ring, const struct ring_w
 static enum ring_part note_round(struct ring_chunk *state, const struct ring_window *window,
                                  uint32_t offset)
 {
-    if (window->begins_round && window->begins_even && state->first_round == RING_NO_ROUND)
+    if (window->begins_round && window->begins_even && state->first_round == RING_NO_ROUND) {
         state->first_round = offset;
-    else if (window->begins_round && !window->begins_even && state->first_round != RING_NO_ROUND)
+        state->round_tsc = state->passed_tsc;
+    } else if (window->begins_round && !window->begins_even && state->first_round != RING_NO_ROUND)
         state->has_uneven = 1;
     return state->first_round == RING_NO_ROUND ? RING_BEFORE_ROUND : RING_FROM_ROUND;
 }
@@ -466,6 +473,8 @@ static void note_tscs(struct ring *ring, struct ring_chunk *state, const struct 
     if (walked->first_tsc && (!state->first_tsc || walked->first_tsc < state->first_tsc))
         state->first_tsc = walked->first_tsc;
     state->last_tsc = max_u64(state->last_tsc, walked->last_tsc);
+    ring->passed_tsc = max_u64(ring->passed_tsc, max_u64(walked->last_tsc, walked->lost_last_tsc));
+    state->passed_tsc = ring->passed_tsc;
     ledger_publish(&ring->newest_tsc, max_u64(ring->newest_tsc, walked->last_tsc));
 }
 

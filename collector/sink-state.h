@@ -23,6 +23,7 @@ struct sink {
     bool begins_even;       /* ... and the round before took all there was */
     uint64_t round_offset;  /* of the output, when it began */
     uint64_t longest_round; /* that there was, in bytes */
+    uint64_t passed_tsc;    /* of the newest record, or loss, that it was given */
 
     /* Either a ring, or an output with chunks of the pool: */
     struct ring *ring;

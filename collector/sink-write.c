@@ -264,7 +264,8 @@ bool sink_grant(struct sink *sink, uint64_t granted_bytes, bool final)
     if (sink_used_bytes(sink) <= sink->config.max_bytes)
         return false;
     sink_flush(sink);
-    for (const struct chunk *chunk = sink->queue_head; chunk; chunk = chunk->next) {
+    for (const struct chunk *chunk = sink->queue_head; chunk && !sink_drops(sink, chunk);
+         chunk = chunk->next) {
         if (chunk->output_offset + chunk->fill_bytes > sink->config.max_bytes) {
             sink_end_at(sink, chunk->output_offset);
             return true;

@@ -80,6 +80,7 @@ int sink_new_ring(const struct sink_config *config, struct ring *ring, struct si
     ring_config.align_bytes = PAGE_BYTES;
     ring_config.granted_bytes = SINK_NO_LIMIT;
     ring_config.max_bytes = SINK_NO_LIMIT;
+    ring_set_events(ring, &config->events);
     return sink_new_into(&ring_config, NULL, ring, ret_sink);
 }
 
@@ -157,6 +158,7 @@ void sink_read_totals(const struct sink *sink, struct sink_totals *ret_totals)
         .queued_bytes = ledger_observe(&sink->totals.queued_bytes),
         .windows = ledger_observe(windows_of(sink)),
         .writing_since_usec = ledger_observe(&sink->totals.writing_since_usec),
+        .complete_from_tsc = ledger_observe(&sink->totals.complete_from_tsc),
     };
 
     for (unsigned int i = 0; i < EVENT_CLASSES; i++)
@@ -502,6 +504,7 @@ void sink_end_window(struct sink *sink, const struct window_source *source,
     struct chunk *chunk = sink->filling;
     uint32_t bytes = 0, told = 0;
 
+    sink->passed_tsc = max_u64(sink->passed_tsc, max_u64(walked->last_tsc, walked->lost_last_tsc));
     /* At most wrap_buffer records: nothing to tell. */
     if (walked->records > 0 || walked->lost > 0)
         bytes = write_lead(sink, source->cpu, walked->kept_bytes, &told);
@@ -561,8 +564,24 @@ void sink_drop_window(struct sink *sink, const struct window_source *source,
         watch_reset(sink->config.watch);
 }
 
-void sink_inherit_gaps(struct sink *sink, struct sink *before)
+void sink_begin(struct sink *sink, uint64_t complete_from_tsc)
 {
+    ledger_publish(&sink->totals.complete_from_tsc, complete_from_tsc);
+    if (sink->ring)
+        ring_set_complete_from(sink->ring, complete_from_tsc);
+}
+
+void sink_begin_first(struct sink *sink, uint64_t complete_from_tsc)
+{
+    uint64_t before_tsc = sink->ring ? ring_complete_from_tsc(sink->ring) : 0;
+
+    sink_begin(sink, before_tsc ? before_tsc : complete_from_tsc);
+}
+
+void sink_take_over(struct sink *sink, struct sink *before)
+{
+    sink->passed_tsc = before->passed_tsc;
+    sink_begin(sink, max_u64(before->totals.complete_from_tsc, before->passed_tsc + 1));
     for (unsigned int cpu = 0; cpu < sink->config.nr_cpus; cpu++) {
         sink->gaps[cpu] = before->gaps[cpu];
         before->gaps[cpu] = (struct gap){0};

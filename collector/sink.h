@@ -54,6 +54,11 @@ struct sink_totals {
     uint64_t class_records[EVENT_CLASSES];
     uint64_t writing_since_usec; /* CLOCK_MONOTONIC, when the oldest write that the kernel has not
                                     completed was submitted; 0: none is under way */
+    /* No record of its CPUs from that TSC on is missing, but for those that are told as lost. Of a
+     * sink that joined others: the moment it did, and no record is older. Of the first: when it was
+     * attached; what was in the buffers then is older. Of a successor: what came in front of it is
+     * older. 0: it was not attached yet. */
+    uint64_t complete_from_tsc;
 };
 
 /*
@@ -145,8 +150,13 @@ void sink_end_window(struct sink *sink, const struct window_source *source,
 void sink_drop_window(struct sink *sink, const struct window_source *source,
                       const struct walk_result *walked);
 
-/* SINK goes on where BEFORE ends: what that one has not told falls to it. */
-void sink_inherit_gaps(struct sink *sink, struct sink *before);
+/* It is attached: see sink_totals for COMPLETE_FROM_TSC. */
+void sink_begin(struct sink *sink, uint64_t complete_from_tsc);
+/* The same without others; a ring that was adopted continues what it has. */
+void sink_begin_first(struct sink *sink, uint64_t complete_from_tsc);
+
+/* SINK continues where BEFORE ends: what that one has not told falls to it. */
+void sink_take_over(struct sink *sink, struct sink *before);
 
 /* Tells what was dropped and has no next record to be told with. At the end. */
 void sink_tell_gaps(struct sink *sink, uint64_t now_usec);

@@ -256,6 +256,40 @@ void walk_window(const uint8_t *window, uint32_t bytes, bool whole,
     *ret_result = result;
 }
 
+static bool is_older(const uint8_t *p, uint32_t header, uint64_t tsc, uint64_t losses_tsc)
+{
+    struct lost_record lost;
+
+    if (record_is_wrap(header) || !record_has_tsc(header))
+        return true; /* as the record that it follows */
+    if (record_tsc(p) < tsc)
+        return tsc - record_tsc(p) < WALK_FOREIGN_TICKS;
+    if (!record_is_lost(header))
+        return false;
+    memcpy(&lost, p, sizeof(lost));
+    return ((uint64_t)lost.first_tsc[1] << 32 | lost.first_tsc[0]) < losses_tsc;
+}
+
+uint32_t walk_pass_older(const uint8_t *window, uint32_t bytes, uint64_t tsc, uint64_t losses_tsc,
+                         bool *ret_found)
+{
+    uint32_t offset = 0;
+
+    *ret_found = false;
+    while (bytes - offset >= RECORD_MIN_BYTES) {
+        uint32_t header = load_word(window + offset);
+        uint32_t length = record_bytes(header);
+
+        if (!has_class(header) || length > bytes - offset)
+            break;
+        *ret_found = !is_older(window + offset, header, tsc, losses_tsc);
+        if (*ret_found)
+            break;
+        offset += length;
+    }
+    return offset;
+}
+
 void walk_add(struct walk_result *result, const struct walk_result *next)
 {
     result->consumed_bytes += next->consumed_bytes;

@@ -17,6 +17,8 @@
 /* Class bits and subclass nibble of an event, bits 12-27, as an index into a bitmap. */
 #define WALK_FILTER_BITS 65536u
 
+#define WALK_FOREIGN_TICKS (UINT64_C(1) << 36) /* half a minute, about */
+
 struct walk_filter {
     uint64_t allow[WALK_FILTER_BITS / 64];
     /* The same of the usual records, in short: bits 12-16 of the event as an index into a word
@@ -53,6 +55,16 @@ struct walk_result {
 void walk_window(const uint8_t *window, uint32_t bytes, bool whole,
                  const struct walk_filter *filter, uint8_t *kept,
                  uint64_t class_records[static EVENT_CLASSES], struct walk_result *ret_result);
+
+/*
+ * Passes over what is older than TSC at the start of BYTES of records at WINDOW: records, and
+ * lost_records whose losses began before LOSSES_TSC or were told before TSC. Returns how many bytes
+ * that are, whole records; *RET_FOUND: a record that is not older follows. A record that is older
+ * by more than WALK_FOREIGN_TICKS is none: its TSC is of another clock, as in a trace that is
+ * replayed.
+ */
+uint32_t walk_pass_older(const uint8_t *window, uint32_t bytes, uint64_t tsc, uint64_t losses_tsc,
+                         bool *ret_found);
 
 /* Adds the walk over what followed, in the same window, to RESULT. */
 void walk_add(struct walk_result *result, const struct walk_result *next);

@@ -12,6 +12,7 @@ check_PROGRAMS += \
 	tests/unit/test-domain-watch \
 	tests/unit/test-drain \
 	tests/unit/test-event-set \
+	tests/unit/test-joining \
 	tests/unit/test-mailbox \
 	tests/unit/test-output \
 	tests/unit/test-pool \
@@ -126,6 +127,10 @@ tests_unit_test_collector_sinks_SOURCES = \
 	tests/unit/test-collector-sinks.c tests/unit/collector-bench.h \
 	tests/unit/fake-xen-host.h tests/unit/test.h
 tests_unit_test_collector_sinks_LDADD = libcollector.a libcommon.a $(URING_LIBS)
+tests_unit_test_joining_SOURCES = \
+	tests/unit/test-joining.c tests/unit/collector-bench.h \
+	tests/unit/fake-xen-host.h tests/unit/test.h
+tests_unit_test_joining_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 
 tests_unit_test_config_SOURCES = tests/unit/test-config.c tests/unit/test.h
 tests_unit_test_config_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)

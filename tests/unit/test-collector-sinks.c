@@ -202,6 +202,125 @@ static void test_pin_and_close(void)
     ring_free(ring);
 }
 
+/* --- Nobody has room. --- */
+
+#define FULL_RECORD       0xb0021001u /* with a TSC and three words: a buffer is a multiple of it */
+#define FULL_RECORD_BYTES 24u
+
+struct filler {
+    struct bench *bench;
+    uint64_t records; /* that were produced on each busy CPU */
+};
+
+/* The busy CPUs' buffers are full of records again as soon as they are empty. */
+static void *keep_full(void *context)
+{
+    struct filler *filler = context;
+    struct bench *bench = filler->bench;
+
+    while (!__atomic_load_n(&bench->stops, __ATOMIC_ACQUIRE)) {
+        if (waiting(bench, 0) > 0 || waiting(bench, 1) > 0)
+            continue;
+        for (unsigned int cpu = 0; cpu < BUSY_CPUS; cpu++) {
+            struct t_buf *shared = bench->buffer[cpu];
+
+            __atomic_store_n(&shared->prod,
+                             (shared->prod + bench->data_bytes) % (2 * bench->data_bytes),
+                             __ATOMIC_RELEASE);
+        }
+        filler->records += bench->data_bytes / FULL_RECORD_BYTES;
+        (void)eventfd_write(bench->host.virq_fd, 1);
+    }
+    return NULL;
+}
+
+static void fill_with_records(struct bench *bench)
+{
+    const uint32_t words[FULL_RECORD_BYTES / 4] = {FULL_RECORD, 1000};
+
+    CHECK_UINT(bench->data_bytes % FULL_RECORD_BYTES, 0);
+    for (unsigned int cpu = 0; cpu < BUSY_CPUS; cpu++) {
+        struct t_buf *shared = bench->buffer[cpu];
+
+        shared->cons = shared->prod = 0;
+        for (uint32_t i = 0; i < bench->data_bytes; i += FULL_RECORD_BYTES)
+            memcpy((uint8_t *)shared + sizeof(*shared) + i, words, sizeof(words));
+    }
+}
+
+static uint64_t dropped_by(const struct bench *bench, unsigned int i)
+{
+    uint64_t dropped = 0;
+
+    for (unsigned int cpu = 0; cpu < CPUS; cpu++) {
+        struct ledger ledger;
+
+        sink_read_ledger(bench->sinks[i], cpu, &ledger);
+        dropped += ledger.dropped;
+    }
+    return dropped;
+}
+
+/*
+ * While all that its rounds do is to drop, the thread leaves the processor to the disk's workers,
+ * however full the buffers are: it waits up to 5 ms for one of them. One that has room changes
+ * that.
+ */
+static void test_only_dropping(bool one_has_room)
+{
+    const unsigned int measured_ms = 300;
+    struct ring *ring = one_has_room ? new_ring(RING_MIN_BYTES) : NULL;
+    struct sink_config config = config_of(1000);
+    struct collector_stats before, after;
+    struct bench bench;
+    struct filler filler = {.bench = &bench};
+
+    test_case(one_has_room ? "two drop, one has room" : "all drop");
+    bench_init(&bench, SMALL_PAGES);
+    collector_free(bench.collector); /* the buffers are other ones now */
+    fill_with_records(&bench);
+    if (collector_new(&bench.host, bench.pool, &bench.collector) < 0 ||
+        collector_set_buffers(bench.collector,
+                              &(struct xen_trace_buffers){.nr_cpus = CPUS,
+                                                          .pages = SMALL_PAGES,
+                                                          .buffer = bench.buffer}) < 0)
+        exit(EXIT_FAILURE);
+    config.granted_bytes = 0;
+    attach(&bench, add_sink(&bench, config, NULL));
+    attach(&bench, add_sink(&bench, config, NULL));
+    if (ring)
+        attach(&bench, add_sink(&bench, config_of(1000), ring));
+    if (pthread_create(&bench.producer, NULL, keep_full, &filler) != 0)
+        exit(EXIT_FAILURE);
+    while (dropped_by(&bench, 0) == 0 || dropped_by(&bench, 1) == 0)
+        (void)usleep(1000);
+    collector_read_stats(bench.collector, &before);
+    (void)usleep(measured_ms * USEC_PER_MSEC);
+    collector_read_stats(bench.collector, &after);
+    printf("%s: %ju rounds in %u ms\n", one_has_room ? "two drop, one has room" : "all drop",
+           (uintmax_t)(after.rounds - before.rounds), measured_ms);
+    if (one_has_room)
+        CHECK(after.rounds - before.rounds > measured_ms);
+    else
+        CHECK(after.rounds - before.rounds < measured_ms);
+    stop_producer(&bench);
+    for (unsigned int i = 0; i < 2; i++)
+        tell(&bench, i, MESSAGE_GRANT, false, INT64_MAX);
+    for (unsigned int i = 0; i < bench.nr_sinks; i++)
+        close_sink(&bench, i, true);
+    for (unsigned int i = 0; i < bench.nr_sinks; i++) {
+        for (unsigned int cpu = 0; cpu < CPUS; cpu++) {
+            struct ledger ledger;
+
+            sink_read_ledger(bench.sinks[i], cpu, &ledger);
+            CHECK_UINT(ledger.produced, cpu < BUSY_CPUS ? filler.records : 0);
+            CHECK_UINT(ledger.produced, ledger.delivered + ledger.dropped + ledger.evicted);
+        }
+    }
+    bench_done(&bench);
+    ring_free(ring);
+}
+
 /* --- Sinks that are given up. --- */
 
 /* Produces, in this thread, until sink I has a write under way that does not end. */
@@ -378,6 +497,8 @@ int main(void)
     test_successors_now(LARGE_PAGES);
     test_successors_by_length();
     test_pin_and_close();
+    test_only_dropping(false);
+    test_only_dropping(true);
     test_abandon();
     test_abandon_ending(MESSAGE_DRAIN);
     test_abandon_ending(MESSAGE_CLOSE);

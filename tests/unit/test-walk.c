@@ -446,6 +446,74 @@ static void test_classes(void)
     CHECK_UINT(classes[11], 1);
 }
 
+/* --- What is older than a sink. --- */
+
+struct older_case {
+    const char *name;
+    const char *records; /* as in kept_case */
+    uint32_t from;       /* the record whose TSC it begins at; a loss's TSC is far below */
+    uint32_t passed;     /* records */
+    bool found;
+};
+
+static const struct older_case older_cases[] = {
+    {"nothing", "", 0, 0, false},
+    {"all are older", "sss", 9, 3, false},
+    {"none is older", "sss", 0, 0, true},
+    {"some are older", "ssss", 2, 2, true},
+    {"those without a TSC are as old as the one before", "shhshs", 3, 3, true},
+    {"so are wrap records", "swws", 3, 3, true},
+    {"a loss is older", "slls", 3, 3, true},
+    {"what comes later does not matter", "sshlw", 1, 1, true},
+};
+
+static void test_older(void)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(older_cases); i++) {
+        const struct older_case *c = &older_cases[i];
+        struct window window = {0};
+        bool found = !c->found;
+
+        test_case(c->name);
+        for (const char *letter = c->records; *letter; letter++)
+            put_letter(&window, *letter);
+        CHECK_UINT(walk_pass_older(window.data, window.bytes, TSC(c->from), 0, &found),
+                   window.offsets[c->passed]);
+        CHECK(found == c->found);
+    }
+}
+
+/* A loss counts by when it began, and by when it was told. */
+static void test_older_losses(void)
+{
+    struct window window = {0};
+    bool found;
+
+    test_case("losses");
+    put_lost(&window, 3); /* from LOST_TSC(4), told at LOST_TSC(5) */
+    CHECK_UINT(walk_pass_older(window.data, window.bytes, LOST_TSC(6), 0, &found), window.bytes);
+    CHECK(!found);
+    CHECK_UINT(walk_pass_older(window.data, window.bytes, LOST_TSC(5), LOST_TSC(5), &found),
+               window.bytes);
+    CHECK(!found);
+    CHECK_UINT(walk_pass_older(window.data, window.bytes, LOST_TSC(5), LOST_TSC(4), &found), 0);
+    CHECK(found);
+
+    test_case("another clock");
+    put(&window, SCHED);
+    CHECK_UINT(walk_pass_older(window.data, window.bytes, TSC(1) + WALK_FOREIGN_TICKS, 0, &found),
+               0);
+    CHECK(found);
+
+    test_case("no records");
+    window = (struct window){0};
+    put(&window, SCHED);
+    put_word(&window, 0);
+    put(&window, SCHED);
+    CHECK_UINT(walk_pass_older(window.data, window.bytes, TSC(5), 0, &found), window.offsets[1]);
+    CHECK(!found);
+}
+
 /* --- Padding. --- */
 
 static void test_padding(void)
@@ -483,6 +551,8 @@ int main(void)
     test_cuts();
     test_classless();
     test_classes();
+    test_older();
+    test_older_losses();
     test_padding();
     return test_end();
 }
