@@ -20,9 +20,9 @@ struct sink {
     struct walk_filter filter;
     struct gap *gaps;       /* [nr_cpus] */
     bool begins_round;      /* the next window is the first of its round */
-    bool begins_even;       /* ... and the round before took all there was */
-    uint64_t round_offset;  /* of the output, when it began */
-    uint64_t longest_round; /* that there was, in bytes */
+    bool begins_even;       /* ... and the round before emptied the buffers */
+    uint64_t round_offset;  /* the output's length when the round began */
+    uint64_t longest_round; /* so far, in bytes */
     uint64_t passed_tsc;    /* of the newest record, or loss, that it was given */
 
     /* Either a ring, or an output with chunks of the pool: */
@@ -31,8 +31,8 @@ struct sink {
     struct chunk *filling;
     unsigned int order;       /* of the next chunk: see sink.c */
     uint64_t held_bytes;      /* of the pool */
-    uint64_t promised_bytes;  /* that it may hold in any case */
-    uint64_t left_bytes;      /* and it takes more only while so many stay free */
+    uint64_t promised_bytes;  /* of the pool, that it may hold in any case */
+    uint64_t left_bytes;      /* it takes more only while this much stays free */
     struct chunk *queue_head; /* closed, in output order; those from end_offset on are dropped */
     struct chunk *queue_tail;
     struct chunk *writing[SINK_WRITES_MAX]; /* those that the kernel reads, in no order */

@@ -30,7 +30,7 @@ static bool sink_drops(const struct sink *sink, const struct chunk *chunk)
     return chunk->output_offset >= sink->end_offset;
 }
 
-/* Takes the chunk at LINK, which is behind BEFORE, out of the queue, and gives it back. */
+/* Takes the chunk at LINK, which follows BEFORE, out of the queue, and gives it back. */
 static void sink_unlink_chunk(struct sink *sink, struct chunk **link, struct chunk *before)
 {
     struct chunk *chunk = *link;
@@ -53,7 +53,7 @@ static void sink_retire_written(struct sink *sink)
     }
 }
 
-/* But for those that the kernel still reads: they follow when it has completed them. */
+/* Except those that the kernel still reads: they follow when it has completed them. */
 static void sink_give_dropped(struct sink *sink)
 {
     struct chunk **link = &sink->queue_head;
@@ -280,8 +280,8 @@ bool sink_can_end_here(const struct sink *sink)
            align_up(sink_used_bytes(sink), sink->config.align_bytes) <= sink->config.granted_bytes;
 }
 
-/* Up to where it will come soon. */
-static uint64_t foreseen_bytes(const struct sink *sink)
+/* How long the output will soon be. */
+static uint64_t sink_foreseen_bytes(const struct sink *sink)
 {
     uint64_t used = sink->closed_bytes + (sink->filling ? sink->filling->bytes : CHUNK_BYTES);
     uint64_t ahead = used + sink->config.grant_ahead_bytes;
@@ -296,7 +296,7 @@ bool sink_wants_grant(struct sink *sink)
     if (sink->grant_wanted || sink->has_failed ||
         sink->config.granted_bytes >= sink->config.max_bytes)
         return false;
-    sink->grant_wanted = foreseen_bytes(sink) > sink->config.granted_bytes;
+    sink->grant_wanted = sink_foreseen_bytes(sink) > sink->config.granted_bytes;
     return sink->grant_wanted;
 }
 

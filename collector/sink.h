@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * A session's data-plane half: where the windows of one session go. It has a filter of its own,
- * fills chunks, of the pool and then writes them to its output, or of a ring; and it keeps the
- * session's ledger.
+ * A session's half in the data plane: it takes the windows of one session. It has a filter, fills
+ * chunks, either of the pool, which it writes to its output, or of a ring, and keeps the session's
+ * ledger.
  *
  * Ownership: the main thread makes it, hands it to the collector thread with MESSAGE_ATTACH and has
  * it back with MESSAGE_CLOSED. In between the main thread may only call sink_read_*().
@@ -32,15 +32,15 @@ struct sink_config {
     int fd;                     /* borrowed; open for writing, positioned at 0 if a file */
     bool is_stream;             /* a pipe: written in order, as it comes, without offsets */
     uint32_t align_bytes;       /* every write's offset and length: a power of two >= 4 */
-    uint64_t granted_bytes;     /* may be written up to there for now */
+    uint64_t granted_bytes;     /* the output may be written up to there for now */
     uint64_t max_bytes;         /* and never further; SINK_NO_LIMIT */
     uint64_t grant_ahead_bytes; /* ask for more when less than this is left of the grant, but not
-                                   for what lies behind rotate_bytes */
+                                   beyond rotate_bytes */
     uint64_t poll_usec;         /* the fallback timer while records come */
-    bool discard;               /* what is in Xen's buffers when it is attached as the first */
-    uint64_t rotate_bytes;      /* a successor takes over when the next round may make it longer
-                                   than that; 0: only when told to */
-    struct watch_set *watch;    /* of a ring: looks at what goes into it; NULL: none. Lent */
+    bool discard;               /* throws away the buffers' content if attached as the first */
+    uint64_t rotate_bytes;      /* a successor takes over when the next round may make the output
+                                   longer than that; 0: only on request */
+    struct watch_set *watch;    /* of a ring: sees each window; borrowed; NULL: none */
     uint64_t max_age_tsc;       /* of a ring: older records are evicted; 0: never */
     struct event_set events;
     struct cpu_set cpus;
@@ -48,7 +48,7 @@ struct sink_config {
 };
 
 struct sink_totals {
-    uint64_t output_bytes; /* whole windows that are written: what a reader may rely on */
+    uint64_t output_bytes; /* written in whole windows, without a gap: a reader may rely on it */
     uint64_t queued_bytes; /* closed chunks still to be written */
     uint64_t windows;
     uint64_t class_records[EVENT_CLASSES];
@@ -66,15 +66,15 @@ struct sink_totals {
  * with fewer CPUs before.
  */
 int sink_new(const struct sink_config *config, struct pool *pool, struct sink **ret_sink);
-/* A sink into RING, which is borrowed; of CONFIG only what is not about an output counts. -ENOMEM.
+/* A sink into RING, which is borrowed. The fields of CONFIG about an output are ignored. -ENOMEM.
  */
 int sink_new_ring(const struct sink_config *config, struct ring *ring, struct sink **ret_sink);
 /* After MESSAGE_CLOSED, if it was never attached, or when the collector thread has ended. */
 struct sink *sink_free(struct sink *sink);
 
 /*
- * When it has come back with MESSAGE_CLOSED: its ring may be freed, its figures stay. Without
- * memory for them they become 0.
+ * After MESSAGE_CLOSED: keeps the figures, so that the ring may be freed. Without memory for them
+ * they become 0.
  */
 void sink_release_ring(struct sink *sink);
 
@@ -101,36 +101,36 @@ void sink_set_unsettled(struct sink *sink, const struct cpu_set *cpus);
  */
 void sink_set_share(struct sink *sink, uint64_t promised_bytes, uint64_t left_bytes);
 
-/* Of the output, with what is not yet written. */
+/* Length of the output, including chunks that are not written yet. */
 uint64_t sink_used_bytes(const struct sink *sink);
 
-/* Whether another round, as long as its longest, would make it longer than rotate_bytes. */
+/* Whether another round, as long as the longest so far, would exceed rotate_bytes. */
 bool sink_is_full(const struct sink *sink);
 
-/* Whether all that it has is written, or may be: nothing waits for a grant, nothing has failed. */
+/* Whether all chunks are written or may be: none waits for a grant, none has failed. */
 bool sink_can_end_here(const struct sink *sink);
 
-/* A round begins. EVEN: the one before took all there was, so that a file may begin here. */
+/* A round begins. EVEN: the one before emptied the buffers, so that a file may begin here. */
 void sink_begin_round(struct sink *sink, bool even);
 
 /*
- * The round is over. COMPLETE: it took all there was. Returns whether a watch has come true, which
- * is to be told.
+ * The round is over. COMPLETE: it emptied the buffers. Returns whether a watch has come true, which
+ * is to be reported.
  */
 bool sink_end_round(struct sink *sink, bool complete);
 
 /* What sink_begin_window() found. */
 enum sink_room {
-    SINK_ROOM,       /* go on */
+    SINK_ROOM,       /* continue */
     SINK_NO_CHUNK,   /* the pool is empty: leave the records where they are */
     SINK_AT_LIMIT,   /* the output is as long as it may be */
-    SINK_HAS_FAILED, /* a write failed: nothing more can be kept */
+    SINK_HAS_FAILED, /* a write failed, or the sink is abandoned: no more records are kept */
 };
 
 /* Where a window comes from. */
 struct window_source {
     unsigned int cpu;
-    uint32_t cons_from; /* of the trace buffer, before and behind the window */
+    uint32_t cons_from; /* of the trace buffer, before and after the window */
     uint32_t cons_to;
 };
 
@@ -146,7 +146,10 @@ void sink_end_window(struct sink *sink, const struct window_source *source,
                      const struct walk_result *walked,
                      const uint64_t class_records[static EVENT_CLASSES]);
 
-/* There was no room, and others cannot wait: enters the window as dropped, to be told later. */
+/*
+ * There was no room, and other sinks do not wait: enters the window as dropped, to be reported
+ * before the CPU's next records.
+ */
 void sink_drop_window(struct sink *sink, const struct window_source *source,
                       const struct walk_result *walked);
 
@@ -155,24 +158,24 @@ void sink_begin(struct sink *sink, uint64_t complete_from_tsc);
 /* The same without others; a ring that was adopted continues what it has. */
 void sink_begin_first(struct sink *sink, uint64_t complete_from_tsc);
 
-/* SINK continues where BEFORE ends: what that one has not told falls to it. */
+/* SINK continues where BEFORE ends, and reports the drops that BEFORE has not reported yet. */
 void sink_take_over(struct sink *sink, struct sink *before);
 
-/* Tells what was dropped and has no next record to be told with. At the end. */
+/* At the end: reports drops after which no more records of their CPUs came. */
 void sink_tell_gaps(struct sink *sink, uint64_t now_usec);
 
 /*
- * A window did not fit below the limit, and others cannot wait: the output ends with what is there,
- * so that it has no hole.
+ * A window did not fit below the limit, and other sinks do not wait: the output ends before it, so
+ * that it has no gap.
  */
 void sink_end(struct sink *sink);
 
-/* Closes the chunk that is being filled, so that it gets written. */
+/* Closes the chunk that is being filled, so that it is written. */
 void sink_flush(struct sink *sink);
 
 /*
- * When the oldest record came that could be given to the disk and was not yet, or 0 if there is
- * none. What waits for a grant could not.
+ * When the oldest record came that is in the chunk being filled, if that could be written now; 0:
+ * there is none, or it would have to wait for a grant.
  */
 uint64_t sink_oldest_usec(const struct sink *sink);
 
@@ -195,8 +198,8 @@ uint64_t sink_retry_usec(const struct sink *sink);
 int sink_complete(struct sink *sink, struct chunk *chunk, int result, uint64_t now_usec);
 
 /*
- * Up to where it may be written; FINAL: what lies beyond is dropped, and it ends there. Returns
- * whether anything was.
+ * The output may be written up to GRANTED_BYTES. FINAL: it ends there, and chunks beyond are
+ * dropped. Returns whether any was.
  */
 bool sink_grant(struct sink *sink, uint64_t granted_bytes, bool final);
 
