@@ -7,17 +7,21 @@
  * that do not know them refuse with EINVAL, and the ring works the same without. Deferred
  * completions do not make the ring's descriptor readable: a ring that is polled does without.
  *
- * Outputs must not wait for each other's disks. A write that would block is handed to a worker of
- * the thread's io-wq, which all of its rings share, and in which only so many workers may be
- * blocked at once: 4 per processor by default, or the queue's length if that is less. Eight writes
- * to a frozen file system took all of them in a dom0 with 2 vCPUs. Hence URING_WORKERS.
+ * Outputs must not wait for each other's disks, which takes two things beside the queue:
  *
- * Before Linux 6.12 the submission itself may block: a direct write takes the file system's freeze
- * protection (sb_start_write) without regard to IOCB_NOWAIT, so the thread sleeps in
- * io_uring_enter(2) until the file system is thawed. IOSQE_ASYNC has a worker do that in its place.
- * Stable releases with the correction cannot be told from others, and only pay for the hand-over.
- * Pipes and eventfds have no file system; they are polled, and IOSQE_ASYNC would block a worker
- * for each of them.
+ * Writes to files carry IOSQE_ASYNC: a worker of the thread's io-wq makes them from the beginning.
+ * Otherwise they are tried in io_uring_enter(2), and go to a worker only if they would block.
+ * Before Linux 6.12 that try blocks itself while the file system is being frozen: a direct write
+ * waits for the freeze protection (sb_start_write) without regard to IOCB_NOWAIT. And a write that
+ * goes to a worker only after the try waits in one of 64 lists, by its inode, unless its file
+ * system writes directly in parallel: on one that does not, a write to another disk may be behind
+ * it. The try is in vain for a file that grows, so nothing is lost without it. Pipes and eventfds
+ * have no file system, and are polled: a worker each would be wasted on them.
+ *
+ * All rings of a thread share its io-wq, in which only so many workers may be blocked in files at
+ * once: by default 4 per processor, or the queue's length if that is less. Eight writes to a frozen
+ * file system took all of them in a dom0 with 2 vCPUs. Whether writes with IOSQE_ASYNC count there
+ * depends on the kernel, so the limit is raised as well: URING_WORKERS.
  */
 
 #include "collector/uring.h"
@@ -25,10 +29,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/uio.h>
-#include <sys/utsname.h>
 
 #include <liburing.h>
 
@@ -42,24 +44,7 @@ struct uring {
     struct io_uring ring;
     const uint8_t *fixed_base;
     uint64_t fixed_bytes;
-    bool submits_async; /* writes to files: their submission could block */
 };
-
-bool uring_release_blocks(const char *release)
-{
-    unsigned int major, minor;
-
-    if (sscanf(release, "%u.%u", &major, &minor) != 2)
-        return true;
-    return major < 6 || (major == 6 && minor < 12);
-}
-
-static bool uring_submission_blocks(void)
-{
-    struct utsname name;
-
-    return uname(&name) < 0 || uring_release_blocks(name.release);
-}
 
 static int uring_set_up(struct uring *uring, unsigned int entries, bool is_polled)
 {
@@ -105,7 +90,6 @@ int uring_new(unsigned int entries, bool is_polled, struct uring **ret_uring)
         free(uring);
         return r;
     }
-    uring->submits_async = uring_submission_blocks();
     uring_raise_workers(uring);
     *ret_uring = uring;
     return 0;
@@ -163,7 +147,7 @@ int uring_write(struct uring *uring, int fd, const void *data, uint32_t bytes, u
         io_uring_prep_write_fixed(sqe, fd, data, bytes, offset, 0);
     else
         io_uring_prep_write(sqe, fd, data, bytes, offset);
-    if (uring->submits_async && offset != URING_NO_OFFSET)
+    if (offset != URING_NO_OFFSET)
         io_uring_sqe_set_flags(sqe, IOSQE_ASYNC);
     io_uring_sqe_set_data64(sqe, tag);
     return 0;

@@ -43,12 +43,6 @@ int uring_new(unsigned int entries, bool is_polled, struct uring **ret_uring);
 struct uring *uring_free(struct uring *uring);
 
 /*
- * Whether a write to a file may block the thread that submits it, in a kernel of RELEASE (as of
- * uname(2)); see uring.c. For tests.
- */
-bool uring_release_blocks(const char *release);
-
-/*
  * Makes BASE..BASE+BYTES a fixed buffer, from which uring_write() then writes without mapping it
  * each time. Fails with -ENOMEM beyond RLIMIT_MEMLOCK: writing works all the same, with a little
  * more CPU.
@@ -60,7 +54,10 @@ int uring_poll(struct uring *uring, int fd, uint64_t tag);
 
 #define URING_NO_OFFSET UINT64_MAX /* not a file on a file system: a pipe, an eventfd */
 
-/* Writes. DATA must not change until the event comes. -EBUSY as above. */
+/*
+ * Writes. DATA must not change until the event comes. A write to a file is a worker's from the
+ * beginning, so that nobody waits for its file system but its own event. -EBUSY as above.
+ */
 int uring_write(struct uring *uring, int fd, const void *data, uint32_t bytes, uint64_t offset,
                 uint64_t tag);
 

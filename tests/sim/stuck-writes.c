@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * stuck-writes FROZEN HEALTHY [RELEASE]: as many writes as all sinks but one may have under way are
- * stuck in the file system of the directory FROZEN, which is frozen meanwhile; those of one more
- * sink, to a file in HEALTHY, must complete. RELEASE: as if the kernel was that one. Needs root.
- * Prints the longest wait for a write; exit status 0 if all is well.
+ * stuck-writes FROZEN HEALTHY direct|buffered: on one ring, the writes of 24 sinks are stuck in the
+ * file system of the directory FROZEN, which is frozen meanwhile. Those of 8 more sinks, to files
+ * in HEALTHY, must complete. Needs root. Prints the longest wait for a write; exit status 0 if all
+ * is well.
  */
 
 #include <fcntl.h>
@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,25 +19,18 @@
 #include "common/units.h"
 
 #define SINK_WRITES   8u
-#define STUCK_SINKS   (URING_WORKERS / SINK_WRITES - 1)
-#define WRITE_BYTES   (64u * 1024u)
-#define HEALTHY_TURNS 40u
+#define HEALTHY_SINKS 8u
+#define STUCK_SINKS   (URING_WORKERS / SINK_WRITES - HEALTHY_SINKS)
+#define WRITE_BYTES   (16u * 1024u)
+#define HEALTHY_TURNS 10u
 #define STUCK_TAG     UINT64_C(1)
 #define HEALTHY_TAG   UINT64_C(2)
 #define PATIENCE_USEC                                                                              \
     (5 * USEC_PER_SEC) /* a write that is held up waits for the thaw: for ever                     \
                         */
 
-static const char *arg_release = "7.0.0"; /* one of which no precautions are needed */
+static int arg_flags; /* of open(2) */
 static uint8_t data[WRITE_BYTES] __attribute__((aligned(4096)));
-
-/* In place of the C library's. */
-int uname(struct utsname *name)
-{
-    memset(name, 0, sizeof(*name));
-    (void)snprintf(name->release, sizeof(name->release), "%s", arg_release);
-    return 0;
-}
 
 static uint64_t now_usec(void)
 {
@@ -54,7 +46,7 @@ static int open_output(const char *dir, unsigned int i)
     int fd;
 
     (void)snprintf(path, sizeof(path), "%s/output-%u", dir, i);
-    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_DIRECT | O_CLOEXEC, 0600);
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | arg_flags, 0600);
     if (fd < 0)
         perror(path);
     return fd;
@@ -89,15 +81,24 @@ static unsigned int await_writes(struct uring *uring, uint64_t tag, unsigned int
     return came;
 }
 
-static bool write_healthy(struct uring *uring, int fd)
+/* A turn: the writes of all healthy sinks. Returns whether none is held up. */
+static bool write_turn(struct uring *uring, const int *fds, uint64_t offset)
+{
+    for (unsigned int i = 0; i < HEALTHY_SINKS; i++)
+        if (queue_writes(uring, fds[i], offset, HEALTHY_TAG) < 0)
+            return false;
+    return await_writes(uring, HEALTHY_TAG, HEALTHY_SINKS * SINK_WRITES, PATIENCE_USEC) ==
+           HEALTHY_SINKS * SINK_WRITES;
+}
+
+static bool write_healthy(struct uring *uring, const int *fds)
 {
     uint64_t longest_usec = 0;
 
     for (unsigned int i = 0; i < HEALTHY_TURNS; i++) {
         uint64_t begin_usec = now_usec(), took_usec;
 
-        if (queue_writes(uring, fd, (uint64_t)i * SINK_WRITES * WRITE_BYTES, HEALTHY_TAG) < 0 ||
-            await_writes(uring, HEALTHY_TAG, SINK_WRITES, PATIENCE_USEC) < SINK_WRITES) {
+        if (!write_turn(uring, fds, (uint64_t)i * SINK_WRITES * WRITE_BYTES)) {
             printf("a write to the healthy file system is held up\n");
             return false;
         }
@@ -108,7 +109,7 @@ static bool write_healthy(struct uring *uring, int fd)
     return true;
 }
 
-static bool write_both(struct uring *uring, const int *stuck, int healthy, int frozen)
+static bool write_both(struct uring *uring, const int *stuck, const int *healthy, int frozen)
 {
     unsigned int came;
     bool ok;
@@ -133,29 +134,33 @@ static bool write_both(struct uring *uring, const int *stuck, int healthy, int f
     return ok && came == STUCK_SINKS * SINK_WRITES;
 }
 
+static bool open_outputs(const char *dir, int *fds, unsigned int count)
+{
+    for (unsigned int i = 0; i < count; i++)
+        if ((fds[i] = open_output(dir, i)) < 0)
+            return false;
+    return true;
+}
+
 int main(int argc, char **argv)
 {
+    int stuck[STUCK_SINKS], healthy[HEALTHY_SINKS], frozen, r;
     struct uring *uring;
-    int stuck[STUCK_SINKS], healthy, frozen, r;
     bool ok;
 
-    if (argc < 3) {
-        fprintf(stderr, "usage: stuck-writes FROZEN HEALTHY [RELEASE]\n");
+    if (argc != 4) {
+        fprintf(stderr, "usage: stuck-writes FROZEN HEALTHY direct|buffered\n");
         return EXIT_FAILURE;
     }
-    if (argc > 3)
-        arg_release = argv[3];
+    arg_flags = strcmp(argv[3], "direct") == 0 ? O_DIRECT : 0;
     r = uring_new(2 * URING_WORKERS, false, &uring);
     if (r < 0) {
         fprintf(stderr, "io_uring: %s\n", strerror(-r));
         return EXIT_FAILURE;
     }
     frozen = open(argv[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    healthy = open_output(argv[2], 0);
-    for (unsigned int i = 0; i < STUCK_SINKS; i++)
-        if ((stuck[i] = open_output(argv[1], i)) < 0)
-            return EXIT_FAILURE;
-    if (frozen < 0 || healthy < 0)
+    if (frozen < 0 || !open_outputs(argv[1], stuck, STUCK_SINKS) ||
+        !open_outputs(argv[2], healthy, HEALTHY_SINKS))
         return EXIT_FAILURE;
     ok = write_both(uring, stuck, healthy, frozen);
     uring_free(uring);

@@ -35,7 +35,6 @@ check_PROGRAMS += \
 	tests/unit/test-trigger \
 	tests/unit/test-triggers \
 	tests/unit/test-units \
-	tests/unit/test-uring \
 	tests/unit/test-walk \
 	tests/unit/test-watch \
 	tests/unit/test-worker \
@@ -70,8 +69,6 @@ tests_unit_test_runnable_SOURCES = tests/unit/test-runnable.c tests/unit/test.h
 tests_unit_test_runnable_LDADD = libcollector.a
 tests_unit_test_tbuf_SOURCES = tests/unit/test-tbuf.c tests/unit/test.h
 tests_unit_test_tbuf_LDADD = libcollector.a
-tests_unit_test_uring_SOURCES = tests/unit/test-uring.c tests/unit/test.h
-tests_unit_test_uring_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 tests_unit_test_walk_SOURCES = tests/unit/test-walk.c tests/unit/test.h
 tests_unit_test_walk_LDADD = libcollector.a libcommon.a
 tests_unit_test_watch_SOURCES = tests/unit/test-watch.c tests/unit/test.h
