@@ -9,6 +9,7 @@ EXTRA_DIST += \
 	tests/sim/hostile.py \
 	tests/sim/hostile.sh \
 	tests/sim/idle.sh \
+	tests/sim/joining.sh \
 	tests/sim/lib.sh \
 	tests/sim/lifecycle.sh \
 	tests/sim/losses.sh \
