@@ -461,8 +461,11 @@ static const struct older_case older_cases[] = {
     {"all are older", "sss", 9, 3, false},
     {"none is older", "sss", 0, 0, true},
     {"some are older", "ssss", 2, 2, true},
-    {"those without a TSC are as old as the one before", "shhshs", 3, 3, true},
-    {"so are wrap records", "swws", 3, 3, true},
+    {"those without a TSC, and an older one behind them", "hshss", 4, 4, true},
+    {"those without a TSC, and a newer one behind them", "shhshs", 3, 1, true},
+    {"those without a TSC, and none behind them", "shh", 9, 1, true},
+    {"only those without a TSC", "hh", 9, 0, true},
+    {"wrap records", "wsww", 9, 2, false},
     {"a loss is older", "slls", 3, 3, true},
     {"what comes later does not matter", "sshlw", 1, 1, true},
 };
