@@ -189,7 +189,7 @@ static void *collector_thread(void *argument)
     return NULL;
 }
 
-static int start_thread(struct collector *c)
+static int collector_start_thread(struct collector *c)
 {
     sigset_t all, before;
     int r;
@@ -208,27 +208,31 @@ static int start_thread(struct collector *c)
     return c->setup_result;
 }
 
+static void collector_freep(struct collector **collector)
+{
+    collector_free(*collector);
+}
+
 int collector_new(struct xen_host *host, struct pool *pool, struct collector **ret_collector)
 {
-    struct collector *c;
+    _cleanup_(collector_freep) struct collector *c = calloc(1, sizeof(*c));
     int r;
 
-    c = calloc(1, sizeof(*c));
     if (!c)
         return -ENOMEM;
     c->host = host;
     c->pool = pool;
     (void)sem_init(&c->ready, 0, 0);
     r = mailbox_new(&c->inbox);
-    if (r >= 0)
-        r = mailbox_new(&c->outbox);
-    if (r >= 0)
-        r = start_thread(c);
-    if (r < 0) {
-        collector_free(c);
+    if (r < 0)
         return r;
-    }
-    *ret_collector = c;
+    r = mailbox_new(&c->outbox);
+    if (r < 0)
+        return r;
+    r = collector_start_thread(c);
+    if (r < 0)
+        return r;
+    *ret_collector = TAKE_PTR(c);
     return 0;
 }
 

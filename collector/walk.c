@@ -42,8 +42,8 @@ void walk_filter_init(struct walk_filter *filter, const struct event_set *set)
     for (uint32_t i = 0; i < WALK_FILTER_BITS; i++)
         if (event_set_has(set, i << TRC_SUBCLS_SHIFT))
             filter->allow[i / 64] |= UINT64_C(1) << (i % 64);
-    for (unsigned int class = 0; class < EVENT_CLASSES; class ++)
-        allow_plain(filter, class);
+    for (unsigned int i = 0; i < EVENT_CLASSES; i++)
+        allow_plain(filter, i);
 }
 
 /* Xen makes no record without a class: where one seems to be, the bytes are no records. */

@@ -317,8 +317,8 @@ static void test_random_records(void)
         struct event_set set;
         uint32_t bytes;
 
-        for (unsigned int class = 0; class < EVENT_CLASSES; class ++)
-            set.subclasses[class] =
+        for (unsigned int n = 0; n < EVENT_CLASSES; n++)
+            set.subclasses[n] =
                 (uint8_t)(test_random(&random) % 4 ? 0xf : test_random(&random) & 0xf);
         walk_filter_init(&filter, &set);
         for (uint32_t n = (uint32_t)(test_random(&random) % MAX_RECORDS); n > 0; n--)

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * `xensim verify --beside`: where a capture begins, held against another one of the same time that
  * has all records. Only that one knows the TSCs of what came before the beginning.
