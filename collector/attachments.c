@@ -226,13 +226,13 @@ static uint64_t joining_tsc(const struct collector *c)
 }
 
 /*
- * The sink begins now, at one TSC for all CPUs. The last round, if EVEN, emptied the buffers: a
- * loss that began before it had also ended when the sink joined.
+ * The sink begins now, at one TSC for all CPUs. It has no loss that began before LOSSES_TSC: those
+ * had ended when it joined.
  */
-static void attachment_join(struct collector *c, struct attachment *attachment, bool even)
+static void attachment_join(struct collector *c, struct attachment *attachment, uint64_t losses_tsc)
 {
     attachment->joins_tsc = joining_tsc(c);
-    attachment->joins_losses_tsc = even ? c->round_tsc : 0;
+    attachment->joins_losses_tsc = losses_tsc;
     attachment->joining = sink_config(attachment->sink)->cpus;
     sink_begin(attachment->sink, attachment->joins_tsc);
     attachment_begin_feeding(c, attachment);
@@ -436,9 +436,10 @@ static void attachment_follow_round(struct collector *c, struct attachment *atta
         attachment->rounds++;
     if (attachment->at_limit)
         attachment_tell_limit(c, attachment);
-    if (attachment->phase == PHASE_JOINING &&
-        (drain_is_even(c->drain) || attachment->rounds >= JOIN_MAX_ROUNDS))
-        attachment_join(c, attachment, drain_is_even(c->drain));
+    if (attachment->phase == PHASE_JOINING && drain_is_even(c->drain))
+        attachment_join(c, attachment, c->round_tsc); /* the round has emptied the buffers */
+    else if (attachment->phase == PHASE_JOINING && attachment->rounds >= JOIN_MAX_ROUNDS)
+        attachment_join(c, attachment, 0);
     else if (attachment->phase == PHASE_DRAINING && attachment_took_all(c, attachment, round))
         attachment_set_drained(c, attachment);
     else if (attachment->phase == PHASE_CLOSING && attachment_took_all(c, attachment, round))
@@ -496,7 +497,7 @@ static void attachment_handle_message(struct collector *c, struct attachment *at
     if (attachment->abandoned && message->type != MESSAGE_PIN)
         return; /* sent before the main thread knew */
     if (attachment->phase == PHASE_JOINING && message->type != MESSAGE_GRANT)
-        attachment_join(c, attachment, false); /* it ends before it has begun */
+        attachment_join(c, attachment, xen_read_tsc()); /* it ends before it has begun */
     switch (message->type) {
     case MESSAGE_DRAIN:
         /* Else it has crossed with SUCCEEDED: the successor will be told to. */

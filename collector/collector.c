@@ -237,7 +237,7 @@ static void *collector_thread(void *argument)
     return NULL;
 }
 
-static int start_thread(struct collector *c)
+static int collector_start_thread(struct collector *c)
 {
     sigset_t all, before;
     int r;
@@ -256,36 +256,31 @@ static int start_thread(struct collector *c)
     return c->setup_result;
 }
 
-static int set_up_thread(struct collector *c)
+static void collector_freep(struct collector **collector)
 {
+    collector_free(*collector);
+}
+
+int collector_new(struct xen_host *host, struct pool *pool, struct collector **ret_collector)
+{
+    _cleanup_(collector_freep) struct collector *c = calloc(1, sizeof(*c));
     int r;
 
+    if (!c)
+        return -ENOMEM;
+    c->host = host;
+    c->pool = pool;
+    (void)sem_init(&c->ready, 0, 0);
     r = mailbox_new(&c->inbox);
     if (r < 0)
         return r;
     r = mailbox_new(&c->outbox);
     if (r < 0)
         return r;
-    return start_thread(c);
-}
-
-int collector_new(struct xen_host *host, struct pool *pool, struct collector **ret_collector)
-{
-    struct collector *c;
-    int r;
-
-    c = calloc(1, sizeof(*c));
-    if (!c)
-        return -ENOMEM;
-    c->host = host;
-    c->pool = pool;
-    (void)sem_init(&c->ready, 0, 0);
-    r = set_up_thread(c);
-    if (r < 0) {
-        collector_free(c);
+    r = collector_start_thread(c);
+    if (r < 0)
         return r;
-    }
-    *ret_collector = c;
+    *ret_collector = TAKE_PTR(c);
     return 0;
 }
 

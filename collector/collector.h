@@ -7,7 +7,8 @@
  *
  * The life of a sink, as the main thread sees it; several go on beside each other:
  *
- *   ATTACH -> ATTACHED     records flow; GRANT_WANTED, LIMIT, FAILED may come at any time
+ *   ATTACH -> ATTACHED     records flow; GRANT_WANTED, LIMIT, FAILED may come at any time. A sink
+ *                          that joins others begins at one TSC for all CPUs: see struct sink_totals
  *   PIN    -> PINNED       of a ring: a snapshot of it may be read
  *   SUCCEED -> SUCCEEDED   another sink goes on in its place; this one comes back with CLOSED
  *   DRAIN  -> DRAINED      nothing of what it asked for is left in Xen's buffers

@@ -110,16 +110,18 @@ static void give(struct ring *ring, struct chunk *chunk)
     ring->free_list = chunk;
 }
 
-static int set_up(struct ring *ring, uint64_t nr_chunks, unsigned int nr_cpus, bool outlives)
+static int ring_set_up(struct ring *ring, uint64_t nr_chunks, unsigned int nr_cpus, bool outlives)
 {
     struct ring_layout layout = ring_layout_of(nr_chunks, ring->chunk_bytes, nr_cpus);
     void *base;
-    int r = 0;
+    int r;
 
-    if (outlives)
+    if (outlives) {
         r = make_memfd(ring, layout.total_bytes);
-    if (r >= 0)
-        r = memory_map(ring->memfd, layout.total_bytes, &base);
+        if (r < 0)
+            return r;
+    }
+    r = memory_map(ring->memfd, layout.total_bytes, &base);
     if (r < 0)
         return r;
     ring_set_base(ring, base, &layout, nr_chunks, nr_cpus);
@@ -140,12 +142,17 @@ static int set_up(struct ring *ring, uint64_t nr_chunks, unsigned int nr_cpus, b
     return 0;
 }
 
+static void ring_freep(struct ring **ring)
+{
+    ring_free(*ring);
+}
+
 int ring_new(uint64_t bytes, unsigned int nr_cpus, bool outlives, struct ring **ret_ring)
 {
     uint32_t chunk_bytes = ring_chunk_bytes_of(bytes);
     uint64_t nr_chunks = bytes / chunk_bytes;
-    struct ring *ring;
-    int r = -ENOMEM;
+    _cleanup_(ring_freep) struct ring *ring = NULL;
+    int r;
 
     if (bytes < RING_MIN_BYTES || nr_chunks >= RING_NO_CHUNK)
         return -EINVAL;
@@ -156,15 +163,14 @@ int ring_new(uint64_t bytes, unsigned int nr_cpus, bool outlives, struct ring **
     ring->chunk_bytes = chunk_bytes;
     ring->chunks = calloc(nr_chunks, sizeof(*ring->chunks));
     ring->pins = calloc(RING_PINS_MAX, sizeof(*ring->pins));
-    if (ring->chunks && ring->pins)
-        r = set_up(ring, nr_chunks, nr_cpus, outlives);
-    if (r < 0) {
-        ring_free(ring);
+    if (!ring->chunks || !ring->pins)
+        return -ENOMEM;
+    r = ring_set_up(ring, nr_chunks, nr_cpus, outlives);
+    if (r < 0)
         return r;
-    }
     for (unsigned int i = 0; i < RING_PINS_MAX; i++)
         ring->pins[i].first = RING_UNPINNED;
-    *ret_ring = ring;
+    *ret_ring = TAKE_PTR(ring);
     return 0;
 }
 

@@ -42,8 +42,8 @@ void walk_filter_init(struct walk_filter *filter, const struct event_set *set)
     for (uint32_t i = 0; i < WALK_FILTER_BITS; i++)
         if (event_set_has(set, i << TRC_SUBCLS_SHIFT))
             filter->allow[i / 64] |= UINT64_C(1) << (i % 64);
-    for (unsigned int class = 0; class < EVENT_CLASSES; class ++)
-        allow_plain(filter, class);
+    for (unsigned int i = 0; i < EVENT_CLASSES; i++)
+        allow_plain(filter, i);
 }
 
 /* Xen makes no record without a class: where one seems to be, the bytes are no records. */
@@ -256,12 +256,11 @@ void walk_window(const uint8_t *window, uint32_t bytes, bool whole,
     *ret_result = result;
 }
 
+/* Of a record that has a TSC. */
 static bool is_older(const uint8_t *p, uint32_t header, uint64_t tsc, uint64_t losses_tsc)
 {
     struct lost_record lost;
 
-    if (record_is_wrap(header) || !record_has_tsc(header))
-        return true; /* as the record that it follows */
     if (record_tsc(p) < tsc)
         return tsc - record_tsc(p) < WALK_FOREIGN_TICKS;
     if (!record_is_lost(header))
@@ -273,6 +272,7 @@ static bool is_older(const uint8_t *p, uint32_t header, uint64_t tsc, uint64_t l
 uint32_t walk_pass_older(const uint8_t *window, uint32_t bytes, uint64_t tsc, uint64_t losses_tsc,
                          bool *ret_found)
 {
+    uint32_t older_bytes = 0;
     uint32_t offset = 0;
 
     *ret_found = false;
@@ -282,12 +282,22 @@ uint32_t walk_pass_older(const uint8_t *window, uint32_t bytes, uint64_t tsc, ui
 
         if (!has_class(header) || length > bytes - offset)
             break;
-        *ret_found = !is_older(window + offset, header, tsc, losses_tsc);
-        if (*ret_found)
+        if (record_is_wrap(header)) {
+            offset += length;
+            continue;
+        }
+        if (!record_has_tsc(header)) {
+            *ret_found = true; /* unless an older one follows */
+        } else if (is_older(window + offset, header, tsc, losses_tsc)) {
+            *ret_found = false;
+            older_bytes = offset + length;
+        } else {
+            *ret_found = true;
             break;
+        }
         offset += length;
     }
-    return offset;
+    return older_bytes;
 }
 
 void walk_add(struct walk_result *result, const struct walk_result *next)

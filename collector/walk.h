@@ -58,10 +58,11 @@ void walk_window(const uint8_t *window, uint32_t bytes, bool whole,
 
 /*
  * Passes over what is older than TSC at the start of BYTES of records at WINDOW: records, and
- * lost_records whose losses began before LOSSES_TSC or were told before TSC. Returns how many bytes
- * that are, whole records; *RET_FOUND: a record that is not older follows. A record that is older
- * by more than WALK_FOREIGN_TICKS is none: its TSC is of another clock, as in a trace that is
- * replayed.
+ * lost_records whose losses began before LOSSES_TSC or that are older than TSC themselves. Returns
+ * how many bytes that are, whole records; *RET_FOUND: a record that is not older follows.
+ *
+ * One without a TSC is older if an older one comes behind it. One that is older by
+ * WALK_FOREIGN_TICKS is not: its TSC is of another clock, as in a trace that is replayed.
  */
 uint32_t walk_pass_older(const uint8_t *window, uint32_t bytes, uint64_t tsc, uint64_t losses_tsc,
                          bool *ret_found);

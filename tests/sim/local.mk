@@ -10,6 +10,7 @@ EXTRA_DIST += \
 	tests/sim/hostile.sh \
 	tests/sim/idle.sh \
 	tests/sim/independent.sh \
+	tests/sim/joining.sh \
 	tests/sim/lib.sh \
 	tests/sim/lifecycle.sh \
 	tests/sim/losses.sh \

@@ -524,6 +524,39 @@ static void test_broken(uint64_t seed)
     }
 }
 
+/* --- Sinks that joined others. --- */
+
+/* Not even where no record has a TSC is any missing; alone, or as one of several. */
+static void test_joined(uint64_t seed)
+{
+    for (unsigned int takers = 1; takers <= 2; takers++) {
+        struct sink_config config = bench_config(SCHED_ONLY, ALL_CPUS);
+        struct attachment *joined;
+        struct bench bench;
+
+        test_case(takers == 1 ? "joined, now alone" : "joined");
+        bench_init(&bench, SMALL_PAGES, seed);
+        if (takers == 2)
+            (void)bench_add(&bench, &config, NULL);
+        for (unsigned int i = 0; i < 10; i++)
+            CHECK(bench_produce(&bench, 0, SCHED) && bench_lose(&bench, 1, 10));
+        bench.tsc += 100;
+        joined = bench_add(&bench, &config, NULL); /* what is there is not for it */
+        joined->joins_tsc = bench.tsc;
+        joined->joins_losses_tsc = bench.tsc - 50;
+        joined->joining = config.cpus;
+        for (unsigned int i = 0; i < 10; i++)
+            for (unsigned int cpu = 0; cpu < BENCH_CPUS; cpu++)
+                CHECK(bench_produce(&bench, cpu, cpu == 2 ? BARE : SCHED));
+        drain_all(&bench);
+        CHECK_UINT(cpu_set_count(&joined->joining), 0);
+        bench_write_all(&bench, true);
+        for (unsigned int i = 0; i < takers; i++)
+            bench_check(&bench, i);
+        bench_done(&bench);
+    }
+}
+
 /* --- What the main thread sees of a CPU. --- */
 
 /* Grows by what was taken, by whomever, and on no other CPU. */
@@ -570,6 +603,7 @@ int main(void)
     test_ring_begins(seed);
     test_ring_cons(seed);
     test_broken(seed);
+    test_joined(seed);
     test_drained_bytes(seed);
     return test_end();
 }

@@ -317,8 +317,8 @@ static void test_random_records(void)
         struct event_set set;
         uint32_t bytes;
 
-        for (unsigned int class = 0; class < EVENT_CLASSES; class ++)
-            set.subclasses[class] =
+        for (unsigned int n = 0; n < EVENT_CLASSES; n++)
+            set.subclasses[n] =
                 (uint8_t)(test_random(&random) % 4 ? 0xf : test_random(&random) & 0xf);
         walk_filter_init(&filter, &set);
         for (uint32_t n = (uint32_t)(test_random(&random) % MAX_RECORDS); n > 0; n--)
@@ -461,8 +461,11 @@ static const struct older_case older_cases[] = {
     {"all are older", "sss", 9, 3, false},
     {"none is older", "sss", 0, 0, true},
     {"some are older", "ssss", 2, 2, true},
-    {"those without a TSC are as old as the one before", "shhshs", 3, 3, true},
-    {"so are wrap records", "swws", 3, 3, true},
+    {"those without a TSC, and an older one behind them", "hshss", 4, 4, true},
+    {"those without a TSC, and a newer one behind them", "shhshs", 3, 1, true},
+    {"those without a TSC, and none behind them", "shh", 9, 1, true},
+    {"only those without a TSC", "hh", 9, 0, true},
+    {"wrap records", "wsww", 9, 2, false},
     {"a loss is older", "slls", 3, 3, true},
     {"what comes later does not matter", "sshlw", 1, 1, true},
 };
