@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "collector/attachment.h"
 #include "collector/collector-state.h"
 #include "collector/drain.h"
 #include "collector/pool.h"
@@ -26,8 +27,11 @@
 #define SETTLE_MAX_USEC         (100 * USEC_PER_MSEC)
 #define SPARE_MAX_BYTES         (UINT64_C(16) << 20) /* of the pool, for one that is yet to come */
 #define ATTACH_SPARE            12u /* places that are not for those that only wait for their writes */
-#define ATTACH_MAX_ROUNDS       8u /* for one that leaves nothing over, before a sink is attached */
+#define JOIN_MAX_ROUNDS         256u /* for one that leaves nothing over, before a sink joins */
+#define SKEW_MAX_TICKS          (UINT64_C(1) << 27) /* 50 ms, about, between the CPUs' clocks */
 #define PIN_MAX_ROUNDS          8u /* for one that leaves nothing over, before a ring is pinned */
+#define DROPPING_MAX_ROUNDS     4u /* that only dropped */
+#define DROPPING_PAUSE_USEC     (5 * USEC_PER_MSEC) /* about what a disk takes for some chunks */
 #define DRAIN_MAX_ROUNDS        64u /* for one that takes everything, while others go on */
 
 /* --- Attaching and detaching. --- */
@@ -43,38 +47,48 @@ static void share_pool(struct collector *c)
     uint64_t promised, spare;
     unsigned int count = 0;
 
-    for (unsigned int i = 0; i < c->nr_feeds; i++)
-        count += !sink_ring(c->feeds[i].sink);
+    for (unsigned int i = 0; i < c->nr_attachments; i++)
+        count += !sink_ring(c->attachments[i].sink) && !c->attachments[i].abandoned;
     if (count == 0)
         return;
     promised = max_u64(total / (2 * (count + 1)), CHUNK_BYTES);
     spare = min_u64(min_u64(promised, total / 5), SPARE_MAX_BYTES);
     spare = max_u64(spare, CHUNK_BYTES);
-    for (unsigned int i = 0; i < c->nr_feeds; i++)
-        sink_set_share(c->feeds[i].sink, promised, spare + (count - 1) * promised);
+    for (unsigned int i = 0; i < c->nr_attachments; i++)
+        sink_set_share(c->attachments[i].sink, promised, spare + (count - 1) * promised);
 }
 
-static void add_feed(struct collector *c, struct sink *sink, enum phase phase, enum drain_mode mode)
+static struct attachment *attachments_add(struct collector *c, struct sink *sink, enum phase phase,
+                                          enum drain_mode mode)
 {
-    assert(c->nr_feeds < FEEDS_MAX); /* the main thread counts them */
-    c->feeds[c->nr_feeds] = (struct feed){.sink = sink, .mode = mode};
-    c->attachments[c->nr_feeds] = (struct attachment){.phase = phase};
-    c->nr_feeds++;
+    struct attachment *attachment = &c->attachments[c->nr_attachments];
+
+    assert(c->nr_attachments < ATTACHMENTS_MAX); /* the main thread counts them */
+    *attachment = (struct attachment){.sink = sink, .phase = phase, .mode = mode};
+    c->nr_attachments++;
+    share_pool(c);
+    return attachment;
+}
+
+/* The last one takes its place. */
+static void attachments_remove(struct collector *c, struct attachment *attachment)
+{
+    *attachment = c->attachments[--c->nr_attachments];
     share_pool(c);
 }
 
-static void remove_feed(struct collector *c, unsigned int i)
+/* NULL: the sink is not attached. */
+static struct attachment *attachments_find(struct collector *c, const struct sink *sink)
 {
-    c->nr_feeds--;
-    c->feeds[i] = c->feeds[c->nr_feeds];
-    c->attachments[i] = c->attachments[c->nr_feeds];
-    share_pool(c);
+    for (unsigned int i = 0; i < c->nr_attachments; i++)
+        if (c->attachments[i].sink == sink)
+            return &c->attachments[i];
+    return NULL;
 }
 
-static void pin(struct collector *c, unsigned int i)
+static void attachment_pin(struct collector *c, struct attachment *attachment)
 {
-    struct sink *sink = c->feeds[i].sink;
-    struct attachment *attachment = &c->attachments[i];
+    struct sink *sink = attachment->sink;
 
     sink_flush(sink);
     for (unsigned int n = 0; n < RING_PINS_MAX; n++) {
@@ -89,65 +103,67 @@ static void pin(struct collector *c, unsigned int i)
 
 /* --- Phases. --- */
 
-static void set_phase(struct collector *c, unsigned int i, enum phase phase)
+static void attachment_set_phase(struct collector *c, struct attachment *attachment,
+                                 enum phase phase)
 {
-    c->attachments[i].phase = phase;
-    c->attachments[i].rounds = 0;
+    attachment->phase = phase;
+    attachment->rounds = 0;
     c->next_round_usec = c->now_usec;
 }
 
-static void begin_draining(struct collector *c, unsigned int i, bool last)
+static void attachment_begin_draining(struct collector *c, struct attachment *attachment, bool last)
 {
-    c->attachments[i].drain_mode = last ? DRAIN_LAST_RECORDS : DRAIN_RECORDS;
-    c->feeds[i].mode = c->attachments[i].drain_mode;
-    set_phase(c, i, PHASE_DRAINING);
+    attachment->drain_mode = last ? DRAIN_LAST_RECORDS : DRAIN_RECORDS;
+    attachment->mode = attachment->drain_mode;
+    attachment_set_phase(c, attachment, PHASE_DRAINING);
 }
 
 /* What it asked for is over; of what others still ask for, the next loss may be its own. */
-static void set_drained(struct collector *c, unsigned int i)
+static void attachment_set_drained(struct collector *c, struct attachment *attachment)
 {
-    struct feed *feed = &c->feeds[i];
+    struct sink *sink = attachment->sink;
 
-    if (c->attachments[i].phase == PHASE_DRAINING)
-        feed->pending = drain_unsettled(c->drain, &sink_config(feed->sink)->cpus);
-    feed->mode = DRAIN_LOSSES;
-    sink_set_unsettled(feed->sink, &feed->pending);
-    set_phase(c, i, PHASE_DRAINED);
-    collector_tell(c, MESSAGE_DRAINED, feed->sink, cpu_set_count(&feed->pending));
+    if (attachment->phase == PHASE_DRAINING)
+        attachment->pending = drain_unsettled(c->drain, &sink_config(sink)->cpus);
+    attachment->mode = DRAIN_LOSSES;
+    sink_set_unsettled(sink, &attachment->pending);
+    attachment_set_phase(c, attachment, PHASE_DRAINED);
+    collector_tell(c, MESSAGE_DRAINED, sink, cpu_set_count(&attachment->pending));
 }
 
-static void begin_settling(struct collector *c, unsigned int i)
+static void attachment_begin_settling(struct collector *c, struct attachment *attachment)
 {
-    set_phase(c, i, PHASE_SETTLING);
-    c->attachments[i].settled = true;
-    c->attachments[i].settle_end_usec = c->now_usec + SETTLE_MAX_USEC;
+    attachment_set_phase(c, attachment, PHASE_SETTLING);
+    attachment->settled = true;
+    attachment->settle_end_usec = c->now_usec + SETTLE_MAX_USEC;
 }
 
-static void begin_flushing(struct collector *c, unsigned int i)
+static void attachment_begin_flushing(struct collector *c, struct attachment *attachment)
 {
-    if (c->attachments[i].pins_wanted)
-        pin(c, i); /* no round comes any more */
-    c->feeds[i].mode = DRAIN_NOTHING;
-    sink_tell_gaps(c->feeds[i].sink, c->now_usec);
-    sink_flush(c->feeds[i].sink);
-    set_phase(c, i, PHASE_FLUSHING);
+    if (attachment->pins_wanted)
+        attachment_pin(c, attachment); /* no round comes any more */
+    attachment->mode = DRAIN_NOTHING;
+    sink_tell_gaps(attachment->sink, c->now_usec);
+    sink_flush(attachment->sink);
+    attachment_set_phase(c, attachment, PHASE_FLUSHING);
 }
 
 /* LAST: tracing is disabled, and what still comes was asked for, unless it came of settling. */
-static void begin_closing(struct collector *c, unsigned int i, bool last)
+static void attachment_begin_closing(struct collector *c, struct attachment *attachment, bool last)
 {
     if (!last) {
-        begin_flushing(c, i);
+        attachment_begin_flushing(c, attachment);
         return;
     }
-    c->feeds[i].mode = c->attachments[i].settled ? DRAIN_NOTHING : c->attachments[i].drain_mode;
-    set_phase(c, i, PHASE_CLOSING);
+    attachment->mode = attachment->settled ? DRAIN_NOTHING : attachment->drain_mode;
+    attachment_set_phase(c, attachment, PHASE_CLOSING);
 }
 
 /* Returns whether rounds are to be made for it. */
 static bool phase_has_rounds(enum phase phase)
 {
     switch (phase) {
+    case PHASE_JOINING:
     case PHASE_FEEDING:
     case PHASE_DRAINING:
     case PHASE_SETTLING:
@@ -162,40 +178,123 @@ static bool phase_has_rounds(enum phase phase)
 
 bool attachments_have_rounds(const struct collector *c)
 {
-    for (unsigned int i = 0; i < c->nr_feeds; i++)
+    for (unsigned int i = 0; i < c->nr_attachments; i++)
         if (phase_has_rounds(c->attachments[i].phase))
             return true;
     return false;
 }
 
-/* --- Pins and successors: at the end of a round. --- */
+/* --- Beginning. --- */
 
-static void want_pin(struct collector *c, unsigned int i, int64_t n)
+/* Where the consumer of a CPU is that has no records for a long time: the next daemon asks. */
+static void note_cons(const struct collector *c, const struct sink *sink)
 {
-    c->attachments[i].pins_wanted |= UINT32_C(1) << n;
-    if (c->attachments[i].phase == PHASE_FEEDING)
-        c->next_round_usec = c->now_usec;
-    else
-        pin(c, i);
+    for (unsigned int cpu = 0; cpu < sink_config(sink)->nr_cpus; cpu++) {
+        struct ring_window window = {.cpu = cpu};
+
+        if (!drain_read_cons(c->drain, cpu, &window.cons_from))
+            continue;
+        window.cons_to = window.cons_from;
+        ring_commit_nothing(sink_ring(sink), &window);
+    }
 }
 
-static void want_successor(struct collector *c, unsigned int i, struct sink *successor, bool now)
+/* Records are the sink's from here on. */
+static void attachment_begin_feeding(struct collector *c, struct attachment *attachment)
 {
-    c->attachments[i].successor = successor;
-    c->attachments[i].succeeds_now = now;
+    struct sink *sink = attachment->sink;
+
+    if (sink_ring(sink))
+        note_cons(c, sink);
+    attachment->mode = DRAIN_RECORDS;
+    attachment_set_phase(c, attachment, PHASE_FEEDING);
+    c->interval_usec = sink_config(sink)->poll_usec;
+    xen_host_virq_rearm(c->host);
+    collector_tell(c, MESSAGE_ATTACHED, sink, 0);
+}
+
+/*
+ * Now, or a little later if a CPU's clock is ahead of ours: newer records than that were drained
+ * already. One that is further ahead does not count: that is another clock, or no TSC at all.
+ */
+static uint64_t joining_tsc(const struct collector *c)
+{
+    uint64_t now_tsc = xen_read_tsc(), newest_tsc = drain_newest_tsc(c->drain);
+
+    return newest_tsc >= now_tsc && newest_tsc - now_tsc < SKEW_MAX_TICKS ? newest_tsc + 1
+                                                                          : now_tsc;
+}
+
+/*
+ * The sink begins now, at one TSC for all CPUs. It has no loss that began before LOSSES_TSC: those
+ * had ended when it joined.
+ */
+static void attachment_join(struct collector *c, struct attachment *attachment, uint64_t losses_tsc)
+{
+    attachment->joins_tsc = joining_tsc(c);
+    attachment->joins_losses_tsc = losses_tsc;
+    attachment->joining = sink_config(attachment->sink)->cpus;
+    sink_begin(attachment->sink, attachment->joins_tsc);
+    attachment_begin_feeding(c, attachment);
+}
+
+/*
+ * What is in Xen's buffers belongs to the sinks that are there: one that joins them, or is to
+ * discard it, begins behind that. Without others, it belongs to the first.
+ */
+static void attachments_attach(struct collector *c, struct sink *sink)
+{
+    bool joins = attachments_have_rounds(c) || sink_config(sink)->discard;
+    struct attachment *attachment = attachments_add(c, sink, joins ? PHASE_JOINING : PHASE_FEEDING,
+                                                    joins ? DRAIN_JOINING : DRAIN_RECORDS);
+
+    c->next_round_usec = c->now_usec;
+    if (joins)
+        return;
+    sink_begin_first(sink, xen_read_tsc());
+    attachment_begin_feeding(c, attachment);
+}
+
+/* --- Pins and successors: at the end of a round. --- */
+
+static void attachment_want_pin(struct collector *c, struct attachment *attachment, int64_t n)
+{
+    attachment->pins_wanted |= UINT32_C(1) << n;
+    if (attachment->phase == PHASE_FEEDING)
+        c->next_round_usec = c->now_usec;
+    else
+        attachment_pin(c, attachment);
+}
+
+static void attachment_want_successor(struct collector *c, struct attachment *attachment,
+                                      struct sink *successor, bool now)
+{
+    attachment->successor = successor;
+    attachment->succeeds_now = now;
     if (now)
         c->next_round_usec = c->now_usec;
 }
 
-static void succeed(struct collector *c, unsigned int i)
+static bool attachment_can_be_succeeded(const struct collector *c,
+                                        const struct attachment *attachment, bool even)
 {
-    struct sink *before = c->feeds[i].sink;
+    return attachment->successor && even && !attachment->at_limit &&
+           c->nr_attachments + ATTACH_SPARE < ATTACHMENTS_MAX &&
+           attachment->phase == PHASE_FEEDING &&
+           (attachment->succeeds_now || sink_is_full(attachment->sink)) &&
+           sink_can_end_here(attachment->sink);
+}
 
-    c->feeds[i].sink = c->attachments[i].successor;
-    c->attachments[i].successor = NULL;
-    c->attachments[i].limit_told = false;
-    sink_inherit_gaps(c->feeds[i].sink, before);
-    add_feed(c, before, PHASE_FLUSHING, DRAIN_NOTHING);
+/* The place in the rounds stays; the sink before waits for its writes in a new one. */
+static void attachment_succeed(struct collector *c, struct attachment *attachment)
+{
+    struct sink *before = attachment->sink;
+
+    attachment->sink = attachment->successor;
+    attachment->successor = NULL;
+    attachment->limit_told = false;
+    sink_take_over(attachment->sink, before);
+    (void)attachments_add(c, before, PHASE_FLUSHING, DRAIN_NOTHING);
     sink_flush(before);
     collector_tell(c, MESSAGE_SUCCEEDED, before, 0);
 }
@@ -212,20 +311,16 @@ static bool all_is_told(const struct collector *c, const struct sink *sink)
 }
 
 /* What is to be done where a file may end or begin. */
-static void end_round(struct collector *c, unsigned int i)
+static void attachment_end_round(struct collector *c, struct attachment *attachment)
 {
-    struct attachment *attachment = &c->attachments[i];
-    bool even = drain_is_even(c->drain) && !c->feeds[i].starved;
+    bool even = drain_is_even(c->drain) && !attachment->starved;
 
-    if (sink_end_round(c->feeds[i].sink, even && all_is_told(c, c->feeds[i].sink)))
-        collector_tell(c, MESSAGE_WATCHED, c->feeds[i].sink, 0);
+    if (sink_end_round(attachment->sink, even && all_is_told(c, attachment->sink)))
+        collector_tell(c, MESSAGE_WATCHED, attachment->sink, 0);
     if (attachment->pins_wanted && (even || ++attachment->pin_rounds >= PIN_MAX_ROUNDS))
-        pin(c, i);
-    if (attachment->successor && even && !c->feeds[i].at_limit &&
-        c->nr_feeds + ATTACH_SPARE < FEEDS_MAX && attachment->phase == PHASE_FEEDING &&
-        (attachment->succeeds_now || sink_is_full(c->feeds[i].sink)) &&
-        sink_can_end_here(c->feeds[i].sink))
-        succeed(c, i);
+        attachment_pin(c, attachment);
+    if (attachment_can_be_succeeded(c, attachment, even))
+        attachment_succeed(c, attachment);
 }
 
 /* --- Rounds. --- */
@@ -234,38 +329,54 @@ static uint64_t poll_usec(const struct collector *c)
 {
     uint64_t usec = UINT64_MAX;
 
-    for (unsigned int i = 0; i < c->nr_feeds; i++)
+    for (unsigned int i = 0; i < c->nr_attachments; i++)
         if (phase_has_rounds(c->attachments[i].phase))
-            usec = min_u64(usec, sink_config(c->feeds[i].sink)->poll_usec);
+            usec = min_u64(usec, sink_config(c->attachments[i].sink)->poll_usec);
     return usec;
 }
 
 static bool any_is_settling(const struct collector *c)
 {
-    for (unsigned int i = 0; i < c->nr_feeds; i++)
+    for (unsigned int i = 0; i < c->nr_attachments; i++)
         if (c->attachments[i].phase == PHASE_SETTLING)
             return true;
     return false;
 }
 
-bool attachments_are_starved(const struct collector *c)
+bool attachments_want_chunks(const struct collector *c)
 {
-    for (unsigned int i = 0; i < c->nr_feeds; i++)
-        if (c->feeds[i].starved)
+    if (c->pauses)
+        return true;
+    for (unsigned int i = 0; i < c->nr_attachments; i++)
+        if (c->attachments[i].starved)
             return true;
     return false;
 }
 
 static uint64_t idle_interval_usec(const struct collector *c)
 {
-    for (unsigned int i = 0; i < c->nr_feeds; i++) {
-        const struct sink *sink = c->feeds[i].sink;
+    for (unsigned int i = 0; i < c->nr_attachments; i++) {
+        const struct sink *sink = c->attachments[i].sink;
 
         if (phase_has_rounds(c->attachments[i].phase) &&
             (!sink_ring(sink) || sink_config(sink)->watch || sink_config(sink)->max_age_tsc))
             return IDLE_INTERVAL_USEC;
     }
     return IDLE_RING_INTERVAL_USEC;
+}
+
+/*
+ * Buffers that fill up as fast as they are emptied call for one round after the other. If no sink
+ * has room for any of it, what helps is that writes are completed, and on a host with one processor
+ * the disk's workers need it for that: so it is left to them. Xen counts what it has no room for.
+ */
+static void note_dropping(struct collector *c, const struct round *round)
+{
+    if (round->had_room)
+        c->dropping_rounds = 0;
+    else if (round->dropped)
+        c->dropping_rounds++;
+    c->pauses = round->behind && c->dropping_rounds >= DROPPING_MAX_ROUNDS;
 }
 
 /* When to look again, after a round. */
@@ -280,159 +391,137 @@ static void schedule_round(struct collector *c, const struct round *round, bool 
     if (any_is_settling(c))
         c->interval_usec = SETTLE_STEP_USEC;
     c->next_round_usec = c->now_usec + c->interval_usec;
-    if (round->behind)
+    note_dropping(c, round);
+    if (c->pauses)
+        c->next_round_usec = c->now_usec + DROPPING_PAUSE_USEC;
+    else if (round->behind)
         c->next_round_usec = c->now_usec;
 }
 
-/* Whether its rounds come to an end by themselves; where tracing goes on they do not. */
-static bool has_end(const struct feed *feed)
+/* Whether its rounds come to an end by themselves; as long as it is traced they do not. */
+static bool attachment_has_end(const struct attachment *attachment)
 {
-    return feed->mode != DRAIN_RECORDS;
+    return attachment->mode != DRAIN_RECORDS;
 }
 
 /* Whether a round at the end took what there was, or enough were made. */
-static bool took_all(const struct collector *c, unsigned int i, const struct round *round)
+static bool attachment_took_all(const struct collector *c, const struct attachment *attachment,
+                                const struct round *round)
 {
-    if (c->attachments[i].rounds >= DRAIN_MAX_ROUNDS)
+    if (attachment->rounds >= DRAIN_MAX_ROUNDS)
         return true;
-    if (c->feeds[i].starved)
+    if (attachment->starved)
         return false;
-    return has_end(&c->feeds[i]) ? !round->behind : drain_is_even(c->drain);
+    return attachment_has_end(attachment) ? !round->behind : drain_is_even(c->drain);
 }
 
-static bool is_settled(const struct collector *c, unsigned int i)
+static bool attachment_is_settled(const struct collector *c, const struct attachment *attachment)
 {
-    return c->now_usec >= c->attachments[i].settle_end_usec ||
-           cpu_set_count(&c->feeds[i].pending) == 0;
+    return c->now_usec >= attachment->settle_end_usec || cpu_set_count(&attachment->pending) == 0;
 }
 
 /* Once. */
-static void tell_limit(struct collector *c, unsigned int i)
+static void attachment_tell_limit(struct collector *c, struct attachment *attachment)
 {
-    if (!c->attachments[i].limit_told)
-        collector_tell(c, MESSAGE_LIMIT, c->feeds[i].sink, 0);
-    c->attachments[i].limit_told = true;
+    if (!attachment->limit_told)
+        collector_tell(c, MESSAGE_LIMIT, attachment->sink, 0);
+    attachment->limit_told = true;
 }
 
-static void follow_round(struct collector *c, unsigned int i, const struct round *round)
+static void attachment_follow_round(struct collector *c, struct attachment *attachment,
+                                    const struct round *round)
 {
-    struct attachment *attachment = &c->attachments[i];
-
     /* However long the disk takes: what is in the buffers stays there, and is the sink's. */
-    if (!c->feeds[i].starved || !has_end(&c->feeds[i]))
+    if (!attachment->starved || !attachment_has_end(attachment))
         attachment->rounds++;
-    if (c->feeds[i].at_limit)
-        tell_limit(c, i);
-    if (attachment->phase == PHASE_DRAINING && took_all(c, i, round))
-        set_drained(c, i);
-    else if (attachment->phase == PHASE_CLOSING && took_all(c, i, round))
-        begin_flushing(c, i);
-    else if (attachment->phase == PHASE_SETTLING && is_settled(c, i))
-        set_drained(c, i);
-    end_round(c, i);
+    if (attachment->at_limit)
+        attachment_tell_limit(c, attachment);
+    if (attachment->phase == PHASE_JOINING && drain_is_even(c->drain))
+        attachment_join(c, attachment, c->round_tsc); /* the round has emptied the buffers */
+    else if (attachment->phase == PHASE_JOINING && attachment->rounds >= JOIN_MAX_ROUNDS)
+        attachment_join(c, attachment, 0);
+    else if (attachment->phase == PHASE_DRAINING && attachment_took_all(c, attachment, round))
+        attachment_set_drained(c, attachment);
+    else if (attachment->phase == PHASE_CLOSING && attachment_took_all(c, attachment, round))
+        attachment_begin_flushing(c, attachment);
+    else if (attachment->phase == PHASE_SETTLING && attachment_is_settled(c, attachment))
+        attachment_set_drained(c, attachment);
+    attachment_end_round(c, attachment);
 }
 
-static void expire(const struct sink *sink)
+/* Of a ring: lets go of records that are too old. */
+static void attachment_expire(const struct attachment *attachment)
 {
-    uint64_t age_tsc = sink_config(sink)->max_age_tsc;
+    uint64_t age_tsc = sink_config(attachment->sink)->max_age_tsc;
     uint64_t now_tsc = age_tsc ? xen_read_tsc() : 0;
 
     if (age_tsc && now_tsc > age_tsc)
-        ring_expire(sink_ring(sink), now_tsc - age_tsc);
+        ring_expire(sink_ring(attachment->sink), now_tsc - age_tsc);
 }
 
 void attachments_run_round(struct collector *c, bool timer_fired)
 {
-    struct round round = drain_round(c->drain, c->feeds, c->nr_feeds, c->now_usec);
-    unsigned int nr_feeds = c->nr_feeds; /* successors put the ones before them behind */
+    unsigned int count = c->nr_attachments; /* a successor adds the sink before it at the end */
+    struct round round;
 
+    c->round_tsc = xen_read_tsc();
+    round = drain_round(c->drain, c->attachments, count, c->now_usec);
     count_up(&c->stats.rounds);
     schedule_round(c, &round, timer_fired);
-    for (unsigned int i = 0; i < nr_feeds; i++) {
-        follow_round(c, i, &round);
-        if (sink_ring(c->feeds[i].sink))
-            expire(c->feeds[i].sink);
+    for (unsigned int i = 0; i < count; i++) {
+        attachment_follow_round(c, &c->attachments[i], &round);
+        if (sink_ring(c->attachments[i].sink))
+            attachment_expire(&c->attachments[i]);
     }
 }
 
-/* For those who are there, so that SINK begins with an even round. */
-static void run_rounds_before(struct collector *c)
-{
-    unsigned int rounds = 0;
+/* --- Messages, and what is left to do after them. --- */
 
-    do
-        attachments_run_round(c, false);
-    while (!drain_is_even(c->drain) && ++rounds < ATTACH_MAX_ROUNDS);
+/* Its figures are final with this; its chunks come back when the kernel lets go of them. */
+static void attachment_abandon(struct collector *c, struct attachment *attachment)
+{
+    struct sink *sink = attachment->sink;
+
+    attachment->abandoned = true;
+    attachment->successor = NULL;
+    if (sink_abandon(sink, c->uring))
+        collector_tell(c, MESSAGE_FAILED, sink, -ECANCELED);
+    attachment_begin_flushing(c, attachment);
+    share_pool(c);
+    collector_tell(c, MESSAGE_ABANDONED, sink, 0);
 }
 
-/* Where the consumer of a CPU is that has no records for a long time: the next daemon asks. */
-static void note_cons(const struct collector *c, const struct sink *sink)
+static void attachment_handle_message(struct collector *c, struct attachment *attachment,
+                                      const struct message *message)
 {
-    for (unsigned int cpu = 0; cpu < sink_config(sink)->nr_cpus; cpu++) {
-        struct ring_window window = {.cpu = cpu};
-
-        if (!drain_read_cons(c->drain, cpu, &window.cons_from))
-            continue;
-        window.cons_to = window.cons_from;
-        ring_commit_nothing(sink_ring(sink), &window);
-    }
-}
-
-static void attach(struct collector *c, struct sink *sink)
-{
-    /* What is in Xen's buffers belongs to those who are there; without any, to the first. */
-    if (attachments_have_rounds(c))
-        run_rounds_before(c);
-    else if (sink_config(sink)->discard) /* but for losses that are still awaited */
-        (void)drain_round(c->drain, c->feeds, c->nr_feeds, c->now_usec);
-    if (sink_ring(sink))
-        note_cons(c, sink);
-    add_feed(c, sink, PHASE_FEEDING, DRAIN_RECORDS);
-    c->interval_usec = sink_config(sink)->poll_usec;
-    c->next_round_usec = c->now_usec;
-    xen_host_virq_rearm(c->host);
-    collector_tell(c, MESSAGE_ATTACHED, sink, 0);
-}
-
-static bool find_feed(const struct collector *c, const struct sink *sink, unsigned int *ret_index)
-{
-    for (unsigned int i = 0; i < c->nr_feeds; i++) {
-        if (c->feeds[i].sink == sink) {
-            *ret_index = i;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* About feeds[i]. */
-static void handle_message(struct collector *c, const struct message *message, unsigned int i)
-{
+    if (attachment->abandoned && message->type != MESSAGE_PIN)
+        return; /* sent before the main thread knew */
+    if (attachment->phase == PHASE_JOINING && message->type != MESSAGE_GRANT)
+        attachment_join(c, attachment, xen_read_tsc()); /* it ends before it has begun */
     switch (message->type) {
     case MESSAGE_DRAIN:
         /* Else it has crossed with SUCCEEDED: the successor will be told to. */
-        if (c->attachments[i].phase != PHASE_FLUSHING)
-            begin_draining(c, i, message->flag);
+        if (attachment->phase != PHASE_FLUSHING)
+            attachment_begin_draining(c, attachment, message->flag);
         break;
     case MESSAGE_SETTLE:
-        begin_settling(c, i);
+        attachment_begin_settling(c, attachment);
         break;
     case MESSAGE_CLOSE:
-        begin_closing(c, i, message->flag);
+        attachment_begin_closing(c, attachment, message->flag);
         break;
     case MESSAGE_PIN:
-        want_pin(c, i, message->value);
+        attachment_want_pin(c, attachment, message->value);
         break;
     case MESSAGE_SUCCEED:
-        want_successor(c, i, message->other, message->flag);
+        attachment_want_successor(c, attachment, message->other, message->flag);
         break;
     case MESSAGE_GRANT:
         if (sink_grant(message->sink, (uint64_t)message->value, message->flag))
-            tell_limit(c, i);
+            attachment_tell_limit(c, attachment);
         break;
     case MESSAGE_ABORT:
-        if (sink_abort(message->sink, c->uring))
-            collector_tell(c, MESSAGE_FAILED, message->sink, -ECANCELED);
+        attachment_abandon(c, attachment);
         break;
     case MESSAGE_ATTACH:
     case MESSAGE_QUIT:
@@ -444,68 +533,75 @@ static void handle_message(struct collector *c, const struct message *message, u
     case MESSAGE_GRANT_WANTED:
     case MESSAGE_LIMIT:
     case MESSAGE_FAILED:
+    case MESSAGE_ABANDONED:
     case MESSAGE_CLOSED:
     case MESSAGE_DIED:
-        assert(false); /* those are not about one, or go the other way */
+        assert(false); /* those are not about an attached sink, or go the other way */
     }
 }
 
 void attachments_handle_message(struct collector *c, const struct message *message)
 {
-    unsigned int i;
+    struct attachment *attachment;
 
-    if (message->type == MESSAGE_ATTACH)
-        attach(c, message->sink);
-    else if (find_feed(c, message->sink, &i))
-        handle_message(c, message, i);
-    /* Else a grant or an abort has crossed with CLOSED. */
+    if (message->type == MESSAGE_ATTACH) {
+        attachments_attach(c, message->sink);
+        return;
+    }
+    attachment = attachments_find(c, message->sink);
+    if (attachment) /* else a grant or an abort has crossed with CLOSED */
+        attachment_handle_message(c, attachment, message);
 }
 
-/* What is left to do for a sink after a round: flush, write, ask for more. */
-static void tend_sink(struct collector *c, unsigned int i)
+/* After a round: flushes, writes, asks for more. */
+static void attachment_tend(struct collector *c, const struct attachment *attachment)
 {
-    struct sink *sink = c->feeds[i].sink;
+    struct sink *sink = attachment->sink;
     uint64_t oldest_usec = sink_oldest_usec(sink);
 
     /* Towards the end also a chunk in which nothing was kept: it has to go back. */
-    if (c->attachments[i].phase != PHASE_FEEDING ||
+    if (attachment->phase != PHASE_FEEDING ||
         (oldest_usec &&
          (sink_config(sink)->is_stream || c->now_usec >= oldest_usec + FLUSH_AGE_USEC)))
         sink_flush(sink);
-    sink_submit(sink, c->uring);
+    sink_submit(sink, c->uring, c->now_usec);
     if (sink_wants_grant(sink))
         collector_tell(c, MESSAGE_GRANT_WANTED, sink, 0);
 }
 
 /* Lets go of those that are done. */
-static void detach_quiet(struct collector *c)
+static void attachments_detach_quiet(struct collector *c)
 {
-    for (unsigned int i = c->nr_feeds; i-- > 0;) {
-        struct sink *sink = c->feeds[i].sink;
+    for (unsigned int i = c->nr_attachments; i-- > 0;) {
+        struct attachment *attachment = &c->attachments[i];
+        struct sink *sink = attachment->sink;
 
-        if (c->attachments[i].phase != PHASE_FLUSHING || !sink_is_quiet(sink))
+        if (attachment->phase != PHASE_FLUSHING || !sink_is_quiet(sink))
             continue;
-        remove_feed(c, i);
+        attachments_remove(c, attachment);
         collector_tell(c, MESSAGE_CLOSED, sink, 0);
     }
 }
 
 void attachments_tend(struct collector *c)
 {
-    for (unsigned int i = 0; i < c->nr_feeds; i++)
-        tend_sink(c, i);
-    detach_quiet(c);
+    for (unsigned int i = 0; i < c->nr_attachments; i++)
+        attachment_tend(c, &c->attachments[i]);
+    attachments_detach_quiet(c);
 }
 
 uint64_t attachments_wait_usec(const struct collector *c)
 {
     uint64_t until_usec = attachments_have_rounds(c) ? c->next_round_usec : UINT64_MAX;
 
-    for (unsigned int i = 0; i < c->nr_feeds; i++) {
-        uint64_t oldest_usec = sink_oldest_usec(c->feeds[i].sink);
+    for (unsigned int i = 0; i < c->nr_attachments; i++) {
+        uint64_t oldest_usec = sink_oldest_usec(c->attachments[i].sink);
+        uint64_t retry_usec = sink_retry_usec(c->attachments[i].sink);
 
         if (oldest_usec)
             until_usec = min_u64(until_usec, oldest_usec + FLUSH_AGE_USEC);
+        if (retry_usec)
+            until_usec = min_u64(until_usec, retry_usec);
     }
     if (until_usec == UINT64_MAX)
         return URING_FOREVER;

@@ -10,32 +10,8 @@
 #include <pthread.h>
 #include <semaphore.h>
 
+#include "collector/attachment.h"
 #include "collector/collector.h"
-#include "collector/drain.h"
-
-/* What is done with an attached sink. */
-enum phase {
-    PHASE_FEEDING,  /* records flow */
-    PHASE_DRAINING, /* rounds until one takes everything: then DRAINED */
-    PHASE_DRAINED,  /* no records any more, only losses untold, until the main thread decides */
-    PHASE_SETTLING, /* a moment for those: then DRAINED */
-    PHASE_CLOSING,  /* rounds until one takes everything, then ... */
-    PHASE_FLUSHING, /* ... waits for the last writes: then CLOSED */
-};
-
-/* An attached sink, beside its feed. */
-struct attachment {
-    enum phase phase;
-    enum drain_mode drain_mode; /* while it drains */
-    unsigned int rounds;        /* of this phase */
-    bool limit_told;
-    bool settled;
-    uint64_t settle_end_usec;
-    uint32_t pins_wanted; /* a bit for each pin */
-    unsigned int pin_rounds;
-    struct sink *successor; /* goes on in its place, at the end of a round; NULL: none */
-    bool succeeds_now;      /* ... of the next one, not when it is full */
-};
 
 struct collector {
     pthread_t thread;
@@ -53,14 +29,19 @@ struct collector {
     struct drain *drain;    /* NULL before the first session; only looked at after ATTACH */
 
     /* The collector thread's own. */
-    struct feed feeds[FEEDS_MAX];
-    struct attachment attachments[FEEDS_MAX]; /* [i]: of feeds[i] */
-    unsigned int nr_feeds;
+    struct attachment attachments[ATTACHMENTS_MAX];
+    unsigned int nr_attachments;
     bool quits;
     bool tells; /* there is a message in the outbox of which the main thread does not know */
     uint64_t now_usec;
     uint64_t interval_usec;
     uint64_t next_round_usec;
+    bool polls_virq; /* its poll is armed */
+    bool polls_mailbox;
+    uint64_t poll_retry_usec;     /* arm those that are not, then; 0: they are */
+    uint64_t round_tsc;           /* when the last round began */
+    unsigned int dropping_rounds; /* since a sink had room: rounds that only dropped */
+    bool pauses; /* for that reason: only a completed write or the timer brings the next round */
 
     /* Written by the collector thread, read by the main thread: relaxed atomics. */
     struct collector_stats stats;
@@ -79,7 +60,7 @@ void collector_tell(struct collector *collector, enum message_type type, struct 
 bool attachments_have_rounds(const struct collector *collector);
 
 /* Whether any was left without a chunk in the last round: a freed one calls for another. */
-bool attachments_are_starved(const struct collector *collector);
+bool attachments_want_chunks(const struct collector *collector);
 
 /* Makes a round, and what follows from it for each sink. */
 void attachments_run_round(struct collector *collector, bool timer_fired);

@@ -27,8 +27,12 @@
 #include "common/units.h"
 #include "common/util.h"
 
-#define URING_ENTRIES   64u
+#define URING_ENTRIES   (2 * URING_WORKERS) /* all writes, and as many cancellations */
 #define EVENTS_PER_WAIT 64u
+#define POLL_RETRY_USEC (10 * USEC_PER_MSEC)
+
+_Static_assert(ATTACHMENTS_MAX *SINK_WRITES_MAX <= URING_WORKERS,
+               "if the writes of all sinks but one are stuck, those of the last one are not");
 
 /* Tags of requests that are not writes; a write's tag is its chunk's address. */
 #define TAG_VIRQ    UINT64_C(1)
@@ -55,12 +59,59 @@ void collector_tell(struct collector *c, enum message_type type, struct sink *si
 static void wake_main_thread(struct collector *c)
 {
     static const uint64_t one = 1;
+    int fd = mailbox_fd(c->outbox);
 
     if (!c->tells)
         return;
     c->tells = false;
-    if (uring_write(c->uring, mailbox_fd(c->outbox), &one, sizeof(one), 0, TAG_TOLD) < 0)
+    if (uring_write(c->uring, fd, &one, sizeof(one), URING_NO_OFFSET, TAG_TOLD) < 0)
         mailbox_wake(c->outbox);
+}
+
+/* --- Polls. --- */
+
+static void collector_retry_polls(struct collector *c)
+{
+    c->poll_retry_usec = c->now_usec + POLL_RETRY_USEC;
+}
+
+static bool collector_arm_poll(struct collector *c, int fd, uint64_t tag)
+{
+    if (uring_poll(c->uring, fd, tag) >= 0)
+        return true;
+    collector_retry_polls(c); /* the submission queue is full */
+    return false;
+}
+
+/* Arms the polls that are not armed. Without them there are the timers, for a while. */
+static void collector_arm_polls(struct collector *c)
+{
+    if (c->now_usec < c->poll_retry_usec)
+        return;
+    c->poll_retry_usec = 0;
+    if (!c->polls_virq)
+        c->polls_virq = collector_arm_poll(c, xen_host_virq_fd(c->host), TAG_VIRQ);
+    if (!c->polls_mailbox)
+        c->polls_mailbox = collector_arm_poll(c, mailbox_fd(c->inbox), TAG_MAILBOX);
+}
+
+/* A poll that ended with an error is not armed again at once: it might end so every time. */
+static bool collector_note_poll(struct collector *c, const struct uring_event *event)
+{
+    if (event->result < 0)
+        collector_retry_polls(c);
+    return event->more;
+}
+
+static uint64_t collector_wait_usec(const struct collector *c)
+{
+    uint64_t usec = attachments_wait_usec(c);
+
+    if (c->poll_retry_usec == 0)
+        return usec;
+    if (c->poll_retry_usec <= c->now_usec)
+        return 0;
+    return min_u64(usec, c->poll_retry_usec - c->now_usec);
 }
 
 /* --- Messages and events. --- */
@@ -85,26 +136,27 @@ struct wake {
 static void handle_write(struct collector *c, struct chunk *chunk, int result)
 {
     struct sink *sink = chunk->sink;
-    int r = sink_complete(sink, chunk, result);
+    int r = sink_complete(sink, chunk, result, c->now_usec);
 
     if (r < 0)
         collector_tell(c, MESSAGE_FAILED, sink, r);
 }
 
-static int handle_event(struct collector *c, const struct uring_event *event, struct wake *wake)
+static void handle_event(struct collector *c, const struct uring_event *event, struct wake *wake)
 {
     switch (event->tag) {
     case TAG_VIRQ:
         wake->virq = true;
-        return event->more ? 0 : uring_poll(c->uring, xen_host_virq_fd(c->host), TAG_VIRQ);
+        c->polls_virq = collector_note_poll(c, event);
+        break;
     case TAG_MAILBOX:
-        return event->more ? 0 : uring_poll(c->uring, mailbox_fd(c->inbox), TAG_MAILBOX);
+        c->polls_mailbox = collector_note_poll(c, event);
+        break;
     case TAG_TOLD:
-        return 0;
+        break;
     default:
         wake->completion = true;
         handle_write(c, (struct chunk *)(uintptr_t)event->tag, event->result);
-        return 0;
     }
 }
 
@@ -113,28 +165,26 @@ static int loop_once(struct collector *c)
     struct uring_event events[EVENTS_PER_WAIT];
     struct wake wake = {0};
     bool timer_fired;
-    int n, r;
+    int n;
 
     wake_main_thread(c);
-    n = uring_wait(c->uring, attachments_wait_usec(c), events, EVENTS_PER_WAIT);
+    n = uring_wait(c->uring, collector_wait_usec(c), events, EVENTS_PER_WAIT);
     if (n < 0)
         return n;
     c->now_usec = monotonic_usec();
     count_up(&c->stats.wakeups);
 
-    for (int i = 0; i < n; i++) {
-        r = handle_event(c, &events[i], &wake);
-        if (r < 0)
-            return r;
-    }
+    for (int i = 0; i < n; i++)
+        handle_event(c, &events[i], &wake);
+    collector_arm_polls(c);
     /* Without a session nobody drains: it may fire once, and stays masked. */
-    if (wake.virq && c->nr_feeds > 0)
+    if (wake.virq && c->nr_attachments > 0)
         xen_host_virq_rearm(c->host);
     handle_messages(c);
 
     timer_fired = c->now_usec >= c->next_round_usec;
-    if (attachments_have_rounds(c) &&
-        (wake.virq || timer_fired || (wake.completion && attachments_are_starved(c))))
+    if (attachments_have_rounds(c) && (timer_fired || (wake.virq && !c->pauses) ||
+                                       (wake.completion && attachments_want_chunks(c))))
         attachments_run_round(c, timer_fired);
     attachments_tend(c);
     return 0;
@@ -151,10 +201,8 @@ static int set_up_ring(struct collector *c)
         return r;
     c->pool_is_registered =
         uring_register_buffer(c->uring, pool_base(c->pool), pool_bytes(c->pool)) >= 0;
-    r = uring_poll(c->uring, xen_host_virq_fd(c->host), TAG_VIRQ);
-    if (r >= 0)
-        r = uring_poll(c->uring, mailbox_fd(c->inbox), TAG_MAILBOX);
-    return r;
+    collector_arm_polls(c);
+    return 0;
 }
 
 /*
@@ -189,7 +237,7 @@ static void *collector_thread(void *argument)
     return NULL;
 }
 
-static int start_thread(struct collector *c)
+static int collector_start_thread(struct collector *c)
 {
     sigset_t all, before;
     int r;
@@ -208,27 +256,31 @@ static int start_thread(struct collector *c)
     return c->setup_result;
 }
 
+static void collector_freep(struct collector **collector)
+{
+    collector_free(*collector);
+}
+
 int collector_new(struct xen_host *host, struct pool *pool, struct collector **ret_collector)
 {
-    struct collector *c;
+    _cleanup_(collector_freep) struct collector *c = calloc(1, sizeof(*c));
     int r;
 
-    c = calloc(1, sizeof(*c));
     if (!c)
         return -ENOMEM;
     c->host = host;
     c->pool = pool;
     (void)sem_init(&c->ready, 0, 0);
     r = mailbox_new(&c->inbox);
-    if (r >= 0)
-        r = mailbox_new(&c->outbox);
-    if (r >= 0)
-        r = start_thread(c);
-    if (r < 0) {
-        collector_free(c);
+    if (r < 0)
         return r;
-    }
-    *ret_collector = c;
+    r = mailbox_new(&c->outbox);
+    if (r < 0)
+        return r;
+    r = collector_start_thread(c);
+    if (r < 0)
+        return r;
+    *ret_collector = TAKE_PTR(c);
     return 0;
 }
 
@@ -288,6 +340,11 @@ void collector_send_successor(struct collector *c, struct sink *sink, struct sin
         .type = MESSAGE_SUCCEED, .flag = now, .sink = sink, .other = successor};
 
     send_message(c, &message);
+}
+
+void collector_poke(struct collector *c)
+{
+    mailbox_wake(c->inbox);
 }
 
 int collector_fd(const struct collector *c)

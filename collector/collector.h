@@ -7,12 +7,29 @@
  *
  * The life of a sink, as the main thread sees it; several go on beside each other:
  *
- *   ATTACH -> ATTACHED     records flow; GRANT_WANTED, LIMIT, FAILED may come at any time
+ *   ATTACH -> ATTACHED     records flow; GRANT_WANTED, LIMIT, FAILED may come at any time. A sink
+ *                          that joins others begins at one TSC for all CPUs: see struct sink_totals
  *   PIN    -> PINNED       of a ring: a snapshot of it may be read
  *   SUCCEED -> SUCCEEDED   another sink goes on in its place; this one comes back with CLOSED
  *   DRAIN  -> DRAINED      nothing of what it asked for is left in Xen's buffers
  *   SETTLE -> DRAINED      if some CPUs have losses untold: waits a little for Xen to tell them
  *   CLOSE  -> CLOSED       the last records, the last write
+ *   ABORT  -> ABANDONED -> CLOSED      an output that is stuck is given up
+ *
+ * ABORT may be sent at any time after ATTACH. The collector takes no more records for the sink and
+ * drops all that is not written, also what is being written: these records move from `delivered` to
+ * `dropped`. If there were any, and no write had failed before, FAILED comes first, with
+ * -ECANCELED. With ABANDONED the ledger and the totals are final, but for writing_since_usec:
+ * output_bytes is the length up to which the file is whole and counted. Whatever the kernel still
+ * writes beyond it counts for nothing. CLOSED follows when the kernel has given back every chunk,
+ * at once if it has none: only then may the sink be freed, and its file be truncated to
+ * output_bytes for good.
+ *
+ * After ABORT the collector takes no notice of other messages about the sink, except PIN: DRAIN,
+ * SETTLE and CLOSE are not answered, nor is one that was sent before and has not been answered. A
+ * second ABORT, or one that crosses with CLOSED, does nothing. A successor that was offered is not
+ * taken: it was never attached. If SUCCEEDED crosses with ABORT the sink before is abandoned, and
+ * its successor needs an ABORT of its own.
  *
  * Everything here is called by the main thread. After collector_new() the collector thread does not
  * allocate, log, open, or take a lock, and its only system calls are io_uring_enter(2) and the
@@ -64,6 +81,12 @@ void collector_send(struct collector *collector, enum message_type type, struct 
  */
 void collector_send_successor(struct collector *collector, struct sink *sink,
                               struct sink *successor, bool now);
+
+/*
+ * Has the thread run its loop once more, without a message: collector_stats.wakeups changes soon
+ * after, unless the thread is stuck or has ended. For a watchdog.
+ */
+void collector_poke(struct collector *collector);
 
 /* Readable while messages wait for the main thread. */
 int collector_fd(const struct collector *collector);

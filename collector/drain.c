@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/attachment.h"
 #include "collector/pool.h"
 #include "collector/sink.h"
 #include "collector/tbuf.h"
@@ -33,6 +34,7 @@ struct drain {
     uint8_t *scratch;   /* SCRATCH_BYTES */
     bool was_cut;       /* the last round cut a window, or began in the middle */
     unsigned int begin; /* the next round begins with that CPU: see begin_round() */
+    uint64_t newest_tsc;
 };
 
 /* One CPU's turn in a round. */
@@ -105,6 +107,15 @@ static struct window_source source_of(const struct visit *visit, uint32_t bytes)
     };
 }
 
+static void note_walked(const struct visit *visit, const struct walk_result *walked)
+{
+    uint64_t newest_tsc = max_u64(walked->last_tsc, walked->lost_last_tsc);
+
+    visit->drain->newest_tsc = max_u64(visit->drain->newest_tsc, newest_tsc);
+    if (walked->broken)
+        set_aside(visit->tbuf);
+}
+
 static void note_taken(const struct visit *visit, uint32_t bytes)
 {
     bool cut = bytes < visit->waiting;
@@ -114,15 +125,34 @@ static void note_taken(const struct visit *visit, uint32_t bytes)
         visit->round->behind = true;
 }
 
+/* --- A sink that joined others: records from before are not its own. --- */
+
+/* Returns the bytes of BYTES of records at WINDOW, the next of the CPU, that it does not get. */
+static uint32_t pass_older(const struct visit *visit, struct attachment *attachment,
+                           const uint8_t *window, uint32_t bytes)
+{
+    uint32_t older;
+    bool found;
+
+    if (!cpu_set_has(&attachment->joining, visit->cpu))
+        return 0;
+    older =
+        walk_pass_older(window, bytes, attachment->joins_tsc, attachment->joins_losses_tsc, &found);
+    if (found)
+        cpu_set_remove(&attachment->joining, visit->cpu);
+    return older;
+}
+
 /* --- A window that one sink wants. --- */
 
 /*
- * Copies what the feed wants of a window of BYTES to RECORDS, and walks it, a piece after the
- * other: where it is to be, or out of the scratch if a part of it is to be nowhere.
+ * Copies those of a window's BYTES that the sink asked for to RECORDS, and walks them, a piece
+ * after the other: in their place, or out of the scratch if some of them are left out.
  */
-static struct walk_result copy_and_walk(const struct visit *visit, struct feed *feed,
+static struct walk_result copy_and_walk(const struct visit *visit, struct attachment *attachment,
                                         uint8_t *records, uint32_t bytes, uint64_t *class_records)
 {
+    bool joins = cpu_set_has(&attachment->joining, visit->cpu);
     struct walk_result sum = {0};
     uint32_t copied;
 
@@ -130,54 +160,57 @@ static struct walk_result copy_and_walk(const struct visit *visit, struct feed *
         uint32_t begin = sum.consumed_bytes; /* a record that the last piece cut comes again */
         uint32_t piece = (uint32_t)min_u64(bytes - begin, PIECE_BYTES);
         uint8_t *kept = records + sum.kept_bytes;
-        uint8_t *window = feed->selects ? visit->drain->scratch : kept;
+        uint8_t *window = attachment->selects || joins ? visit->drain->scratch : kept;
         struct walk_result walked;
+        uint32_t older;
 
         tbuf_copy(visit->tbuf, begin, piece, window);
         copied = begin + piece;
-        walk_window(window, piece, copied == visit->waiting, sink_filter(feed->sink), kept,
-                    class_records, &walked);
-        feed->selects = walked.kept_bytes < walked.consumed_bytes;
+        older = pass_older(visit, attachment, window, piece);
+        walk_window(window + older, piece - older, copied == visit->waiting,
+                    sink_filter(attachment->sink), kept, class_records, &walked);
+        attachment->selects = walked.kept_bytes < walked.consumed_bytes;
+        walked.consumed_bytes += older;
         walk_add(&sum, &walked);
     } while (copied < bytes && !sum.broken);
     return sum;
 }
 
 /* Takes the window into the sink's chunk, and gives the space back to Xen. */
-static void take_window(const struct visit *visit, struct feed *feed, uint8_t *records,
+static void take_window(const struct visit *visit, struct attachment *attachment, uint8_t *records,
                         uint32_t room)
 {
     uint64_t class_records[EVENT_CLASSES] = {0};
     struct walk_result walked;
     struct window_source source;
 
-    walked = copy_and_walk(visit, feed, records, room, class_records);
+    walked = copy_and_walk(visit, attachment, records, room, class_records);
     source = source_of(visit, walked.consumed_bytes);
-    sink_end_window(feed->sink, &source, &walked, class_records);
+    sink_end_window(attachment->sink, &source, &walked, class_records);
     tbuf_consume(visit->tbuf, walked.consumed_bytes);
-    if (walked.broken)
-        set_aside(visit->tbuf);
+    note_walked(visit, &walked);
 }
 
-static void feed_one(const struct visit *visit, struct feed *feed)
+static void visit_for_one(const struct visit *visit, struct attachment *attachment)
 {
     uint8_t *records;
     uint32_t room;
 
-    switch (sink_begin_window(feed->sink, visit->cpu, visit->waiting, visit->now_usec, &records,
-                              &room)) {
+    switch (sink_begin_window(attachment->sink, visit->cpu, visit->waiting, visit->now_usec,
+                              &records, &room)) {
     case SINK_ROOM:
+        visit->round->had_room = true;
         note_taken(visit, room);
-        take_window(visit, feed, records, room);
+        take_window(visit, attachment, records, room);
         break;
     case SINK_NO_CHUNK:
-        feed->starved = true;
+        attachment->starved = true;
         break;
     case SINK_AT_LIMIT:
-        feed->at_limit = true;
+        attachment->at_limit = true;
         /* fall through */
     case SINK_HAS_FAILED:
-        if (feed->mode == DRAIN_LAST_RECORDS)
+        if (attachment->mode == DRAIN_LAST_RECORDS)
             tbuf_consume(visit->tbuf, visit->waiting);
         break;
     }
@@ -186,51 +219,71 @@ static void feed_one(const struct visit *visit, struct feed *feed)
 /* --- A window that several want. --- */
 
 /* A smaller window might fit, but what came before it would be missing, and nothing tell it. */
-static void end_feed(struct feed *feed)
+static void end_attachment(struct attachment *attachment)
 {
-    feed->at_limit = true;
-    sink_end(feed->sink);
+    attachment->at_limit = true;
+    sink_end(attachment->sink);
+}
+
+/* Nothing of it is for a sink that is joining; but where it begins must not be before that. */
+static struct walk_result visit_pass_copy(const struct visit *visit,
+                                          const struct attachment *attachment, uint32_t bytes)
+{
+    uint64_t class_records[EVENT_CLASSES] = {0};
+    struct walk_result walked;
+
+    walk_window(visit->drain->scratch, bytes, bytes == visit->waiting,
+                sink_filter(attachment->sink), NULL, class_records, &walked);
+    visit->round->had_room = true; /* it joins the sooner */
+    return walked;
 }
 
 /* Gives one of them its part of the BYTES in the scratch. Returns how the walk over them went. */
-static struct walk_result feed_copy(const struct visit *visit, struct feed *feed, uint32_t bytes)
+static struct walk_result visit_give_copy(const struct visit *visit, struct attachment *attachment,
+                                          uint32_t bytes)
 {
     const uint8_t *scratch = visit->drain->scratch;
-    bool whole = bytes == visit->waiting;
+    uint32_t older = pass_older(visit, attachment, scratch, bytes);
+    uint32_t wanted = bytes - older;
     uint64_t class_records[EVENT_CLASSES] = {0};
     struct walk_result walked;
     struct window_source source;
     uint8_t *records;
     uint32_t room;
     enum sink_room found =
-        sink_begin_window(feed->sink, visit->cpu, bytes, visit->now_usec, &records, &room);
+        sink_begin_window(attachment->sink, visit->cpu, wanted, visit->now_usec, &records, &room);
 
-    if (found == SINK_ROOM && room < bytes)
+    if (found == SINK_ROOM && room < wanted)
         found = SINK_AT_LIMIT; /* of its output; the chunk has room for that much */
-    walk_window(scratch, bytes, whole, sink_filter(feed->sink), found == SINK_ROOM ? records : NULL,
-                class_records, &walked);
+    walk_window(scratch + older, wanted, bytes == visit->waiting, sink_filter(attachment->sink),
+                found == SINK_ROOM ? records : NULL, class_records, &walked);
+    walked.consumed_bytes += older;
     source = source_of(visit, walked.consumed_bytes);
+    visit->round->had_room = visit->round->had_room || found == SINK_ROOM;
+    visit->round->dropped = visit->round->dropped || found != SINK_ROOM;
     if (found == SINK_ROOM)
-        sink_end_window(feed->sink, &source, &walked, class_records);
+        sink_end_window(attachment->sink, &source, &walked, class_records);
     else if (found == SINK_NO_CHUNK)
-        sink_drop_window(feed->sink, &source, &walked);
+        sink_drop_window(attachment->sink, &source, &walked);
     else if (found == SINK_AT_LIMIT)
-        end_feed(feed);
+        end_attachment(attachment);
     return walked;
 }
 
-static void feed_several(const struct visit *visit, struct feed *const *takers, unsigned int count)
+static void visit_for_several(const struct visit *visit, struct attachment *const *takers,
+                              unsigned int count)
 {
     uint32_t bytes = (uint32_t)min_u64(visit->waiting, SCRATCH_BYTES);
     struct walk_result walked = {0};
 
     note_taken(visit, bytes);
     tbuf_copy(visit->tbuf, 0, bytes, visit->drain->scratch);
-    for (unsigned int i = 0; i < count; i++)
-        walked = feed_copy(visit, takers[i], bytes);
+    for (unsigned int i = 0; i < count; i++) {
+        walked = takers[i]->mode == DRAIN_JOINING ? visit_pass_copy(visit, takers[i], bytes)
+                                                  : visit_give_copy(visit, takers[i], bytes);
+        note_walked(visit, &walked);
+    }
     tbuf_consume(visit->tbuf, walked.consumed_bytes); /* the same for all: it is the framing's */
-    if (walked.broken)
-        set_aside(visit->tbuf);
 }
 
 /* --- Losses that were untold when a sink's session ended. --- */
@@ -261,7 +314,7 @@ static bool read_first_loss(const struct tbuf *tbuf, uint32_t waiting, struct lo
 }
 
 /* Of all that waits, which this sink's session did not ask for, keeps the loss it begins with. */
-static void feed_loss(const struct visit *visit, struct feed *feed)
+static void visit_for_loss(const struct visit *visit, struct attachment *attachment)
 {
     static const uint64_t no_class_records[EVENT_CLASSES];
     struct walk_result walked = {.kept_bytes = LOST_RECORD_BYTES};
@@ -270,22 +323,24 @@ static void feed_loss(const struct visit *visit, struct feed *feed)
     uint8_t *records;
     uint32_t room;
 
-    cpu_set_remove(&feed->pending, visit->cpu);
+    cpu_set_remove(&attachment->pending, visit->cpu);
     if (!read_first_loss(visit->tbuf, visit->waiting, &lost))
         return;
     walked.lost = lost.count;
     walked.lost_first_tsc = (uint64_t)lost.first_tsc[1] << 32 | lost.first_tsc[0];
     walked.lost_last_tsc = record_tsc(&lost);
-    switch (
-        sink_begin_window(feed->sink, visit->cpu, sizeof(lost), visit->now_usec, &records, &room)) {
+    if (walked.lost_first_tsc < attachment->joins_losses_tsc)
+        return; /* from before it joined */
+    switch (sink_begin_window(attachment->sink, visit->cpu, sizeof(lost), visit->now_usec, &records,
+                              &room)) {
     case SINK_ROOM:
         if (room < sizeof(lost))
             break;
         memcpy(records, &lost, sizeof(lost));
-        sink_end_window(feed->sink, &source, &walked, no_class_records);
+        sink_end_window(attachment->sink, &source, &walked, no_class_records);
         break;
     case SINK_NO_CHUNK:
-        sink_drop_window(feed->sink, &source, &walked);
+        sink_drop_window(attachment->sink, &source, &walked);
         break;
     case SINK_AT_LIMIT:
     case SINK_HAS_FAILED:
@@ -295,76 +350,79 @@ static void feed_loss(const struct visit *visit, struct feed *feed)
 
 /* --- The round. --- */
 
-static bool wants_records(const struct feed *feed, unsigned int cpu)
+static bool wants_records(const struct attachment *attachment, unsigned int cpu)
 {
-    return (feed->mode == DRAIN_RECORDS || feed->mode == DRAIN_LAST_RECORDS) &&
-           cpu_set_has(&sink_config(feed->sink)->cpus, cpu);
+    return (attachment->mode == DRAIN_RECORDS || attachment->mode == DRAIN_LAST_RECORDS ||
+            attachment->mode == DRAIN_JOINING) &&
+           cpu_set_has(&sink_config(attachment->sink)->cpus, cpu);
 }
 
-static void visit_cpu(const struct visit *visit, struct feed *feeds, unsigned int nr_feeds)
+static void visit_cpu(const struct visit *visit, struct attachment *attachments,
+                      unsigned int nr_attachments)
 {
-    struct feed *takers[FEEDS_MAX];
+    struct attachment *takers[ATTACHMENTS_MAX];
     unsigned int count = 0;
 
-    for (unsigned int i = 0; i < nr_feeds; i++) {
-        if (wants_records(&feeds[i], visit->cpu))
-            takers[count++] = &feeds[i];
-        else if (feeds[i].mode == DRAIN_LOSSES && cpu_set_has(&feeds[i].pending, visit->cpu))
-            feed_loss(visit, &feeds[i]);
+    for (unsigned int i = 0; i < nr_attachments; i++) {
+        if (wants_records(&attachments[i], visit->cpu))
+            takers[count++] = &attachments[i];
+        else if (attachments[i].mode == DRAIN_LOSSES &&
+                 cpu_set_has(&attachments[i].pending, visit->cpu))
+            visit_for_loss(visit, &attachments[i]);
     }
     if (count == 0) {
         tbuf_consume(visit->tbuf, visit->waiting);
         return;
     }
     visit->round->waiting_bytes += visit->waiting;
-    if (count == 1)
-        feed_one(visit, takers[0]);
+    if (count == 1 && takers[0]->mode != DRAIN_JOINING)
+        visit_for_one(visit, takers[0]);
     else
-        feed_several(visit, takers, count);
+        visit_for_several(visit, takers, count);
 }
 
 /* The only one that takes anything; NULL: there are several, or none. */
-static struct feed *find_only(struct feed *feeds, unsigned int nr_feeds)
+static struct attachment *find_only(struct attachment *attachments, unsigned int nr_attachments)
 {
-    struct feed *only = NULL;
+    struct attachment *only = NULL;
 
-    for (unsigned int i = 0; i < nr_feeds; i++) {
-        if (feeds[i].mode == DRAIN_NOTHING)
+    for (unsigned int i = 0; i < nr_attachments; i++) {
+        if (attachments[i].mode == DRAIN_NOTHING)
             continue;
         if (only)
             return NULL;
-        only = &feeds[i];
+        only = &attachments[i];
     }
     return only;
 }
 
 /*
- * Returns the CPU to begin with. Where a lone feed was starved the last round stopped, and goes on:
- * if the first CPUs had their next turn before the last ones had theirs, the file would be out of
- * order by as long as the feed was starved.
+ * Returns the CPU to begin with. A round in which a lone sink was starved stopped there, and is
+ * continued: if the first CPUs had their next turn before the last ones had theirs, the file would
+ * be out of order by as long as the sink was starved.
  */
-static unsigned int begin_round(struct drain *drain, struct feed *feeds, unsigned int nr_feeds,
-                                const struct feed *only)
+static unsigned int begin_round(struct drain *drain, struct attachment *attachments,
+                                unsigned int nr_attachments, const struct attachment *only)
 {
     unsigned int begin = only ? drain->begin : 0;
 
-    for (unsigned int i = 0; i < nr_feeds; i++) {
-        sink_begin_round(feeds[i].sink, !drain->was_cut && !feeds[i].starved);
-        feeds[i].starved = false;
-        feeds[i].at_limit = false;
+    for (unsigned int i = 0; i < nr_attachments; i++) {
+        sink_begin_round(attachments[i].sink, !drain->was_cut && !attachments[i].starved);
+        attachments[i].starved = false;
+        attachments[i].at_limit = false;
     }
     drain->was_cut = begin > 0; /* the first CPUs have more by now */
     drain->begin = 0;
     return begin;
 }
 
-struct round drain_round(struct drain *drain, struct feed *feeds, unsigned int nr_feeds,
-                         uint64_t now_usec)
+struct round drain_round(struct drain *drain, struct attachment *attachments,
+                         unsigned int nr_attachments, uint64_t now_usec)
 {
     struct round round = {0};
     struct visit visit = {.drain = drain, .now_usec = now_usec, .round = &round};
-    const struct feed *only = find_only(feeds, nr_feeds);
-    unsigned int begin = begin_round(drain, feeds, nr_feeds, only);
+    const struct attachment *only = find_only(attachments, nr_attachments);
+    unsigned int begin = begin_round(drain, attachments, nr_attachments, only);
 
     for (unsigned int cpu = begin; cpu < drain->nr_cpus; cpu++) {
         visit.cpu = cpu;
@@ -374,7 +432,7 @@ struct round drain_round(struct drain *drain, struct feed *feeds, unsigned int n
         if (tbuf_peek(visit.tbuf, &visit.waiting) < 0)
             set_aside(visit.tbuf);
         else if (visit.waiting > 0)
-            visit_cpu(&visit, feeds, nr_feeds);
+            visit_cpu(&visit, attachments, nr_attachments);
         if (only && only->starved) {
             drain->begin = cpu;
             break;
@@ -386,6 +444,11 @@ struct round drain_round(struct drain *drain, struct feed *feeds, unsigned int n
 bool drain_is_even(const struct drain *drain)
 {
     return !drain->was_cut;
+}
+
+uint64_t drain_newest_tsc(const struct drain *drain)
+{
+    return drain->newest_tsc;
 }
 
 struct cpu_set drain_unsettled(const struct drain *drain, const struct cpu_set *cpus)
@@ -413,5 +476,6 @@ void drain_read_cpu(const struct drain *drain, unsigned int cpu, struct drain_cp
         .has_buffer = true,
         .set_aside = __atomic_load_n(&tbuf->set_aside, __ATOMIC_RELAXED),
         .fill_percent = tbuf_fill_percent(tbuf),
+        .drained_bytes = __atomic_load_n(&tbuf->drained_bytes, __ATOMIC_RELAXED),
     };
 }

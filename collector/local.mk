@@ -4,7 +4,7 @@
 noinst_LIBRARIES += libcollector.a
 libcollector_a_CFLAGS = $(AM_CFLAGS) $(XEN_CFLAGS) $(XENSTORE_CFLAGS) $(URING_CFLAGS)
 libcollector_a_SOURCES = \
-	collector/attachments.c collector/collector-state.h \
+	collector/attachments.c collector/attachment.h collector/collector-state.h \
 	collector/burst.c collector/burst.h \
 	collector/collector.c collector/collector.h \
 	collector/drain.c collector/drain.h \

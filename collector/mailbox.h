@@ -26,7 +26,8 @@ enum message_type {
     MESSAGE_CLOSE,   /* sink: no more records; answered with MESSAGE_CLOSED once all is written.
                         flag: tracing is disabled; what is left in Xen's buffers goes with it */
     MESSAGE_GRANT,   /* sink, value: may be written up to there; flag: and never further */
-    MESSAGE_ABORT, /* sink: give up on what has not been written; for a reader that does not read */
+    MESSAGE_ABORT,   /* sink: give up all that is not written; answered with MESSAGE_ABANDONED. See
+                        collector.h */
     MESSAGE_QUIT,
 
     /* From the collector. */
@@ -37,8 +38,9 @@ enum message_type {
     MESSAGE_DRAINED,      /* value: CPUs whose losses are still untold */
     MESSAGE_GRANT_WANTED, /* sink comes near the end of its grant */
     MESSAGE_LIMIT,        /* sink is as long as it may be, and there was more for it */
-    MESSAGE_FAILED,       /* sink, value: negative errno of a write */
-    MESSAGE_CLOSED,       /* sink is the main thread's again */
+    MESSAGE_FAILED,       /* sink, value: negative errno of a write; -ECANCELED: of an ABORT */
+    MESSAGE_ABANDONED,    /* sink: its figures are final; CLOSED follows */
+    MESSAGE_CLOSED,       /* sink is the main thread's again, and holds no chunk */
     MESSAGE_DIED,         /* value: negative errno; the collector cannot go on */
 };
 

@@ -35,6 +35,8 @@ struct pool {
     struct frame *frames;
     struct chunk *free_lists[ORDERS];
     uint64_t free_bytes; /* atomic: one thread writes, any reads */
+    void *notes;         /* uint64_t [nr_frames][notes_per_frame]; NULL: none */
+    unsigned int notes_per_frame;
 };
 
 /* --- Free lists. --- */
@@ -143,6 +145,7 @@ struct pool *pool_free(struct pool *pool)
 {
     if (!pool)
         return NULL;
+    memory_unmap(pool->notes, pool->nr_frames * pool->notes_per_frame * sizeof(uint64_t));
     memory_unmap(pool->base, pool->bytes);
     free(pool->frames);
     free(pool);
@@ -197,4 +200,22 @@ void pool_give(struct pool *pool, struct chunk *chunk)
     assert(chunk->state != CHUNK_FREE && chunk->state != CHUNK_PART);
     set_free_bytes(pool, pool->free_bytes + chunk->bytes);
     merge(pool, index_of(pool, chunk), chunk->order);
+}
+
+int pool_reserve_notes(struct pool *pool, unsigned int count)
+{
+    int r;
+
+    if (pool->notes)
+        return count <= pool->notes_per_frame ? 0 : -EINVAL;
+    r = memory_map(-1, pool->nr_frames * count * sizeof(uint64_t), &pool->notes);
+    if (r < 0)
+        return r;
+    pool->notes_per_frame = count;
+    return 0;
+}
+
+uint64_t *pool_notes(const struct pool *pool, const struct chunk *chunk)
+{
+    return (uint64_t *)pool->notes + index_of(pool, chunk) * pool->notes_per_frame;
 }

@@ -43,6 +43,7 @@ struct chunk {
     uint32_t written_bytes; /* of a write that came back short */
     uint64_t output_offset; /* where it goes in the output */
     uint64_t opened_usec;   /* CLOCK_MONOTONIC, when its first window came */
+    uint64_t written_usec;  /* ... when its write was submitted */
     uint64_t seq;           /* of a ring's: its place in time */
 };
 
@@ -69,3 +70,12 @@ uint64_t pool_free_bytes(const struct pool *pool);
 struct chunk *pool_take(struct pool *pool, unsigned int order);
 /* Gives a chunk back, in whatever state it is but CHUNK_FREE. */
 void pool_give(struct pool *pool, struct chunk *chunk);
+
+/*
+ * Notes of a chunk's owner: COUNT words for each chunk of CHUNK_BYTES, which are no part of it.
+ * Main thread, before the first chunk is taken; later calls, with no larger COUNT, change nothing.
+ * -EINVAL: COUNT is larger than the first time; or what mmap() and madvise() say.
+ */
+int pool_reserve_notes(struct pool *pool, unsigned int count);
+/* Their content is undefined until it is written. */
+uint64_t *pool_notes(const struct pool *pool, const struct chunk *chunk);

@@ -69,7 +69,7 @@ static int finish_commit(struct ring *ring, const char **ret_problem)
     if (!commit.armed)
         return 0;
     if (!commit_is_possible(ring, &commit))
-        return refuse(-EBADMSG, "its last commit cannot be", ret_problem);
+        return refuse(-EBADMSG, "its last commit is impossible", ret_problem);
     ring_apply_commit(ring, &commit);
     ring->header->commit.armed = 0;
     return 0;
@@ -138,7 +138,7 @@ static int sort_chunks(struct ring *ring, struct chunk **order, unsigned int *re
         else if (adopt_chunk(ring, chunk))
             order[count++] = chunk;
         else
-            return refuse(-EBADMSG, "a chunk's state cannot be", ret_problem);
+            return refuse(-EBADMSG, "a chunk's state is impossible", ret_problem);
     }
     qsort(order, count, sizeof(order[0]), compare_seq);
     for (unsigned int i = 1; i < count; i++)
@@ -184,16 +184,21 @@ static void link_chunks(struct ring *ring, struct chunk **order, unsigned int co
 
         ring->next_seq = order[i]->seq + 1;
         ring->used_bytes += order[i]->fill_bytes;
-        if (state->last_tsc > ring->newest_tsc)
-            ring->newest_tsc = state->last_tsc;
+        ring->newest_tsc = max_u64(ring->newest_tsc, state->last_tsc);
+        ring->passed_tsc = max_u64(ring->passed_tsc, state->passed_tsc);
         ring_append(ring, order[i]);
     }
     ring->oldest_tsc = ring->head ? ring_state_of(ring, ring->head)->first_tsc : 0;
 }
 
+static void free_order(struct chunk ***order)
+{
+    free(*order);
+}
+
 static int adopt_state(struct ring *ring, const char **ret_problem)
 {
-    struct chunk **order;
+    _cleanup_(free_order) struct chunk **order = NULL;
     unsigned int count = 0;
     int r;
 
@@ -204,12 +209,13 @@ static int adopt_state(struct ring *ring, const char **ret_problem)
     if (!order)
         return refuse(-ENOMEM, "there is no memory", ret_problem);
     r = sort_chunks(ring, order, &count, ret_problem);
-    if (r >= 0)
-        r = settle_ledger(ring, ret_problem);
-    if (r >= 0)
-        link_chunks(ring, order, count);
-    free(order);
-    return r;
+    if (r < 0)
+        return r;
+    r = settle_ledger(ring, ret_problem);
+    if (r < 0)
+        return r;
+    link_chunks(ring, order, count);
+    return 0;
 }
 
 static int map_ring(struct ring *ring, int memfd, const struct ring_header *header)
@@ -236,10 +242,15 @@ static int map_ring(struct ring *ring, int memfd, const struct ring_header *head
     return 0;
 }
 
+static void ring_freep(struct ring **ring)
+{
+    ring_free(*ring);
+}
+
 int ring_adopt(int memfd, unsigned int nr_cpus, struct ring **ret_ring, const char **ret_problem)
 {
+    _cleanup_(ring_freep) struct ring *ring = NULL;
     struct ring_header header;
-    struct ring *ring;
     int r;
 
     r = check_header(memfd, nr_cpus, &header, ret_problem);
@@ -251,14 +262,11 @@ int ring_adopt(int memfd, unsigned int nr_cpus, struct ring **ret_ring, const ch
     ring->memfd = -1;
     r = map_ring(ring, memfd, &header);
     if (r < 0)
-        *ret_problem = "it cannot be mapped";
-    else
-        r = adopt_state(ring, ret_problem);
-    if (r < 0) {
-        ring_free(ring);
+        return refuse(r, "it cannot be mapped", ret_problem);
+    r = adopt_state(ring, ret_problem);
+    if (r < 0)
         return r;
-    }
-    *ret_ring = ring;
+    *ret_ring = TAKE_PTR(ring);
     return 0;
 }
 

@@ -45,8 +45,19 @@ void ring_advance_pin(struct ring *ring, int number, const struct chunk *chunk)
 
 void ring_set_source(struct ring *ring, const struct cpu_set *cpus, uint32_t buffer_pages)
 {
+    for (unsigned int cpu = 0; cpu < ring->nr_cpus; cpu++)
+        if (cpu_set_has(cpus, cpu) && !cpu_set_has(&ring->header->cpus, cpu))
+            ring->header->complete_from_tsc = 0;
     ring->header->cpus = *cpus;
     ring->header->buffer_pages = buffer_pages;
+}
+
+void ring_set_events(struct ring *ring, const struct event_set *events)
+{
+    for (unsigned int i = 0; i < EVENT_CLASSES; i++)
+        if (events->subclasses[i] & ~ring->header->events.subclasses[i])
+            ring->header->complete_from_tsc = 0;
+    ring->header->events = *events;
 }
 
 const struct cpu_set *ring_cpus(const struct ring *ring)
@@ -113,6 +124,11 @@ void ring_read_stats(const struct ring *ring, struct ring_stats *ret_stats)
     };
 }
 
+uint64_t ring_complete_from_tsc(const struct ring *ring)
+{
+    return ledger_observe(&ring->header->complete_from_tsc);
+}
+
 void ring_read_chunk(const struct ring *ring, const struct chunk *chunk,
                      struct ring_chunk_info *ret_info)
 {
@@ -124,6 +140,7 @@ void ring_read_chunk(const struct ring *ring, const struct chunk *chunk,
         .last_tsc = state->last_tsc,
         .bytes = state->fill_bytes,
         .first_round = state->first_round,
+        .round_tsc = state->round_tsc,
         .cut_inside = !state->has_uneven,
     };
 }

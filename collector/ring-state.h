@@ -22,7 +22,7 @@
 #include "common/event-set.h"
 
 #define RING_MAGIC    UINT64_C(0x474e495243525458) /* "XTRCRING" */
-#define RING_VERSION  1u
+#define RING_VERSION  2u
 #define RING_NO_CHUNK UINT32_MAX
 #define RING_NO_ROUND UINT32_MAX
 #define RING_NO_CPU   UINT32_MAX
@@ -44,6 +44,8 @@ struct ring_chunk {
     uint64_t seq;         /* counts up from 1 in time order; 0: not in the ring */
     uint64_t first_tsc;   /* the earliest of its windows' first records; 0: none has a TSC */
     uint64_t last_tsc;    /* the latest of their last ones */
+    uint64_t round_tsc;   /* no record, and no loss, in front of first_round is newer */
+    uint64_t passed_tsc;  /* nor one up to the chunk's end than that */
     uint32_t fill_bytes;  /* what is behind is nothing yet */
     uint32_t last_window; /* offset of the last window's header */
     uint32_t first_round; /* offset of the first round that begins here; RING_NO_ROUND */
@@ -86,6 +88,8 @@ struct ring_header {
     uint32_t moving_from;  /* ... and what it was before */
     uint32_t reserved;
     struct cpu_set cpus; /* whose cons are kept */
+    struct event_set events;
+    uint64_t complete_from_tsc; /* see ring_complete_from_tsc() */
     struct ring_commit commit;
     uint64_t windows; /* of all time; statistics: not part of a commit */
     uint64_t class_records[EVENT_CLASSES];
@@ -105,7 +109,7 @@ struct ring_layout ring_layout_of(uint64_t nr_chunks, uint32_t chunk_bytes, uint
 /* Of a ring of so many bytes. */
 uint32_t ring_chunk_bytes_of(uint64_t bytes);
 
-/* An evicted chunk that a snapshot still needs. */
+/* This process's view of that memory, and what of it need not survive. */
 struct ring {
     int memfd;
     bool is_locked;
@@ -135,8 +139,10 @@ struct ring {
     uint64_t used_bytes;
     uint64_t oldest_tsc;
     uint64_t newest_tsc;
+    uint64_t passed_tsc; /* of the newest record, or loss, ever put into it */
 };
 
+/* A snapshot's hold on the chunks from `first` to `last`; evicted ones wait in limbo. */
 struct ring_pin {
     bool taken;          /* main thread */
     uint64_t first;      /* the oldest chunk still needed; RING_UNPINNED: none. See ring.c */

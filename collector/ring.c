@@ -110,16 +110,18 @@ static void give(struct ring *ring, struct chunk *chunk)
     ring->free_list = chunk;
 }
 
-static int set_up(struct ring *ring, uint64_t nr_chunks, unsigned int nr_cpus, bool outlives)
+static int ring_set_up(struct ring *ring, uint64_t nr_chunks, unsigned int nr_cpus, bool outlives)
 {
     struct ring_layout layout = ring_layout_of(nr_chunks, ring->chunk_bytes, nr_cpus);
     void *base;
-    int r = 0;
+    int r;
 
-    if (outlives)
+    if (outlives) {
         r = make_memfd(ring, layout.total_bytes);
-    if (r >= 0)
-        r = memory_map(ring->memfd, layout.total_bytes, &base);
+        if (r < 0)
+            return r;
+    }
+    r = memory_map(ring->memfd, layout.total_bytes, &base);
     if (r < 0)
         return r;
     ring_set_base(ring, base, &layout, nr_chunks, nr_cpus);
@@ -140,12 +142,17 @@ static int set_up(struct ring *ring, uint64_t nr_chunks, unsigned int nr_cpus, b
     return 0;
 }
 
+static void ring_freep(struct ring **ring)
+{
+    ring_free(*ring);
+}
+
 int ring_new(uint64_t bytes, unsigned int nr_cpus, bool outlives, struct ring **ret_ring)
 {
     uint32_t chunk_bytes = ring_chunk_bytes_of(bytes);
     uint64_t nr_chunks = bytes / chunk_bytes;
-    struct ring *ring;
-    int r = -ENOMEM;
+    _cleanup_(ring_freep) struct ring *ring = NULL;
+    int r;
 
     if (bytes < RING_MIN_BYTES || nr_chunks >= RING_NO_CHUNK)
         return -EINVAL;
@@ -156,15 +163,14 @@ int ring_new(uint64_t bytes, unsigned int nr_cpus, bool outlives, struct ring **
     ring->chunk_bytes = chunk_bytes;
     ring->chunks = calloc(nr_chunks, sizeof(*ring->chunks));
     ring->pins = calloc(RING_PINS_MAX, sizeof(*ring->pins));
-    if (ring->chunks && ring->pins)
-        r = set_up(ring, nr_chunks, nr_cpus, outlives);
-    if (r < 0) {
-        ring_free(ring);
+    if (!ring->chunks || !ring->pins)
+        return -ENOMEM;
+    r = ring_set_up(ring, nr_chunks, nr_cpus, outlives);
+    if (r < 0)
         return r;
-    }
     for (unsigned int i = 0; i < RING_PINS_MAX; i++)
         ring->pins[i].first = RING_UNPINNED;
-    *ret_ring = ring;
+    *ret_ring = TAKE_PTR(ring);
     return 0;
 }
 
@@ -351,7 +357,8 @@ struct chunk *ring_fill(struct ring *ring)
     memset(ring_counts_of(ring, chunk, RING_BEFORE_ROUND), 0,
            RING_PARTS * ring->nr_cpus * sizeof(struct ring_count));
     /* In the ring from its first commit on. */
-    *ring_state_of(ring, chunk) = (struct ring_chunk){.first_round = RING_NO_ROUND};
+    *ring_state_of(ring, chunk) =
+        (struct ring_chunk){.first_round = RING_NO_ROUND, .passed_tsc = ring->passed_tsc};
     ring->filling = chunk;
     return chunk;
 }
@@ -383,6 +390,11 @@ void ring_close_chunk(struct ring *ring)
     chunk->state = CHUNK_QUEUED;
     ring_append(ring, chunk);
     publish_oldest(ring);
+}
+
+void ring_set_complete_from(struct ring *ring, uint64_t tsc)
+{
+    ledger_publish(&ring->header->complete_from_tsc, tsc);
 }
 
 void ring_expire(struct ring *ring, uint64_t tsc)
@@ -454,9 +466,10 @@ static struct ring_commit *prepare_commit(struct ring *ring, const struct ring_w
 static enum ring_part note_round(struct ring_chunk *state, const struct ring_window *window,
                                  uint32_t offset)
 {
-    if (window->begins_round && window->begins_even && state->first_round == RING_NO_ROUND)
+    if (window->begins_round && window->begins_even && state->first_round == RING_NO_ROUND) {
         state->first_round = offset;
-    else if (window->begins_round && !window->begins_even && state->first_round != RING_NO_ROUND)
+        state->round_tsc = state->passed_tsc;
+    } else if (window->begins_round && !window->begins_even && state->first_round != RING_NO_ROUND)
         state->has_uneven = 1;
     return state->first_round == RING_NO_ROUND ? RING_BEFORE_ROUND : RING_FROM_ROUND;
 }
@@ -466,6 +479,8 @@ static void note_tscs(struct ring *ring, struct ring_chunk *state, const struct 
     if (walked->first_tsc && (!state->first_tsc || walked->first_tsc < state->first_tsc))
         state->first_tsc = walked->first_tsc;
     state->last_tsc = max_u64(state->last_tsc, walked->last_tsc);
+    ring->passed_tsc = max_u64(ring->passed_tsc, max_u64(walked->last_tsc, walked->lost_last_tsc));
+    state->passed_tsc = ring->passed_tsc;
     ledger_publish(&ring->newest_tsc, max_u64(ring->newest_tsc, walked->last_tsc));
 }
 

@@ -23,6 +23,7 @@
 
 #include "collector/ledger.h"
 #include "common/cpu-set.h"
+#include "common/event-set.h"
 
 struct chunk;
 struct ring;
@@ -49,8 +50,12 @@ int ring_new(uint64_t bytes, unsigned int nr_cpus, bool outlives, struct ring **
 int ring_adopt(int memfd, unsigned int nr_cpus, struct ring **ret_ring, const char **ret_problem);
 struct ring *ring_free(struct ring *ring);
 
-/* Whose records it takes, and the size of Xen's buffers: to be set before it is attached. */
+/*
+ * Whose records it takes, and the size of Xen's buffers; which events: to be set before it is
+ * attached. If it had fewer, it is complete only from when it is attached again.
+ */
 void ring_set_source(struct ring *ring, const struct cpu_set *cpus, uint32_t buffer_pages);
+void ring_set_events(struct ring *ring, const struct event_set *events);
 
 /* Of an adopted ring: as they were set; 0 pages: never. */
 const struct cpu_set *ring_cpus(const struct ring *ring);
@@ -84,6 +89,9 @@ struct ring_stats {
 
 void ring_read_stats(const struct ring *ring, struct ring_stats *ret_stats);
 
+/* As of struct sink_totals; evicted records do not count as missing. 0: it was never attached. */
+uint64_t ring_complete_from_tsc(const struct ring *ring);
+
 /* --- Pins: main thread. A pin's chunks do not change until it is advanced over them. --- */
 
 /* A number for MESSAGE_PIN, or -EBUSY: RING_PINS_MAX are in use. */
@@ -104,6 +112,7 @@ struct ring_chunk_info {
     uint64_t last_tsc;
     uint32_t bytes;
     uint32_t first_round; /* offset of the first round that begins in it; UINT32_MAX: none */
+    uint64_t round_tsc;   /* no record or loss in front of that is newer */
     bool cut_inside;      /* other rounds in it may begin a file too */
 };
 
@@ -148,6 +157,8 @@ void ring_commit_nothing(struct ring *ring, const struct ring_window *window);
 
 /* Closes the chunk that is being filled, if there is anything in it. */
 void ring_close_chunk(struct ring *ring);
+
+void ring_set_complete_from(struct ring *ring, uint64_t tsc);
 
 /* Evicts chunks of which no record is as young as TSC. */
 void ring_expire(struct ring *ring, uint64_t tsc);

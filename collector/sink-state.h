@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A sink from inside: private to sink.c, which fills chunks, and sink-write.c, which writes them.
+/*
+ * A sink from inside: private to sink.c, which fills chunks, and sink-write.c, which writes them.
  */
 
+#include "collector/pool.h"
 #include "collector/sink.h"
 
-/* Records that were dropped, of one CPU, and are told in front of its next ones. */
+/* Records that were dropped, of one CPU, and are recorded before its next ones. */
 struct gap {
     uint64_t count;
     uint64_t first_tsc;
@@ -18,9 +20,10 @@ struct sink {
     struct walk_filter filter;
     struct gap *gaps;       /* [nr_cpus] */
     bool begins_round;      /* the next window is the first of its round */
-    bool begins_even;       /* ... and the round before took all there was */
-    uint64_t round_offset;  /* of the output, when it began */
-    uint64_t longest_round; /* that there was, in bytes */
+    bool begins_even;       /* ... and the round before emptied the buffers */
+    uint64_t round_offset;  /* the output's length when the round began */
+    uint64_t longest_round; /* so far, in bytes */
+    uint64_t passed_tsc;    /* of the newest record, or loss, that it was given */
 
     /* Either a ring, or an output with chunks of the pool: */
     struct ring *ring;
@@ -28,20 +31,35 @@ struct sink {
     struct chunk *filling;
     unsigned int order;       /* of the next chunk: see sink.c */
     uint64_t held_bytes;      /* of the pool */
-    uint64_t promised_bytes;  /* that it may hold in any case */
-    uint64_t left_bytes;      /* and it takes more only while so many stay free */
-    struct chunk *queue_head; /* closed, in output order: some being written, then queued ones */
+    uint64_t promised_bytes;  /* of the pool, that it may hold in any case */
+    uint64_t left_bytes;      /* it takes more only while this much stays free */
+    struct chunk *queue_head; /* closed, in output order; those from end_offset on are dropped */
     struct chunk *queue_tail;
+    struct chunk *writing[SINK_WRITES_MAX]; /* those that the kernel reads, in no order */
     unsigned int nr_writing;
-    uint64_t closed_bytes; /* output offset behind the last closed chunk */
+    uint64_t closed_bytes; /* output offset at the end of the last closed chunk */
     uint64_t end_offset;   /* the output ends there; SINK_NO_LIMIT while it may grow */
-    bool has_failed;       /* ... because of a write or an abort, not of its last grant */
+    uint64_t retry_usec;   /* try to write again then; 0: nothing to try again */
+    bool is_paused;        /* ... and write nothing before */
+    bool has_failed;       /* it ends because of a write or an abort, not of its last grant */
+    bool has_dropped;      /* the queue has chunks at its end that are to be given back */
+    bool cancels;          /* writes under way are still to be cancelled */
     bool grant_wanted;
 
     /* Written by the collector thread only, read by the main thread: relaxed atomics. */
     struct ledger *ledger;     /* [nr_cpus]; NULL: the ring's */
     struct sink_totals totals; /* of a ring: see sink_read_totals() */
     struct cpu_set unsettled;  /* no atomics: see sink_unsettled() */
+};
+
+/*
+ * What the figures were when a chunk was taken, in its notes: these are the figures of an output
+ * that ends before it, whatever the chunks after it hold.
+ */
+enum {
+    MARK_WINDOWS,
+    MARK_CLASSES,
+    MARK_DELIVERED = MARK_CLASSES + EVENT_CLASSES, /* of each CPU */
 };
 
 /* Gives a chunk back to the pool. sink.c. */

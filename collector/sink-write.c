@@ -1,26 +1,119 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A file sink's closed chunks on their way to the output: several are written at once to a file,
- * one after the other to a pipe.
+ * A sink's closed chunks on their way to the output: several are written at once to a file, one
+ * after the other to a pipe.
  *
- * When a write fails the output ends in front of that chunk: everything behind it, written or not,
- * is dropped and moves from `delivered` to `dropped` in the ledger, window by window.
+ * When a write fails the output ends before its chunk: all records from there on, written or not,
+ * move from `delivered` to `dropped` in the ledger. That must not take longer the more there is in
+ * the pool, for the other sinks' records do not wait: each chunk has marks of what the figures were
+ * when it was taken, and those of the first dropped one are the figures again. The dropped chunks
+ * stay at the end of the queue, from which sink_submit() gives back a few at a time, and the
+ * kernel's ones when it has completed them.
  */
 
 #include <assert.h>
 #include <errno.h>
-#include <string.h>
 
 #include "collector/pool.h"
 #include "collector/sink-state.h"
 #include "collector/uring.h"
-#include "collector/walk.h"
-#include "common/record.h"
+#include "common/units.h"
 #include "common/util.h"
 
-#define MAX_WRITES 8u /* at once, to a file */
+#define RETRY_USEC (10 * USEC_PER_MSEC) /* before a write that the kernel did not take */
+#define GIVE_MAX   64u /* dropped chunks that are given back in one turn of the loop */
 
-static int write_chunk(struct sink *sink, struct chunk *chunk, struct uring *uring)
+/* --- The queue. --- */
+
+static bool sink_drops(const struct sink *sink, const struct chunk *chunk)
+{
+    return chunk->output_offset >= sink->end_offset;
+}
+
+/* Takes the chunk at LINK, which follows BEFORE, out of the queue, and gives it back. */
+static void sink_unlink_chunk(struct sink *sink, struct chunk **link, struct chunk *before)
+{
+    struct chunk *chunk = *link;
+
+    *link = chunk->next;
+    if (sink->queue_tail == chunk)
+        sink->queue_tail = before;
+    sink_give_chunk(sink, chunk);
+}
+
+/* Gives back what is written without a gap; a later failure cannot take it from the output. */
+static void sink_retire_written(struct sink *sink)
+{
+    struct chunk *head;
+
+    while ((head = sink->queue_head) && head->state == CHUNK_WRITTEN && !sink_drops(sink, head)) {
+        ledger_publish(&sink->totals.queued_bytes, sink->totals.queued_bytes - head->fill_bytes);
+        ledger_publish(&sink->totals.output_bytes, head->output_offset + head->fill_bytes);
+        sink_unlink_chunk(sink, &sink->queue_head, NULL);
+    }
+}
+
+/* Except those that the kernel still reads: they follow when it has completed them. */
+static void sink_give_dropped(struct sink *sink)
+{
+    struct chunk **link = &sink->queue_head;
+    struct chunk *before = NULL;
+    unsigned int given = 0;
+
+    while (sink->has_dropped && *link) {
+        if (!sink_drops(sink, *link) || (*link)->state == CHUNK_WRITING) {
+            before = *link;
+            link = &before->next;
+            continue;
+        }
+        if (given++ == GIVE_MAX)
+            return;
+        sink_unlink_chunk(sink, link, before);
+    }
+    sink->has_dropped = false;
+}
+
+/* Moves the records of FIRST and of all chunks after it from delivered to dropped. */
+static void sink_drop_from(struct sink *sink, const struct chunk *first)
+{
+    const uint64_t *marks = pool_notes(sink->pool, first);
+
+    for (unsigned int cpu = 0; cpu < sink->config.nr_cpus; cpu++) {
+        struct ledger *ledger = &sink->ledger[cpu];
+        uint64_t dropped = ledger->delivered - marks[MARK_DELIVERED + cpu];
+
+        if (dropped == 0)
+            continue;
+        ledger_publish(&ledger->delivered, marks[MARK_DELIVERED + cpu]);
+        ledger_add(&ledger->dropped, dropped);
+    }
+    for (unsigned int i = 0; i < EVENT_CLASSES; i++)
+        ledger_publish(&sink->totals.class_records[i], marks[MARK_CLASSES + i]);
+    ledger_publish(&sink->totals.windows, marks[MARK_WINDOWS]);
+    ledger_publish(&sink->totals.queued_bytes,
+                   first->output_offset - sink->queue_head->output_offset);
+    sink->has_dropped = true;
+}
+
+/* The output ends before OFFSET, or where it ended before if that is less. */
+static void sink_end_at(struct sink *sink, uint64_t offset)
+{
+    const struct chunk *first = NULL;
+
+    sink_flush(sink);
+    if (offset >= sink->end_offset)
+        return;
+    for (first = sink->queue_head; first && first->output_offset < offset;)
+        first = first->next;
+    if (first && !sink_drops(sink, first))
+        sink_drop_from(sink, first);
+    sink->end_offset = offset;
+    sink_give_dropped(sink);
+}
+
+/* --- Writes. --- */
+
+static int sink_write_chunk(const struct sink *sink, struct chunk *chunk, struct uring *uring)
 {
     uint64_t offset = URING_NO_OFFSET;
 
@@ -31,94 +124,89 @@ static int write_chunk(struct sink *sink, struct chunk *chunk, struct uring *uri
                        (uint64_t)(uintptr_t)chunk);
 }
 
-void sink_submit(struct sink *sink, struct uring *uring)
+static void sink_publish_oldest_write(struct sink *sink)
 {
-    unsigned int max = sink->config.is_stream ? 1 : MAX_WRITES;
+    uint64_t oldest_usec = sink->nr_writing > 0 ? UINT64_MAX : 0;
 
+    for (unsigned int i = 0; i < sink->nr_writing; i++)
+        oldest_usec = min_u64(oldest_usec, sink->writing[i]->written_usec);
+    ledger_publish(&sink->totals.writing_since_usec, oldest_usec);
+}
+
+static void sink_begin_write(struct sink *sink, struct chunk *chunk, uint64_t now_usec)
+{
+    chunk->state = CHUNK_WRITING;
+    chunk->written_usec = now_usec;
+    sink->writing[sink->nr_writing++] = chunk;
+    sink_publish_oldest_write(sink);
+}
+
+static void sink_end_write(struct sink *sink, const struct chunk *chunk)
+{
+    unsigned int i = 0;
+
+    assert(chunk->state == CHUNK_WRITING);
+    while (sink->writing[i] != chunk)
+        i++;
+    sink->writing[i] = sink->writing[--sink->nr_writing];
+    sink_publish_oldest_write(sink);
+}
+
+static void sink_retry_later(struct sink *sink, uint64_t now_usec, bool is_paused)
+{
+    sink->retry_usec = now_usec + RETRY_USEC;
+    sink->is_paused = is_paused;
+}
+
+static void sink_write_queued(struct sink *sink, struct uring *uring, uint64_t now_usec)
+{
+    unsigned int max = sink->config.is_stream ? 1 : SINK_WRITES_MAX;
+
+    if (sink->is_paused && now_usec < sink->retry_usec)
+        return;
+    sink->retry_usec = 0;
+    sink->is_paused = false;
     for (struct chunk *chunk = sink->queue_head; chunk && sink->nr_writing < max;
          chunk = chunk->next) {
+        if (sink_drops(sink, chunk))
+            break;
         if (chunk->state != CHUNK_QUEUED)
             continue;
         if (chunk->output_offset + chunk->fill_bytes > sink->config.granted_bytes)
             break;
-        if (write_chunk(sink, chunk, uring) < 0)
-            break; /* the submission queue is full: the next wait empties it */
-        chunk->state = CHUNK_WRITING;
-        sink->nr_writing++;
+        if (sink_write_chunk(sink, chunk, uring) < 0) {
+            /* The submission queue is full. The next wait empties it, if the kernel can. */
+            sink_retry_later(sink, now_usec, false);
+            break;
+        }
+        sink_begin_write(sink, chunk, now_usec);
     }
 }
 
-/* Moves a chunk's records, which were walked before, from delivered to dropped. */
-static void drop_records(struct sink *sink, const struct chunk *chunk)
+static void sink_cancel_writes(struct sink *sink, struct uring *uring)
 {
-    uint64_t classes[EVENT_CLASSES] = {0};
-    uint32_t offset = 0;
-
-    while (offset < chunk->fill_bytes) {
-        struct window_header window;
-        struct walk_result walked;
-        struct ledger *ledger;
-
-        memcpy(&window, chunk->data + offset, sizeof(window));
-        offset += WINDOW_HEADER_BYTES;
-        walk_window(chunk->data + offset, window.bytes, true, &walk_everything, NULL, classes,
-                    &walked);
-        offset += window.bytes;
-        ledger = &sink->ledger[window.cpu];
-        ledger_publish(&ledger->delivered, ledger->delivered - walked.records);
-        ledger_add(&ledger->dropped, walked.records);
-    }
+    if (!sink->cancels)
+        return;
+    for (unsigned int i = 0; i < sink->nr_writing; i++)
+        if (uring_cancel(uring, (uint64_t)(uintptr_t)sink->writing[i]) < 0)
+            return; /* the submission queue is full: all of them again, in the next turn */
+    sink->cancels = false;
 }
 
-static void unlink_chunk(struct sink *sink, struct chunk *chunk)
+void sink_submit(struct sink *sink, struct uring *uring, uint64_t now_usec)
 {
-    struct chunk **link = &sink->queue_head;
-    struct chunk *before = NULL;
-
-    while (*link != chunk) {
-        before = *link;
-        link = &before->next;
-    }
-    *link = chunk->next;
-    if (sink->queue_tail == chunk)
-        sink->queue_tail = before;
-    ledger_publish(&sink->totals.queued_bytes, sink->totals.queued_bytes - chunk->fill_bytes);
-    sink_give_chunk(sink, chunk);
+    sink_give_dropped(sink);
+    sink_cancel_writes(sink, uring);
+    sink_write_queued(sink, uring, now_usec);
 }
 
-/* Gives back what is written without a gap; a later failure cannot take it from the output. */
-static void retire_written(struct sink *sink)
+uint64_t sink_retry_usec(const struct sink *sink)
 {
-    uint64_t end;
-
-    while (sink->queue_head && sink->queue_head->state == CHUNK_WRITTEN)
-        unlink_chunk(sink, sink->queue_head);
-    end = sink->queue_head ? sink->queue_head->output_offset : sink->closed_bytes;
-    ledger_publish(&sink->totals.output_bytes, min_u64(end, sink->end_offset));
+    return sink->has_dropped || sink->cancels ? 1 : sink->retry_usec;
 }
 
-/*
- * The output ends in front of OFFSET: what lies behind is dropped, but for chunks that the kernel
- * still reads; they follow when their writes end.
- */
-static void end_at(struct sink *sink, uint64_t offset)
-{
-    struct chunk *next;
-
-    sink->end_offset = min_u64(sink->end_offset, offset);
-    sink_flush(sink);
-    for (struct chunk *chunk = sink->queue_head; chunk; chunk = next) {
-        next = chunk->next;
-        if (chunk->output_offset < sink->end_offset || chunk->state == CHUNK_WRITING)
-            continue;
-        drop_records(sink, chunk);
-        unlink_chunk(sink, chunk);
-    }
-    retire_written(sink);
-}
-
-/* Notes how far a write came. Returns a negative errno if it cannot go on. */
-static int note_result(struct sink *sink, struct chunk *chunk, int result)
+/* Notes how far a write came. Returns a negative errno if there is no point in writing the rest. */
+static int sink_note_result(struct sink *sink, struct chunk *chunk, int result, uint64_t now_usec)
 {
     uint32_t align_bytes = sink->config.is_stream ? 1 : sink->config.align_bytes;
     int64_t written =
@@ -127,36 +215,40 @@ static int note_result(struct sink *sink, struct chunk *chunk, int result)
     chunk->state = CHUNK_QUEUED; /* to be written again, unless it turns out to be done */
     if (written < 0)
         return (int)written;
+    if (result == -EAGAIN || result == -EINTR)
+        sink_retry_later(sink, now_usec, true);
     chunk->written_bytes = (uint32_t)written;
     if (chunk->written_bytes == chunk->fill_bytes)
         chunk->state = CHUNK_WRITTEN;
     return 0;
 }
 
-int sink_complete(struct sink *sink, struct chunk *chunk, int result)
+int sink_complete(struct sink *sink, struct chunk *chunk, int result, uint64_t now_usec)
 {
     bool first = !sink->has_failed;
     int r;
 
-    assert(chunk->state == CHUNK_WRITING);
-    sink->nr_writing--;
-    r = note_result(sink, chunk, result);
+    sink_end_write(sink, chunk);
+    if (sink_drops(sink, chunk)) {
+        chunk->state = CHUNK_WRITTEN; /* or not: nobody counts on it */
+        sink->has_dropped = true;
+        sink_give_dropped(sink);
+        return 0;
+    }
+    r = sink_note_result(sink, chunk, result, now_usec);
     if (r < 0) {
         sink->has_failed = true;
-        end_at(sink, chunk->output_offset);
+        sink_end_at(sink, chunk->output_offset);
         return first ? r : 0;
     }
-    if (chunk->output_offset >= sink->end_offset)
-        end_at(sink, sink->end_offset); /* the output has ended before it meanwhile */
-    else
-        retire_written(sink);
+    sink_retire_written(sink);
     return 0;
 }
 
 void sink_end(struct sink *sink)
 {
     sink_flush(sink);
-    sink->end_offset = min_u64(sink->end_offset, sink->closed_bytes);
+    sink_end_at(sink, sink->closed_bytes);
 }
 
 /* --- The grant. --- */
@@ -172,9 +264,10 @@ bool sink_grant(struct sink *sink, uint64_t granted_bytes, bool final)
     if (sink_used_bytes(sink) <= sink->config.max_bytes)
         return false;
     sink_flush(sink);
-    for (const struct chunk *chunk = sink->queue_head; chunk; chunk = chunk->next) {
+    for (const struct chunk *chunk = sink->queue_head; chunk && !sink_drops(sink, chunk);
+         chunk = chunk->next) {
         if (chunk->output_offset + chunk->fill_bytes > sink->config.max_bytes) {
-            end_at(sink, chunk->output_offset);
+            sink_end_at(sink, chunk->output_offset);
             return true;
         }
     }
@@ -187,8 +280,8 @@ bool sink_can_end_here(const struct sink *sink)
            align_up(sink_used_bytes(sink), sink->config.align_bytes) <= sink->config.granted_bytes;
 }
 
-/* Up to where it will come soon. */
-static uint64_t foreseen_bytes(const struct sink *sink)
+/* How long the output will soon be. */
+static uint64_t sink_foreseen_bytes(const struct sink *sink)
 {
     uint64_t used = sink->closed_bytes + (sink->filling ? sink->filling->bytes : CHUNK_BYTES);
     uint64_t ahead = used + sink->config.grant_ahead_bytes;
@@ -200,27 +293,25 @@ static uint64_t foreseen_bytes(const struct sink *sink)
 
 bool sink_wants_grant(struct sink *sink)
 {
-    if (sink->grant_wanted || sink->config.granted_bytes >= sink->config.max_bytes)
+    if (sink->grant_wanted || sink->has_failed ||
+        sink->config.granted_bytes >= sink->config.max_bytes)
         return false;
-    sink->grant_wanted = foreseen_bytes(sink) > sink->config.granted_bytes;
+    sink->grant_wanted = sink_foreseen_bytes(sink) > sink->config.granted_bytes;
     return sink->grant_wanted;
 }
 
-bool sink_abort(struct sink *sink, struct uring *uring)
+bool sink_abandon(struct sink *sink, struct uring *uring)
 {
-    uint64_t offset = sink->closed_bytes;
     bool first;
 
-    if (sink_is_quiet(sink))
+    sink_flush(sink);
+    if (sink->ring)
         return false;
-    if (sink->queue_head)
-        offset = sink->queue_head->output_offset;
-    for (const struct chunk *chunk = sink->queue_head; chunk; chunk = chunk->next)
-        if (chunk->state == CHUNK_WRITING)
-            (void)uring_cancel(uring, (uint64_t)(uintptr_t)chunk); /* else it ends by itself */
-    first = !sink->has_failed;
+    first = !sink->has_failed && sink->queue_head;
     sink->has_failed = true;
-    end_at(sink, offset);
+    sink_end_at(sink, sink->queue_head ? sink->queue_head->output_offset : sink->closed_bytes);
+    sink->cancels = true;
+    sink_cancel_writes(sink, uring);
     return first;
 }
 

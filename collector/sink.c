@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Windows fill a chunk. What becomes of a full one is the ring's business (ring.c), or it is queued
- * to be written (sink-write.c).
+ * Windows fill a chunk. A full one belongs to the ring (ring.c), or is queued to be written
+ * (sink-write.c).
  *
  * Invariants: a chunk holds whole windows only, and in the output it begins where the one before
- * ended, so that the output can be cut in front of any chunk. A closed chunk is padded to the
+ * ended, so that the output can be cut before any chunk. A closed chunk is padded to the
  * output's alignment with wrap_buffer records inside its last window: O_DIRECT wants whole blocks,
  * readers want nothing but records, and so the output is sound up to each chunk's end at any time.
  *
- * What had to be dropped is told as Xen tells its losses: by a lost_records record in front of the
- * next records of that CPU.
+ * Dropped records are reported as Xen reports its losses: by a lost_records record before the next
+ * records of that CPU.
  */
 
 #include "collector/sink.h"
@@ -28,24 +28,27 @@
 /* A chunk whose rest is smaller than this is closed rather than filled with a cut window. */
 #define WORTHWHILE_BYTES (16u * 1024u)
 
-static int set_up(struct sink *sink)
+static int sink_set_up(struct sink *sink)
 {
     const struct sink_config *config = &sink->config;
 
     sink->gaps = calloc(config->nr_cpus, sizeof(*sink->gaps));
-    if (!sink->ring)
-        sink->ledger = calloc(config->nr_cpus, sizeof(*sink->ledger));
-    if (!sink->gaps || (!sink->ring && !sink->ledger))
+    if (!sink->gaps)
         return -ENOMEM;
     sink->end_offset = SINK_NO_LIMIT;
     if (config->max_bytes != SINK_NO_LIMIT)
         sink->config.max_bytes = align_down(config->max_bytes, config->align_bytes);
     walk_filter_init(&sink->filter, &config->events);
-    return 0;
+    if (sink->ring)
+        return 0;
+    sink->ledger = calloc(config->nr_cpus, sizeof(*sink->ledger));
+    if (!sink->ledger)
+        return -ENOMEM;
+    return pool_reserve_notes(sink->pool, MARK_DELIVERED + config->nr_cpus);
 }
 
-static int new_sink(const struct sink_config *config, struct pool *pool, struct ring *ring,
-                    struct sink **ret_sink)
+static int sink_new_into(const struct sink_config *config, struct pool *pool, struct ring *ring,
+                         struct sink **ret_sink)
 {
     struct sink *sink = calloc(1, sizeof(*sink));
     int r;
@@ -55,7 +58,7 @@ static int new_sink(const struct sink_config *config, struct pool *pool, struct 
     sink->config = *config;
     sink->pool = pool;
     sink->ring = ring;
-    r = set_up(sink);
+    r = sink_set_up(sink);
     if (r < 0) {
         sink_free(sink);
         return r;
@@ -66,7 +69,7 @@ static int new_sink(const struct sink_config *config, struct pool *pool, struct 
 
 int sink_new(const struct sink_config *config, struct pool *pool, struct sink **ret_sink)
 {
-    return new_sink(config, pool, NULL, ret_sink);
+    return sink_new_into(config, pool, NULL, ret_sink);
 }
 
 int sink_new_ring(const struct sink_config *config, struct ring *ring, struct sink **ret_sink)
@@ -77,7 +80,8 @@ int sink_new_ring(const struct sink_config *config, struct ring *ring, struct si
     ring_config.align_bytes = PAGE_BYTES;
     ring_config.granted_bytes = SINK_NO_LIMIT;
     ring_config.max_bytes = SINK_NO_LIMIT;
-    return new_sink(&ring_config, NULL, ring, ret_sink);
+    ring_set_events(ring, &config->events);
+    return sink_new_into(&ring_config, NULL, ring, ret_sink);
 }
 
 struct sink *sink_free(struct sink *sink)
@@ -112,7 +116,7 @@ void sink_release_ring(struct sink *sink)
     sink->ring = NULL;
 }
 
-static struct ledger *ledger_of(const struct sink *sink, unsigned int cpu)
+static struct ledger *sink_ledger_of(const struct sink *sink, unsigned int cpu)
 {
     if (sink->ring)
         return ring_ledger(sink->ring, cpu);
@@ -121,7 +125,7 @@ static struct ledger *ledger_of(const struct sink *sink, unsigned int cpu)
 
 void sink_read_ledger(const struct sink *sink, unsigned int cpu, struct ledger *ret_ledger)
 {
-    const struct ledger *ledger = ledger_of(sink, cpu);
+    const struct ledger *ledger = sink_ledger_of(sink, cpu);
 
     *ret_ledger = (struct ledger){0};
     if (!ledger)
@@ -137,12 +141,12 @@ void sink_read_ledger(const struct sink *sink, unsigned int cpu, struct ledger *
     };
 }
 
-static uint64_t *windows_of(const struct sink *sink)
+static uint64_t *sink_windows(const struct sink *sink)
 {
     return sink->ring ? ring_windows(sink->ring) : (uint64_t *)&sink->totals.windows;
 }
 
-static uint64_t *class_records_of(const struct sink *sink)
+static uint64_t *sink_class_records(const struct sink *sink)
 {
     return sink->ring ? ring_class_records(sink->ring) : (uint64_t *)sink->totals.class_records;
 }
@@ -152,11 +156,13 @@ void sink_read_totals(const struct sink *sink, struct sink_totals *ret_totals)
     struct sink_totals totals = {
         .output_bytes = ledger_observe(&sink->totals.output_bytes),
         .queued_bytes = ledger_observe(&sink->totals.queued_bytes),
-        .windows = ledger_observe(windows_of(sink)),
+        .windows = ledger_observe(sink_windows(sink)),
+        .writing_since_usec = ledger_observe(&sink->totals.writing_since_usec),
+        .complete_from_tsc = ledger_observe(&sink->totals.complete_from_tsc),
     };
 
     for (unsigned int i = 0; i < EVENT_CLASSES; i++)
-        totals.class_records[i] = ledger_observe(&class_records_of(sink)[i]);
+        totals.class_records[i] = ledger_observe(&sink_class_records(sink)[i]);
     *ret_totals = totals;
 }
 
@@ -206,34 +212,34 @@ bool sink_is_full(const struct sink *sink)
 
 /* --- Chunks. --- */
 
-/* Whether it may have a chunk of so many bytes. */
-static bool is_in_share(const struct sink *sink, uint64_t bytes)
+/* Whether a chunk of BYTES is within its share of the pool. */
+static bool sink_may_hold(const struct sink *sink, uint64_t bytes)
 {
     return sink->held_bytes + bytes <= sink->promised_bytes ||
            pool_free_bytes(sink->pool) >= sink->left_bytes + bytes;
 }
 
 /* Whether a chunk larger than the smallest one is the right thing. */
-static bool is_spare(const struct sink *sink, uint64_t bytes)
+static bool sink_may_take_large(const struct sink *sink, uint64_t bytes)
 {
-    return is_in_share(sink, bytes) && bytes <= pool_free_bytes(sink->pool) / 8 &&
+    return sink_may_hold(sink, bytes) && bytes <= pool_free_bytes(sink->pool) / 8 &&
            sink->closed_bytes + bytes <= sink->config.granted_bytes;
 }
 
 /*
- * Large chunks when much comes: each costs a write. Small ones when little comes, or little is
- * left, of the pool or of what has been granted: others and the end of the output are to have some.
+ * Large chunks when many records come, because each chunk costs a write. Small ones when few come,
+ * or when little is left of the pool or of the grant, for the other sinks and the output's end.
  */
-static struct chunk *take_from_pool(struct sink *sink, uint32_t wanted_bytes)
+static struct chunk *sink_take_from_pool(struct sink *sink, uint32_t wanted_bytes)
 {
     unsigned int order = sink->order;
     struct chunk *chunk;
 
     while (order < CHUNK_ORDER_MAX && CHUNK_BYTES << order < wanted_bytes)
         order++;
-    while (order > 0 && !is_spare(sink, (uint64_t)CHUNK_BYTES << order))
+    while (order > 0 && !sink_may_take_large(sink, (uint64_t)CHUNK_BYTES << order))
         order--;
-    if (!is_in_share(sink, (uint64_t)CHUNK_BYTES << order))
+    if (!sink_may_hold(sink, (uint64_t)CHUNK_BYTES << order))
         return NULL;
     chunk = pool_take(sink->pool, order);
     if (chunk)
@@ -241,8 +247,8 @@ static struct chunk *take_from_pool(struct sink *sink, uint32_t wanted_bytes)
     return chunk;
 }
 
-/* Of the next chunk: twice as much as the last one if that was FULL, else what was in that. */
-static void set_order(struct sink *sink, const struct chunk *last, bool full)
+/* The size of the next chunk: twice that of the last one if that was FULL, else its content's. */
+static void sink_set_order(struct sink *sink, const struct chunk *last, bool full)
 {
     if (full)
         sink->order = last->order < CHUNK_ORDER_MAX ? last->order + 1 : CHUNK_ORDER_MAX;
@@ -251,13 +257,27 @@ static void set_order(struct sink *sink, const struct chunk *last, bool full)
             sink->order++;
 }
 
-static struct chunk *take_chunk(struct sink *sink, uint32_t wanted_bytes)
+/* Notes the figures for the case that the output ends before CHUNK: see sink-write.c. */
+static void sink_mark_figures(const struct sink *sink, const struct chunk *chunk)
+{
+    uint64_t *marks = pool_notes(sink->pool, chunk);
+
+    marks[MARK_WINDOWS] = sink->totals.windows;
+    memcpy(&marks[MARK_CLASSES], sink->totals.class_records, sizeof(sink->totals.class_records));
+    for (unsigned int cpu = 0; cpu < sink->config.nr_cpus; cpu++)
+        marks[MARK_DELIVERED + cpu] = sink->ledger[cpu].delivered;
+}
+
+static struct chunk *sink_take_chunk(struct sink *sink, uint32_t wanted_bytes)
 {
     struct chunk *chunk;
 
-    chunk = sink->ring ? ring_fill(sink->ring) : take_from_pool(sink, wanted_bytes);
-    if (chunk)
-        chunk->sink = sink;
+    chunk = sink->ring ? ring_fill(sink->ring) : sink_take_from_pool(sink, wanted_bytes);
+    if (!chunk)
+        return NULL;
+    chunk->sink = sink;
+    if (!sink->ring)
+        sink_mark_figures(sink, chunk);
     return chunk;
 }
 
@@ -279,7 +299,7 @@ static void pad_chunk(struct chunk *chunk, uint32_t align_bytes)
     chunk->fill_bytes += padding;
 }
 
-static void queue_chunk(struct sink *sink, struct chunk *chunk)
+static void sink_queue_chunk(struct sink *sink, struct chunk *chunk)
 {
     pad_chunk(chunk, sink->config.align_bytes);
     chunk->state = CHUNK_QUEUED;
@@ -294,7 +314,7 @@ static void queue_chunk(struct sink *sink, struct chunk *chunk)
     ledger_add(&sink->totals.queued_bytes, chunk->fill_bytes);
 }
 
-static void close_chunk(struct sink *sink, bool full)
+static void sink_close_chunk(struct sink *sink, bool full)
 {
     struct chunk *chunk = sink->filling;
 
@@ -302,26 +322,26 @@ static void close_chunk(struct sink *sink, bool full)
         return;
     sink->filling = NULL;
     if (sink->ring) {
-        ring_close_chunk(sink->ring); /* an empty one it keeps */
+        ring_close_chunk(sink->ring); /* keeps an empty one */
         return;
     }
-    set_order(sink, chunk, full);
+    sink_set_order(sink, chunk, full);
     if (chunk->fill_bytes == 0)
         sink_give_chunk(sink, chunk);
     else
-        queue_chunk(sink, chunk);
+        sink_queue_chunk(sink, chunk);
 }
 
 void sink_flush(struct sink *sink)
 {
-    close_chunk(sink, false);
+    sink_close_chunk(sink, false);
 }
 
 uint64_t sink_oldest_usec(const struct sink *sink)
 {
     if (sink->ring || !sink->filling || sink->filling->fill_bytes == 0)
         return 0;
-    /* Without a grant it would only be one more chunk, nearly empty, that waits. */
+    /* Without a grant it would only wait as one more chunk that is nearly empty. */
     if (!sink_can_end_here(sink))
         return 0;
     return sink->filling->opened_usec;
@@ -342,13 +362,13 @@ bool sink_end_round(struct sink *sink, bool complete)
     return sink->config.watch && watch_end_round(sink->config.watch, complete);
 }
 
-/* What is in front of a window's records: its header, and what has to be told. */
-static uint32_t lead_bytes(const struct sink *sink, unsigned int cpu)
+/* Bytes before a window's records: its header, and a lost_records record if any were dropped. */
+static uint32_t sink_lead_bytes(const struct sink *sink, unsigned int cpu)
 {
     return WINDOW_HEADER_BYTES + (sink->gaps[cpu].count ? LOST_RECORD_BYTES : 0);
 }
 
-/* Records that still fit behind what is there and LEAD bytes. */
+/* Bytes of records that fit into CHUNK after its content and LEAD bytes. */
 static uint32_t chunk_room(const struct chunk *chunk, uint32_t lead)
 {
     uint32_t used = chunk->fill_bytes + lead;
@@ -356,8 +376,8 @@ static uint32_t chunk_room(const struct chunk *chunk, uint32_t lead)
     return used < chunk->bytes ? chunk->bytes - used : 0;
 }
 
-/* Records that the output may still take behind LEAD bytes. */
-static uint64_t output_room(const struct sink *sink, uint32_t lead)
+/* Bytes of records that the output may still take after LEAD bytes. */
+static uint64_t sink_output_room(const struct sink *sink, uint32_t lead)
 {
     uint64_t used = sink_used_bytes(sink) + lead;
 
@@ -369,7 +389,7 @@ static uint64_t output_room(const struct sink *sink, uint32_t lead)
 enum sink_room sink_begin_window(struct sink *sink, unsigned int cpu, uint32_t wanted_bytes,
                                  uint64_t now_usec, uint8_t **ret_records, uint32_t *ret_room)
 {
-    uint32_t lead = lead_bytes(sink, cpu);
+    uint32_t lead = sink_lead_bytes(sink, cpu);
     uint64_t limit;
     uint32_t room;
 
@@ -379,12 +399,12 @@ enum sink_room sink_begin_window(struct sink *sink, unsigned int cpu, uint32_t w
     if (sink->filling && chunk_room(sink->filling, lead) < wanted_bytes &&
         (wanted_bytes <= sink->filling->bytes - lead ||
          chunk_room(sink->filling, lead) < WORTHWHILE_BYTES))
-        close_chunk(sink, true);
-    limit = output_room(sink, lead);
+        sink_close_chunk(sink, true);
+    limit = sink_output_room(sink, lead);
     if (limit < RECORD_MAX_BYTES)
         return SINK_AT_LIMIT;
     if (!sink->filling)
-        sink->filling = take_chunk(sink, wanted_bytes + lead);
+        sink->filling = sink_take_chunk(sink, wanted_bytes + lead);
     if (!sink->filling)
         return SINK_NO_CHUNK;
     if (sink->filling->fill_bytes == 0)
@@ -396,7 +416,8 @@ enum sink_room sink_begin_window(struct sink *sink, unsigned int cpu, uint32_t w
     return SINK_ROOM;
 }
 
-static void enter_into_ledger(struct sink *sink, unsigned int cpu, const struct walk_result *walked)
+static void sink_enter_into_ledger(struct sink *sink, unsigned int cpu,
+                                   const struct walk_result *walked)
 {
     struct ledger *ledger = &sink->ledger[cpu];
 
@@ -409,17 +430,17 @@ static void enter_into_ledger(struct sink *sink, unsigned int cpu, const struct 
         ledger_publish(&ledger->last_tsc, walked->last_tsc);
 }
 
-static void count_classes(const struct sink *sink, const uint64_t *class_records)
+static void sink_count_classes(const struct sink *sink, const uint64_t *class_records)
 {
-    uint64_t *sum = class_records_of(sink);
+    uint64_t *sum = sink_class_records(sink);
 
     for (unsigned int i = 0; i < EVENT_CLASSES; i++)
         if (class_records[i])
             ledger_add(&sum[i], class_records[i]);
-    ledger_add(windows_of(sink), 1);
+    ledger_add(sink_windows(sink), 1);
 }
 
-/* The lost_records record that tells the CPU's gap, which is over with it. */
+/* The lost_records record that reports the CPU's gap, and ends it. */
 static struct lost_record take_gap(struct gap *gap)
 {
     uint64_t tsc = gap->last_tsc > gap->first_tsc ? gap->last_tsc : gap->first_tsc + 1;
@@ -437,14 +458,14 @@ static struct lost_record take_gap(struct gap *gap)
 }
 
 /*
- * Puts the window's header, and what has to be told, in front of its records. Returns its bytes,
- * and how many records were told to be dropped in *RET_TOLD.
+ * Puts the window's header, and a lost_records record if any were dropped, before its records.
+ * Returns the window's bytes, and in *RET_TOLD how many records it reports as dropped.
  */
-static uint32_t write_lead(struct sink *sink, unsigned int cpu, uint32_t kept_bytes,
-                           uint32_t *ret_told)
+static uint32_t sink_write_lead(struct sink *sink, unsigned int cpu, uint32_t kept_bytes,
+                                uint32_t *ret_told)
 {
     uint8_t *p = sink->filling->data + sink->filling->fill_bytes;
-    uint32_t lead = lead_bytes(sink, cpu);
+    uint32_t lead = sink_lead_bytes(sink, cpu);
     struct window_header header = {
         .header = WINDOW_HEADER,
         .cpu = cpu,
@@ -462,9 +483,9 @@ static uint32_t write_lead(struct sink *sink, unsigned int cpu, uint32_t kept_by
     return lead + kept_bytes;
 }
 
-static struct ring_window ring_window_of(const struct sink *sink,
-                                         const struct window_source *source, uint32_t bytes,
-                                         uint32_t told)
+static struct ring_window sink_ring_window(const struct sink *sink,
+                                           const struct window_source *source, uint32_t bytes,
+                                           uint32_t told)
 {
     return (struct ring_window){
         .cpu = source->cpu,
@@ -484,11 +505,12 @@ void sink_end_window(struct sink *sink, const struct window_source *source,
     struct chunk *chunk = sink->filling;
     uint32_t bytes = 0, told = 0;
 
-    /* At most wrap_buffer records: nothing to tell. */
+    sink->passed_tsc = max_u64(sink->passed_tsc, max_u64(walked->last_tsc, walked->lost_last_tsc));
+    /* Otherwise at most wrap_buffer records, which nobody needs. */
     if (walked->records > 0 || walked->lost > 0)
-        bytes = write_lead(sink, source->cpu, walked->kept_bytes, &told);
+        bytes = sink_write_lead(sink, source->cpu, walked->kept_bytes, &told);
     if (sink->ring) {
-        struct ring_window window = ring_window_of(sink, source, bytes, told);
+        struct ring_window window = sink_ring_window(sink, source, bytes, told);
 
         if (bytes > 0)
             ring_commit_window(sink->ring, &window, walked);
@@ -497,25 +519,25 @@ void sink_end_window(struct sink *sink, const struct window_source *source,
     } else if (bytes > 0) {
         chunk->last_window = chunk->fill_bytes;
         chunk->fill_bytes += bytes;
-        enter_into_ledger(sink, source->cpu, walked);
+        sink_enter_into_ledger(sink, source->cpu, walked);
     }
     if (bytes == 0)
         return;
-    if (sink->config.watch) /* also at what we tell to have dropped ourselves */
+    if (sink->config.watch) /* includes the report of what we dropped ourselves */
         watch_window(sink->config.watch, source->cpu,
                      chunk->data + chunk->last_window + WINDOW_HEADER_BYTES,
                      bytes - WINDOW_HEADER_BYTES);
     sink->begins_round = false;
-    count_classes(sink, class_records);
+    sink_count_classes(sink, class_records);
 }
 
-/* What was dropped may have no TSC at all: then it is behind the last that was there. */
+/* If no dropped record has a TSC, the gap begins at the last one before it. */
 static void note_gap(struct gap *gap, const struct walk_result *walked, uint64_t before_tsc)
 {
     uint64_t first_tsc = walked->first_tsc;
 
     if (walked->records == 0 && walked->lost == 0)
-        return; /* the window had nothing for it */
+        return; /* the filter kept nothing */
     if (walked->lost_first_tsc && (!first_tsc || walked->lost_first_tsc < first_tsc))
         first_tsc = walked->lost_first_tsc;
     if (!gap->first_tsc)
@@ -527,11 +549,11 @@ static void note_gap(struct gap *gap, const struct walk_result *walked, uint64_t
 void sink_drop_window(struct sink *sink, const struct window_source *source,
                       const struct walk_result *walked)
 {
-    struct ledger *ledger = ledger_of(sink, source->cpu);
+    struct ledger *ledger = sink_ledger_of(sink, source->cpu);
 
     note_gap(&sink->gaps[source->cpu], walked, ledger->last_tsc);
     if (sink->ring) {
-        struct ring_window window = ring_window_of(sink, source, 0, 0);
+        struct ring_window window = sink_ring_window(sink, source, 0, 0);
 
         ring_commit_drop(sink->ring, &window, walked);
     } else {
@@ -543,8 +565,24 @@ void sink_drop_window(struct sink *sink, const struct window_source *source,
         watch_reset(sink->config.watch);
 }
 
-void sink_inherit_gaps(struct sink *sink, struct sink *before)
+void sink_begin(struct sink *sink, uint64_t complete_from_tsc)
 {
+    ledger_publish(&sink->totals.complete_from_tsc, complete_from_tsc);
+    if (sink->ring)
+        ring_set_complete_from(sink->ring, complete_from_tsc);
+}
+
+void sink_begin_first(struct sink *sink, uint64_t complete_from_tsc)
+{
+    uint64_t before_tsc = sink->ring ? ring_complete_from_tsc(sink->ring) : 0;
+
+    sink_begin(sink, before_tsc ? before_tsc : complete_from_tsc);
+}
+
+void sink_take_over(struct sink *sink, struct sink *before)
+{
+    sink->passed_tsc = before->passed_tsc;
+    sink_begin(sink, max_u64(before->totals.complete_from_tsc, before->passed_tsc + 1));
     for (unsigned int cpu = 0; cpu < sink->config.nr_cpus; cpu++) {
         sink->gaps[cpu] = before->gaps[cpu];
         before->gaps[cpu] = (struct gap){0};
@@ -559,9 +597,9 @@ void sink_tell_gaps(struct sink *sink, uint64_t now_usec)
 
         if (sink->gaps[cpu].count == 0 ||
             sink_begin_window(sink, cpu, RECORD_MIN_BYTES, now_usec, &records, &room) != SINK_ROOM)
-            continue; /* the ledger tells it in any case */
+            continue; /* it is in the ledger in any case */
         sink->filling->last_window = sink->filling->fill_bytes;
-        sink->filling->fill_bytes += write_lead(sink, cpu, 0, &told);
-        ledger_add(windows_of(sink), 1);
+        sink->filling->fill_bytes += sink_write_lead(sink, cpu, 0, &told);
+        ledger_add(sink_windows(sink), 1);
     }
 }

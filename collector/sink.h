@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * A session's data-plane half: where the windows of one session go. It has a filter of its own,
- * fills chunks, of the pool and then writes them to its output, or of a ring; and it keeps the
- * session's ledger.
+ * A session's half in the data plane: it takes the windows of one session. It has a filter, fills
+ * chunks, either of the pool, which it writes to its output, or of a ring, and keeps the session's
+ * ledger.
  *
  * Ownership: the main thread makes it, hands it to the collector thread with MESSAGE_ATTACH and has
  * it back with MESSAGE_CLOSED. In between the main thread may only call sink_read_*().
@@ -25,21 +25,22 @@ struct sink;
 struct uring;
 struct watch_set;
 
-#define SINK_NO_LIMIT UINT64_MAX
+#define SINK_NO_LIMIT   UINT64_MAX
+#define SINK_WRITES_MAX 8u /* under way at once, to a file; one to a pipe */
 
 struct sink_config {
     int fd;                     /* borrowed; open for writing, positioned at 0 if a file */
     bool is_stream;             /* a pipe: written in order, as it comes, without offsets */
     uint32_t align_bytes;       /* every write's offset and length: a power of two >= 4 */
-    uint64_t granted_bytes;     /* may be written up to there for now */
+    uint64_t granted_bytes;     /* the output may be written up to there for now */
     uint64_t max_bytes;         /* and never further; SINK_NO_LIMIT */
     uint64_t grant_ahead_bytes; /* ask for more when less than this is left of the grant, but not
-                                   for what lies behind rotate_bytes */
+                                   beyond rotate_bytes */
     uint64_t poll_usec;         /* the fallback timer while records come */
-    bool discard;               /* what is in Xen's buffers when it is attached as the first */
-    uint64_t rotate_bytes;      /* a successor takes over when the next round may make it longer
-                                   than that; 0: only when told to */
-    struct watch_set *watch;    /* of a ring: looks at what goes into it; NULL: none. Lent */
+    bool discard;               /* throws away the buffers' content if attached as the first */
+    uint64_t rotate_bytes;      /* a successor takes over when the next round may make the output
+                                   longer than that; 0: only on request */
+    struct watch_set *watch;    /* of a ring: sees each window; borrowed; NULL: none */
     uint64_t max_age_tsc;       /* of a ring: older records are evicted; 0: never */
     struct event_set events;
     struct cpu_set cpus;
@@ -47,23 +48,33 @@ struct sink_config {
 };
 
 struct sink_totals {
-    uint64_t output_bytes; /* whole windows that are written: what a reader may rely on */
+    uint64_t output_bytes; /* written in whole windows, without a gap: a reader may rely on it */
     uint64_t queued_bytes; /* closed chunks still to be written */
     uint64_t windows;
     uint64_t class_records[EVENT_CLASSES];
+    uint64_t writing_since_usec; /* CLOCK_MONOTONIC, when the oldest write that the kernel has not
+                                    completed was submitted; 0: none is under way */
+    /* No record of its CPUs from that TSC on is missing, but for those that are told as lost. Of a
+     * sink that joined others: the moment it did, and no record is older. Of the first: when it was
+     * attached; what was in the buffers then is older. Of a successor: what came in front of it is
+     * older. 0: it was not attached yet. */
+    uint64_t complete_from_tsc;
 };
 
-/* Takes no chunk and touches nothing yet. CONFIG is copied. -ENOMEM. */
+/*
+ * Takes no chunk and touches nothing yet. CONFIG is copied. -ENOMEM; -EINVAL: POOL has had a sink
+ * with fewer CPUs before.
+ */
 int sink_new(const struct sink_config *config, struct pool *pool, struct sink **ret_sink);
-/* A sink into RING, which is borrowed; of CONFIG only what is not about an output counts. -ENOMEM.
+/* A sink into RING, which is borrowed. The fields of CONFIG about an output are ignored. -ENOMEM.
  */
 int sink_new_ring(const struct sink_config *config, struct ring *ring, struct sink **ret_sink);
 /* After MESSAGE_CLOSED, if it was never attached, or when the collector thread has ended. */
 struct sink *sink_free(struct sink *sink);
 
 /*
- * When it has come back with MESSAGE_CLOSED: its ring may be freed, its figures stay. Without
- * memory for them they become 0.
+ * After MESSAGE_CLOSED: keeps the figures, so that the ring may be freed. Without memory for them
+ * they become 0.
  */
 void sink_release_ring(struct sink *sink);
 
@@ -90,36 +101,36 @@ void sink_set_unsettled(struct sink *sink, const struct cpu_set *cpus);
  */
 void sink_set_share(struct sink *sink, uint64_t promised_bytes, uint64_t left_bytes);
 
-/* Of the output, with what is not yet written. */
+/* Length of the output, including chunks that are not written yet. */
 uint64_t sink_used_bytes(const struct sink *sink);
 
-/* Whether another round, as long as its longest, would make it longer than rotate_bytes. */
+/* Whether another round, as long as the longest so far, would exceed rotate_bytes. */
 bool sink_is_full(const struct sink *sink);
 
-/* Whether all that it has is written, or may be: nothing waits for a grant, nothing has failed. */
+/* Whether all chunks are written or may be: none waits for a grant, none has failed. */
 bool sink_can_end_here(const struct sink *sink);
 
-/* A round begins. EVEN: the one before took all there was, so that a file may begin here. */
+/* A round begins. EVEN: the one before emptied the buffers, so that a file may begin here. */
 void sink_begin_round(struct sink *sink, bool even);
 
 /*
- * The round is over. COMPLETE: it took all there was. Returns whether a watch has come true, which
- * is to be told.
+ * The round is over. COMPLETE: it emptied the buffers. Returns whether a watch has come true, which
+ * is to be reported.
  */
 bool sink_end_round(struct sink *sink, bool complete);
 
 /* What sink_begin_window() found. */
 enum sink_room {
-    SINK_ROOM,       /* go on */
+    SINK_ROOM,       /* continue */
     SINK_NO_CHUNK,   /* the pool is empty: leave the records where they are */
     SINK_AT_LIMIT,   /* the output is as long as it may be */
-    SINK_HAS_FAILED, /* a write failed: nothing more can be kept */
+    SINK_HAS_FAILED, /* a write failed, or the sink is abandoned: no more records are kept */
 };
 
 /* Where a window comes from. */
 struct window_source {
     unsigned int cpu;
-    uint32_t cons_from; /* of the trace buffer, before and behind the window */
+    uint32_t cons_from; /* of the trace buffer, before and after the window */
     uint32_t cons_to;
 };
 
@@ -135,51 +146,73 @@ void sink_end_window(struct sink *sink, const struct window_source *source,
                      const struct walk_result *walked,
                      const uint64_t class_records[static EVENT_CLASSES]);
 
-/* There was no room, and others cannot wait: enters the window as dropped, to be told later. */
+/*
+ * There was no room, and other sinks do not wait: enters the window as dropped, to be reported
+ * before the CPU's next records.
+ */
 void sink_drop_window(struct sink *sink, const struct window_source *source,
                       const struct walk_result *walked);
 
-/* SINK goes on where BEFORE ends: what that one has not told falls to it. */
-void sink_inherit_gaps(struct sink *sink, struct sink *before);
+/* It is attached: see sink_totals for COMPLETE_FROM_TSC. */
+void sink_begin(struct sink *sink, uint64_t complete_from_tsc);
+/* The same without others; a ring that was adopted continues what it has. */
+void sink_begin_first(struct sink *sink, uint64_t complete_from_tsc);
 
-/* Tells what was dropped and has no next record to be told with. At the end. */
+/* SINK continues where BEFORE ends, and reports the drops that BEFORE has not reported yet. */
+void sink_take_over(struct sink *sink, struct sink *before);
+
+/* At the end: reports drops after which no more records of their CPUs came. */
 void sink_tell_gaps(struct sink *sink, uint64_t now_usec);
 
 /*
- * A window did not fit below the limit, and others cannot wait: the output ends with what is there,
- * so that it has no hole.
+ * A window did not fit below the limit, and other sinks do not wait: the output ends before it, so
+ * that it has no gap.
  */
 void sink_end(struct sink *sink);
 
-/* Closes the chunk that is being filled, so that it gets written. */
+/* Closes the chunk that is being filled, so that it is written. */
 void sink_flush(struct sink *sink);
 
 /*
- * When the oldest record came that could be given to the disk and was not yet, or 0 if there is
- * none. What waits for a grant could not.
+ * When the oldest record came that is in the chunk being filled, if that could be written now; 0:
+ * there is none, or it would have to wait for a grant.
  */
 uint64_t sink_oldest_usec(const struct sink *sink);
 
-/* Starts as many writes as the grant and the queue depth allow; their tags are chunk pointers. */
-void sink_submit(struct sink *sink, struct uring *uring);
+/*
+ * Starts as many writes as the grant and the queue depth allow; their tags are chunk pointers. Also
+ * gives back dropped chunks, a bounded number with each call.
+ */
+void sink_submit(struct sink *sink, struct uring *uring, uint64_t now_usec);
+
+/*
+ * When sink_submit() should be called again though no write has ended and nothing was queued, as
+ * CLOCK_MONOTONIC; it may lie in the past. 0: never.
+ */
+uint64_t sink_retry_usec(const struct sink *sink);
 
 /*
  * A write of CHUNK ended with RESULT. Returns 0, or the negative errno with which the output failed
- * just now (once).
+ * just now (once): its end is before CHUNK, and its figures are exact at once.
  */
-int sink_complete(struct sink *sink, struct chunk *chunk, int result);
+int sink_complete(struct sink *sink, struct chunk *chunk, int result, uint64_t now_usec);
 
 /*
- * Up to where it may be written; FINAL: what lies beyond is dropped, and it ends there. Returns
- * whether anything was.
+ * The output may be written up to GRANTED_BYTES. FINAL: it ends there, and chunks beyond are
+ * dropped. Returns whether any was.
  */
 bool sink_grant(struct sink *sink, uint64_t granted_bytes, bool final);
 
 /* Whether more should be granted; true once per grant. */
 bool sink_wants_grant(struct sink *sink);
 
-/* Drops what is queued and cancels what is being written. Returns whether there was anything. */
-bool sink_abort(struct sink *sink, struct uring *uring);
+/*
+ * Ends the output at the last chunk before which everything is written. All else is dropped, also
+ * what the kernel is writing, which is cancelled as far as possible: its outcome does not matter
+ * any more. The ledger and the totals, but for writing_since_usec, are final. Returns whether there
+ * was anything to drop, and no failure before.
+ */
+bool sink_abandon(struct sink *sink, struct uring *uring);
 
-/* Whether nothing is queued or being written. */
+/* Whether it holds no chunk: nothing is queued, and the kernel has given back what it had. */
 bool sink_is_quiet(const struct sink *sink);

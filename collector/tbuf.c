@@ -130,6 +130,7 @@ void tbuf_consume(struct tbuf *tbuf, uint32_t bytes)
         tbuf->unsettled = false;
     }
     tbuf->cons = next;
+    __atomic_store_n(&tbuf->drained_bytes, tbuf->drained_bytes + bytes, __ATOMIC_RELAXED);
 }
 
 bool tbuf_is_unsettled(const struct tbuf *tbuf)

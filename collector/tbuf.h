@@ -15,11 +15,12 @@
 struct t_buf;
 
 struct tbuf {
-    struct t_buf *shared; /* NULL: this CPU has no buffer */
-    uint32_t data_bytes;  /* of the data area */
-    uint32_t cons;        /* what Xen was told last, in [0, 2 * data_bytes) */
-    bool set_aside;       /* prod was impossible, or the records made no sense: touched no more */
-    bool unsettled;       /* Xen may have lost records that it has not told yet */
+    struct t_buf *shared;   /* NULL: this CPU has no buffer */
+    uint32_t data_bytes;    /* of the data area */
+    uint32_t cons;          /* what Xen was told last, in [0, 2 * data_bytes) */
+    uint64_t drained_bytes; /* consumed since tbuf_init(); also read by the main thread */
+    bool set_aside;         /* prod was impossible, or the records made no sense: touched no more */
+    bool unsettled;         /* Xen may have lost records that it has not told yet */
     uint32_t unsettled_prod; /* ... it tells with the first record behind this */
 };
 

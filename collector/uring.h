@@ -18,10 +18,16 @@
 
 struct uring;
 
+/*
+ * Writes of one thread that may be stuck in the kernel at once, on all its rings, before they hold
+ * up the others. Each costs a kernel thread only while it is stuck.
+ */
+#define URING_WORKERS 256u
+
 struct uring_event {
     uint64_t tag;
     int result; /* as of the system call it stands for: bytes, poll events or a negative errno */
-    bool more;  /* a multishot request goes on; if false it has to be armed again */
+    bool more;  /* a multishot request continues; if false it has to be armed again */
 };
 
 #define URING_FOREVER UINT64_MAX
@@ -29,6 +35,9 @@ struct uring_event {
 /*
  * ENTRIES requests may be under way at once. Its thread waits in uring_wait(), or, with IS_POLLED,
  * for uring_fd() to become readable. Returns 0 or a negative errno of io_uring_setup(2).
+ *
+ * Raises the calling thread's limit of io_uring workers to URING_WORKERS, so that writes that are
+ * stuck on one file system do not hold up writes to another.
  */
 int uring_new(unsigned int entries, bool is_polled, struct uring **ret_uring);
 struct uring *uring_free(struct uring *uring);
@@ -40,22 +49,28 @@ struct uring *uring_free(struct uring *uring);
  */
 int uring_register_buffer(struct uring *uring, void *base, uint64_t bytes);
 
-/* Tells each time FD becomes readable. -EBUSY: too many requests under way. */
+/* An event each time FD becomes readable. -EBUSY: the submission queue is full. */
 int uring_poll(struct uring *uring, int fd, uint64_t tag);
 
-#define URING_NO_OFFSET UINT64_MAX /* a pipe: writes where it stands */
+#define URING_NO_OFFSET UINT64_MAX /* not a file on a file system: a pipe, an eventfd */
 
-/* Writes. DATA stays untouched until the event comes. -EBUSY as above. */
+/*
+ * Writes. DATA must not change until the event comes. A write to a file is a worker's from the
+ * beginning, so that nobody waits for its file system but its own event. -EBUSY as above.
+ */
 int uring_write(struct uring *uring, int fd, const void *data, uint32_t bytes, uint64_t offset,
                 uint64_t tag);
 
-/* Cancels what was started with TAG, as far as the kernel can; its event comes in any case. */
+/*
+ * Cancels what was started with TAG, as far as the kernel can; its event comes in any case. -EBUSY
+ * as above.
+ */
 int uring_cancel(struct uring *uring, uint64_t tag);
 
 /*
- * How far the write of a buffer of TOTAL_BYTES has come, of which WRITTEN_BYTES were written before
- * it ended with RESULT. It goes on at a multiple of ALIGN_BYTES. Returns how many are written now,
- * to be gone on with if that is not all, or a negative errno if it cannot go on.
+ * How much of a buffer of TOTAL_BYTES is written after a write that ended with RESULT, if
+ * WRITTEN_BYTES were written before it. The next write begins at a multiple of ALIGN_BYTES. Returns
+ * the bytes written so far, or a negative errno if there is no point in writing the rest.
  */
 static inline int64_t uring_write_progress(int result, uint32_t total_bytes, uint32_t written_bytes,
                                            uint32_t align_bytes)
@@ -71,18 +86,18 @@ static inline int64_t uring_write_progress(int result, uint32_t total_bytes, uin
     now_bytes = written_bytes + (uint32_t)result;
     if (now_bytes == total_bytes)
         return now_bytes;
-    /* Short: go on from the last whole block. Where not even one fits, none ever will. */
+    /* Short: continue from the last whole block. Where not even one fits, none ever will. */
     now_bytes = (uint32_t)align_down(now_bytes, align_bytes);
     return now_bytes == written_bytes ? -ENOSPC : (int64_t)now_bytes;
 }
 
-/* Readable when something has happened, if it was made to be polled. */
+/* Readable when there are events, if the ring was made to be polled. */
 int uring_fd(const struct uring *uring);
 
 /*
- * Submits what was asked for, and waits until something happened or TIMEOUT_USEC is over (0: does
- * not wait; URING_FOREVER). Returns the number of events in RET_EVENTS, at most MAX; 0 on timeout
- * or signal; a negative errno if the ring is unusable.
+ * Submits the queued requests, and waits until there is an event or TIMEOUT_USEC is over (0: does
+ * not wait; URING_FOREVER). Returns the number of events in RET_EVENTS, at most MAX; 0 on timeout,
+ * signal, or if the kernel took no requests for now; a negative errno if the ring is unusable.
  */
 int uring_wait(struct uring *uring, uint64_t timeout_usec, struct uring_event *ret_events,
                unsigned int max);

@@ -42,8 +42,14 @@ void walk_filter_init(struct walk_filter *filter, const struct event_set *set)
     for (uint32_t i = 0; i < WALK_FILTER_BITS; i++)
         if (event_set_has(set, i << TRC_SUBCLS_SHIFT))
             filter->allow[i / 64] |= UINT64_C(1) << (i % 64);
-    for (unsigned int class = 0; class < EVENT_CLASSES; class ++)
-        allow_plain(filter, class);
+    for (unsigned int i = 0; i < EVENT_CLASSES; i++)
+        allow_plain(filter, i);
+}
+
+/* Xen makes no record without a class: where one seems to be, the bytes are no records. */
+static bool has_class(uint32_t header)
+{
+    return record_event(header) >> TRC_CLS_SHIFT;
 }
 
 /* EVENT_CLASSES: it has none. */
@@ -91,26 +97,26 @@ static bool take_record(const uint8_t *p, uint32_t header, const struct walk_fil
     if (!filter_passes(filter, header))
         return false;
     result->records++;
-    class_records[lowest_class(header) % EVENT_CLASSES]++; /* without one: with the first */
+    class_records[lowest_class(header)]++;
     if (record_has_tsc(header))
         note_tsc(result, record_tsc(p));
     return true;
 }
 
-static bool is_of_tracing_itself(uint32_t header)
+/* Without a class, or of the lowest alone: records about tracing itself. */
+static bool is_unusual(uint32_t header)
 {
-    return (record_event(header) & ~0xfffu) == TRC_GEN;
+    return record_event(header) < UINT32_C(2) << TRC_CLS_SHIFT;
 }
 
 /* What the fast ways count. */
 struct tally {
-    uint64_t class_records[EVENT_CLASSES + 1]; /* the last: without a class bit */
-    const uint8_t *timed;                      /* the last record with a TSC */
+    uint64_t class_records[EVENT_CLASSES];
+    const uint8_t *timed; /* the last record with a TSC */
 };
 
 static void add_tally(struct walk_result *result, uint64_t *class_records, struct tally *tally)
 {
-    tally->class_records[0] += tally->class_records[EVENT_CLASSES]; /* with the first */
     for (unsigned int i = 0; i < EVENT_CLASSES; i++) {
         class_records[i] += tally->class_records[i];
         result->records += tally->class_records[i];
@@ -192,7 +198,7 @@ static uint32_t select_records(const uint8_t *window, uint32_t offset, uint32_t 
         const uint8_t *next = next_record(p, header);
         bool passes = filter_passes(filter, header);
 
-        if (is_of_tracing_itself(header))
+        if (is_unusual(header))
             break;
         memcpy(to, p, RECORD_MAX_BYTES);
         tally.class_records[lowest_class(header)] += passes;
@@ -226,7 +232,8 @@ void walk_window(const uint8_t *window, uint32_t bytes, bool whole,
         uint32_t header = load_word(window + offset);
         uint32_t length = record_bytes(header);
 
-        if (length > bytes - offset)
+        result.broken = !has_class(header);
+        if (result.broken || length > bytes - offset)
             break;
         if (!take_record(window + offset, header, filter, class_records, &result)) {
             keep_run(kept, window + run_start, offset - run_start, &result);
@@ -245,8 +252,52 @@ void walk_window(const uint8_t *window, uint32_t bytes, bool whole,
     }
     keep_run(kept, window + run_start, offset - run_start, &result);
     result.consumed_bytes = offset;
-    result.broken = whole && offset != bytes;
+    result.broken = result.broken || (whole && offset != bytes);
     *ret_result = result;
+}
+
+/* Of a record that has a TSC. */
+static bool is_older(const uint8_t *p, uint32_t header, uint64_t tsc, uint64_t losses_tsc)
+{
+    struct lost_record lost;
+
+    if (record_tsc(p) < tsc)
+        return tsc - record_tsc(p) < WALK_FOREIGN_TICKS;
+    if (!record_is_lost(header))
+        return false;
+    memcpy(&lost, p, sizeof(lost));
+    return ((uint64_t)lost.first_tsc[1] << 32 | lost.first_tsc[0]) < losses_tsc;
+}
+
+uint32_t walk_pass_older(const uint8_t *window, uint32_t bytes, uint64_t tsc, uint64_t losses_tsc,
+                         bool *ret_found)
+{
+    uint32_t older_bytes = 0;
+    uint32_t offset = 0;
+
+    *ret_found = false;
+    while (bytes - offset >= RECORD_MIN_BYTES) {
+        uint32_t header = load_word(window + offset);
+        uint32_t length = record_bytes(header);
+
+        if (!has_class(header) || length > bytes - offset)
+            break;
+        if (record_is_wrap(header)) {
+            offset += length;
+            continue;
+        }
+        if (!record_has_tsc(header)) {
+            *ret_found = true; /* unless an older one follows */
+        } else if (is_older(window + offset, header, tsc, losses_tsc)) {
+            *ret_found = false;
+            older_bytes = offset + length;
+        } else {
+            *ret_found = true;
+            break;
+        }
+        offset += length;
+    }
+    return older_bytes;
 }
 
 void walk_add(struct walk_result *result, const struct walk_result *next)

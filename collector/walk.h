@@ -17,10 +17,13 @@
 /* Class bits and subclass nibble of an event, bits 12-27, as an index into a bitmap. */
 #define WALK_FILTER_BITS 65536u
 
+#define WALK_FOREIGN_TICKS (UINT64_C(1) << 36) /* half a minute, about */
+
 struct walk_filter {
     uint64_t allow[WALK_FILTER_BITS / 64];
     /* The same of the usual records, in short: bits 12-16 of the event as an index into a word
-     * for its lowest class. Less than `allow` says: nothing of what tells of tracing itself. */
+     * for its lowest class; the last, without a class, lets none pass. Less than `allow` says:
+     * nothing of what tells of tracing itself. */
     uint32_t plain[EVENT_CLASSES + 1];
 };
 
@@ -39,7 +42,7 @@ struct walk_result {
     uint64_t last_tsc;
     uint64_t lost_first_tsc; /* of the first loss told; 0 if there is none */
     uint64_t lost_last_tsc;  /* of the record that tells the last one */
-    bool broken;             /* a record reached beyond a window that was whole */
+    bool broken;             /* a record has no class, or reached beyond a window that was whole */
 };
 
 /*
@@ -52,6 +55,17 @@ struct walk_result {
 void walk_window(const uint8_t *window, uint32_t bytes, bool whole,
                  const struct walk_filter *filter, uint8_t *kept,
                  uint64_t class_records[static EVENT_CLASSES], struct walk_result *ret_result);
+
+/*
+ * Passes over what is older than TSC at the start of BYTES of records at WINDOW: records, and
+ * lost_records whose losses began before LOSSES_TSC or that are older than TSC themselves. Returns
+ * how many bytes that are, whole records; *RET_FOUND: a record that is not older follows.
+ *
+ * One without a TSC is older if an older one comes behind it. One that is older by
+ * WALK_FOREIGN_TICKS is not: its TSC is of another clock, as in a trace that is replayed.
+ */
+uint32_t walk_pass_older(const uint8_t *window, uint32_t bytes, uint64_t tsc, uint64_t losses_tsc,
+                         bool *ret_found);
 
 /* Adds the walk over what followed, in the same window, to RESULT. */
 void walk_add(struct walk_result *result, const struct walk_result *next);

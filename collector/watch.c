@@ -16,6 +16,7 @@
 #include "collector/burst.h"
 #include "collector/runnable.h"
 #include "common/record.h"
+#include "common/util.h"
 
 #define TABLE_SIZE 65536u /* class bits and subclass nibble of an event, bits 12-27 */
 
@@ -91,11 +92,16 @@ static int init_watch(struct watch *watch, const struct watch_config *config,
     return -EINVAL;
 }
 
+static void watch_set_freep(struct watch_set **set)
+{
+    watch_set_free(*set);
+}
+
 int watch_set_new(const struct watch_config *configs, size_t count, struct watch_set **ret_set)
 {
+    _cleanup_(watch_set_freep) struct watch_set *set = NULL;
     uint64_t min_latency_tsc = 0;
-    struct watch_set *set;
-    int r = 0;
+    int r;
 
     if (count > WATCH_MAX)
         return -EINVAL;
@@ -103,17 +109,19 @@ int watch_set_new(const struct watch_config *configs, size_t count, struct watch
     if (!set)
         return -ENOMEM;
     set->count = count;
-    for (size_t i = 0; r >= 0 && i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         r = init_watch(&set->watches[i], &configs[i], &min_latency_tsc);
-    if (r >= 0 && min_latency_tsc > 0)
+        if (r < 0)
+            return r;
+    }
+    if (min_latency_tsc > 0) {
         r = runnable_new(min_latency_tsc, &set->runnable);
-    if (r < 0) {
-        watch_set_free(set);
-        return r;
+        if (r < 0)
+            return r;
     }
     for (uint32_t i = 0; i < TABLE_SIZE; i++)
         set->table[i] = table_entry(set, i << TRC_SUBCLS_SHIFT);
-    *ret_set = set;
+    *ret_set = TAKE_PTR(set);
     return 0;
 }
 

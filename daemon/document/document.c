@@ -35,6 +35,12 @@ static void put_clock(json *object, struct clock_pair pair)
     put_count(object, "tsc", pair.tsc);
 }
 
+/* Not before Xen's masks were set for the session. */
+static void put_complete_from(json *object, const struct session *session, uint64_t tsc)
+{
+    put_count(object, "complete_from_tsc", max_u64(tsc, session->started.tsc));
+}
+
 static json *output_document(const struct output *output, const char *sidecar_path, uint64_t bytes,
                              uint64_t queued_bytes)
 {
@@ -89,6 +95,7 @@ json *document_of_segment(const struct session *session, const struct segment *s
     put_count(object, "last_ns", segment->last_ns);
     put_count(object, "first_tsc", segment->first_tsc);
     put_count(object, "last_tsc", segment->last_tsc);
+    put_complete_from(object, session, segment->complete_from_tsc);
     put_count(object, "records", segment->records);
     put_count(object, "lost", segment->lost);
     put_count(object, "dropped", segment->dropped);
@@ -375,6 +382,7 @@ json *document_of_session(const struct session *session)
     put(document, "ledger", ledger_document(session, NULL));
     put(document, "classes", classes_document(&totals));
     put_count(document, "windows", totals.windows);
+    put_complete_from(document, session, totals.complete_from_tsc);
     put(document, "host", host_document(session->context, session->context->host));
     put(document, "clock", clocks_document(session));
     put(document, "domains", domains_document(&session->domains));
@@ -414,6 +422,7 @@ static json *snapshot_object(const struct snapshot *snapshot)
     put_count(object, "last_ns", wall_clock_of(context, plan->last_tsc));
     put_count(object, "first_tsc", plan->first_tsc);
     put_count(object, "last_tsc", plan->last_tsc);
+    put_complete_from(object, snapshot->session, plan->complete_from_tsc);
     put_count(object, "records", plan->records);
     put_count(object, "lost", plan->lost);
     put_count(object, "evicted", snapshot->evicted);

@@ -214,6 +214,7 @@ void segment_describe(const struct session *session, const struct sink *sink,
     segment.last_ns = clock_realtime_ns(segment.last_tsc, khz);
     sink_read_totals(sink, &totals);
     segment.bytes = totals.output_bytes;
+    segment.complete_from_tsc = totals.complete_from_tsc;
     *ret_segment = segment;
 }
 
@@ -233,6 +234,7 @@ static void add_totals(struct sink_totals *sum, const struct sink_totals *part)
     sum->output_bytes += part->output_bytes;
     sum->queued_bytes += part->queued_bytes;
     sum->windows += part->windows;
+    sum->complete_from_tsc = earlier_of(part->complete_from_tsc, sum->complete_from_tsc);
     for (unsigned int i = 0; i < EVENT_CLASSES; i++)
         sum->class_records[i] += part->class_records[i];
 }

@@ -45,6 +45,7 @@ struct segment {
     uint64_t first_tsc, last_tsc; /* of its records; 0: none */
     uint64_t first_ns, last_ns;   /* CLOCK_REALTIME */
     uint64_t records, lost, dropped;
+    uint64_t complete_from_tsc; /* see struct sink_totals */
 };
 
 /* A finished one whose file is there. */

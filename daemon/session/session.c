@@ -539,6 +539,10 @@ void session_handle_message(struct session *session, const struct message *messa
     case MESSAGE_FAILED:
         session_handle_failure(session, &session->output, (int)message->value);
         break;
+    case MESSAGE_ABANDONED: /* CLOSED follows; DRAINED does not come any more */
+        if (session->state == SESSION_DRAINING || session->state == SESSION_SETTLING)
+            begin_closing(session);
+        break;
     case MESSAGE_CLOSED:
         handle_closed(session);
         break;

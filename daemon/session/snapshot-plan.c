@@ -21,6 +21,7 @@
 struct place {
     const struct chunk *chunk;
     uint32_t offset;
+    uint64_t passed_tsc; /* no record, and no loss, in front of it is newer */
 };
 
 struct planner {
@@ -49,7 +50,7 @@ static struct place first_round(const struct planner *planner, const struct chun
         struct ring_chunk_info info = info_of(planner, chunk);
 
         if (info.first_round < info.bytes)
-            return (struct place){chunk, info.first_round};
+            return (struct place){chunk, info.first_round, info.round_tsc};
     }
     return (struct place){0};
 }
@@ -81,7 +82,7 @@ static struct place pass_old_chunks(const struct planner *planner, struct place 
         if (info.last_tsc >= since_tsc)
             break;
         if (info.first_round < info.bytes)
-            start = (struct place){chunk, info.first_round};
+            start = (struct place){chunk, info.first_round, info.round_tsc};
     }
     return start;
 }
@@ -106,6 +107,7 @@ static struct place pass_old_windows(const struct planner *planner, struct place
     const struct chunk *chunk = start.chunk;
     uint32_t offset = start.offset;
     uint32_t cpu_before = UINT32_MAX;
+    uint64_t passed_tsc = start.passed_tsc;
     struct window_header window;
 
     for (; chunk; chunk = next_chunk(planner, chunk), offset = 0) {
@@ -118,9 +120,10 @@ static struct place pass_old_windows(const struct planner *planner, struct place
                 (info.cut_inside && offset > info.first_round && window.cpu <= cpu_before);
 
             if (may_begin)
-                start = (struct place){chunk, offset};
+                start = (struct place){chunk, offset, passed_tsc};
             if (walked.last_tsc >= since_tsc)
                 return start;
+            passed_tsc = max_u64(passed_tsc, max_u64(walked.last_tsc, walked.lost_last_tsc));
             cpu_before = window.cpu;
         }
     }
@@ -206,6 +209,7 @@ int snapshot_make_plan(const struct ring *ring, int pin, const struct snapshot_b
         return -EFBIG;
     plan.first = start.chunk;
     plan.first_offset = start.offset;
+    plan.complete_from_tsc = max_u64(ring_complete_from_tsc(ring), start.passed_tsc + 1);
     plan.bytes = bytes_from(&planner, start);
     count_first(&planner, &plan);
     count_rest(&planner, &plan);

@@ -28,6 +28,7 @@ struct snapshot_plan {
     uint64_t lost; /* as its lost_records records tell */
     uint64_t first_tsc;
     uint64_t last_tsc;
+    uint64_t complete_from_tsc; /* no record from then on is missing, but for those told as lost */
     bool damaged; /* older chunks had to be left out: they are not what they should be */
 };
 

@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "collector/attachment.h"
 #include "collector/drain.h"
 #include "collector/pool.h"
 #include "collector/sink.h"
@@ -81,8 +82,8 @@ int main(int argc, char **argv)
     static uint8_t other[OTHER_BYTES];
     static uint64_t nsec[ROUNDS];
     struct drain *drain;
-    struct feed feed = {.mode = DRAIN_RECORDS};
-    int r = cpus > 0 ? set_up(cpus, &drain, &feed.sink) : -EINVAL;
+    struct attachment attachment = {.mode = DRAIN_RECORDS};
+    int r = cpus > 0 ? set_up(cpus, &drain, &attachment.sink) : -EINVAL;
 
     if (r < 0) {
         (void)fprintf(stderr, "round: %s\n", strerror(-r));
@@ -94,7 +95,7 @@ int main(int argc, char **argv)
 
         forget(other);
         begin = now_nsec();
-        (void)drain_round(drain, &feed, 1, i);
+        (void)drain_round(drain, &attachment, 1, i);
         nsec[i] = now_nsec() - begin;
     }
     qsort(nsec, ROUNDS, sizeof(*nsec), compare);

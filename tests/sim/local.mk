@@ -10,6 +10,8 @@ EXTRA_DIST += \
 	tests/sim/hostile.py \
 	tests/sim/hostile.sh \
 	tests/sim/idle.sh \
+	tests/sim/independent.sh \
+	tests/sim/joining.sh \
 	tests/sim/lib.sh \
 	tests/sim/lifecycle.sh \
 	tests/sim/losses.sh \
@@ -27,3 +29,12 @@ noinst_PROGRAMS += tests/sim/libmallocs.so
 tests_sim_libmallocs_so_SOURCES = tests/sim/mallocs.c
 tests_sim_libmallocs_so_CFLAGS = $(XENSIM_CFLAGS) -fPIC -fvisibility=hidden
 tests_sim_libmallocs_so_LDFLAGS = -shared -pthread
+
+# What independent.sh runs on two file systems.
+noinst_PROGRAMS += tests/sim/stuck-sink tests/sim/stuck-writes
+tests_sim_stuck_sink_SOURCES = \
+	tests/sim/stuck-sink.c tests/unit/collector-bench.h \
+	tests/unit/fake-xen-host.h tests/unit/test.h
+tests_sim_stuck_sink_LDADD = libcollector.a libcommon.a $(URING_LIBS)
+tests_sim_stuck_writes_SOURCES = tests/sim/stuck-writes.c
+tests_sim_stuck_writes_LDADD = libcollector.a libcommon.a $(URING_LIBS)

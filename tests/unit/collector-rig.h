@@ -196,13 +196,13 @@ static inline struct sink_config config_of(uint64_t poll_usec)
     return config;
 }
 
-/* Into RING, or a file if that is NULL and CONFIG has none. Returns its number. */
+/* Into RING, or a file of its own if that is NULL and CONFIG has no output. Returns its number. */
 static inline unsigned int add_sink(struct bench *bench, struct sink_config config,
                                     struct ring *ring)
 {
     unsigned int i = bench->nr_sinks++;
 
-    if (!config.is_stream)
+    if (config.fd == 0)
         config.fd = ring ? -1 : memfd_create("output", MFD_CLOEXEC);
     bench->fds[i] = config.fd;
     if ((ring ? sink_new_ring(&config, ring, &bench->sinks[i])

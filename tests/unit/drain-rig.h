@@ -8,6 +8,7 @@
 
 #include <errno.h>
 
+#include "collector/attachment.h"
 #include "collector/drain.h"
 #include "collector/pool.h"
 #include "collector/ring.h"
@@ -55,7 +56,7 @@ struct bench {
     struct pool *pool;
     struct drain *drain;
     struct out outs[BENCH_OUTS];
-    struct feed feeds[BENCH_OUTS]; /* [i]: of outs[i] */
+    struct attachment attachments[BENCH_OUTS]; /* [i]: of outs[i] */
     unsigned int nr_outs;
     uint64_t tsc;
     uint64_t random;
@@ -116,11 +117,11 @@ static inline struct sink_config bench_config(uint32_t mask, unsigned int cpu_bi
 }
 
 /* A sink that takes what is produced from now on; into RING, or, if NULL, a file. */
-static inline struct feed *bench_add(struct bench *bench, const struct sink_config *config,
-                                     struct ring *ring)
+static inline struct attachment *bench_add(struct bench *bench, const struct sink_config *config,
+                                           struct ring *ring)
 {
     struct out *out = &bench->outs[bench->nr_outs];
-    struct feed *feed = &bench->feeds[bench->nr_outs++];
+    struct attachment *attachment = &bench->attachments[bench->nr_outs++];
     int r =
         ring ? sink_new_ring(config, ring, &out->sink) : sink_new(config, bench->pool, &out->sink);
 
@@ -131,13 +132,13 @@ static inline struct feed *bench_add(struct bench *bench, const struct sink_conf
     out->cpus = config->cpus;
     out->uring.max_writes = FAKE_MAX_WRITES;
     memcpy(out->begin, bench->nr_made, sizeof(out->begin));
-    *feed = (struct feed){.sink = out->sink, .mode = DRAIN_RECORDS};
-    return feed;
+    *attachment = (struct attachment){.sink = out->sink, .mode = DRAIN_RECORDS};
+    return attachment;
 }
 
 static inline struct round bench_round(struct bench *bench)
 {
-    return drain_round(bench->drain, bench->feeds, bench->nr_outs, 1);
+    return drain_round(bench->drain, bench->attachments, bench->nr_outs, 1);
 }
 
 /* Writes what OUT's sink has queued; LAST: also what it is filling. */
@@ -148,15 +149,15 @@ static inline void bench_write(struct bench *bench, unsigned int out_index, bool
     (void)bench;
     if (last)
         sink_flush(out->sink);
-    for (sink_submit(out->sink, &out->uring); out->uring.nr_writes > 0;
-         sink_submit(out->sink, &out->uring)) {
+    for (sink_submit(out->sink, &out->uring, 1); out->uring.nr_writes > 0;
+         sink_submit(out->sink, &out->uring, 1)) {
         struct fake_write write = fake_uring_take(&out->uring, 0);
 
         if (write.offset + write.bytes > OUT_BYTES)
             exit(EXIT_FAILURE);
         memcpy(out->data + write.offset, write.data, write.bytes);
-        CHECK_INT(sink_complete(out->sink, (struct chunk *)(uintptr_t)write.tag, (int)write.bytes),
-                  0);
+        CHECK_INT(
+            sink_complete(out->sink, (struct chunk *)(uintptr_t)write.tag, (int)write.bytes, 1), 0);
     }
 }
 

@@ -12,12 +12,14 @@
 #include "tests/unit/sink-rig.h"
 
 #define DISK_BYTES (UINT64_C(16) << 20)
+#define RETRY_USEC UINT64_C(10000) /* before what the kernel did not take is written again */
 
 struct disk {
     struct rig rig;
     struct uring uring;
     uint64_t stream_bytes; /* how far a stream has come */
-    uint64_t end_bytes;    /* behind the last byte that was ever written */
+    uint64_t end_bytes;    /* after the last byte that was ever written */
+    uint64_t now_usec;     /* it is the test that makes time pass */
     unsigned int misaligned;
     uint8_t *data;
 };
@@ -31,6 +33,7 @@ static inline struct disk *disk_new_large(const struct sink_config *config, unsi
         exit(EXIT_FAILURE);
     memset(disk->data, 0xee, DISK_BYTES);
     disk->uring.max_writes = FAKE_MAX_WRITES;
+    disk->now_usec = 1000;
     rig_init_large(&disk->rig, config, chunks, seed);
     return disk;
 }
@@ -67,14 +70,19 @@ static inline int disk_end_write(struct disk *disk, unsigned int index, int32_t 
         disk->stream_bytes += (uint32_t)result;
         disk->end_bytes = max_u64(disk->end_bytes, offset + (uint32_t)result);
     }
-    return sink_complete(disk->rig.sink, (struct chunk *)(uintptr_t)write.tag, result);
+    return sink_complete(disk->rig.sink, (struct chunk *)(uintptr_t)write.tag, result,
+                         disk->now_usec);
+}
+
+static inline void disk_submit(struct disk *disk)
+{
+    sink_submit(disk->rig.sink, &disk->uring, disk->now_usec);
 }
 
 /* Submits and ends writes, in order and well, until none is left. */
 static inline void disk_settle(struct disk *disk)
 {
-    for (sink_submit(disk->rig.sink, &disk->uring); disk->uring.nr_writes > 0;
-         sink_submit(disk->rig.sink, &disk->uring))
+    for (disk_submit(disk); disk->uring.nr_writes > 0; disk_submit(disk))
         CHECK_INT(disk_end_write(disk, 0, INT32_MAX), 0);
 }
 
@@ -92,6 +100,23 @@ static inline struct sink_totals disk_totals(const struct disk *disk)
 
     sink_read_totals(disk->rig.sink, &totals);
     return totals;
+}
+
+/* The sum of all CPUs' lines. */
+static inline struct ledger disk_ledger(const struct disk *disk)
+{
+    struct ledger sum = {0};
+
+    for (unsigned int cpu = 0; cpu < RIG_CPUS; cpu++) {
+        struct ledger ledger;
+
+        sink_read_ledger(disk->rig.sink, cpu, &ledger);
+        sum.produced += ledger.produced;
+        sum.delivered += ledger.delivered;
+        sum.lost += ledger.lost;
+        sum.dropped += ledger.dropped;
+    }
+    return sum;
 }
 
 static inline void disk_check_end(const struct disk *disk)

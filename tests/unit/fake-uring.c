@@ -22,6 +22,8 @@ int uring_write(struct uring *uring, int fd, const void *data, uint32_t bytes, u
 
 int uring_cancel(struct uring *uring, uint64_t tag)
 {
+    if (uring->refuses_cancels)
+        return -EBUSY;
     for (unsigned int i = 0; i < uring->nr_writes; i++)
         if (uring->writes[i].tag == tag)
             uring->writes[i].cancelled = true;

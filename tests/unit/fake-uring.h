@@ -24,6 +24,7 @@ struct fake_write {
 
 struct uring {
     unsigned int max_writes; /* uring_write() is -EBUSY beyond; FAKE_MAX_WRITES at most */
+    bool refuses_cancels;    /* uring_cancel() is -EBUSY */
     unsigned int nr_writes;
     struct fake_write writes[FAKE_MAX_WRITES]; /* under way, the oldest first */
 };

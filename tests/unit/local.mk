@@ -5,12 +5,14 @@ check_PROGRAMS += \
 	tests/unit/test-burst \
 	tests/unit/test-collector \
 	tests/unit/test-collector-buffers \
+	tests/unit/test-collector-polls \
 	tests/unit/test-collector-sinks \
 	tests/unit/test-config \
 	tests/unit/test-cpu-set \
 	tests/unit/test-domain-watch \
 	tests/unit/test-drain \
 	tests/unit/test-event-set \
+	tests/unit/test-joining \
 	tests/unit/test-mailbox \
 	tests/unit/test-output \
 	tests/unit/test-pool \
@@ -113,10 +115,19 @@ tests_unit_test_collector_buffers_SOURCES = \
 	tests/unit/test-collector-buffers.c tests/unit/collector-rig.h \
 	tests/unit/fake-xen-host.h tests/unit/test.h
 tests_unit_test_collector_buffers_LDADD = libcollector.a libcommon.a $(URING_LIBS)
+tests_unit_test_collector_polls_SOURCES = \
+	tests/unit/test-collector-polls.c tests/unit/collector-bench.h \
+	tests/unit/fake-xen-host.h tests/unit/test.h
+tests_unit_test_collector_polls_LDADD = libcollector.a libcommon.a $(URING_LIBS)
+tests_unit_test_collector_polls_LDFLAGS = -Wl,--wrap=uring_poll -Wl,--wrap=uring_wait
 tests_unit_test_collector_sinks_SOURCES = \
 	tests/unit/test-collector-sinks.c tests/unit/collector-rig.h \
 	tests/unit/fake-xen-host.h tests/unit/test.h
 tests_unit_test_collector_sinks_LDADD = libcollector.a libcommon.a $(URING_LIBS)
+tests_unit_test_joining_SOURCES = \
+	tests/unit/test-joining.c tests/unit/collector-bench.h \
+	tests/unit/fake-xen-host.h tests/unit/test.h
+tests_unit_test_joining_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 
 tests_unit_test_config_SOURCES = tests/unit/test-config.c tests/unit/test.h
 tests_unit_test_config_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)

@@ -125,6 +125,7 @@ static inline enum sink_room rig_feed(struct rig *rig, unsigned int cpu, uint32_
 struct rig_output {
     bool sound; /* whole windows of whole records, each CPU's numbers from 0 without a gap */
     uint64_t records[RIG_CPUS];
+    uint64_t windows;
 };
 
 /* Steps over one window's records. Returns whether they are what they should be. */
@@ -168,6 +169,7 @@ static inline struct rig_output rig_read_output(const uint8_t *data, uint64_t by
             !rig_read_window(data + offset, window.bytes, &output.records[window.cpu]))
             return output;
         offset += window.bytes;
+        output.windows++;
     }
     output.sound = true;
     return output;
@@ -175,12 +177,14 @@ static inline struct rig_output rig_read_output(const uint8_t *data, uint64_t by
 
 /*
  * When all is over: DATA is the output as a reader finds it. Its records are those that the ledger
- * calls delivered, every CPU's ledger balances, and every chunk is back.
+ * calls delivered, its windows and classes are those of the totals, every CPU's ledger balances,
+ * and every chunk is back.
  */
 static inline void rig_check_end(const struct rig *rig, const uint8_t *data)
 {
     struct rig_output output;
     struct sink_totals totals;
+    uint64_t records = 0;
 
     sink_read_totals(rig->sink, &totals);
     output = rig_read_output(data, totals.output_bytes);
@@ -197,7 +201,11 @@ static inline void rig_check_end(const struct rig *rig, const uint8_t *data)
         CHECK_UINT(ledger.lost, rig->lost[cpu]);
         CHECK_UINT(ledger.dropped, rig->number[cpu] - output.records[cpu]);
         CHECK_UINT(ledger.evicted, 0);
+        records += output.records[cpu];
     }
+    CHECK_UINT(totals.windows, output.windows);
+    CHECK_UINT(totals.class_records[1], records); /* all are of one class */
+    CHECK_UINT(totals.writing_since_usec, 0);
     CHECK_UINT(pool_free_bytes(rig->pool), pool_bytes(rig->pool));
 }
 

@@ -202,6 +202,292 @@ static void test_pin_and_close(void)
     ring_free(ring);
 }
 
+/* --- Nobody has room. --- */
+
+#define FULL_RECORD       0xb0021001u /* with a TSC and three words: a buffer is a multiple of it */
+#define FULL_RECORD_BYTES 24u
+
+struct filler {
+    struct bench *bench;
+    uint64_t records; /* that were produced on each busy CPU */
+};
+
+/* The busy CPUs' buffers are full of records again as soon as they are empty. */
+static void *keep_full(void *context)
+{
+    struct filler *filler = context;
+    struct bench *bench = filler->bench;
+
+    while (!__atomic_load_n(&bench->stops, __ATOMIC_ACQUIRE)) {
+        if (waiting(bench, 0) > 0 || waiting(bench, 1) > 0)
+            continue;
+        for (unsigned int cpu = 0; cpu < BUSY_CPUS; cpu++) {
+            struct t_buf *shared = bench->buffer[cpu];
+
+            __atomic_store_n(&shared->prod,
+                             (shared->prod + bench->data_bytes) % (2 * bench->data_bytes),
+                             __ATOMIC_RELEASE);
+        }
+        filler->records += bench->data_bytes / FULL_RECORD_BYTES;
+        (void)eventfd_write(bench->host.virq_fd, 1);
+    }
+    return NULL;
+}
+
+static void fill_with_records(struct bench *bench)
+{
+    const uint32_t words[FULL_RECORD_BYTES / 4] = {FULL_RECORD, 1000};
+
+    CHECK_UINT(bench->data_bytes % FULL_RECORD_BYTES, 0);
+    for (unsigned int cpu = 0; cpu < BUSY_CPUS; cpu++) {
+        struct t_buf *shared = bench->buffer[cpu];
+
+        shared->cons = shared->prod = 0;
+        for (uint32_t i = 0; i < bench->data_bytes; i += FULL_RECORD_BYTES)
+            memcpy((uint8_t *)shared + sizeof(*shared) + i, words, sizeof(words));
+    }
+}
+
+static uint64_t dropped_by(const struct bench *bench, unsigned int i)
+{
+    uint64_t dropped = 0;
+
+    for (unsigned int cpu = 0; cpu < CPUS; cpu++) {
+        struct ledger ledger;
+
+        sink_read_ledger(bench->sinks[i], cpu, &ledger);
+        dropped += ledger.dropped;
+    }
+    return dropped;
+}
+
+/*
+ * While all that its rounds do is to drop, the thread leaves the processor to the disk's workers,
+ * however full the buffers are: it waits up to 5 ms for one of them. One that has room changes
+ * that.
+ */
+static void test_only_dropping(bool one_has_room)
+{
+    const unsigned int measured_ms = 300;
+    struct ring *ring = one_has_room ? new_ring(RING_MIN_BYTES) : NULL;
+    struct sink_config config = config_of(1000);
+    struct collector_stats before, after;
+    struct bench bench;
+    struct filler filler = {.bench = &bench};
+
+    test_case(one_has_room ? "two drop, one has room" : "all drop");
+    bench_init(&bench, SMALL_PAGES);
+    collector_free(bench.collector); /* the buffers are other ones now */
+    fill_with_records(&bench);
+    if (collector_new(&bench.host, bench.pool, &bench.collector) < 0 ||
+        collector_set_buffers(bench.collector,
+                              &(struct xen_trace_buffers){.nr_cpus = CPUS,
+                                                          .pages = SMALL_PAGES,
+                                                          .buffer = bench.buffer}) < 0)
+        exit(EXIT_FAILURE);
+    config.granted_bytes = 0;
+    attach(&bench, add_sink(&bench, config, NULL));
+    attach(&bench, add_sink(&bench, config, NULL));
+    if (ring)
+        attach(&bench, add_sink(&bench, config_of(1000), ring));
+    if (pthread_create(&bench.producer, NULL, keep_full, &filler) != 0)
+        exit(EXIT_FAILURE);
+    while (dropped_by(&bench, 0) == 0 || dropped_by(&bench, 1) == 0)
+        (void)usleep(1000);
+    collector_read_stats(bench.collector, &before);
+    (void)usleep(measured_ms * USEC_PER_MSEC);
+    collector_read_stats(bench.collector, &after);
+    printf("%s: %ju rounds in %u ms\n", one_has_room ? "two drop, one has room" : "all drop",
+           (uintmax_t)(after.rounds - before.rounds), measured_ms);
+    if (one_has_room)
+        CHECK(after.rounds - before.rounds > measured_ms);
+    else
+        CHECK(after.rounds - before.rounds < measured_ms);
+    stop_producer(&bench);
+    for (unsigned int i = 0; i < 2; i++)
+        tell(&bench, i, MESSAGE_GRANT, false, INT64_MAX);
+    for (unsigned int i = 0; i < bench.nr_sinks; i++)
+        close_sink(&bench, i, true);
+    for (unsigned int i = 0; i < bench.nr_sinks; i++) {
+        for (unsigned int cpu = 0; cpu < CPUS; cpu++) {
+            struct ledger ledger;
+
+            sink_read_ledger(bench.sinks[i], cpu, &ledger);
+            CHECK_UINT(ledger.produced, cpu < BUSY_CPUS ? filler.records : 0);
+            CHECK_UINT(ledger.produced, ledger.delivered + ledger.dropped + ledger.evicted);
+        }
+    }
+    bench_done(&bench);
+    ring_free(ring);
+}
+
+/* --- Sinks that are given up. --- */
+
+/* Produces, in this thread, until sink I has a write under way that does not end. */
+static void produce_until_stuck(struct bench *bench, unsigned int i)
+{
+    struct sink_totals totals;
+
+    do {
+        put_some(bench);
+        sink_read_totals(bench->sinks[i], &totals);
+    } while (totals.writing_since_usec == 0 || totals.queued_bytes < 2 * CHUNK_BYTES);
+}
+
+static struct ledger ledger_of(const struct bench *bench, unsigned int i)
+{
+    struct ledger sum = {0};
+
+    for (unsigned int cpu = 0; cpu < CPUS; cpu++) {
+        struct ledger ledger;
+
+        sink_read_ledger(bench->sinks[i], cpu, &ledger);
+        CHECK_UINT(ledger.produced, ledger.delivered + ledger.dropped + ledger.lost);
+        sum.produced += ledger.produced;
+        sum.delivered += ledger.delivered;
+        sum.dropped += ledger.dropped;
+    }
+    return sum;
+}
+
+/* An output that nobody reads, which is stuck as long as PIPE's other end is open. */
+static unsigned int add_stuck(struct bench *bench, int *ret_reader)
+{
+    struct sink_config config = config_of(1000);
+    int fds[2];
+
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        exit(EXIT_FAILURE);
+    config.fd = fds[1];
+    config.is_stream = true;
+    config.granted_bytes = CHUNK_BYTES; /* so that no successor takes over */
+    *ret_reader = fds[0];
+    return add_sink(bench, config, NULL);
+}
+
+/* While records flow, with a successor waiting: nothing of it is taken any more, nothing is lost
+ * for others, and its figures are final with ABANDONED. */
+static void test_abandon(void)
+{
+    unsigned int healthy, stuck, next;
+    struct sink_totals totals, later;
+    struct ledger ledger;
+    struct bench bench;
+    struct span span;
+    int reader;
+
+    test_case("abandon while fed");
+    bench_init(&bench, SMALL_PAGES);
+    healthy = add_sink(&bench, config_of(1000), NULL);
+    stuck = add_stuck(&bench, &reader);
+    next = add_sink(&bench, config_of(1000), NULL);
+    attach(&bench, healthy);
+    attach(&bench, stuck);
+    produce_until_stuck(&bench, stuck);
+    collector_send_successor(bench.collector, bench.sinks[stuck], bench.sinks[next], true);
+    tell(&bench, stuck, MESSAGE_ABORT, false, 0);
+    tell(&bench, stuck, MESSAGE_ABORT, false, 0);
+    tell(&bench, stuck, MESSAGE_DRAIN, false, 0); /* sent before we knew */
+    tell(&bench, stuck, MESSAGE_SETTLE, false, 0);
+    tell(&bench, stuck, MESSAGE_GRANT, true, 0);
+    tell(&bench, stuck, MESSAGE_CLOSE, false, 0);
+    must_come(&bench, stuck, MESSAGE_FAILED);
+    must_come(&bench, stuck, MESSAGE_ABANDONED);
+    ledger = ledger_of(&bench, stuck);
+    sink_read_totals(bench.sinks[stuck], &totals);
+    CHECK_UINT(totals.queued_bytes, 0);
+    CHECK(ledger.dropped > 0);
+    must_come(&bench, stuck, MESSAGE_CLOSED);
+    put_some(&bench);
+    tell(&bench, stuck, MESSAGE_ABORT, false, 0); /* crosses with CLOSED */
+    put_some(&bench);
+    close_sink(&bench, healthy, true);
+
+    sink_read_totals(bench.sinks[stuck], &later);
+    CHECK_UINT(later.output_bytes, totals.output_bytes);
+    CHECK_UINT(later.windows, totals.windows);
+    CHECK_UINT(later.writing_since_usec, 0);
+    CHECK_UINT(ledger_of(&bench, stuck).produced, ledger.produced);
+    CHECK_UINT(ledger_of(&bench, stuck).delivered, ledger.delivered);
+    CHECK_UINT(ledger_of(&bench, stuck).dropped, ledger.dropped);
+    bench.seen[stuck][MESSAGE_GRANT_WANTED] = 0; /* may come before */
+    for (enum message_type type = 0; type <= MESSAGE_DIED; type++)
+        CHECK_UINT(bench.seen[stuck][type], 0); /* once each, and nothing else */
+    CHECK_UINT(ledger_of(&bench, next).produced, 0);
+    span = span_of_file(&bench, healthy);
+    for (unsigned int cpu = 0; cpu < BUSY_CPUS; cpu++)
+        CHECK_UINT(span.next[cpu], bench.number[cpu]);
+    (void)close(reader);
+    bench_done(&bench);
+}
+
+/* At each point of its end. */
+static void test_abandon_ending(enum message_type last)
+{
+    struct bench bench;
+    unsigned int stuck;
+    int reader;
+
+    test_case(last == MESSAGE_CLOSE ? "abandon while closing" : "abandon after draining");
+    bench_init(&bench, SMALL_PAGES);
+    stuck = add_stuck(&bench, &reader);
+    attach(&bench, stuck);
+    produce_until_stuck(&bench, stuck);
+    tell(&bench, stuck, MESSAGE_DRAIN, true, 0);
+    must_come(&bench, stuck, MESSAGE_DRAINED);
+    if (last == MESSAGE_CLOSE)
+        tell(&bench, stuck, MESSAGE_CLOSE, true, 0);
+    tell(&bench, stuck, MESSAGE_ABORT, false, 0);
+    must_come(&bench, stuck, MESSAGE_FAILED);
+    must_come(&bench, stuck, MESSAGE_ABANDONED);
+    must_come(&bench, stuck, MESSAGE_CLOSED);
+    CHECK_UINT(ledger_of(&bench, stuck).produced,
+               (uint64_t)bench.number[0] + bench.number[1] + bench.number[2]);
+    (void)close(reader);
+    bench_done(&bench);
+}
+
+/* A sink of which all is written loses nothing; a ring's pins are answered. */
+static void test_abandon_quiet(void)
+{
+    struct ring *ring = new_ring(RING_MIN_BYTES);
+    struct sink_totals totals = {0};
+    unsigned int file, recorder;
+    struct bench bench;
+    uint64_t bytes;
+    int pin;
+
+    test_case("abandon with nothing to give up");
+    bench_init(&bench, SMALL_PAGES);
+    file = add_sink(&bench, config_of(1000), NULL);
+    recorder = add_sink(&bench, config_of(USEC_PER_SEC), ring);
+    attach(&bench, file);
+    attach(&bench, recorder);
+    put_some(&bench);
+    tell(&bench, file, MESSAGE_DRAIN, true, 0);
+    must_come(&bench, file, MESSAGE_DRAINED);
+    bytes = ledger_of(&bench, file).delivered * RECORD_BYTES;
+    while (totals.output_bytes < bytes)
+        sink_read_totals(bench.sinks[file], &totals);
+    tell(&bench, file, MESSAGE_ABORT, false, 0);
+    must_come(&bench, file, MESSAGE_ABANDONED);
+    must_come(&bench, file, MESSAGE_CLOSED);
+    CHECK_UINT(bench.seen[file][MESSAGE_FAILED], 0);
+    CHECK(ledger_of(&bench, file).delivered > 0);
+    (void)span_of_file(&bench, file);
+
+    pin = ring_take_pin(ring);
+    tell(&bench, recorder, MESSAGE_PIN, false, pin);
+    tell(&bench, recorder, MESSAGE_ABORT, false, 0);
+    must_come(&bench, recorder, MESSAGE_PINNED);
+    must_come(&bench, recorder, MESSAGE_ABANDONED);
+    must_come(&bench, recorder, MESSAGE_CLOSED);
+    CHECK_UINT(bench.seen[recorder][MESSAGE_FAILED], 0);
+    ring_advance_pin(ring, pin, NULL);
+    bench_done(&bench);
+    ring_free(ring);
+}
+
 int main(void)
 {
     if (!bench_is_possible())
@@ -211,5 +497,11 @@ int main(void)
     test_successors_now(LARGE_PAGES);
     test_successors_by_length();
     test_pin_and_close();
+    test_only_dropping(false);
+    test_only_dropping(true);
+    test_abandon();
+    test_abandon_ending(MESSAGE_DRAIN);
+    test_abandon_ending(MESSAGE_CLOSE);
+    test_abandon_quiet();
     return test_end();
 }

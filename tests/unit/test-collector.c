@@ -237,6 +237,29 @@ static void test_set_aside(void)
     bench_done(&bench);
 }
 
+/* A watchdog's: the thread runs once for each, though there is nothing to do. */
+static void test_poke(void)
+{
+    struct collector_stats before, after;
+    struct bench bench;
+
+    test_case("poke");
+    bench_init(&bench, config_of(0x0002f000));
+    for (unsigned int i = 0; i < 10; i++) {
+        collector_read_stats(bench.collector, &before);
+        collector_poke(bench.collector);
+        for (unsigned int ms = 0; ms < 20000; ms++) {
+            collector_read_stats(bench.collector, &after);
+            if (after.wakeups != before.wakeups)
+                break;
+            (void)usleep(1000);
+        }
+        CHECK(after.wakeups != before.wakeups);
+    }
+    CHECK_UINT(after.rounds, 0);
+    bench_done(&bench);
+}
+
 int main(void)
 {
     struct xen_host host = {.virq_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
@@ -257,5 +280,6 @@ int main(void)
     test_nothing_kept();
     test_final_grant();
     test_set_aside();
+    test_poke();
     return test_end();
 }

@@ -140,29 +140,29 @@ static void test_cut(uint64_t seed)
 static void test_lone_starves(uint64_t seed)
 {
     struct sink_config config = bench_config(ALL_EVENTS, ALL_CPUS);
-    struct feed *feed;
+    struct attachment *attachment;
     struct bench bench;
     struct round round;
 
     test_case("a lone one starves");
     bench_init(&bench, SMALL_PAGES, seed);
-    feed = bench_add(&bench, &config, NULL);
-    limit_chunks(feed->sink, 0);
+    attachment = bench_add(&bench, &config, NULL);
+    limit_chunks(attachment->sink, 0);
     produce_all(&bench, 400);
     bench_produce_some(&bench, 0, 10);
     for (int i = 0; i < 3; i++) {
         uint32_t waiting = bench_waiting(&bench, 0);
 
         round = bench_round(&bench);
-        CHECK(feed->starved);
+        CHECK(attachment->starved);
         CHECK(!round.behind && round.waiting_bytes >= waiting);
         CHECK_UINT(bench_waiting(&bench, 0), waiting);
         bench_produce_some(&bench, 0, 10);
     }
     CHECK_UINT(ledger_of(&bench, 0, 0).produced, 0);
-    limit_chunks(feed->sink, 2);
+    limit_chunks(attachment->sink, 2);
     drain_all(&bench);
-    CHECK(!feed->starved);
+    CHECK(!attachment->starved);
     bench_write_all(&bench, true);
     bench_check(&bench, 0);
     CHECK_UINT(dropped_by(&bench, 0), 0);
@@ -274,8 +274,8 @@ static void test_limit(uint64_t seed)
             produce_all(&bench, j % 7 == 0 ? 600 : 20);
             CHECK(bench_produce(&bench, 2, SCHED));
             drain_all(&bench);
-            CHECK(!told || bench.feeds[1].at_limit);
-            told = told || bench.feeds[1].at_limit;
+            CHECK(!told || bench.attachments[1].at_limit);
+            told = told || bench.attachments[1].at_limit;
             bench_write_all(&bench, false);
         }
         bench_write_all(&bench, true);
@@ -306,13 +306,14 @@ static void test_failure(uint64_t seed)
     produce_all(&bench, 400);
     drain_all(&bench);
     sink_flush(bench.outs[0].sink);
-    sink_submit(bench.outs[0].sink, &bench.outs[0].uring);
+    sink_submit(bench.outs[0].sink, &bench.outs[0].uring, 1);
     write = fake_uring_take(&bench.outs[0].uring, 0);
-    CHECK_INT(sink_complete(bench.outs[0].sink, (struct chunk *)(uintptr_t)write.tag, -EIO), -EIO);
+    CHECK_INT(sink_complete(bench.outs[0].sink, (struct chunk *)(uintptr_t)write.tag, -EIO, 1),
+              -EIO);
     for (unsigned int i = 0; i < 50; i++) {
         produce_all(&bench, 400);
         drain_all(&bench);
-        CHECK(!bench.feeds[0].starved);
+        CHECK(!bench.attachments[0].starved);
         bench_write(&bench, 1, false);
     }
     bench_write(&bench, 1, true);
@@ -333,9 +334,9 @@ static void test_last_records(uint64_t seed)
     (void)bench_add(&bench, &config, NULL);
     bench_produce_some(&bench, 0, 100);
     (void)bench_round(&bench);
-    CHECK(bench.feeds[0].at_limit);
+    CHECK(bench.attachments[0].at_limit);
     CHECK(bench_waiting(&bench, 0) > 0);
-    bench.feeds[0].mode = DRAIN_LAST_RECORDS;
+    bench.attachments[0].mode = DRAIN_LAST_RECORDS;
     (void)bench_round(&bench);
     CHECK_UINT(bench_waiting(&bench, 0), 0);
     bench_done(&bench);
@@ -354,7 +355,7 @@ static bool put_wrap(struct bench *bench, unsigned int cpu)
 static void test_losses(uint64_t seed)
 {
     struct sink_config config = bench_config(SCHED_ONLY, ALL_CPUS);
-    struct feed *losses;
+    struct attachment *losses;
     struct bench bench;
 
     test_case("losses");
@@ -481,30 +482,108 @@ static void test_ring_cons(uint64_t seed)
 
 /* --- Buffers that make no sense. --- */
 
+struct broken_case {
+    const char *name;
+    uint32_t words[2];
+    unsigned int nr_takers;
+};
+
+static const struct broken_case broken_cases[] = {
+    {"a record beyond the end, one sink", {0xf0021001}, 1}, /* 8 bytes, its header says 40 */
+    {"a record beyond the end, several sinks", {0xf0021001}, 2},
+    {"zeroes, one sink", {0, 0}, 1},
+    {"zeroes, several sinks", {0, 0}, 2},
+    {"a record without a class", {0x10001003, 1}, 1},
+};
+
 static void test_broken(uint64_t seed)
 {
-    static const uint32_t broken[2] = {
-        0xf0021001u}; /* 8 bytes, of which it says that they are 40 */
-    struct sink_config config = bench_config(ALL_EVENTS, ALL_CPUS);
+    for (size_t i = 0; i < ARRAY_SIZE(broken_cases); i++) {
+        const struct broken_case *c = &broken_cases[i];
+        struct sink_config config = bench_config(ALL_EVENTS, ALL_CPUS);
+        struct bench bench;
+
+        test_case(c->name);
+        bench_init(&bench, SMALL_PAGES, seed);
+        for (unsigned int j = 0; j < c->nr_takers; j++)
+            (void)bench_add(&bench, &config, NULL);
+        produce_all(&bench, 100);
+        CHECK(bench_insert(&bench, 1, c->words, sizeof(c->words)));
+        (void)bench_round(&bench);
+        produce_all(&bench, 100);
+        bench.nr_made[1] = 0; /* none of that is taken any more */
+        (void)bench_round(&bench);
+        for (unsigned int cpu = 0; cpu < BENCH_CPUS; cpu++) {
+            struct drain_cpu state;
+
+            drain_read_cpu(bench.drain, cpu, &state);
+            CHECK(state.has_buffer && state.set_aside == (cpu == 1));
+            CHECK(cpu == 1 || bench_waiting(&bench, cpu) == 0);
+        }
+        bench_done(&bench);
+    }
+}
+
+/* --- Sinks that joined others. --- */
+
+/* Not even where no record has a TSC is any missing; alone, or as one of several. */
+static void test_joined(uint64_t seed)
+{
+    for (unsigned int takers = 1; takers <= 2; takers++) {
+        struct sink_config config = bench_config(SCHED_ONLY, ALL_CPUS);
+        struct attachment *joined;
+        struct bench bench;
+
+        test_case(takers == 1 ? "joined, now alone" : "joined");
+        bench_init(&bench, SMALL_PAGES, seed);
+        if (takers == 2)
+            (void)bench_add(&bench, &config, NULL);
+        for (unsigned int i = 0; i < 10; i++)
+            CHECK(bench_produce(&bench, 0, SCHED) && bench_lose(&bench, 1, 10));
+        bench.tsc += 100;
+        joined = bench_add(&bench, &config, NULL); /* what is there is not for it */
+        joined->joins_tsc = bench.tsc;
+        joined->joins_losses_tsc = bench.tsc - 50;
+        joined->joining = config.cpus;
+        for (unsigned int i = 0; i < 10; i++)
+            for (unsigned int cpu = 0; cpu < BENCH_CPUS; cpu++)
+                CHECK(bench_produce(&bench, cpu, cpu == 2 ? BARE : SCHED));
+        drain_all(&bench);
+        CHECK_UINT(cpu_set_count(&joined->joining), 0);
+        bench_write_all(&bench, true);
+        for (unsigned int i = 0; i < takers; i++)
+            bench_check(&bench, i);
+        bench_done(&bench);
+    }
+}
+
+/* --- What the main thread sees of a CPU. --- */
+
+/* Grows by what was taken, by whomever, and on no other CPU. */
+static void test_drained_bytes(uint64_t seed)
+{
+    struct sink_config config = bench_config(SCHED_ONLY, 1);
+    uint64_t produced[BENCH_CPUS] = {0};
+    struct drain_cpu state;
     struct bench bench;
 
-    test_case("broken records");
+    test_case("bytes drained");
     bench_init(&bench, SMALL_PAGES, seed);
     (void)bench_add(&bench, &config, NULL);
-    (void)bench_add(&bench, &config, NULL);
-    produce_all(&bench, 100);
-    CHECK(bench_insert(&bench, 1, broken, sizeof(broken)));
-    (void)bench_round(&bench);
-    produce_all(&bench, 100);
-    bench.nr_made[1] = 0; /* none of that is taken any more */
-    (void)bench_round(&bench);
-    for (unsigned int cpu = 0; cpu < BENCH_CPUS; cpu++) {
-        struct drain_cpu state;
-
-        drain_read_cpu(bench.drain, cpu, &state);
-        CHECK(state.has_buffer && state.set_aside == (cpu == 1));
-        CHECK(cpu == 1 || bench_waiting(&bench, cpu) == 0);
+    for (unsigned int i = 0; i < 20; i++) {
+        for (unsigned int cpu = 0; cpu < 2; cpu++) {
+            bench_produce_some(&bench, cpu, 50);
+            produced[cpu] += bench_waiting(&bench, cpu);
+        }
+        drain_all(&bench);
     }
+    for (unsigned int cpu = 0; cpu < BENCH_CPUS; cpu++) {
+        drain_read_cpu(bench.drain, cpu, &state);
+        CHECK(state.has_buffer);
+        CHECK_UINT(state.drained_bytes, produced[cpu]);
+    }
+    drain_read_cpu(bench.drain, BENCH_CPUS, &state);
+    CHECK(!state.has_buffer && state.drained_bytes == 0);
     bench_done(&bench);
 }
 
@@ -524,5 +603,7 @@ int main(void)
     test_ring_begins(seed);
     test_ring_cons(seed);
     test_broken(seed);
+    test_joined(seed);
+    test_drained_bytes(seed);
     return test_end();
 }

@@ -234,8 +234,38 @@ static void test_random_orders(void)
     pool_free(pool);
 }
 
+#define NOTES 20u
+
+/* Each chunk has its own, whatever size it was before. */
+static void test_notes(void)
+{
+    struct chunk *chunks[CHUNKS], *large;
+    struct pool *pool = NULL;
+
+    test_case("notes");
+    CHECK_INT(pool_new(CHUNKS * CHUNK_BYTES, &pool), 0);
+    CHECK_INT(pool_reserve_notes(pool, NOTES), 0);
+    CHECK_INT(pool_reserve_notes(pool, NOTES - 1), 0);
+    CHECK_INT(pool_reserve_notes(pool, NOTES + 1), -EINVAL);
+    for (unsigned int i = 0; i < CHUNKS; i++) {
+        chunks[i] = pool_take(pool, 0);
+        for (unsigned int j = 0; j < NOTES; j++)
+            pool_notes(pool, chunks[i])[j] = i;
+    }
+    for (unsigned int i = 0; i < CHUNKS; i++) {
+        for (unsigned int j = 0; j < NOTES; j++)
+            CHECK_UINT(pool_notes(pool, chunks[i])[j], i);
+        pool_give(pool, chunks[i]);
+    }
+    large = pool_take(pool, CHUNK_ORDER_MAX);
+    pool_notes(pool, large)[NOTES - 1] = 1;
+    pool_give(pool, large);
+    pool_free(pool);
+}
+
 int main(void)
 {
+    test_notes();
     test_orders();
     test_random_orders();
     test_sizes();

@@ -80,7 +80,7 @@ static void test_grant(uint64_t seed)
     disk_put_chunk(disk, 20000);
 
     sink_grant(disk->rig.sink, first - 1, false);
-    sink_submit(disk->rig.sink, &disk->uring);
+    disk_submit(disk);
     CHECK_UINT(disk->uring.nr_writes, 0);
     CHECK(sink_wants_grant(disk->rig.sink));
 
@@ -171,7 +171,7 @@ static void test_failure_after_final_grant(uint64_t seed)
     disk = disk_new(&config, seed);
     disk_put_chunk(disk, 20000);
     disk_put_chunk(disk, 20000);
-    sink_submit(disk->rig.sink, &disk->uring);
+    disk_submit(disk);
     CHECK_UINT(disk->uring.nr_writes, 1);
     sink_grant(disk->rig.sink, 30000, true);
     CHECK_INT(disk_end_write(disk, 0, -EIO), -EIO);
@@ -201,13 +201,43 @@ static const struct abort_case abort_cases[] = {
     {"file, they failed", false, 0, -EIO},
 };
 
+/* Its figures are final at once, however the writes under way end. */
+static void check_abandon(struct disk *disk, int32_t after)
+{
+    uint64_t output_bytes = disk_totals(disk).output_bytes;
+    struct sink_totals totals;
+    struct ledger ledger;
+
+    CHECK(sink_abandon(disk->rig.sink, &disk->uring));
+    CHECK(!sink_abandon(disk->rig.sink, &disk->uring)); /* it was given up before */
+    CHECK(!sink_is_quiet(disk->rig.sink));
+    totals = disk_totals(disk);
+    ledger = disk_ledger(disk);
+    CHECK_UINT(totals.output_bytes, output_bytes);
+    CHECK_UINT(totals.queued_bytes, 0);
+    CHECK_UINT(totals.writing_since_usec, disk->now_usec);
+    CHECK_UINT(ledger.produced, ledger.delivered + ledger.dropped + ledger.lost);
+    CHECK(ledger.dropped > 0);
+    while (disk->uring.nr_writes > 0) {
+        CHECK(disk->uring.writes[0].cancelled);
+        CHECK_INT(disk_end_write(disk, 0, after), 0); /* asked for, so not told */
+        disk->now_usec += RETRY_USEC;
+        disk_submit(disk);
+    }
+    CHECK_UINT(disk_totals(disk).output_bytes, totals.output_bytes);
+    CHECK_UINT(disk_totals(disk).windows, totals.windows);
+    CHECK_UINT(disk_totals(disk).class_records[1], totals.class_records[1]);
+    CHECK_UINT(disk_totals(disk).queued_bytes, 0);
+    CHECK_UINT(disk_ledger(disk).delivered, ledger.delivered);
+    CHECK_UINT(disk_ledger(disk).dropped, ledger.dropped);
+}
+
 static void test_abort(uint64_t seed)
 {
     for (size_t i = 0; i < ARRAY_SIZE(abort_cases); i++) {
         const struct abort_case *c = &abort_cases[i];
         struct sink_config config = rig_config(4);
         struct disk *disk;
-        uint64_t output_bytes;
 
         test_case(c->name);
         config.is_stream = c->is_stream;
@@ -215,20 +245,11 @@ static void test_abort(uint64_t seed)
         for (unsigned int j = 0; j < 5; j++)
             disk_put_chunk(disk, 20000);
         CHECK_INT(rig_feed(&disk->rig, 0, 500), SINK_ROOM);
-        sink_submit(disk->rig.sink, &disk->uring);
+        disk_submit(disk);
         if (c->before)
             CHECK_INT(disk_end_write(disk, 0, c->before), 0);
-        sink_submit(disk->rig.sink, &disk->uring);
-        output_bytes = disk_totals(disk).output_bytes;
-
-        CHECK(sink_abort(disk->rig.sink, &disk->uring));
-        CHECK(!sink_abort(disk->rig.sink, &disk->uring)); /* it was given up before */
-        while (disk->uring.nr_writes > 0) {
-            CHECK(disk->uring.writes[0].cancelled);
-            CHECK_INT(disk_end_write(disk, 0, c->after), 0); /* asked for, so not told */
-            sink_submit(disk->rig.sink, &disk->uring);
-        }
-        CHECK_UINT(disk_totals(disk).output_bytes, output_bytes);
+        disk_submit(disk);
+        check_abandon(disk, c->after);
         CHECK_INT(rig_feed(&disk->rig, 0, 100), SINK_HAS_FAILED);
         disk_check_end(disk);
         disk_free(disk);
@@ -244,8 +265,33 @@ static void test_abort_of_nothing(uint64_t seed)
     test_case("an abort of nothing");
     disk_put_chunk(disk, 20000);
     disk_settle(disk);
-    CHECK(!sink_abort(disk->rig.sink, &disk->uring));
+    CHECK(!sink_abandon(disk->rig.sink, &disk->uring));
     CHECK_UINT(disk_totals(disk).output_bytes, disk->end_bytes);
+    disk_check_end(disk);
+    disk_free(disk);
+}
+
+/* Cancellations that the submission queue does not take are asked for again. */
+static void test_cancel_later(uint64_t seed)
+{
+    struct sink_config config = rig_config(4);
+    struct disk *disk = disk_new(&config, seed);
+
+    test_case("cancelled later");
+    disk_put_chunk(disk, 20000);
+    disk_put_chunk(disk, 20000);
+    disk_submit(disk);
+    disk->uring.refuses_cancels = true;
+    CHECK(sink_abandon(disk->rig.sink, &disk->uring));
+    CHECK(sink_retry_usec(disk->rig.sink) != 0);
+    disk->uring.refuses_cancels = false;
+    disk_submit(disk);
+    CHECK_UINT(sink_retry_usec(disk->rig.sink), 0);
+    CHECK_UINT(disk->uring.nr_writes, 2);
+    while (disk->uring.nr_writes > 0) {
+        CHECK(disk->uring.writes[0].cancelled);
+        CHECK_INT(disk_end_write(disk, 0, -ECANCELED), 0);
+    }
     disk_check_end(disk);
     disk_free(disk);
 }
@@ -277,6 +323,7 @@ static void random_step(struct disk *disk, uint64_t *granted, bool may_fail)
     struct sink *sink = disk->rig.sink;
     uint64_t random = test_random(&disk->rig.random);
 
+    disk->now_usec += random >> 40 & 0x1fff;
     switch (random % 8) {
     case 0:
     case 1:
@@ -292,7 +339,7 @@ static void random_step(struct disk *disk, uint64_t *granted, bool may_fail)
             sink_grant(sink, *granted += random >> 8 & 0x1fffff, (random >> 32) % 16 == 0);
         break;
     default:
-        sink_submit(sink, &disk->uring);
+        disk_submit(disk);
         if (disk->uring.nr_writes > 0)
             (void)disk_end_write(disk, (unsigned int)(random >> 8) % disk->uring.nr_writes,
                                  random_result(disk, may_fail));
@@ -315,12 +362,13 @@ static void test_random_life(uint64_t seed)
     for (unsigned int i = 0; i < 300; i++)
         random_step(disk, &granted, seed >> 3 & 1);
     if (seed & 16)
-        (void)sink_abort(disk->rig.sink, &disk->uring);
+        (void)sink_abandon(disk->rig.sink, &disk->uring);
     sink_flush(disk->rig.sink);
     while (!sink_is_quiet(disk->rig.sink)) {
         if (sink_wants_grant(disk->rig.sink))
             sink_grant(disk->rig.sink, granted += 1 << 20, false);
-        sink_submit(disk->rig.sink, &disk->uring);
+        disk->now_usec += RETRY_USEC;
+        disk_submit(disk);
         if (!CHECK(disk->uring.nr_writes > 0))
             exit(EXIT_FAILURE);
         (void)disk_end_write(disk, 0, INT32_MAX);
@@ -339,6 +387,7 @@ int main(void)
     test_failure_after_final_grant(seed);
     test_abort(seed);
     test_abort_of_nothing(seed);
+    test_cancel_later(seed);
     test_case("random life");
     for (int i = 0; i < 100; i++)
         test_random_life(test_random(&random));

@@ -46,18 +46,26 @@ static void setup_done(struct setup *setup)
     fd_close(&setup->fd);
 }
 
+static uint64_t now_usec(void)
+{
+    struct timespec ts;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
 /* Submits, and waits once. Returns the number of writes that ended. */
 static int turn(struct setup *setup, uint64_t timeout_usec)
 {
     struct uring_event events[MAX_EVENTS];
     int n;
 
-    sink_submit(setup->rig.sink, setup->uring);
+    sink_submit(setup->rig.sink, setup->uring, now_usec());
     n = uring_wait(setup->uring, timeout_usec, events, MAX_EVENTS);
     CHECK(n >= 0);
     for (int i = 0; i < n; i++) {
         int r = sink_complete(setup->rig.sink, (struct chunk *)(uintptr_t)events[i].tag,
-                              events[i].result);
+                              events[i].result, now_usec());
 
         if (r < 0) {
             CHECK_INT(setup->told, 0);
@@ -310,7 +318,7 @@ static void test_abort(uint64_t seed)
         CHECK_INT(rig_feed(&setup.rig, i % RIG_CPUS, CHUNK_BYTES), SINK_ROOM);
     turn(&setup, 0);
     CHECK(!sink_is_quiet(setup.rig.sink));
-    CHECK(sink_abort(setup.rig.sink, setup.uring));
+    CHECK(sink_abandon(setup.rig.sink, setup.uring));
     finish(&setup);
     CHECK_INT(setup.told, 0);
     CHECK_UINT(setup_totals(&setup).output_bytes, 0);

@@ -7,6 +7,8 @@
 
 #include "tests/unit/fake-disk.h"
 
+#include <sys/mman.h>
+
 /* --- Filling. --- */
 
 struct fill_case {
@@ -60,7 +62,7 @@ static uint32_t next_write(struct disk *disk, uint32_t window_bytes)
 {
     for (unsigned int cpu = 0; disk->uring.nr_writes == 0; cpu = (cpu + 1) % RIG_CPUS) {
         CHECK_INT(rig_feed(&disk->rig, cpu, window_bytes), SINK_ROOM);
-        sink_submit(disk->rig.sink, &disk->uring);
+        disk_submit(disk);
     }
     return disk->uring.writes[0].bytes;
 }
@@ -177,7 +179,7 @@ static void test_no_chunk(uint64_t seed)
     number = disk->rig.number[0];
     CHECK_INT(rig_feed(&disk->rig, 0, 100), SINK_NO_CHUNK);
     CHECK_UINT(disk->rig.number[0], number);
-    sink_submit(disk->rig.sink, &disk->uring);
+    disk_submit(disk);
     CHECK_UINT(disk->uring.nr_writes, 8);
     CHECK_INT(disk_end_write(disk, 7, INT32_MAX), 0);
     CHECK_INT(rig_feed(&disk->rig, 0, 100), SINK_NO_CHUNK); /* those before it are not written */
@@ -327,7 +329,8 @@ static void test_order(uint64_t seed)
         for (const struct step *step = c->steps; step->result != 0 || step->told != 0; step++) {
             unsigned int write;
 
-            sink_submit(disk->rig.sink, &disk->uring);
+            disk->now_usec += RETRY_USEC;
+            disk_submit(disk);
             write = find_write(disk, begin[step->chunk], begin[step->chunk + 1]);
             CHECK_INT(disk_end_write(disk, write, step->result), step->told);
             CHECK_UINT(disk_totals(disk).output_bytes, begin[step->sound]);
@@ -347,12 +350,61 @@ static void test_after_failure(uint64_t seed)
     test_case("after a failure");
     disk_put_chunk(disk, 2000);
     CHECK_INT(rig_feed(&disk->rig, 1, 500), SINK_ROOM); /* the filling chunk goes too */
-    sink_submit(disk->rig.sink, &disk->uring);
+    disk_submit(disk);
     CHECK_INT(disk_end_write(disk, 0, -EPIPE), -EPIPE);
     CHECK_INT(rig_feed(&disk->rig, 1, 500), SINK_HAS_FAILED);
     disk_settle(disk);
     disk_check_end(disk);
     CHECK_UINT(disk_totals(disk).output_bytes, 0);
+    disk_free(disk);
+}
+
+/* --- A queue that is long when its first write fails. --- */
+
+#define QUEUE_CHUNKS 200u
+
+static uint64_t free_chunks(const struct disk *disk)
+{
+    return pool_free_bytes(disk->rig.pool) / CHUNK_BYTES;
+}
+
+/*
+ * The others' records do not wait until all of it is walked: its memory, which cannot be read here,
+ * is not looked at, the figures are exact at once, and each turn gives back some of the chunks.
+ */
+static void test_long_queue(uint64_t seed)
+{
+    struct sink_config config = rig_config(4);
+    struct disk *disk = disk_new_large(&config, QUEUE_CHUNKS + 8, seed);
+    void *base = pool_base(disk->rig.pool);
+    uint64_t bytes = pool_bytes(disk->rig.pool), before;
+    uint64_t delivered;
+
+    test_case("a long queue fails");
+    for (unsigned int i = 0; i < QUEUE_CHUNKS; i++)
+        disk_put_chunk(disk, 2000);
+    disk_submit(disk);
+    delivered = disk_ledger(disk).delivered;
+    before = free_chunks(disk);
+    (void)mprotect(base, bytes, PROT_NONE);
+    CHECK_INT(disk_end_write(disk, 0, -EIO), -EIO);
+    (void)mprotect(base, bytes, PROT_READ | PROT_WRITE);
+    CHECK_UINT(disk_ledger(disk).delivered, 0);
+    CHECK_UINT(disk_ledger(disk).dropped, delivered);
+    CHECK_UINT(disk_totals(disk).queued_bytes, 0);
+    CHECK_UINT(disk_totals(disk).windows, 0);
+    for (unsigned int turns = 0; sink_retry_usec(disk->rig.sink) != 0 && CHECK(turns < 10);
+         turns++) {
+        CHECK(free_chunks(disk) - before <= 64);
+        CHECK(sink_retry_usec(disk->rig.sink) <= disk->now_usec); /* at once */
+        before = free_chunks(disk);
+        disk_submit(disk);
+    }
+    CHECK_UINT(disk->uring.nr_writes, 7); /* that the kernel has not given back */
+    CHECK_UINT(free_chunks(disk), QUEUE_CHUNKS + 8 - 7);
+    while (disk->uring.nr_writes > 0)
+        CHECK_INT(disk_end_write(disk, 0, INT32_MAX), 0);
+    disk_check_end(disk);
     disk_free(disk);
 }
 
@@ -367,10 +419,68 @@ static void test_busy(uint64_t seed)
     disk->uring.max_writes = 2;
     for (unsigned int i = 0; i < CHUNKS; i++)
         disk_put_chunk(disk, 5000);
-    sink_submit(disk->rig.sink, &disk->uring);
-    sink_submit(disk->rig.sink, &disk->uring);
+    disk_submit(disk);
+    disk_submit(disk);
     CHECK_UINT(disk->uring.nr_writes, 2);
     disk_settle(disk);
+    disk_check_end(disk);
+    disk_free(disk);
+}
+
+/* The kernel says "again" and means later: asking at once, at real-time priority, keeps it from it.
+ */
+static void test_again(uint64_t seed)
+{
+    struct sink_config config = rig_config(4096);
+    struct disk *disk = disk_new(&config, seed);
+
+    test_case("again");
+    disk_put_chunk(disk, 5000);
+    disk_submit(disk);
+    CHECK_UINT(sink_retry_usec(disk->rig.sink), 0);
+    CHECK_INT(disk_end_write(disk, 0, -EAGAIN), 0);
+    CHECK_UINT(sink_retry_usec(disk->rig.sink), disk->now_usec + RETRY_USEC);
+    disk->now_usec += RETRY_USEC - 1;
+    disk_put_chunk(disk, 5000);
+    disk_submit(disk);
+    CHECK_UINT(disk->uring.nr_writes, 0);
+    disk->now_usec++;
+    disk_submit(disk);
+    CHECK_UINT(disk->uring.nr_writes, 2);
+    CHECK_UINT(sink_retry_usec(disk->rig.sink), 0);
+
+    test_case("a busy ring is asked again");
+    disk->uring.max_writes = 2;
+    disk_put_chunk(disk, 5000);
+    disk_submit(disk);
+    CHECK_UINT(sink_retry_usec(disk->rig.sink), disk->now_usec + RETRY_USEC);
+    disk_settle(disk);
+    disk_check_end(disk);
+    disk_free(disk);
+}
+
+/* Since when the oldest write waits: how long a disk has been stuck. */
+static void test_writing_since(uint64_t seed)
+{
+    struct sink_config config = rig_config(4096);
+    struct disk *disk = disk_new(&config, seed);
+
+    test_case("writing since");
+    for (unsigned int i = 0; i < 3; i++) {
+        CHECK_UINT(disk_totals(disk).writing_since_usec, i ? 1000 : 0);
+        disk_put_chunk(disk, 5000);
+        disk_submit(disk);
+        disk->now_usec += 1000;
+    }
+    CHECK_INT(disk_end_write(disk, 1, INT32_MAX), 0);
+    CHECK_UINT(disk_totals(disk).writing_since_usec, 1000);
+    CHECK_INT(disk_end_write(disk, 0, 4096), 0); /* short: what follows is another write */
+    CHECK_UINT(disk_totals(disk).writing_since_usec, 3000);
+    disk_submit(disk);
+    CHECK_INT(disk_end_write(disk, 0, INT32_MAX), 0);
+    CHECK_UINT(disk_totals(disk).writing_since_usec, 4000);
+    disk_settle(disk);
+    CHECK_UINT(disk_totals(disk).writing_since_usec, 0);
     disk_check_end(disk);
     disk_free(disk);
 }
@@ -388,7 +498,8 @@ static void test_stream(uint64_t seed)
     for (unsigned int i = 0; i < CHUNKS; i++)
         disk_put_chunk(disk, 20000);
     for (unsigned int i = 0; !sink_is_quiet(disk->rig.sink); i++) {
-        sink_submit(disk->rig.sink, &disk->uring);
+        disk->now_usec += RETRY_USEC;
+        disk_submit(disk);
         CHECK_UINT(disk->uring.nr_writes, 1);
         CHECK_INT(disk_end_write(disk, 0, results[i % ARRAY_SIZE(results)]), 0);
     }
@@ -409,7 +520,10 @@ int main(void)
     test_no_chunk(seed);
     test_order(seed);
     test_after_failure(seed);
+    test_long_queue(seed);
     test_busy(seed);
+    test_again(seed);
+    test_writing_since(seed);
     test_stream(seed);
     return test_end();
 }

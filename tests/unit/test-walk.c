@@ -290,13 +290,15 @@ static uint32_t expect_random(const struct window *window, const struct event_se
     return ret_result->kept_bytes;
 }
 
-/* Any event but those that tell of the tracing itself; most are in one class, as Xen's are. */
+/* Any event but those about tracing itself; most are in one class, as Xen's are, none in none. */
 static uint32_t random_header(uint64_t *random)
 {
     uint32_t header = (uint32_t)test_random(random);
 
     if (test_random(random) % 8)
         header = (header & 0xf000ffff) | 0x10000u << test_random(random) % EVENT_CLASSES;
+    if ((header & 0x0fff0000) == 0)
+        header |= 0x00020000;
     return (header & 0x0ffff000) == 0x0001f000 ? header ^ 0x1000 : header;
 }
 
@@ -315,8 +317,8 @@ static void test_random_records(void)
         struct event_set set;
         uint32_t bytes;
 
-        for (unsigned int class = 0; class < EVENT_CLASSES; class ++)
-            set.subclasses[class] =
+        for (unsigned int n = 0; n < EVENT_CLASSES; n++)
+            set.subclasses[n] =
                 (uint8_t)(test_random(&random) % 4 ? 0xf : test_random(&random) & 0xf);
         walk_filter_init(&filter, &set);
         for (uint32_t n = (uint32_t)(test_random(&random) % MAX_RECORDS); n > 0; n--)
@@ -366,6 +368,55 @@ static void test_cuts(void)
     }
 }
 
+struct classless_case {
+    const char *name;
+    uint32_t before; /* good records */
+    uint32_t header;
+    uint32_t behind;
+};
+
+static const struct classless_case classless_cases[] = {
+    {"a zero word first", 0, 0, 20},
+    {"a zero word last", 20, 0, 0},
+    {"a zero word in between", 20, 0, 20},
+    {"only a subclass", 20, 0x0000f001, 20},
+    {"only a TSC and extra words", 20, 0xf0000000, 20},
+};
+
+/* Xen makes none: what was good before is kept, and the rest is no framing, asked for or not. */
+static void test_classless(void)
+{
+    static const uint32_t masks[] = {0x0002f000, 0x0008f000, 0x0ffff000};
+
+    for (size_t i = 0; i < ARRAY_SIZE(classless_cases) * ARRAY_SIZE(masks) * 6; i++) {
+        const struct classless_case *c = &classless_cases[i % ARRAY_SIZE(classless_cases)];
+        size_t way = i / ARRAY_SIZE(classless_cases) / ARRAY_SIZE(masks);
+        struct walk_filter filter =
+            filter_of(masks[i / ARRAY_SIZE(classless_cases) % ARRAY_SIZE(masks)]);
+        uint64_t classes[EVENT_CLASSES] = {0};
+        uint8_t elsewhere[MAX_RECORDS * RECORD_MAX_BYTES];
+        struct window window = {0};
+        struct walk_result result;
+        uint32_t good;
+
+        test_case(c->name);
+        for (uint32_t n = 0; n < c->before; n++)
+            put(&window, SCHED);
+        good = window.bytes;
+        put(&window, c->header);
+        for (uint32_t n = 0; n < c->behind; n++)
+            put(&window, SCHED);
+        walk_window(window.data, window.bytes, way % 2, &filter,
+                    way / 2 == 0   ? window.data
+                    : way / 2 == 1 ? elsewhere
+                                   : NULL,
+                    classes, &result);
+        CHECK(result.broken);
+        CHECK_UINT(result.consumed_bytes, good);
+        CHECK_UINT(result.records, filter_allows(&filter, SCHED) ? c->before : 0);
+    }
+}
+
 /* Counted by their lowest class bit, and added to what is there. */
 static void test_classes(void)
 {
@@ -393,6 +444,77 @@ static void test_classes(void)
     CHECK_UINT(classes[3], 1);
     CHECK_UINT(classes[7], 1);
     CHECK_UINT(classes[11], 1);
+}
+
+/* --- What is older than a sink. --- */
+
+struct older_case {
+    const char *name;
+    const char *records; /* as in kept_case */
+    uint32_t from;       /* the record whose TSC it begins at; a loss's TSC is far below */
+    uint32_t passed;     /* records */
+    bool found;
+};
+
+static const struct older_case older_cases[] = {
+    {"nothing", "", 0, 0, false},
+    {"all are older", "sss", 9, 3, false},
+    {"none is older", "sss", 0, 0, true},
+    {"some are older", "ssss", 2, 2, true},
+    {"those without a TSC, and an older one behind them", "hshss", 4, 4, true},
+    {"those without a TSC, and a newer one behind them", "shhshs", 3, 1, true},
+    {"those without a TSC, and none behind them", "shh", 9, 1, true},
+    {"only those without a TSC", "hh", 9, 0, true},
+    {"wrap records", "wsww", 9, 2, false},
+    {"a loss is older", "slls", 3, 3, true},
+    {"what comes later does not matter", "sshlw", 1, 1, true},
+};
+
+static void test_older(void)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(older_cases); i++) {
+        const struct older_case *c = &older_cases[i];
+        struct window window = {0};
+        bool found = !c->found;
+
+        test_case(c->name);
+        for (const char *letter = c->records; *letter; letter++)
+            put_letter(&window, *letter);
+        CHECK_UINT(walk_pass_older(window.data, window.bytes, TSC(c->from), 0, &found),
+                   window.offsets[c->passed]);
+        CHECK(found == c->found);
+    }
+}
+
+/* A loss counts by when it began, and by when it was told. */
+static void test_older_losses(void)
+{
+    struct window window = {0};
+    bool found;
+
+    test_case("losses");
+    put_lost(&window, 3); /* from LOST_TSC(4), told at LOST_TSC(5) */
+    CHECK_UINT(walk_pass_older(window.data, window.bytes, LOST_TSC(6), 0, &found), window.bytes);
+    CHECK(!found);
+    CHECK_UINT(walk_pass_older(window.data, window.bytes, LOST_TSC(5), LOST_TSC(5), &found),
+               window.bytes);
+    CHECK(!found);
+    CHECK_UINT(walk_pass_older(window.data, window.bytes, LOST_TSC(5), LOST_TSC(4), &found), 0);
+    CHECK(found);
+
+    test_case("another clock");
+    put(&window, SCHED);
+    CHECK_UINT(walk_pass_older(window.data, window.bytes, TSC(1) + WALK_FOREIGN_TICKS, 0, &found),
+               0);
+    CHECK(found);
+
+    test_case("no records");
+    window = (struct window){0};
+    put(&window, SCHED);
+    put_word(&window, 0);
+    put(&window, SCHED);
+    CHECK_UINT(walk_pass_older(window.data, window.bytes, TSC(5), 0, &found), window.offsets[1]);
+    CHECK(!found);
 }
 
 /* --- Padding. --- */
@@ -430,7 +552,10 @@ int main(void)
     test_elsewhere();
     test_random_records();
     test_cuts();
+    test_classless();
     test_classes();
+    test_older();
+    test_older_losses();
     test_padding();
     return test_end();
 }

@@ -55,6 +55,7 @@ tests_xensim_xensim_SOURCES = $(xensim_core) \
 	tests/xensim/run-options.c \
 	tests/xensim/run-options.h \
 	tests/xensim/run.c \
+	tests/xensim/verify-beside.c \
 	tests/xensim/verify-report.c \
 	tests/xensim/verify.c \
 	tests/xensim/verify.h \
@@ -112,6 +113,7 @@ tests_xensim_test_rules_LDFLAGS = -pthread
 
 tests_xensim_test_verify_SOURCES = $(xensim_test_capture) \
 	tests/xensim/test-verify.c \
+	tests/xensim/verify-beside.c \
 	tests/xensim/verify-report.c \
 	tests/xensim/verify.c \
 	tests/xensim/verify.h

@@ -254,6 +254,52 @@ static void test_files(void)
     free(file.data);
 }
 
+/* Exit status of xensim verify on PART of ALL: OPTION is --one-start, or --complete-from with TSC.
+ */
+static int verify_beside(const struct test_file *all, const struct test_file *part, uint64_t tsc)
+{
+    char name[] = "verify", beside[] = "--beside", second[64], from[] = "--complete-from";
+    char one_start[] = "--one-start", number[32];
+    char *with_tsc[] = {name, beside, second, from, number, path, NULL};
+    char *without[] = {name, beside, second, one_start, path, NULL};
+    int status;
+
+    (void)snprintf(second, sizeof(second), "%s.2", path);
+    (void)snprintf(number, sizeof(number), "%llu", (unsigned long long)tsc);
+    capture_save(all, second);
+    capture_save(part, path);
+    optind = 0;
+    status = tsc ? command_verify(6, with_tsc) : command_verify(5, without);
+    CHECK(unlink(second) == 0);
+    return status;
+}
+
+/* Windows come in rounds, CPU 0's first; a part begins with the second round, or not on all CPUs.
+ */
+static void test_beside(void)
+{
+    struct test_file all = capture_new();
+    size_t begin = capture_window(&all, 2);
+    struct test_file part = capture_copy(&all, begin, capture_window(&all, CAPTURE_WINDOWS));
+    struct test_file uneven = capture_copy(&all, begin, capture_window(&all, CAPTURE_WINDOWS));
+    uint64_t tsc = (uint64_t)capture_word(&all, begin + 20) << 32 | capture_word(&all, begin + 16);
+
+    capture_cut(&uneven, capture_window(&all, 3) - begin,
+                capture_window(&all, 4) - capture_window(&all, 3));
+    CHECK(verify(&uneven, NULL, NULL) == 0);
+    CHECK(verify(&part, "--one-start", NULL) == 2);
+    CHECK(verify_beside(&all, &part, 0) == 0);
+    CHECK(verify_beside(&all, &uneven, 0) == 1);
+    CHECK(verify_beside(&all, &part, tsc) == 0);
+    CHECK(verify_beside(&all, &part, tsc - 1) == 0);
+    CHECK(verify_beside(&all, &uneven, tsc) == 1);
+    CHECK(verify_beside(&part, &part, tsc) == 1); /* it does not show what came before */
+    CHECK(verify_beside(&part, &part, 0) == 1);
+    free(uneven.data);
+    free(part.data);
+    free(all.data);
+}
+
 /* A window that the consumer dropped itself, told at the head of the CPU's next one. */
 static void test_dropped(void)
 {
@@ -303,6 +349,7 @@ int main(void)
     test_options();
     test_filtered();
     test_files();
+    test_beside();
     test_dropped();
     test_json();
     CHECK(unlink(path) == 0);

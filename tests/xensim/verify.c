@@ -163,6 +163,9 @@ static int check_record(struct verify *v, uint32_t cpu, size_t offset, const uin
         result = check_kind(v, c, offset, event, &r);
     if (result < 0)
         return result;
+    if (!c->begun)
+        c->begin = r.number - c->told_now;
+    c->begun = true;
     c->any = true;
     c->next = r.number + 1;
     c->told_now = 0;
@@ -308,6 +311,9 @@ static const char verify_usage[] =
     "  --from-start      every CPU begins with number 0, or tells what is lost before\n"
     "  --report FILE     of xensim run, or of xensim stat while the producer was paused: the file\n"
     "                    has everything up to then\n"
+    "  --beside FILE     FILE has all records of that time and some from before; for these two:\n"
+    "  --complete-from TSC   no record from then on is missing, but for what is told\n"
+    "  --one-start       there is a TSC at which all CPUs begin\n"
     "  --json FILE       writes counts, first and last numbers and TSCs, per file and CPU\n"
     "  --warn-rounds     only count rounds that were split, and do not fail\n";
 
@@ -316,8 +322,8 @@ static int parse_arguments(int argc, char **argv, struct verify *v)
     static const struct option options[] = {
         {"cpus", required_argument, NULL, 'c'},   {"ignore", required_argument, NULL, 'i'},
         {"kinds", required_argument, NULL, 'k'},  {"from-start", no_argument, NULL, 's'},
-        {"overlap", no_argument, NULL, 'o'},
-
+        {"overlap", no_argument, NULL, 'o'},      {"beside", required_argument, NULL, 'b'},
+        {"one-start", no_argument, NULL, '1'},    {"complete-from", required_argument, NULL, 'f'},
         {"report", required_argument, NULL, 'r'}, {"warn-rounds", no_argument, NULL, 'w'},
         {"json", required_argument, NULL, 'j'},   {NULL, 0, NULL, 0},
     };
@@ -341,6 +347,16 @@ static int parse_arguments(int argc, char **argv, struct verify *v)
         case 'r':
             v->report = optarg;
             break;
+        case 'b':
+            v->beside = optarg;
+            break;
+        case '1':
+            v->one_start = true;
+            break;
+        case 'f':
+            v->complete_from = strtoull(optarg, NULL, 0);
+            r = v->complete_from ? 0 : -EINVAL;
+            break;
         case 'o':
             v->overlap = true;
             break;
@@ -354,6 +370,8 @@ static int parse_arguments(int argc, char **argv, struct verify *v)
             r = -EINVAL;
         }
     }
+    if (!v->beside && (v->one_start || v->complete_from))
+        r = -EINVAL;
     return r == 0 && optind < argc ? 0 : -EINVAL;
 }
 
@@ -409,6 +427,8 @@ static int check_files(struct verify *v, char **paths, FILE *json)
         r = check_presence(v);
     if (r == 0 && v->report)
         r = verify_report_check(v);
+    if (r == 0 && v->beside)
+        r = verify_beside_check(v);
     if (r == 0 && json)
         verify_report_end_json(json, v);
     if (r == 0)

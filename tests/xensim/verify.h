@@ -22,6 +22,8 @@ struct verify_kind {
 /* One CPU's numbers, over all files. */
 struct verify_cpu {
     bool any;
+    bool begun;
+    uint64_t begin;   /* the first number that is there, or told as lost in front of it */
     bool any_earlier; /* with --overlap: in a file before this one */
     uint64_t earlier; /* with --overlap: the number that may follow the last of those */
     uint64_t next;
@@ -69,6 +71,9 @@ struct verify {
     uint32_t filters[VERIFY_MOST_FILTERS];
     uint64_t filter_records[VERIFY_MOST_FILTERS];
     const char *report;
+    const char *beside;
+    uint64_t complete_from;
+    bool one_start;
     const char *json;
     struct rounds rounds;
     struct verify_cpu cpus[SIM_MAX_CPUS];
@@ -81,6 +86,9 @@ _printf_(3, 4) int verify_violation(const struct verify *v, size_t offset, const
 
 /* The producer's report: nothing it made after the last record may be missing untold. */
 int verify_report_check(const struct verify *v);
+
+/* --beside: where it begins, held against a file that has everything. */
+int verify_beside_check(const struct verify *v);
 
 /* The lines for people and grep, on stdout. */
 void verify_report_print(const struct verify *v, const char *path);

@@ -3,7 +3,8 @@
 
 /*
  * Walks a trace file by the strict rules of Xen's readers: it starts with a cpu_change, windows and
- * records are whole, nothing else is in it. Independent of the code of the daemon on purpose.
+ * records are whole, nothing else is in it. Shares with the daemon what a record looks like
+ * (common/record.h), and no code that walks over records, on purpose.
  */
 
 #include <stdint.h>
@@ -24,7 +25,7 @@ struct walk_window {
     const unsigned char *records;
 };
 
-/* Maps FILE, or reads it through zstd if its name ends in .zst. */
+/* Reads the file at PATH whole into memory, through zstd if its name ends in .zst. */
 int walk_open(const char *path, struct walk_file *ret_file);
 void walk_close(struct walk_file *file);
 
