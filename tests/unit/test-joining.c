@@ -331,8 +331,7 @@ static void test_first(void)
     xen_done();
 }
 
-/* A segment is complete from a TSC in it, or before it, on all CPUs, and never from an older one.
- */
+/* A segment is complete from where it says, and says the earliest TSC that is true. */
 static void test_successors(void)
 {
     unsigned int last = 0;
