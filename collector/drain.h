@@ -27,8 +27,7 @@ struct round {
     bool dropped;  /* some sink had no room for its part of a window that others wanted too */
 };
 
-/* Takes over the buffers where their consumer left them; an impossible one is set aside. -ENOMEM.
- */
+/* Continues where the buffers' consumer stopped; an impossible buffer is set aside. -ENOMEM. */
 int drain_new(const struct xen_trace_buffers *buffers, struct drain **ret_drain);
 struct drain *drain_free(struct drain *drain);
 

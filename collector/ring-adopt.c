@@ -75,7 +75,7 @@ static int finish_commit(struct ring *ring, const char **ret_problem)
     return 0;
 }
 
-/* The end of the chunk's last window, as its header says. 0: it cannot be. */
+/* The end of the chunk's last window, as its header says. 0: that is impossible. */
 static uint32_t end_of_last_window(const struct chunk *chunk, const struct ring_chunk *state)
 {
     struct window_header window;

@@ -23,8 +23,7 @@
 
 struct runnable;
 
-/* vCPUs that are remembered; when there are more, those of which there was no record for long go.
- */
+/* vCPUs that are remembered; when there are more, the least recently seen ones are forgotten. */
 #define RUNNABLE_VCPUS 2048u
 /* Of each, changes back to at least so many latencies, less one: a record that comes later than
  * those from other CPUs by more than that may be ignored. */

@@ -28,7 +28,7 @@ struct tbuf {
 int tbuf_init(struct tbuf *tbuf, struct t_buf *shared, uint32_t pages);
 
 /*
- * How many bytes wait to be consumed. Returns 0, or -EBADMSG for a prod that cannot be: the caller
+ * How many bytes wait to be consumed. Returns 0, or -EBADMSG for an impossible prod: the caller
  * sets the buffer aside.
  */
 int tbuf_peek(const struct tbuf *tbuf, uint32_t *ret_bytes);
@@ -41,7 +41,7 @@ uint32_t tbuf_cons_behind(const struct tbuf *tbuf, uint32_t bytes);
 
 /*
  * Goes on at CONS, which is at or after where the buffer's consumer was when tbuf_init() was
- * called: what lies between was read already, and Xen only not told. -EBADMSG: it cannot be.
+ * called: what lies between was read already, but Xen was not told. -EBADMSG: that is impossible.
  */
 int tbuf_resume(struct tbuf *tbuf, uint32_t cons);
 

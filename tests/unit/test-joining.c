@@ -45,7 +45,7 @@ static void put_loss(unsigned int cpu, uint64_t tsc)
     };
 
     put_words(cpu, &lost, sizeof(lost));
-    xen.lost[cpu] = 0;
+    __atomic_store_n(&xen.lost[cpu], 0, __ATOMIC_RELAXED);
 }
 
 /* The next number of CPU: a record, or a loss. False: it waits for room. */
@@ -66,7 +66,7 @@ static bool make(unsigned int cpu)
     memcpy(&words[1], &tsc, sizeof(tsc));
     if (fits)
         put_words(cpu, words, sizeof(words));
-    else if (xen.lost[cpu]++ == 0)
+    else if (__atomic_fetch_add(&xen.lost[cpu], 1, __ATOMIC_RELAXED) == 0)
         xen.lost_first[cpu] = tsc;
     __atomic_store_n(&xen.bench.number[cpu], number + 1, __ATOMIC_RELAXED);
     return true;
@@ -255,7 +255,7 @@ static void test_join(const struct join_case *c)
 static bool all_lose(void)
 {
     for (unsigned int cpu = 0; cpu < CPUS; cpu++)
-        if (xen.lost[cpu] < 1000)
+        if (__atomic_load_n(&xen.lost[cpu], __ATOMIC_RELAXED) < 1000)
             return false;
     return true;
 }
@@ -331,8 +331,7 @@ static void test_first(void)
     xen_done();
 }
 
-/* A segment is complete from a TSC in it, or before it, on all CPUs, and never from an older one.
- */
+/* A segment is complete from where it says, and says the earliest TSC that is true. */
 static void test_successors(void)
 {
     unsigned int last = 0;
@@ -379,7 +378,7 @@ static void test_ring_rounds(void)
     (void)usleep(10000);
     recorder = add_sink(&xen.bench, config_of(1000), ring);
     attach(&xen.bench, recorder);
-    for (uint64_t windows = 0; windows < 1000; windows = *ring_windows(ring))
+    for (uint64_t windows = 0; windows < 1000; windows = ledger_observe(ring_windows(ring)))
         (void)usleep(10000);
     stop_producer(&xen.bench);
     pin = ring_take_pin(ring);

@@ -22,8 +22,7 @@ uint32_t domains_list(struct sim *sim, struct sim_domain ret_domains[static SIM_
 /* -EEXIST, -ENOSPC, -ENAMETOOLONG. Fires @introduceDomain. */
 int domains_add(struct sim *sim, uint32_t domid, const char *name);
 
-/* The domain shuts itself down, for a SHUTDOWN_* reason. -ESRCH, -EALREADY. Fires @releaseDomain.
- */
+/* The domain shuts down, for a SHUTDOWN_* reason. -ESRCH, -EALREADY. Fires @releaseDomain. */
 int domains_shut_down(struct sim *sim, uint32_t domid, uint32_t reason);
 
 /* It is destroyed. -ESRCH. Fires @releaseDomain. */

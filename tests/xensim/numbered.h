@@ -38,8 +38,7 @@ static inline uint32_t numbered_extra_words(uint32_t event)
 /* Makes CPU's next record; the caller holds the CPU's lock. Adds its size to *BYTES. */
 enum tbuf_result numbered_insert(struct sim *sim, unsigned int cpu, uint64_t *bytes);
 
-/* The same for as many as can be made at once (tbuf_begin_run()), until *BYTES is TARGET or more.
- */
+/* The same for as many as fit into one run (tbuf_begin_run()), until *BYTES is TARGET or more. */
 void numbered_insert_run(struct sim *sim, unsigned int cpu, uint64_t target, uint64_t *bytes);
 
 /* Takes the record at P apart: 0, or -EBADMSG if it is none of ours. */

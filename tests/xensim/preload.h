@@ -19,6 +19,5 @@ struct sim *preload_open(void);
 /* RESULT as the libraries return it: -1 with errno if it is a negative errno. */
 int preload_result(int result);
 
-/* Maps COUNT pages of MFNs at ADDRESS (or anywhere). NULL with errno; ERR (if not NULL): per page.
- */
+/* Maps COUNT pages of MFNs at ADDRESS, or anywhere. NULL with errno; ERR, if not NULL: per page. */
 void *preload_map(void *address, int prot, size_t count, const unsigned long *mfns, int *err);

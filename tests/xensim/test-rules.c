@@ -14,8 +14,7 @@
 
 static char directory[] = "/tmp/xensim-rules.XXXXXX";
 
-/* Times that do not depend on the machine: rounds begin a million ticks apart, both CPUs at once.
- */
+/* Times of no machine: rounds begin a million ticks apart, both CPUs at once. */
 static void set_times(struct test_file *file)
 {
     for (int w = 0; w < CAPTURE_WINDOWS; w++) {

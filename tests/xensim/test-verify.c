@@ -254,8 +254,7 @@ static void test_files(void)
     free(file.data);
 }
 
-/* Exit status of xensim verify on PART of ALL: OPTION is --one-start, or --complete-from with TSC.
- */
+/* Exit status of xensim verify on PART of ALL: with --complete-from TSC; 0: with --one-start. */
 static int verify_beside(const struct test_file *all, const struct test_file *part, uint64_t tsc)
 {
     char name[] = "verify", beside[] = "--beside", second[64], from[] = "--complete-from";
@@ -274,8 +273,7 @@ static int verify_beside(const struct test_file *all, const struct test_file *pa
     return status;
 }
 
-/* Windows come in rounds, CPU 0's first; a part begins with the second round, or not on all CPUs.
- */
+/* A part begins with the second round; another one does so on one CPU only. */
 static void test_beside(void)
 {
     struct test_file all = capture_new();

@@ -26,8 +26,7 @@ int virq_unbind(struct sim *sim, int handle, uint32_t port);
 /* Lets the port fire again; at once if it was raised meanwhile. */
 int virq_unmask(struct sim *sim, int handle, uint32_t port);
 
-/* What a holder notifies: nothing comes of it on a VIRQ. -ENOTCONN: the port is not this handle's.
- */
+/* A holder notifies: without effect on a VIRQ. -ENOTCONN: the port is not this handle's. */
 int virq_notify(const struct sim *sim, int handle, uint32_t port);
 
 /* The hypervisor sends VIRQ_TBUF, and waits for nobody. Not for threads that die of SIGPIPE. */
