@@ -33,6 +33,7 @@ check_PROGRAMS += \
 	tests/unit/test-trigger \
 	tests/unit/test-triggers \
 	tests/unit/test-units \
+	tests/unit/test-utf8 \
 	tests/unit/test-walk \
 	tests/unit/test-watch \
 	tests/unit/test-worker \
@@ -56,6 +57,8 @@ tests_unit_test_trace_file_cuts_SOURCES = \
 tests_unit_test_trace_file_cuts_LDADD = libcommon.a
 tests_unit_test_units_SOURCES = tests/unit/test-units.c tests/unit/test.h
 tests_unit_test_units_LDADD = libcommon.a
+tests_unit_test_utf8_SOURCES = tests/unit/test-utf8.c tests/unit/test.h
+tests_unit_test_utf8_LDADD = libcommon.a
 
 tests_unit_test_burst_SOURCES = tests/unit/test-burst.c tests/unit/test.h
 tests_unit_test_burst_LDADD = libcollector.a
