@@ -1,5 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
-
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * collector/xen.c over libraries of the test's own: how a host is opened, with a VIRQ of its own
  * and with an inherited one, and how domains are listed. Masks, buffers and tracing are tested on
@@ -15,6 +14,7 @@
 
 #include <xen/xen.h>
 #include <xen/sched.h>
+#include <xen/version.h>
 #include <xencall.h>
 #include <xenctrl.h>
 #include <xenevtchn.h>
@@ -31,6 +31,9 @@ static struct {
     bool is_unmasked;
     uint32_t nr_domains; /* 0: Xen refuses */
     xc_domaininfo_t domains[4];
+    xen_extraversion_t extraversion;
+    xen_changeset_info_t changeset;
+    xen_commandline_t commandline;
 } fake;
 
 static int fail(int error)
@@ -77,8 +80,21 @@ int xc_physinfo(xc_interface *xch, xc_physinfo_t *info)
 int xc_version(xc_interface *xch, int cmd, void *arg)
 {
     (void)xch;
-    (void)arg;
-    return cmd == 0 ? 4 << 16 | 17 : 0;
+    switch (cmd) {
+    case XENVER_version:
+        return 4 << 16 | 17;
+    case XENVER_extraversion: /* Xen ends it, but for us it is what it is */
+        memcpy(arg, fake.extraversion, sizeof(xen_extraversion_t));
+        return 0;
+    case XENVER_changeset:
+        memcpy(arg, fake.changeset, sizeof(xen_changeset_info_t));
+        return 0;
+    case XENVER_commandline:
+        memcpy(arg, fake.commandline, sizeof(xen_commandline_t));
+        return 0;
+    default:
+        return fail(ENOSYS);
+    }
 }
 
 int xc_sched_id(xc_interface *xch, int *sched_id)
@@ -226,6 +242,36 @@ static void test_bind(void)
     CHECK_INT(fake.handles, 0);
 }
 
+/* Texts that fill their field, are cut inside a character, or are none of UTF-8. */
+static void test_texts(void)
+{
+    struct xen_host *host = NULL;
+    const struct xen_host_info *info;
+    enum xen_step step;
+
+    test_case("texts of any bytes");
+    fake.bind_error = 0;
+    memcpy(fake.extraversion,
+           ".1-g\xfc"
+           "9876543\x1b[1\xe2\x82",
+           sizeof(fake.extraversion));
+    memcpy(fake.changeset, "Tue\xff 5\x9b", sizeof("Tue\xff 5\x9b"));
+    memset(fake.commandline, 'x', sizeof(fake.commandline));
+    memcpy(fake.commandline, "sched-gran=123456789012\xe2\x82\xac\xe2\x82\xac ",
+           strlen("sched-gran=123456789012\xe2\x82\xac\xe2\x82\xac "));
+    CHECK_INT(xen_host_open(NULL, &host, &step), 0);
+    info = xen_host_info(host);
+    CHECK_STR(info->version, "4.17.1-g\xef\xbf\xbd"
+                             "9876543");
+    CHECK_STR(info->changeset, "Tue\xef\xbf\xbd 5\xef\xbf\xbd");
+    CHECK_STR(info->granularity, "123456789012\xe2\x82\xac");
+    CHECK_UINT(strlen(info->commandline), sizeof(info->commandline) - 1);
+    xen_host_free(host);
+    memset(fake.extraversion, 0, sizeof(fake.extraversion));
+    memset(fake.changeset, 0, sizeof(fake.changeset));
+    memset(fake.commandline, 0, sizeof(fake.commandline));
+}
+
 /* Binding fails all the while: a copy of the descriptor is open somewhere. */
 static void test_adopt(void)
 {
@@ -314,6 +360,7 @@ int main(void)
 {
     test_bind();
     test_adopt();
+    test_texts();
     test_domains();
     return test_end();
 }
