@@ -99,3 +99,20 @@ size_t utf8_copy(char *to, size_t size, const char *from)
     to[length] = '\0';
     return length;
 }
+
+size_t utf8_trim(char *text)
+{
+    size_t length = strlen(text), begin = length;
+    const struct lead *lead;
+
+    if (length == 0)
+        return 0;
+    do
+        begin--;
+    while (begin > 0 && (text[begin] & 0xc0) == 0x80);
+    lead = find_lead((uint8_t)text[begin]);
+    if (!lead || begin + lead->bytes <= length)
+        return length;
+    text[begin] = '\0';
+    return begin;
+}

@@ -17,3 +17,9 @@
  * escape sequence, that fits as a whole. Returns its length.
  */
 size_t utf8_copy(char *to, size_t size, const char *from);
+
+/*
+ * TEXT was valid UTF-8 until snprintf(3) cut it: removes the beginning of a character that was cut.
+ * Returns the length.
+ */
+size_t utf8_trim(char *text);

@@ -16,10 +16,12 @@
 #include "collector/xen.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "daemon/base/log.h"
 #include "daemon/base/worker.h"
 
 #define MAX_DOMAINS 1024u /* Xen may have more: the later ones have no names */
 #define RETRY_USEC  (5 * USEC_PER_SEC)
+#define SLOW_USEC   (5 * USEC_PER_SEC)
 #define SLACK_USEC  USEC_PER_SEC
 
 struct names_job {
@@ -33,6 +35,8 @@ struct names_job {
 struct domain_names {
     struct sd_event *event;
     struct sd_event_source *retry_source;
+    struct sd_event_source *slow_source; /* while a job is under way */
+    bool has_complained;
     struct worker *worker;
     struct xen_host *xen;
     void (*changed)(void *userdata);
@@ -102,6 +106,20 @@ static void names_retry_later(struct domain_names *names)
                                      RETRY_USEC, SLACK_USEC, names_handle_retry, names);
 }
 
+static int names_handle_slow(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    struct domain_names *names = userdata;
+
+    (void)source;
+    (void)usec;
+    names->slow_source = sd_event_source_disable_unref(names->slow_source);
+    if (!names->has_complained)
+        log_warning("Xenstore does not answer. Until it does, new domains have no names, and "
+                    "crashes of domains may fire no trigger. Is xenstored running?");
+    names->has_complained = true;
+    return 0;
+}
+
 static void names_begin_reading(struct domain_names *names);
 
 static void names_job_done(struct job *job)
@@ -115,6 +133,10 @@ static void names_job_done(struct job *job)
         return;
     }
     names->job = NULL;
+    names->slow_source = sd_event_source_disable_unref(names->slow_source);
+    if (names->has_complained)
+        log_info("Xenstore answers again.");
+    names->has_complained = false;
     is_changed = names_merge(names, names_job);
     if (names_job->result < 0)
         names_retry_later(names);
@@ -142,6 +164,9 @@ static void names_begin_reading(struct domain_names *names)
     memcpy(job->domains, names->domains, domains_bytes);
     names->job = job;
     worker_send(names->worker, &job->job);
+    /* Without memory for a timer the log lacks a line. */
+    (void)sd_event_add_time_relative(names->event, &names->slow_source, CLOCK_MONOTONIC, SLOW_USEC,
+                                     SLACK_USEC, names_handle_slow, names);
 }
 
 void domain_names_refresh(struct domain_names *names)
@@ -224,6 +249,7 @@ struct domain_names *domain_names_free(struct domain_names *names)
     if (names->job)
         names->job->names = NULL;
     names->retry_source = sd_event_source_disable_unref(names->retry_source);
+    names->slow_source = sd_event_source_disable_unref(names->slow_source);
     sd_event_unref(names->event);
     worker_free(names->worker);
     free(names);

@@ -40,7 +40,7 @@ void domain_names_listen(struct domain_names *names, void (*changed)(void *userd
 /*
  * Asks Xen who runs, and has the worker read the names. If it is reading already, it reads once
  * more afterwards, however often this was called. Where xenstored cannot be reached, it is asked
- * again every few seconds.
+ * again every few seconds. A xenstored that does not answer for 5 s is reported in the log, once.
  */
 void domain_names_refresh(struct domain_names *names);
 

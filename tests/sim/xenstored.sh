@@ -72,11 +72,14 @@ beginning() {
     check "it hangs from the beginning: the capture is complete" whole "$dir/state/hung.xentrace"
     check "it hangs from the beginning: ids are known, names are not" \
         same "$(names_of "$dir/state/hung.json")" "0= 1= 2="
+    check "it hangs from the beginning: the log says so" \
+        wait_until 10 grep -q "Xenstore does not answer. Until it does" "$dir/log"
     ctl start over >/dev/null
     "$xensim" domain crash 1
 
     hang off
     check "it answers: the names are there" wait_until 5 knows "0=Domain-0 1=web 2=db" over
+    check "it answers: the log says so" grep -q "Xenstore answers again" "$dir/log"
     check "it answers: of the recorder, too" wait_until 5 knows "0=Domain-0 1=web 2=db" flight-recorder
     check "it answers: who crashed meanwhile is reported" wait_until 5 has_fired 1
     check "it answers: with or without a name" fired_for '^Domain 1 .*crashed\.$'

@@ -102,6 +102,22 @@ static void test_cuts(void)
     }
 }
 
+/* As snprintf() cuts it. */
+static void test_trim(void)
+{
+    static const char text[] = "a\xc3\xa4\xe2\x82\xac\xf0\x9f\x90\xa7z";
+    static const size_t lengths[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11}; /* of each cut */
+    char cut[16];
+
+    test_case("a character that was cut is removed");
+    for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
+        (void)snprintf(cut, i + 1, "%s", text);
+        CHECK_UINT(utf8_trim(cut), lengths[i]);
+        CHECK_UINT(strlen(cut), lengths[i]);
+        CHECK(strncmp(cut, text, lengths[i]) == 0);
+    }
+}
+
 /* A check of our own that knows nothing of the tables: decodes, and encodes again. */
 static bool is_clean(const char *text)
 {
@@ -155,6 +171,7 @@ int main(void)
 {
     test_cases();
     test_cuts();
+    test_trim();
     test_random_bytes();
     return test_end();
 }
