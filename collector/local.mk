@@ -2,7 +2,7 @@
 # The data plane: from Xen's trace buffers to the output.
 
 noinst_LIBRARIES += libcollector.a
-libcollector_a_CFLAGS = $(AM_CFLAGS) $(XEN_CFLAGS) $(XENSTORE_CFLAGS) $(URING_CFLAGS)
+libcollector_a_CFLAGS = $(AM_CFLAGS) $(XEN_CFLAGS) $(URING_CFLAGS)
 libcollector_a_SOURCES = \
 	collector/attachments.c collector/attachment.h collector/collector-state.h \
 	collector/burst.c collector/burst.h \
@@ -22,5 +22,4 @@ libcollector_a_SOURCES = \
 	collector/uring.c collector/uring.h \
 	collector/walk.c collector/walk.h \
 	collector/watch.c collector/watch.h \
-	collector/xen.c collector/xen.h \
-	collector/xenstore.c collector/xenstore.h
+	collector/xen.c collector/xen.h

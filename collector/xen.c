@@ -29,7 +29,7 @@
 #include <xenevtchn.h>
 #include <xenforeignmemory.h>
 
-#include "collector/xenstore.h"
+#include "common/utf8.h"
 #include "common/util.h"
 
 struct xen_host {
@@ -53,28 +53,29 @@ static int result_of(int rc)
     return errno > 0 ? -errno : -EIO;
 }
 
+/* One of Xen's texts; "" if Flask denies it. */
+static void read_text(struct xen_host *host, int what, char *text, size_t size)
+{
+    char raw[sizeof(xen_commandline_t) + 1] = ""; /* the longest of them, and an end */
+
+    (void)xc_version(host->xc, what, raw);
+    (void)utf8_copy(text, size, raw);
+}
+
 static int read_version(struct xen_host *host)
 {
     struct xen_host_info *info = &host->info;
-    xen_extraversion_t extra = "";
-    xen_changeset_info_t changeset = "";
-    xen_commandline_t commandline = "";
+    char extra[sizeof(xen_extraversion_t) + 1];
     int version;
 
     version = xc_version(host->xc, XENVER_version, NULL);
     if (version < 0)
         return result_of(version);
-    /* The rest may be denied by Flask; then it stays empty. */
-    (void)xc_version(host->xc, XENVER_extraversion, &extra);
-    (void)xc_version(host->xc, XENVER_changeset, &changeset);
-    (void)xc_version(host->xc, XENVER_commandline, &commandline);
-
-    (void)snprintf(info->version, sizeof(info->version), "%d.%d%.*s", version >> 16,
-                   version & 0xffff, (int)sizeof(extra), extra);
-    (void)snprintf(info->changeset, sizeof(info->changeset), "%.*s",
-                   (int)sizeof(info->changeset) - 1, changeset);
-    (void)snprintf(info->commandline, sizeof(info->commandline), "%.*s",
-                   (int)sizeof(info->commandline) - 1, commandline);
+    read_text(host, XENVER_extraversion, extra, sizeof(extra));
+    (void)snprintf(info->version, sizeof(info->version), "%d.%d%s", version >> 16, version & 0xffff,
+                   extra);
+    read_text(host, XENVER_changeset, info->changeset, sizeof(info->changeset));
+    read_text(host, XENVER_commandline, info->commandline, sizeof(info->commandline));
     return 0;
 }
 
@@ -89,14 +90,15 @@ static void read_scheduler(struct xen_host *host)
     struct xen_host_info *info = &host->info;
     const char *option = strstr(info->commandline, "sched-gran=");
     const char *granularity = option ? option + strlen("sched-gran=") : "cpu";
+    char value[sizeof(info->commandline)];
     const char *name = NULL;
     int id = -1;
 
     if (xc_sched_id(host->xc, &id) == 0 && id >= 0 && (size_t)id < ARRAY_SIZE(names))
         name = names[id];
     (void)snprintf(info->scheduler, sizeof(info->scheduler), "%s", name ? name : "unknown");
-    (void)snprintf(info->granularity, sizeof(info->granularity), "%.*s",
-                   (int)strcspn(granularity, " "), granularity);
+    (void)snprintf(value, sizeof(value), "%.*s", (int)strcspn(granularity, " "), granularity);
+    (void)utf8_copy(info->granularity, sizeof(info->granularity), value);
 }
 
 static int read_host_info(struct xen_host *host)
@@ -315,23 +317,6 @@ int xen_host_list_domain_states(struct xen_host *host, struct xen_domain_state *
         };
     }
     free(infos);
-    return n;
-}
-
-int xen_host_list_domains(struct xen_host *host, struct xen_domain *ret_domains, unsigned int max)
-{
-    struct xen_domain_state *states;
-    int n;
-
-    states = calloc(max, sizeof(*states));
-    if (!states)
-        return -ENOMEM;
-    n = xen_host_list_domain_states(host, states, max);
-    for (int i = 0; i < n; i++)
-        ret_domains[i] = (struct xen_domain){.domid = states[i].domid};
-    if (n > 0)
-        xenstore_name_domains(ret_domains, (unsigned int)n);
-    free(states);
     return n;
 }
 

@@ -3,7 +3,7 @@
 
 /*
  * The hypervisor: the only module that talks to Xen's libraries (libxenctrl, libxencall,
- * libxenforeignmemory, libxenevtchn) and includes their headers; libxenstore is xenstore.h's.
+ * libxenforeignmemory, libxenevtchn) and includes their headers.
  *
  * Source: <xenctrl.h>, <xenevtchn.h>, <xenforeignmemory.h>, <xen/sysctl.h>; Xen's common/trace.c.
  *
@@ -45,12 +45,6 @@ struct xen_host_info {
     char granularity[16]; /* "cpu", "core", "socket" */
 };
 
-/* A domain, as `xl list` shows it. */
-struct xen_domain {
-    uint32_t domid;
-    char name[64]; /* "" if xenstore does not tell */
-};
-
 /* The trace buffers as mapped: valid until xen_host_free(). */
 struct xen_trace_buffers {
     unsigned int nr_cpus;
@@ -79,15 +73,12 @@ int xen_host_open(const struct xen_virq *inherited, struct xen_host **ret_host,
                   enum xen_step *ret_step);
 struct xen_host *xen_host_free(struct xen_host *host);
 
-/* Facts that do not change while Xen runs. */
+/* Facts that do not change while Xen runs. Texts are valid UTF-8 without control characters. */
 const struct xen_host_info *xen_host_info(const struct xen_host *host);
 
 /* Memory that is nobody's yet, of which Xen takes its trace buffers. Returns 0 or a negative errno.
  */
 int xen_host_free_bytes(struct xen_host *host, uint64_t *ret_bytes);
-
-/* The running domains, at most MAX of them. Returns how many, or a negative errno. */
-int xen_host_list_domains(struct xen_host *host, struct xen_domain *ret_domains, unsigned int max);
 
 /* Whether a domain still runs. A crash is its kernel's, which says so, or Xen's doing. */
 struct xen_domain_state {
@@ -96,7 +87,10 @@ struct xen_domain_state {
     bool crashed;
 };
 
-/* The same domains, without asking xenstore: one system call. */
+/*
+ * The running domains, by ascending ids, at most MAX of them: one system call. Returns how many, or
+ * a negative errno.
+ */
 int xen_host_list_domain_states(struct xen_host *host, struct xen_domain_state *ret_states,
                                 unsigned int max);
 

@@ -12,4 +12,5 @@ libcommon_a_SOURCES = \
 	common/text.c common/text.h \
 	common/trace-file.c common/trace-file.h \
 	common/units.c common/units.h \
+	common/utf8.c common/utf8.h \
 	common/util.h

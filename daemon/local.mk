@@ -2,7 +2,7 @@
 # The control plane: sessions, files, the control socket.
 
 noinst_LIBRARIES += libdaemon.a
-libdaemon_a_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS) $(INIH_CFLAGS)
+libdaemon_a_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS) $(INIH_CFLAGS) $(XENSTORE_CFLAGS)
 libdaemon_a_SOURCES = \
 	daemon/base/clock.h \
 	daemon/base/failure.h \
@@ -19,13 +19,15 @@ libdaemon_a_SOURCES = \
 	daemon/control/peer.c daemon/control/peer.h \
 	daemon/control/request.c daemon/control/request.h \
 	daemon/document/document.c daemon/document/document.h \
+	daemon/host/domain-names.c daemon/host/domain-names.h \
 	daemon/host/domain-watch.c daemon/host/domain-watch.h \
 	daemon/host/domains.c daemon/host/domains.h \
 	daemon/host/explain.c daemon/host/explain.h \
 	daemon/host/fd-store.c daemon/host/fd-store.h \
 	daemon/host/host.c daemon/host/host.h \
-	daemon/host/systemd.c daemon/host/systemd.h \
+	daemon/host/systemd.c daemon/host/systemd.h daemon/host/systemd-state.h \
 	daemon/host/tracing.c daemon/host/tracing.h \
+	daemon/host/xenstore.c daemon/host/xenstore.h \
 	daemon/output/output.c daemon/output/output.h \
 	daemon/output/sidecar.c daemon/output/sidecar.h \
 	daemon/session/end-reason.c daemon/session/end-reason.h \

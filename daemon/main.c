@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
 
 #include "common/util.h"
 #include "daemon/config/config.h"
 #include "daemon/control/control.h"
 #include "daemon/host/fd-store.h"
+#include "daemon/host/systemd.h"
 #include "daemon/base/log.h"
 #include "daemon/manager.h"
 #include "daemon/session/snapshot.h"
@@ -87,10 +87,12 @@ static int parse_arguments(int argc, char *argv[])
 static int handle_signal(sd_event_source *source, const struct signalfd_siginfo *info,
                          void *userdata)
 {
+    struct manager *manager = userdata;
+
     (void)source;
     (void)info;
-    (void)sd_notify(false, "STOPPING=1"); /* nobody may be listening */
-    manager_shut_down(userdata);
+    systemd_notify(manager->systemd, "STOPPING=1");
+    manager_shut_down(manager);
     return 0;
 }
 
@@ -157,7 +159,7 @@ static int serve(sd_event *event, struct manager *manager)
         return r;
     }
     log_info("Ready at %s.", manager->socket_path);
-    (void)sd_notify(false, "READY=1\nSTATUS=Ready."); /* nobody may be listening */
+    systemd_notify(manager->systemd, "READY=1\nSTATUS=Ready.");
     r = sd_event_loop(event);
     control_free(control);
     return r;

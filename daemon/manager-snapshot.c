@@ -64,7 +64,7 @@ static void handle_snapshot_ended(void *userdata, struct snapshot *snapshot)
         remember_snapshot(manager, snapshot);
     }
     if (session->is_recorder)
-        recorder_keep(session);
+        recorder_note(session);
     if (manager->snapshot_ended)
         manager->snapshot_ended(manager->userdata, snapshot);
     if (snapshot->trigger)

@@ -19,6 +19,8 @@
 #include "collector/ring.h"
 #include "collector/xen.h"
 #include "common/protocol.h"
+#include "daemon/base/worker.h"
+#include "daemon/host/domain-names.h"
 #include "daemon/host/explain.h"
 #include "daemon/host/fd-store.h"
 #include "daemon/base/log.h"
@@ -89,24 +91,56 @@ static void log_change(const struct session *session)
                  session->message);
 }
 
-void manager_exit_if_over(struct manager *manager)
+/* The service manager has been told everything, or does not listen. */
+static void manager_exit(void *userdata)
 {
-    if (manager->shuts_down && is_over(manager))
+    struct manager *manager = userdata;
+
+    manager->exits = false;
+    if (is_over(manager))
         (void)sd_event_exit(manager->event, 0); /* cannot fail: the loop is running */
 }
 
-/* The event channel goes with the ring: as long as a copy of it is open, Xen binds no other. */
-static void keep_recorder(struct manager *manager, struct session *session)
+void manager_exit_if_over(struct manager *manager)
 {
+    if (!manager->shuts_down || manager->exits || !is_over(manager))
+        return;
+    manager->exits = true;
+    systemd_flush(manager->systemd, manager_exit, manager);
+}
+
+static void manager_handle_evtchn_kept(void *userdata, bool is_kept)
+{
+    struct manager *manager = userdata;
+
+    manager->keeps_evtchn = is_kept;
+}
+
+/* The event channel goes with the ring: as long as a copy of it is open, Xen binds no other. */
+static void manager_handle_ring_kept(void *userdata, bool is_kept)
+{
+    struct manager *manager = userdata;
+    struct session *recorder = manager_find_recorder(manager);
     char name[32];
 
-    recorder_keep(session);
-    (void)snprintf(name, sizeof(name), EVTCHN_STORE_PREFIX "%d", xen_host_virq_port(manager->xen));
-    if (session->is_kept && !manager->keeps_evtchn)
-        manager->keeps_evtchn = fd_store_keep(name, xen_host_virq_fd(manager->xen));
-    if (!session->is_kept)
-        log_line(LOG_INFO, session->name,
+    if (!recorder)
+        return; /* it has ended meanwhile */
+    recorder->is_kept = is_kept;
+    if (!is_kept) {
+        log_line(LOG_INFO, recorder->name,
                  "No service manager keeps the ring: it is lost when xentraced ends.");
+        return;
+    }
+    if (manager->keeps_evtchn)
+        return;
+    (void)snprintf(name, sizeof(name), EVTCHN_STORE_PREFIX "%d", xen_host_virq_port(manager->xen));
+    fd_store_keep(manager->systemd, name, xen_host_virq_fd(manager->xen),
+                  manager_handle_evtchn_kept, manager);
+}
+
+static void keep_recorder(struct manager *manager, struct session *session)
+{
+    recorder_keep(session, manager_handle_ring_kept, manager);
     if (!ring_is_locked(session->ring))
         log_line(LOG_INFO, session->name,
                  "The ring is not locked in memory: RLIMIT_MEMLOCK (LimitMEMLOCK=) is too small.");
@@ -119,28 +153,31 @@ static void follow_recorder(struct manager *manager, struct session *session)
     if (runs)
         keep_recorder(manager, session);
     else
-        recorder_forget();
+        recorder_forget(&manager->context);
     triggers_set_ring(manager->triggers, runs);
 }
 
+static void manager_handle_unit_started(void *userdata, const char *unit, int error)
+{
+    (void)userdata;
+    if (error < 0)
+        log_warning("systemd did not start %s: %s. The segment is complete; start it by hand.",
+                    unit, strerror(-error));
+}
+
 /* compress@.service of segment a.00001 is compress@a.00001.service. */
-static void start_segment_unit(const struct manager *manager, const struct session *session,
+static void start_segment_unit(struct manager *manager, const struct session *session,
                                unsigned int number)
 {
     const char *template = manager->config.segment_unit;
     const char *at = strchr(template, '@');
     char unit[CONFIG_LIST_MAX + SEGMENT_NAME_MAX];
-    int r;
 
     if (!at)
         return;
     (void)snprintf(unit, sizeof(unit), "%.*s%s.%05u%s", (int)(at + 1 - template), template,
                    session->name, number, at + 1);
-    r = systemd_start_unit(unit);
-    if (r < 0)
-        log_line(LOG_WARNING, session->name,
-                 "systemd did not start %s: %s. The segment is complete; start it by hand.", unit,
-                 strerror(-r));
+    systemd_start_unit(manager->systemd, unit, manager_handle_unit_started, manager);
 }
 
 static void handle_segment_finished(void *userdata, const struct session *session,
@@ -297,10 +334,44 @@ static int open_xen(struct manager *manager, struct fd_store *inherited, enum xe
                     "VIRQ_TBUF is bound anew.",
                     strerror(-r));
         (void)snprintf(name, sizeof(name), EVTCHN_STORE_PREFIX "%s", port);
-        fd_store_forget(name);
+        fd_store_forget(manager->systemd, name);
         fd_close(&fd);
     }
     return bind_xen(manager, ret_step);
+}
+
+/* Names become known when xenstore tells them: they are wanted where they are shown. */
+static void manager_handle_names(void *userdata)
+{
+    struct manager *manager = userdata;
+    uint64_t now_ns = clock_pair_now().realtime_ns;
+
+    for (size_t i = 0; i < manager->nr_sessions; i++)
+        if (manager->sessions[i]->state != SESSION_ENDED)
+            domains_update(&manager->sessions[i]->domains, manager->names, now_ns);
+}
+
+static int start_workers(struct manager *manager, struct failure *failure)
+{
+    int r;
+
+    r = workers_new(manager->event, &manager->workers);
+    if (r >= 0)
+        r = systemd_new(manager->event, manager->workers, &manager->systemd);
+    if (r < 0)
+        return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot start a thread: %s.", strerror(-r));
+    return 0;
+}
+
+static int learn_names(struct manager *manager, struct failure *failure)
+{
+    int r = domain_names_new(manager->event, manager->workers, manager->xen, &manager->names);
+
+    if (r < 0)
+        return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot start a thread: %s.", strerror(-r));
+    domain_names_listen(manager->names, manager_handle_names, manager);
+    domain_names_refresh(manager->names);
+    return 0;
 }
 
 static int set_up(struct manager *manager, struct fd_store *inherited, struct failure *failure)
@@ -308,9 +379,15 @@ static int set_up(struct manager *manager, struct fd_store *inherited, struct fa
     enum xen_step step;
     int r;
 
+    r = start_workers(manager, failure);
+    if (r < 0)
+        return r;
     r = open_xen(manager, inherited, &step);
     if (r < 0)
         return explain_xen(failure, step, r);
+    r = learn_names(manager, failure);
+    if (r < 0)
+        return r;
     r = open_state_dir(manager, failure);
     if (r >= 0)
         r = start_collector(manager, failure);
@@ -332,6 +409,7 @@ static int start_triggers(struct manager *manager, struct failure *failure)
     const struct triggers_context context = {
         .event = manager->event,
         .xen = manager->xen,
+        .names = manager->names,
         .config = &manager->config,
         .tsc_khz = xen_host_info(manager->xen)->tsc_khz,
         .snapshot = manager_handle_trigger,
@@ -389,6 +467,8 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
     manager->context = (struct session_context){
         .event = event,
         .xen = manager->xen,
+        .names = manager->names,
+        .systemd = manager->systemd,
         .host = &manager->host,
         .tracing = manager->tracing,
         .collector = manager->collector,
@@ -422,10 +502,13 @@ struct manager *manager_free(struct manager *manager)
     while (manager->nr_sessions > 0)
         remove_session(manager, manager->nr_sessions - 1);
     triggers_free(manager->triggers);
+    domain_names_free(manager->names);
+    systemd_free(manager->systemd);
     tracing_free(manager->tracing);
     pool_free(manager->pool);
     xen_host_free(manager->xen);
     fd_close(&manager->state_dir_fd);
+    workers_free(manager->workers);
     sd_event_unref(manager->event);
     free(manager);
     return NULL;
@@ -510,7 +593,20 @@ int manager_start_session(struct manager *manager, const char *name,
 static bool may_keep(const struct manager *manager, const struct session *recorder)
 {
     return recorder && recorder->is_kept && manager->keeps_evtchn &&
-           manager->config.recorder.keep_enabled && !systemd_stops_for_good();
+           manager->config.recorder.keep_enabled;
+}
+
+/* Systemd is stopping us FOR_GOOD, and drops what it keeps for us; or it starts us again. */
+static void manager_handle_stop_answer(void *userdata, bool for_good)
+{
+    struct manager *manager = userdata;
+    struct session *recorder = manager_find_recorder(manager);
+
+    manager->asks_systemd = false;
+    manager->keeps_recorder = !for_good && may_keep(manager, recorder);
+    if (recorder && !manager->keeps_recorder)
+        session_stop(recorder, END_DAEMON_EXIT);
+    manager_exit_if_over(manager);
 }
 
 void manager_shut_down(struct manager *manager)
@@ -518,9 +614,12 @@ void manager_shut_down(struct manager *manager)
     struct session *recorder = manager_find_recorder(manager);
 
     manager->shuts_down = true;
-    manager->keeps_recorder = may_keep(manager, recorder);
+    if (!manager->asks_systemd && may_keep(manager, recorder)) {
+        manager->asks_systemd = true;
+        systemd_ask_stop(manager->systemd, manager_handle_stop_answer, manager);
+    }
     for (size_t i = manager->nr_sessions; i-- > 0;)
-        if (!manager->keeps_recorder || manager->sessions[i] != recorder)
+        if (!manager->asks_systemd || manager->sessions[i] != recorder)
             session_stop(manager->sessions[i], END_DAEMON_EXIT);
     for (size_t i = 0; i < manager->nr_snapshots; i++)
         snapshot_limit_patience(manager->snapshots[i]);

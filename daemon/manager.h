@@ -18,12 +18,15 @@
 #define MANAGER_ENDED_MAX     16u /* ended sessions that `status` still shows */
 #define MANAGER_SNAPSHOTS_MAX 16u /* being written, and as many that were */
 
+struct domain_names;
 struct fd_store;
 struct json_object;
 struct snapshot;
 struct snapshot_options;
+struct systemd;
 struct trigger;
 struct triggers;
+struct workers;
 
 struct manager {
     struct sd_event *event;
@@ -33,7 +36,10 @@ struct manager {
     int state_dir_fd;
     uint64_t started_ns;
     struct host host;
+    struct workers *workers;
+    struct systemd *systemd;
     struct xen_host *xen;
+    struct domain_names *names;
     struct pool *pool;
     struct collector *collector;
     struct tracing *tracing;
@@ -48,6 +54,8 @@ struct manager {
                                                            first */
     size_t nr_history;
     bool shuts_down;
+    bool asks_systemd; /* whether the recorder is to be kept */
+    bool exits;
     bool keeps_evtchn;   /* the service manager has the event channel, too */
     bool keeps_recorder; /* it is left to the next daemon */
 

@@ -36,8 +36,8 @@ report "daemon/ does not know ctl/" "$(includes daemon 'ctl/')"
 report "ctl/ knows common/ only" "$(includes ctl 'collector/|daemon/')"
 report "Xen's libraries are known to collector/xen.c alone" \
     "$(only collector/xen.c 'xenctrl|xencall|xenevtchn|xenforeignmemory|xen/(sysctl|xen|version|domctl)')"
-report "libxenstore is known to collector/xenstore.c alone" \
-    "$(only collector/xenstore.c 'xenstore')"
+report "libxenstore is known to daemon/host/xenstore.c alone" \
+    "$(only daemon/host/xenstore.c 'xenstore')"
 report "liburing is known to collector/uring.c alone" "$(only collector/uring.c 'liburing')"
 report "in the daemon, sd-bus is known to control.c, its parts and systemd.c alone" \
     "$(only 'daemon/(control/(control|calls|request)|host/systemd).c' 'systemd/sd-bus' | grep -v '^ctl/client')"

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "common/utf8.h"
 #include "common/util.h"
 
 struct failure {
@@ -26,5 +27,6 @@ _printf_(4, 5) static inline int failure_set(struct failure *failure, int error,
     va_start(arguments, format);
     (void)vsnprintf(failure->text, sizeof(failure->text), format, arguments);
     va_end(arguments);
+    (void)utf8_trim(failure->text); /* a long path: D-Bus sends valid UTF-8 only */
     return error;
 }

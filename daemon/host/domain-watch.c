@@ -1,34 +1,51 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * When xenstore says that some domain came or went, Xen is asked at once, with one system call, who
- * has crashed, and that is told before anybody asks for names: xenstore takes its time, and the
- * name is known from an earlier look.
+ * When xenstore reports that some domain came or went, Xen is asked at once, with one system call,
+ * who has crashed. The crash is reported with the name that is known by then: to ask xenstore for
+ * it would take time that a snapshot does not have.
+ *
+ * A connection to xenstore is opened by one job and closed by another, on the same worker, because
+ * both may wait. The worker keeps their order, so the connection may be given up at any time, also
+ * while it is still being opened. It is freed when it has been closed.
  */
 
 #include "daemon/host/domain-watch.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <systemd/sd-event.h>
 
 #include "collector/xen.h"
-#include "collector/xenstore.h"
 #include "common/units.h"
+#include "common/util.h"
 #include "daemon/base/log.h"
+#include "daemon/base/worker.h"
+#include "daemon/host/domain-names.h"
+#include "daemon/host/xenstore.h"
 
-#define MAX_DOMAINS 1024u /* as domains.c; Xen may have more, later ones are not watched */
+#define MAX_DOMAINS 1024u /* as domain-names.c; Xen may have more, later ones are not watched */
 #define RETRY_USEC  (30 * USEC_PER_SEC)
 #define SLACK_USEC  (5 * USEC_PER_SEC)
+
+struct connection {
+    struct job open_job;
+    struct job close_job;
+    struct domain_watch *watch;   /* NULL: given up */
+    struct xenstore_watch *store; /* the worker's until open_job is done */
+    int result;                   /* of opening it */
+};
 
 struct domain_watch {
     struct sd_event *event;
     struct xen_host *host;
+    struct domain_names *names;
     domain_crashed_fn crashed;
     void *userdata;
 
-    struct xenstore_watch *store;
+    struct connection *connection; /* NULL while it waits for retry_source */
     struct sd_event_source *store_source;
     struct sd_event_source *retry_source;
     bool has_complained;
@@ -37,11 +54,10 @@ struct domain_watch {
     size_t nr_states;
     struct xen_domain_state states[MAX_DOMAINS]; /* at the last look, ascending */
     struct xen_domain_state fresh[MAX_DOMAINS];
-    size_t nr_known;
-    struct xen_domain known[MAX_DOMAINS]; /* with their names */
 };
 
-static const struct xen_domain_state *find_state(const struct domain_watch *watch, uint32_t domid)
+static const struct xen_domain_state *watch_find_state(const struct domain_watch *watch,
+                                                       uint32_t domid)
 {
     for (size_t i = 0; i < watch->nr_states; i++)
         if (watch->states[i].domid == domid)
@@ -49,44 +65,7 @@ static const struct xen_domain_state *find_state(const struct domain_watch *watc
     return NULL;
 }
 
-const char *domain_watch_name(const struct domain_watch *watch, uint32_t domid)
-{
-    for (size_t i = 0; i < watch->nr_known; i++)
-        if (watch->known[i].domid == domid)
-            return watch->known[i].name;
-    return "";
-}
-
-static void tell_crash(struct domain_watch *watch, uint32_t domid)
-{
-    struct xen_domain domain = {.domid = domid};
-
-    (void)snprintf(domain.name, sizeof(domain.name), "%s", domain_watch_name(watch, domid));
-    if (domain.name[0] == '\0')
-        xenstore_name_domains(&domain, 1);
-    watch->crashed(watch->userdata, domid, domain.name);
-}
-
-/* Asks for everybody's name; a name that xenstore does not have any more is kept. */
-static void learn_names(struct domain_watch *watch)
-{
-    struct xen_domain *named = calloc(MAX_DOMAINS, sizeof(*named));
-
-    if (!named)
-        return; /* the old names are better than none */
-    for (size_t i = 0; i < watch->nr_states; i++)
-        named[i].domid = watch->states[i].domid;
-    xenstore_name_domains(named, (unsigned int)watch->nr_states);
-    for (size_t i = 0; i < watch->nr_states; i++)
-        if (named[i].name[0] == '\0')
-            (void)snprintf(named[i].name, sizeof(named[i].name), "%s",
-                           domain_watch_name(watch, named[i].domid));
-    memcpy(watch->known, named, watch->nr_states * sizeof(*named));
-    watch->nr_known = watch->nr_states;
-    free(named);
-}
-
-static void look(struct domain_watch *watch)
+static void watch_look(struct domain_watch *watch)
 {
     int n = xen_host_list_domain_states(watch->host, watch->fresh, MAX_DOMAINS);
 
@@ -96,88 +75,142 @@ static void look(struct domain_watch *watch)
         return;
     }
     for (int i = 0; watch->has_looked && i < n; i++) {
-        const struct xen_domain_state *before = find_state(watch, watch->fresh[i].domid);
+        uint32_t domid = watch->fresh[i].domid;
+        const struct xen_domain_state *before = watch_find_state(watch, domid);
 
         if (watch->fresh[i].crashed && !(before && before->crashed))
-            tell_crash(watch, watch->fresh[i].domid);
+            watch->crashed(watch->userdata, domid, domain_names_of(watch->names, domid));
     }
     memcpy(watch->states, watch->fresh, (size_t)n * sizeof(watch->fresh[0]));
     watch->nr_states = (size_t)n;
     watch->has_looked = true;
-    learn_names(watch);
+    domain_names_refresh(watch->names);
 }
 
 /* --- The connection to xenstore. --- */
 
-static int connect_store(struct domain_watch *watch);
+static int watch_begin_connecting(struct domain_watch *watch);
+static int watch_retry_later(struct domain_watch *watch, int error);
 
-static void disconnect_store(struct domain_watch *watch)
-{
-    watch->store_source = sd_event_source_disable_unref(watch->store_source);
-    watch->store = xenstore_watch_free(watch->store);
-}
-
-static int handle_retry(sd_event_source *source, uint64_t usec, void *userdata)
+static int watch_handle_retry(sd_event_source *source, uint64_t usec, void *userdata)
 {
     struct domain_watch *watch = userdata;
+    int r;
 
     (void)source;
     (void)usec;
     watch->retry_source = sd_event_source_disable_unref(watch->retry_source);
-    return connect_store(watch);
+    r = watch_begin_connecting(watch);
+    return r < 0 ? watch_retry_later(watch, r) : 0;
 }
 
-/* Xenstore cannot be watched because of ERROR: says so once, and tries again later. */
-static int retry_later(struct domain_watch *watch, int error)
+static void run_close(struct job *job)
+{
+    struct connection *connection = job_container(job, struct connection, close_job);
+
+    connection->store = xenstore_watch_free(connection->store);
+}
+
+static void close_done(struct job *job)
+{
+    free(job_container(job, struct connection, close_job));
+}
+
+static void watch_disconnect(struct domain_watch *watch)
+{
+    struct connection *connection = TAKE_PTR(watch->connection);
+
+    watch->store_source = sd_event_source_disable_unref(watch->store_source);
+    if (!connection)
+        return;
+    connection->watch = NULL;
+    domain_names_send(watch->names, &connection->close_job);
+}
+
+/* Xenstore cannot be watched because of ERROR: logs that once, and tries again later. */
+static int watch_retry_later(struct domain_watch *watch, int error)
 {
     if (!watch->has_complained)
         log_warning("Xenstore cannot be watched: %s. Until it can, crashes of domains fire no "
                     "trigger.",
                     strerror(-error));
     watch->has_complained = true;
+    watch_disconnect(watch);
     return sd_event_add_time_relative(watch->event, &watch->retry_source, CLOCK_MONOTONIC,
-                                      RETRY_USEC, SLACK_USEC, handle_retry, watch);
+                                      RETRY_USEC, SLACK_USEC, watch_handle_retry, watch);
 }
 
-static int handle_store(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+static int watch_handle_store(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
     struct domain_watch *watch = userdata;
-    int n = xenstore_watch_read(watch->store);
+    int n = xenstore_watch_read(watch->connection->store);
 
     (void)source;
     (void)fd;
     (void)revents;
+    if (n < 0)
+        return watch_retry_later(watch, n);
     if (n > 0)
-        look(watch);
-    if (n >= 0)
-        return 0;
-    disconnect_store(watch);
-    return retry_later(watch, n);
-}
-
-/* A domain that crashes before the first look counts as one that had crashed before. */
-static int connect_store(struct domain_watch *watch)
-{
-    int r;
-
-    r = xenstore_watch_new(&watch->store);
-    if (r < 0)
-        return retry_later(watch, r);
-    r = sd_event_add_io(watch->event, &watch->store_source, xenstore_watch_fd(watch->store),
-                        EPOLLIN, handle_store, watch);
-    if (r >= 0) /* in a moment the crashed domain is gone: everything else can wait */
-        r = sd_event_source_set_priority(watch->store_source, SD_EVENT_PRIORITY_IMPORTANT);
-    if (r < 0)
-        return r;
-    if (watch->has_complained)
-        log_info("Xenstore is watched for crashes of domains again.");
-    watch->has_complained = false;
-    look(watch);
+        watch_look(watch);
     return 0;
 }
 
-int domain_watch_new(struct sd_event *event, struct xen_host *host, domain_crashed_fn crashed,
-                     void *userdata, struct domain_watch **ret_watch)
+static int watch_listen(struct domain_watch *watch)
+{
+    int fd = xenstore_watch_fd(watch->connection->store);
+    int r;
+
+    r = sd_event_add_io(watch->event, &watch->store_source, fd, EPOLLIN, watch_handle_store, watch);
+    if (r < 0)
+        return r;
+    /* A crashed domain may be gone in a moment: everything else can wait. */
+    return sd_event_source_set_priority(watch->store_source, SD_EVENT_PRIORITY_IMPORTANT);
+}
+
+static void run_open(struct job *job)
+{
+    struct connection *connection = job_container(job, struct connection, open_job);
+
+    connection->result = xenstore_watch_new(&connection->store);
+}
+
+/* Looks again: domains may have crashed while the connection was being opened. */
+static void open_done(struct job *job)
+{
+    struct connection *connection = job_container(job, struct connection, open_job);
+    struct domain_watch *watch = connection->watch;
+    int r = connection->result;
+
+    if (!watch)
+        return; /* given up: it is being closed */
+    if (r >= 0)
+        r = watch_listen(watch);
+    if (r < 0) {
+        (void)watch_retry_later(watch, r); /* without memory for a timer: the end of watching */
+        return;
+    }
+    if (watch->has_complained)
+        log_info("Xenstore is watched for crashes of domains again.");
+    watch->has_complained = false;
+    watch_look(watch);
+}
+
+static int watch_begin_connecting(struct domain_watch *watch)
+{
+    struct connection *connection = calloc(1, sizeof(*connection));
+
+    if (!connection)
+        return -ENOMEM;
+    connection->open_job = (struct job){.run = run_open, .done = open_done};
+    connection->close_job = (struct job){.run = run_close, .done = close_done};
+    connection->watch = watch;
+    watch->connection = connection;
+    domain_names_send(watch->names, &connection->open_job);
+    return 0;
+}
+
+int domain_watch_new(struct sd_event *event, struct xen_host *host, struct domain_names *names,
+                     domain_crashed_fn crashed, void *userdata, struct domain_watch **ret_watch)
 {
     struct domain_watch *watch = calloc(1, sizeof(*watch));
     int r;
@@ -186,9 +219,11 @@ int domain_watch_new(struct sd_event *event, struct xen_host *host, domain_crash
         return -ENOMEM;
     watch->event = sd_event_ref(event);
     watch->host = host;
+    watch->names = names;
     watch->crashed = crashed;
     watch->userdata = userdata;
-    r = connect_store(watch);
+    watch_look(watch);
+    r = watch_begin_connecting(watch);
     if (r < 0) {
         domain_watch_free(watch);
         return r;
@@ -201,7 +236,7 @@ struct domain_watch *domain_watch_free(struct domain_watch *watch)
 {
     if (!watch)
         return NULL;
-    disconnect_store(watch);
+    watch_disconnect(watch);
     watch->retry_source = sd_event_source_disable_unref(watch->retry_source);
     sd_event_unref(watch->event);
     free(watch);

@@ -2,29 +2,30 @@
 #pragma once
 
 /*
- * Tells when a domain crashes. Main thread.
+ * Reports domains that crash. Main thread; nothing here waits for xenstored.
  *
  * The toolstack hears of a crash when we do, and may destroy the domain within milliseconds: a main
- * thread that comes later than that finds nothing, and tells nothing.
+ * thread that comes later than that finds nothing, and reports nothing.
  */
 
 #include <stdint.h>
 
+struct domain_names;
 struct domain_watch;
 struct sd_event;
 struct xen_host;
 
-/* NAME: as xenstore has it or had it; "" if it never told. */
+/* NAME: as xenstore has it or had it; "" if it is not known (yet). */
 typedef void (*domain_crashed_fn)(void *userdata, uint32_t domid, const char *name);
 
 /*
- * Watches from now on, and calls CRASHED once for each domain that crashes; domains that have
- * crashed before and are kept are not told. HOST is borrowed. Where there is no xenstored it says
- * so in the log and tries again now and then. -ENOMEM, or an error of the event loop's.
+ * Watches from now on, and calls CRASHED once for each domain that crashes; domains that crashed
+ * before and are kept are not reported. HOST and NAMES are borrowed; NAMES are refreshed whenever a
+ * domain comes or goes. Where xenstored cannot be watched, the log says so once, and the watch
+ * tries again now and then. -ENOMEM, or an error of the event loop's.
  */
-int domain_watch_new(struct sd_event *event, struct xen_host *host, domain_crashed_fn crashed,
-                     void *userdata, struct domain_watch **ret_watch);
-struct domain_watch *domain_watch_free(struct domain_watch *watch);
+int domain_watch_new(struct sd_event *event, struct xen_host *host, struct domain_names *names,
+                     domain_crashed_fn crashed, void *userdata, struct domain_watch **ret_watch);
 
-/* The name of a domain that was there at the last look; "" if it is not known. */
-const char *domain_watch_name(const struct domain_watch *watch, uint32_t domid);
+/* Before its NAMES are freed. CRASHED is not called any more. Takes NULL; returns NULL. */
+struct domain_watch *domain_watch_free(struct domain_watch *watch);

@@ -6,9 +6,12 @@
  * it, and a domain may be gone before the trace is read. Main thread.
  */
 
+#include <stddef.h>
 #include <stdint.h>
 
-#include "collector/xen.h"
+#include "daemon/host/xenstore.h"
+
+struct domain_names;
 
 struct domain_seen {
     struct xen_domain domain;
@@ -21,6 +24,10 @@ struct domains {
     size_t count;
 };
 
-/* Enters who runs now. What cannot be asked or remembered is left out: it is an extra. */
-void domains_update(struct domains *domains, struct xen_host *host, uint64_t now_ns);
+/*
+ * Enters the domains that NAMES lists as running at NOW_NS: call domain_names_refresh() before, for
+ * those of now. An entry without a name is given its name when that becomes known. An entry for
+ * which there is no memory is left out.
+ */
+void domains_update(struct domains *domains, const struct domain_names *names, uint64_t now_ns);
 void domains_done(struct domains *domains);

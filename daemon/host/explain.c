@@ -21,9 +21,9 @@ struct explanation {
     const char *text;
 };
 
-static const char no_xen[] = "This is not a Xen host: /dev/xen/privcmd is not there. Boot the "
-                             "machine under Xen, or load the "
-                             "module xen-privcmd.";
+static const char no_xen[] =
+    "This is not a Xen host: /dev/xen/privcmd is not there. Boot the machine under Xen, or load "
+    "the module xen-privcmd.";
 static const char not_allowed[] =
     "No access to /dev/xen/privcmd: run xentraced as root, or give its user the Xen devices.";
 static const char no_evtchn[] =
@@ -34,15 +34,14 @@ static const char not_dom0[] =
     "This is not the control domain: only dom0 may trace its hypervisor. Run xentraced there.";
 static const char version_or_flask[] =
     "Xen denies access: the Xen libraries are of another version than the hypervisor (reboot into "
-    "the "
-    "Xen that is installed, or install the matching libraries), or a Flask policy forbids tracing "
-    "(xl dmesg shows it).";
+    "the Xen that is installed, or install the matching libraries), or a Flask policy forbids "
+    "tracing (xl dmesg shows it).";
 static const char no_trace_buffers[] =
     "This hypervisor was built without trace buffers (CONFIG_TRACEBUFFER): nothing can be traced. "
     "Boot a Xen that has them.";
-static const char no_memory[] = "Xen has no memory for trace buffers of that size: free some (xl "
-                                "destroy, xl mem-set) or ask for "
-                                "fewer with --buffer-pages. Nothing was changed.";
+static const char no_memory[] =
+    "Xen has no memory for trace buffers of that size: free some (xl destroy, xl mem-set) or ask "
+    "for fewer with --buffer-pages. Nothing was changed.";
 
 static const struct explanation explanations[] = {
     {XEN_STEP_OPEN, -ENOENT, no_xen},

@@ -6,13 +6,16 @@
 
 #include "daemon/host/fd-store.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <systemd/sd-daemon.h>
 
 #include "common/units.h"
 #include "common/util.h"
+#include "daemon/host/systemd-state.h"
 
 #define BARRIER_USEC (5 * USEC_PER_SEC) /* a manager that does not answer is not waited for */
 
@@ -58,21 +61,74 @@ int fd_store_take(struct fd_store *store, const char *prefix, const char **ret_r
     return -1;
 }
 
-bool fd_store_keep(const char *name, int fd)
-{
-    char text[128];
+/* --- Jobs of systemd's worker. --- */
 
-    (void)snprintf(text, sizeof(text), "FDSTORE=1\nFDNAME=%s\nFDPOLL=0", name);
-    if (sd_pid_notify_with_fds(0, false, text, &fd, 1) <= 0)
-        return false;
-    return sd_notify_barrier(false, BARRIER_USEC) > 0;
+struct store_job {
+    struct systemd_job base;
+    void (*done)(void *userdata, bool is_kept); /* of fd_store_keep() */
+    void *userdata;
+    int fd; /* our own copy */
+    bool is_kept;
+    char text[128]; /* for sd_notify(3) */
+};
+
+static void run_keep(struct systemd_job *job)
+{
+    struct store_job *store = (struct store_job *)job;
+
+    if (store->fd < 0 || sd_pid_notify_with_fds(0, false, store->text, &store->fd, 1) <= 0)
+        return;
+    store->is_kept = sd_notify_barrier(false, BARRIER_USEC) > 0;
 }
 
-void fd_store_forget(const char *name)
+static void run_forget(struct systemd_job *job)
 {
-    char text[128];
+    struct store_job *store = (struct store_job *)job;
 
-    (void)snprintf(text, sizeof(text), "FDSTOREREMOVE=1\nFDNAME=%s", name);
-    if (sd_notify(false, text) > 0) /* nobody may be listening */
+    if (sd_notify(false, store->text) > 0) /* nobody may be listening */
         (void)sd_notify_barrier(false, BARRIER_USEC);
+}
+
+static void finish_keep(struct systemd_job *job, bool is_late)
+{
+    struct store_job *store = (struct store_job *)job;
+
+    (void)is_late; /* it has no deadline */
+    store->done(store->userdata, store->is_kept);
+}
+
+static void release_store(struct systemd_job *job)
+{
+    fd_close(&((struct store_job *)job)->fd);
+}
+
+void fd_store_keep(struct systemd *systemd, const char *name, int fd,
+                   void (*done)(void *userdata, bool is_kept), void *userdata)
+{
+    struct store_job *store = calloc(1, sizeof(*store));
+
+    if (!store) {
+        done(userdata, false);
+        return;
+    }
+    store->base.run = run_keep;
+    store->base.finish = finish_keep;
+    store->base.release = release_store;
+    store->done = done;
+    store->userdata = userdata;
+    store->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3); /* -1: it is not kept */
+    (void)snprintf(store->text, sizeof(store->text), "FDSTORE=1\nFDNAME=%s\nFDPOLL=0", name);
+    systemd_send(systemd, &store->base, false);
+}
+
+void fd_store_forget(struct systemd *systemd, const char *name)
+{
+    struct store_job *store = calloc(1, sizeof(*store));
+
+    if (!store)
+        return; /* the next daemon finds it, and drops it if it is of no use */
+    store->base.run = run_forget;
+    store->fd = -1;
+    (void)snprintf(store->text, sizeof(store->text), "FDSTOREREMOVE=1\nFDNAME=%s", name);
+    systemd_send(systemd, &store->base, false);
 }

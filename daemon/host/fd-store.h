@@ -4,13 +4,15 @@
 /*
  * Descriptors that outlive the process: the service manager keeps them while we are restarted, were
  * killed, or are being replaced by another version. Without a service manager that does, nothing is
- * kept, and nothing else is different. Main thread.
+ * kept, and nothing else is different. Main thread; nothing here waits.
  *
  * Source: sd_notify(3) (FDSTORE=1), sd_listen_fds(3), systemd.service(5)
  * (FileDescriptorStoreMax=).
  */
 
 #include <stdbool.h>
+
+struct systemd;
 
 #define FD_STORE_INHERITED_MAX 16u
 
@@ -34,8 +36,12 @@ void fd_store_done(struct fd_store *store);
  */
 int fd_store_take(struct fd_store *store, const char *prefix, const char **ret_rest);
 
-/* Has FD kept under NAME. Returns whether there is somebody to keep it. */
-bool fd_store_keep(const char *name, int fd);
+/*
+ * Has a copy of FD kept under NAME; the caller may close FD at once. DONE is called, with whether
+ * the service manager has it, as the callbacks of systemd.h are.
+ */
+void fd_store_keep(struct systemd *systemd, const char *name, int fd,
+                   void (*done)(void *userdata, bool is_kept), void *userdata);
 
-/* Has what is called NAME forgotten. */
-void fd_store_forget(const char *name);
+/* Has what is called NAME forgotten, after what was to be kept before. */
+void fd_store_forget(struct systemd *systemd, const char *name);

@@ -3,29 +3,33 @@
 
 #include "daemon/host/host.h"
 
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/utf8.h"
 #include "common/util.h"
 
-/* If LINE is "KEY : VALUE" copies the value, once. */
-static void take_value(const char *line, const char *key, char *value, size_t size)
+/* If LINE is "KEY : VALUE", cuts the line's end off and copies the value, once. */
+static void take_value(char *line, const char *key, char *value, size_t size)
 {
-    const char *colon = strchr(line, ':');
+    char *colon = strchr(line, ':');
 
     if (!colon || value[0] || strncmp(line, key, strlen(key)) != 0)
         return;
     colon += 1 + strspn(colon + 1, " ");
-    (void)snprintf(value, size, "%.*s", (int)strcspn(colon, "\n"), colon);
+    colon[strcspn(colon, "\n")] = '\0';
+    (void)utf8_copy(value, size, colon);
 }
 
 void host_read(struct host *ret_host)
 {
     _cleanup_file_ FILE *file = fopen("/proc/cpuinfo", "re");
-    char line[512];
+    char line[512], hostname[HOST_NAME_MAX + 1] = "";
 
     *ret_host = (struct host){0};
-    (void)gethostname(ret_host->hostname, sizeof(ret_host->hostname) - 1);
+    (void)gethostname(hostname, sizeof(hostname) - 1);
+    (void)utf8_copy(ret_host->hostname, sizeof(ret_host->hostname), hostname);
     while (file && fgets(line, sizeof(line), file)) {
         take_value(line, "vendor_id", ret_host->cpu_vendor, sizeof(ret_host->cpu_vendor));
         take_value(line, "model name", ret_host->cpu_model, sizeof(ret_host->cpu_model));

@@ -13,7 +13,7 @@ struct host {
     char cpu_model[128];
 };
 
-/* What cannot be found out stays empty. */
+/* What cannot be found out stays empty. All of it is valid UTF-8 without control characters. */
 void host_read(struct host *ret_host);
 
 /* Memory that dom0 can spare now, as the kernel estimates it; 0: it does not tell. */

@@ -2,21 +2,44 @@
 #pragma once
 
 /*
- * What is asked of systemd, as a client of its private socket: why it ends us, and to start other
- * units. Main thread; waits, for a second at most, for its answer.
+ * Everything that is asked of systemd, or reported to it: as a client of its private socket, by
+ * sd_notify(3), and through the fd store (fd-store.h). A systemd that is busy, or stopped, keeps
+ * its clients waiting, so all of it runs on one worker, in the order in which it was asked for.
+ *
+ * Main thread; nothing here waits. Each callback is called once, from the event loop; from inside
+ * the function that was given it only where there is no memory for the request. After
+ * systemd_free() none is called any more: what USERDATA points to must live until then.
  */
 
 #include <stdbool.h>
 
-/*
- * Whether systemd is stopping this service without starting it again (`systemctl stop`, the host's
- * shutdown): only then is what it keeps for us lost. False if it is not systemd that runs us, or
- * does not say.
- */
-bool systemd_stops_for_good(void);
+struct sd_event;
+struct systemd;
+struct workers;
+
+/* -ENOMEM, -EAGAIN. */
+int systemd_new(struct sd_event *event, struct workers *workers, struct systemd **ret_systemd);
+
+/* What was asked for is done still if the process lives. Takes NULL; returns NULL. */
+struct systemd *systemd_free(struct systemd *systemd);
 
 /*
- * Has UNIT started, without waiting until it runs. Returns 0 or a negative errno: of connect(2) if
- * it is not systemd that runs this machine, -ENOENT if there is no such unit.
+ * Has UNIT started, without waiting until it runs. ERROR of DONE: 0 or a negative errno: of
+ * connect(2) if systemd does not run this machine, -ENOENT if there is no such unit, -ENOMEM.
  */
-int systemd_start_unit(const char *unit);
+void systemd_start_unit(struct systemd *systemd, const char *unit,
+                        void (*done)(void *userdata, const char *unit, int error), void *userdata);
+
+/*
+ * Asks whether systemd is stopping this service without starting it again (`systemctl stop`, the
+ * host's shutdown): only then is what it keeps for us lost. The answer is false if systemd does not
+ * run this service, or does not answer within 2 s.
+ */
+void systemd_ask_stop(struct systemd *systemd, void (*answer)(void *userdata, bool for_good),
+                      void *userdata);
+
+/* sd_notify(3) with TEXT. Without a service manager nothing happens. */
+void systemd_notify(struct systemd *systemd, const char *text);
+
+/* DONE is called when everything that was asked for before is done, but within 2 s. */
+void systemd_flush(struct systemd *systemd, void (*done)(void *userdata), void *userdata);

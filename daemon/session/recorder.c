@@ -36,12 +36,12 @@ struct note {
 
 _Static_assert(sizeof(struct note) <= RING_NOTE_BYTES, "what a ring keeps for us");
 
-static void tell_dropped(const char *problem)
+static void tell_dropped(const struct session_context *context, const char *problem)
 {
     log_line(LOG_WARNING, RECORDER_NAME,
              "The ring that was kept over the restart is dropped: %s. Recording begins anew.",
              problem);
-    fd_store_forget(STORE_NAME);
+    fd_store_forget(context->systemd, STORE_NAME);
 }
 
 /* The ring that was kept, if it can be gone on with; else NULL. */
@@ -55,7 +55,7 @@ static struct ring *take_ring(const struct session_context *context, const struc
     if (fd < 0)
         return NULL;
     if (ring_adopt(fd, xen_host_info(context->xen)->nr_cpus, &ring, &problem) < 0) {
-        tell_dropped(problem);
+        tell_dropped(context, problem);
         return NULL;
     }
     if (((const struct note *)ring_note(ring))->is_valid != 1)
@@ -64,7 +64,7 @@ static struct ring *take_ring(const struct session_context *context, const struc
         problem = "memory= was changed";
     if (!problem)
         return ring;
-    tell_dropped(problem);
+    tell_dropped(context, problem);
     return ring_free(ring);
 }
 
@@ -109,14 +109,14 @@ int recorder_start(const struct session_context *context, const struct config *c
     if (ring) {
         if (start(context, config, ring, watch, ret_session, failure) >= 0)
             return 0;
-        tell_dropped(failure->text);
+        tell_dropped(context, failure->text);
         *failure = (struct failure){0};
         ring_free(ring);
     }
     return start(context, config, NULL, watch, ret_session, failure);
 }
 
-void recorder_keep(struct session *session)
+void recorder_note(struct session *session)
 {
     struct note *note = ring_note(session->ring);
 
@@ -127,9 +127,18 @@ void recorder_keep(struct session *session)
         .boot_event_mask = tracing_boot_event_mask(session->context->tracing),
         .is_valid = 1,
     };
+}
+
+void recorder_keep(struct session *session, void (*kept)(void *userdata, bool is_kept),
+                   void *userdata)
+{
+    recorder_note(session);
     /* A ring that was taken over is there already: the manager knows the file. */
-    if (!session->is_kept)
-        session->is_kept = fd_store_keep(STORE_NAME, ring_memfd(session->ring));
+    if (session->is_kept)
+        kept(userdata, true);
+    else
+        fd_store_keep(session->context->systemd, STORE_NAME, ring_memfd(session->ring), kept,
+                      userdata);
 }
 
 void recorder_leave(const struct session_context *context, struct fd_store *inherited)
@@ -148,14 +157,14 @@ void recorder_leave(const struct session_context *context, struct fd_store *inhe
             tracing_set_boot_event_mask(context->tracing, note->boot_event_mask);
         ring_free(ring);
     }
-    recorder_forget();
+    recorder_forget(context);
     r = tracing_stop(context->tracing);
     if (r < 0)
         log_line(LOG_WARNING, RECORDER_NAME,
                  "It is switched off, but Xen did not disable tracing: %s.", strerror(-r));
 }
 
-void recorder_forget(void)
+void recorder_forget(const struct session_context *context)
 {
-    fd_store_forget(STORE_NAME);
+    fd_store_forget(context->systemd, STORE_NAME);
 }

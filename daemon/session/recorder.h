@@ -27,11 +27,19 @@ int recorder_start(const struct session_context *context, const struct config *c
                    struct fd_store *inherited, struct watch_set *watch,
                    struct session **ret_session, struct failure *failure);
 
-/* It runs: has its ring kept, with what the next daemon needs to know. */
-void recorder_keep(struct session *session);
+/* Brings up to date what the next daemon finds in the ring: call it when the session changed. */
+void recorder_note(struct session *session);
+
+/*
+ * It runs: has its ring kept, with what the next daemon needs to know. KEPT is called as that of
+ * fd_store_keep(), or at once if the ring was taken over and is therefore kept already; it sets
+ * session->is_kept.
+ */
+void recorder_keep(struct session *session, void (*kept)(void *userdata, bool is_kept),
+                   void *userdata);
 
 /* It has ended, or is switched off: has nothing kept any more. */
-void recorder_forget(void);
+void recorder_forget(const struct session_context *context);
 
 /* It is switched off now: what the daemon before left for it to go on with, tracing, ends. */
 void recorder_leave(const struct session_context *context, struct fd_store *inherited);

@@ -19,6 +19,7 @@
 #include "common/record.h"
 #include "common/units.h"
 #include "daemon/document/document.h"
+#include "daemon/host/domain-names.h"
 #include "daemon/host/host.h"
 #include "daemon/session/segments.h"
 #include "daemon/session/session.h"
@@ -314,7 +315,8 @@ static int write_first_sidecar(struct session *session, struct failure *failure)
 {
     int r;
 
-    domains_update(&session->domains, session->context->xen, session->started.realtime_ns);
+    domain_names_refresh(session->context->names);
+    domains_update(&session->domains, session->context->names, session->started.realtime_ns);
     if (!session->sidecar_path)
         return 0;
     r = sidecar_write(session->context->state_dir_fd, session->name, session->sidecar_fd,

@@ -28,6 +28,7 @@
 #include "common/units.h"
 #include "collector/xen.h"
 #include "daemon/document/document.h"
+#include "daemon/host/domain-names.h"
 #include "daemon/host/explain.h"
 #include "daemon/base/log.h"
 #include "daemon/session/segments.h"
@@ -194,7 +195,8 @@ static int handle_tick(sd_event_source *source, uint64_t usec, void *userdata)
     struct sink_totals totals;
 
     (void)usec;
-    domains_update(&session->domains, session->context->xen, clock_pair_now().realtime_ns);
+    domain_names_refresh(session->context->names);
+    domains_update(&session->domains, session->context->names, clock_pair_now().realtime_ns);
     sink_read_totals(session->sink, &totals);
     if (session->output.fd >= 0)
         output_drop_cache(&session->output, totals.output_bytes);
@@ -340,6 +342,7 @@ void session_stop(struct session *session, enum end_reason reason)
     if (session->told_xen)
         withdraw(session);
     session->ended = clock_pair_now();
+    domain_names_refresh(context->names); /* the names come while it drains */
     if (session->output.is_stream && !session->ring)
         (void)sd_event_add_time_relative(context->event, &session->abort_source, CLOCK_MONOTONIC,
                                          STREAM_PATIENCE_USEC, USEC_PER_MSEC, handle_abort,
@@ -422,7 +425,7 @@ static void end(struct session *session)
         session_remove_files(session);
     } else {
         describe_end(session);
-        domains_update(&session->domains, session->context->xen, session->ended.realtime_ns);
+        domains_update(&session->domains, session->context->names, session->ended.realtime_ns);
         fd_close(&session->output.fd);
     }
     if (session->ring) {

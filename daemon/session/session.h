@@ -35,6 +35,7 @@
 #include "daemon/host/tracing.h"
 
 struct collector;
+struct domain_names;
 struct host;
 struct ledger;
 struct message;
@@ -48,6 +49,7 @@ struct session;
 struct sink;
 struct sink_totals;
 struct snapshot;
+struct systemd;
 struct watch_set;
 struct xen_host;
 
@@ -55,6 +57,8 @@ struct xen_host;
 struct session_context {
     struct sd_event *event;
     struct xen_host *xen;
+    struct domain_names *names;
+    struct systemd *systemd;
     const struct host *host;
     struct tracing *tracing;
     struct collector *collector;

@@ -20,6 +20,7 @@
 #include "common/protocol.h"
 #include "common/units.h"
 #include "daemon/base/clock.h"
+#include "daemon/host/domain-names.h"
 #include "daemon/host/domain-watch.h"
 #include "daemon/base/log.h"
 
@@ -152,7 +153,7 @@ static void describe_hit(const struct triggers *triggers, size_t i, const struct
                          char *reason, size_t size)
 {
     const struct trigger_config *config = &triggers->trigger[i].config;
-    const char *name = triggers->domains ? domain_watch_name(triggers->domains, hit->domid) : "";
+    const char *name = domain_names_of(triggers->context.names, hit->domid);
     char domain[96], text[UNITS_TEXT_MAX];
 
     if (config->condition == TRIGGER_EVENT)
@@ -317,7 +318,7 @@ static int watch_domains(struct triggers *triggers)
         wanted = wanted || triggers->trigger[i].config.condition == TRIGGER_DOMAIN_CRASH;
     if (!wanted)
         return 0;
-    return domain_watch_new(context->event, context->xen, handle_crash, triggers,
+    return domain_watch_new(context->event, context->xen, context->names, handle_crash, triggers,
                             &triggers->domains);
 }
 

@@ -12,6 +12,7 @@
 #include "daemon/base/failure.h"
 #include "daemon/triggers/trigger.h"
 
+struct domain_names;
 struct json_object;
 struct sd_event;
 struct triggers;
@@ -21,6 +22,7 @@ struct xen_host;
 struct triggers_context {
     struct sd_event *event;
     struct xen_host *xen;        /* borrowed */
+    struct domain_names *names;  /* borrowed */
     const struct config *config; /* its triggers are copied */
     uint32_t tsc_khz;
 

@@ -22,7 +22,8 @@ EXTRA_DIST += \
 	tests/sim/snapshots.sh \
 	tests/sim/steady.sh \
 	tests/sim/triggers.sh \
-	tests/sim/xenalyze.sh
+	tests/sim/xenalyze.sh \
+	tests/sim/xenstored.sh
 
 # Preloaded, as the stand-in is.
 noinst_PROGRAMS += tests/sim/libmallocs.so

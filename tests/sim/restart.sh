@@ -291,7 +291,31 @@ capture() {
     service_stop
 }
 
-parts=(killed_by_sigkill restarted reconfigured damaged foreign keep_enabled capture)
+# --- A manager that hangs. ---
+
+hanging_manager() {
+    recorder memory=8M
+    service_start || exit 1
+    kill -STOP "$manager"
+    check "the manager hangs: stop of the recorder" timeout 2 "$build/xentracectl" stop flight-recorder
+    check "the manager hangs: status" timeout 2 "$build/xentracectl" status
+    check "the manager hangs: a capture starts" timeout 2 "$build/xentracectl" start beside
+    sleep 0.3
+    check "the manager hangs: and stops" timeout 2 "$build/xentracectl" stop beside
+    check "the manager hangs: the capture is complete" whole "$dir/state/beside.xentrace"
+    kill -TERM "$(cat "$dir/pid")"
+    check "the manager hangs: SIGTERM ends the daemon" wait_until 5 has_exited
+    kill -CONT "$manager"
+    check "the manager goes on: it forgets the ring" \
+        wait_until 10 grep -q ' removed 1 of ring$' "$dir/service.log"
+    check "the manager goes on: the next one comes up" came_up 2
+    check "the manager goes on: with a ring of its own" same "$(restored)" 0
+    service_stop
+}
+# Its manager hangs: nobody has asked how it ended.
+has_exited() { grep -q '^State:.Z' "/proc/$(cat "$dir/pid")/status"; }
+
+parts=(killed_by_sigkill restarted reconfigured damaged foreign keep_enabled hanging_manager capture)
 [ -n "${SIM_INSIDE:-}" ] || [ $# -eq 0 ] || parts=("$@")
 
 main() {

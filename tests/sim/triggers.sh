@@ -26,6 +26,7 @@ writes_nothing() { # writes_nothing REGEX NAME
     echo "$output"
     same "$status" 1 && grep -q "Outcome: nothing is written" <<<"$output" && grep -q "$1" <<<"$output"
 }
+name_is_known() { ctl --json status flight-recorder | grep -c "\"$1\"" >/dev/null; }
 snapshot_of() { of_trigger "$1" last_snapshot; }
 
 # Events of other kinds than the numbered ones are in it.
@@ -66,6 +67,7 @@ conditions() {
     check "crash: one crash is one" is_of crash fired 1
     "$xensim" domain remove 1
     "$xensim" domain add 7 new
+    wait_until 5 name_is_known new # a crash is reported without waiting for the name
     "$xensim" domain crash 7
     has_written crash 2
     check "crash: says who, again" reason crash "^Domain 7 \(new\) crashed\.$"

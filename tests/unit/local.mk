@@ -9,7 +9,9 @@ check_PROGRAMS += \
 	tests/unit/test-collector-sinks \
 	tests/unit/test-config \
 	tests/unit/test-cpu-set \
+	tests/unit/test-domain-names \
 	tests/unit/test-domain-watch \
+	tests/unit/test-domains \
 	tests/unit/test-drain \
 	tests/unit/test-event-set \
 	tests/unit/test-joining \
@@ -28,6 +30,7 @@ check_PROGRAMS += \
 	tests/unit/test-sink-limits \
 	tests/unit/test-sink-ring \
 	tests/unit/test-suggest \
+	tests/unit/test-systemd \
 	tests/unit/test-tbuf \
 	tests/unit/test-text \
 	tests/unit/test-trace-file \
@@ -35,6 +38,7 @@ check_PROGRAMS += \
 	tests/unit/test-trigger \
 	tests/unit/test-triggers \
 	tests/unit/test-units \
+	tests/unit/test-utf8 \
 	tests/unit/test-walk \
 	tests/unit/test-watch \
 	tests/unit/test-worker \
@@ -58,6 +62,8 @@ tests_unit_test_trace_file_cuts_SOURCES = \
 tests_unit_test_trace_file_cuts_LDADD = libcommon.a
 tests_unit_test_units_SOURCES = tests/unit/test-units.c tests/unit/test.h
 tests_unit_test_units_LDADD = libcommon.a
+tests_unit_test_utf8_SOURCES = tests/unit/test-utf8.c tests/unit/test.h
+tests_unit_test_utf8_LDADD = libcommon.a
 
 tests_unit_test_burst_SOURCES = tests/unit/test-burst.c tests/unit/test.h
 tests_unit_test_burst_LDADD = libcollector.a
@@ -78,7 +84,7 @@ tests_unit_test_xen_SOURCES = tests/unit/test-xen.c tests/unit/test.h
 tests_unit_test_xen_CFLAGS = $(AM_CFLAGS) $(XEN_CFLAGS)
 tests_unit_test_xen_LDADD = libcollector.a libcommon.a $(XEN_LIBS)
 tests_unit_test_xenstore_SOURCES = tests/unit/test-xenstore.c tests/unit/test.h
-tests_unit_test_xenstore_LDADD = libcollector.a libcommon.a
+tests_unit_test_xenstore_LDADD = libdaemon.a libcommon.a
 
 tests_unit_test_ring_SOURCES = \
 	tests/unit/test-ring.c tests/unit/ring-rig.h tests/unit/test.h
@@ -137,6 +143,14 @@ tests_unit_test_segments_SOURCES = tests/unit/test-segments.c tests/unit/test.h
 tests_unit_test_segments_LDADD = $(xentraced_LDADD)
 tests_unit_test_session_name_SOURCES = tests/unit/test-session-name.c tests/unit/test.h
 tests_unit_test_session_name_LDADD = $(xentraced_LDADD)
+tests_unit_test_domain_names_SOURCES = tests/unit/test-domain-names.c tests/unit/test.h
+tests_unit_test_domain_names_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_domain_names_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
+tests_unit_test_domains_SOURCES = tests/unit/test-domains.c tests/unit/test.h
+tests_unit_test_domains_LDADD = libdaemon.a libcommon.a
+tests_unit_test_systemd_SOURCES = tests/unit/test-systemd.c tests/unit/test.h
+tests_unit_test_systemd_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_systemd_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
 tests_unit_test_domain_watch_SOURCES = tests/unit/test-domain-watch.c tests/unit/test.h
 tests_unit_test_domain_watch_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_domain_watch_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)

@@ -1,8 +1,8 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * daemon/triggers/triggers.c with real watches and a real event loop; domains crash when the test says so.
- * The delays are short, and only their lower ends are checked.
+ * daemon/triggers/triggers.c with real watches and a real event loop; domains crash when the test
+ * says so. The delays are short, and only their lower ends are checked.
  */
 
 #include "daemon/triggers/triggers.h"
@@ -18,12 +18,13 @@
 #include "common/protocol.h"
 #include "common/record.h"
 #include "common/units.h"
+#include "daemon/host/domain-names.h"
 #include "daemon/host/domain-watch.h"
 #include "tests/unit/test.h"
 
 #define TSC_KHZ 2000000u /* 2000 ticks a microsecond */
 
-/* --- Of domain-watch.h, what the triggers call. --- */
+/* --- Of domain-watch.h and domain-names.h, what the triggers call. --- */
 
 static struct {
     domain_crashed_fn crashed;
@@ -31,10 +32,10 @@ static struct {
     int watches;
 } domains;
 
-int domain_watch_new(struct sd_event *event, struct xen_host *host, domain_crashed_fn crashed,
-                     void *userdata, struct domain_watch **ret_watch)
+int domain_watch_new(struct sd_event *event, struct xen_host *host, struct domain_names *names,
+                     domain_crashed_fn crashed, void *userdata, struct domain_watch **ret_watch)
 {
-    CHECK(event && !host);
+    CHECK(event && !host && !names);
     domains.crashed = crashed;
     domains.userdata = userdata;
     domains.watches++;
@@ -48,9 +49,9 @@ struct domain_watch *domain_watch_free(struct domain_watch *watch)
     return NULL;
 }
 
-const char *domain_watch_name(const struct domain_watch *watch, uint32_t domid)
+const char *domain_names_of(const struct domain_names *names, uint32_t domid)
 {
-    CHECK(watch);
+    CHECK(!names);
     return domid == 3 ? "web" : "";
 }
 

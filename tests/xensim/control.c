@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "control.h"
+#include "domains.h"
 #include "numbered.h"
 #include "parse.h"
 #include "tbuf.h"
@@ -258,6 +259,8 @@ int command_fault(int argc, char **argv)
         __atomic_or_fetch(&sim.shared->faults, fault, __ATOMIC_RELAXED);
     else
         __atomic_and_fetch(&sim.shared->faults, ~fault, __ATOMIC_RELAXED);
+    if (!sim_has_fault(&sim, SIM_FAULT_XENSTORE_HANGS))
+        domains_fire_held(&sim);
     sim_done(&sim);
     return 0;
 }

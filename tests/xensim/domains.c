@@ -18,6 +18,9 @@
 #define INTRODUCED "@introduceDomain"
 #define RELEASED   "@releaseDomain"
 
+#define HELD_INTRODUCED 1u
+#define HELD_RELEASED   2u
+
 void domains_init(struct sim *sim)
 {
     static const struct sim_domain domains[] = {
@@ -71,15 +74,40 @@ static void send_event(const struct sim *sim, uint32_t connection, const struct 
     (void)!write(fd, &event, sizeof(event));
 }
 
+/* The lock is held. */
+static void fire_locked(struct sim *sim, const char *path)
+{
+    struct sim_shared *s = sim->shared;
+
+    for (uint32_t i = 0; i < SIM_MAX_STORES; i++)
+        for (uint32_t j = 0; j < s->stores[i].nr_watches; j++)
+            if (strcmp(s->stores[i].watches[j].path, path) == 0)
+                send_event(sim, i, &s->stores[i].watches[j]);
+}
+
+/* A watch has no memory: however often it would have fired, it does so once. */
 static void fire(struct sim *sim, const char *path)
 {
     struct sim_shared *s = sim->shared;
 
     sim_lock(&s->domains_lock);
-    for (uint32_t i = 0; i < SIM_MAX_STORES; i++)
-        for (uint32_t j = 0; j < s->stores[i].nr_watches; j++)
-            if (strcmp(s->stores[i].watches[j].path, path) == 0)
-                send_event(sim, i, &s->stores[i].watches[j]);
+    if (sim_has_fault(sim, SIM_FAULT_XENSTORE_HANGS))
+        s->held_events |= strcmp(path, RELEASED) == 0 ? HELD_RELEASED : HELD_INTRODUCED;
+    else
+        fire_locked(sim, path);
+    sim_unlock(&s->domains_lock);
+}
+
+void domains_fire_held(struct sim *sim)
+{
+    struct sim_shared *s = sim->shared;
+
+    sim_lock(&s->domains_lock);
+    if (s->held_events & HELD_INTRODUCED)
+        fire_locked(sim, INTRODUCED);
+    if (s->held_events & HELD_RELEASED)
+        fire_locked(sim, RELEASED);
+    s->held_events = 0;
     sim_unlock(&s->domains_lock);
 }
 

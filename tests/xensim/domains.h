@@ -28,6 +28,9 @@ int domains_shut_down(struct sim *sim, uint32_t domid, uint32_t reason);
 /* It is destroyed. -ESRCH. Fires @releaseDomain. */
 int domains_remove(struct sim *sim, uint32_t domid);
 
+/* Xenstored hangs no longer: what it has not fired meanwhile, it fires now. */
+void domains_fire_held(struct sim *sim);
+
 /* A connection on which events come: its descriptor, and its number. */
 int domains_connect(struct sim *sim, uint32_t *ret_connection);
 

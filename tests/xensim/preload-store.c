@@ -7,6 +7,9 @@
  * The real library has a thread that reads the socket, so its descriptor is readable once for
  * several events that wait; here it is readable as long as one does. A caller that reads until
  * EAGAIN sees no difference.
+ *
+ * Where the real library may wait for xenstored or for that thread, this one waits while xenstored
+ * hangs. xs_fileno() and xs_check_watch() never do: they concern the process alone.
  */
 
 #include "preload.h"
@@ -15,6 +18,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <time.h>
 
 #include <xenstore.h>
 
@@ -24,6 +28,14 @@ struct xs_handle {
     int fd; /* -1: nothing is watched */
 };
 
+static void wait_for_xenstored(const struct sim *sim)
+{
+    const struct timespec pause = {.tv_nsec = 2000000};
+
+    while (sim_has_fault(sim, SIM_FAULT_XENSTORE_HANGS))
+        (void)nanosleep(&pause, NULL);
+}
+
 EXPORT struct xs_handle *xs_open(unsigned long flags)
 {
     struct sim *sim = preload_open();
@@ -32,6 +44,7 @@ EXPORT struct xs_handle *xs_open(unsigned long flags)
     (void)flags;
     if (!sim)
         return NULL;
+    wait_for_xenstored(sim);
     if (sim_has_fault(sim, SIM_FAULT_NO_XENSTORE)) {
         errno = ENOENT; /* no socket */
         return NULL;
@@ -44,17 +57,21 @@ EXPORT struct xs_handle *xs_open(unsigned long flags)
 
 EXPORT void xs_close(struct xs_handle *xsh)
 {
-    if (xsh)
-        fd_close(&xsh->fd); /* its watches go with it */
+    if (!xsh)
+        return;
+    wait_for_xenstored(xsh->sim);
+    fd_close(&xsh->fd); /* its watches go with it */
     free(xsh);
 }
 
 EXPORT void *xs_read(struct xs_handle *h, xs_transaction_t t, const char *path, unsigned int *len)
 {
     struct sim_domain domains[SIM_MAX_DOMAINS];
-    uint32_t n = domains_list(h->sim, domains);
+    uint32_t n;
 
     (void)t;
+    wait_for_xenstored(h->sim);
+    n = domains_list(h->sim, domains);
     for (uint32_t i = 0; i < n; i++) {
         char name_path[64];
 
@@ -83,6 +100,7 @@ EXPORT int xs_fileno(struct xs_handle *h)
 
 EXPORT bool xs_watch(struct xs_handle *h, const char *path, const char *token)
 {
+    wait_for_xenstored(h->sim);
     if (xs_fileno(h) < 0)
         return false;
     return preload_result(domains_watch(h->sim, h->connection, path, token)) == 0;
@@ -90,6 +108,7 @@ EXPORT bool xs_watch(struct xs_handle *h, const char *path, const char *token)
 
 EXPORT bool xs_unwatch(struct xs_handle *h, const char *path, const char *token)
 {
+    wait_for_xenstored(h->sim);
     if (h->fd < 0) {
         errno = ENOENT;
         return false;

@@ -34,7 +34,7 @@ static const char usage[] =
     "  --paused             start paused; see `xensim resume`\n"
     "  --fault F            no-xen, not-root, not-dom0, version-mismatch, no-tbuf, flask,\n"
     "                       no-memory[=TIMES], virq-taken, virq-busy, virq-drop, no-evtchn,\n"
-    "                       map-denied, no-xenstore; may be repeated\n"
+    "                       map-denied, no-xenstore, xenstore-hangs; may be repeated\n"
     "  --report FILE        the producer's counts as JSON\n"
     "  --quiet              no report on stderr\n";
 

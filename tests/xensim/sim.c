@@ -30,7 +30,7 @@ static const char *const fault_names[_SIM_FAULT_N] = {
     [SIM_FAULT_NO_MEMORY] = "no-memory",     [SIM_FAULT_VIRQ_TAKEN] = "virq-taken",
     [SIM_FAULT_VIRQ_BUSY] = "virq-busy",     [SIM_FAULT_VIRQ_DROP] = "virq-drop",
     [SIM_FAULT_NO_EVTCHN] = "no-evtchn",     [SIM_FAULT_MAP_DENIED] = "map-denied",
-    [SIM_FAULT_NO_XENSTORE] = "no-xenstore",
+    [SIM_FAULT_NO_XENSTORE] = "no-xenstore", [SIM_FAULT_XENSTORE_HANGS] = "xenstore-hangs",
 };
 
 const char *sim_fault_name(enum sim_fault fault)

@@ -50,6 +50,7 @@ enum sim_fault {
     SIM_FAULT_NO_EVTCHN,        /* xenevtchn_open: ENOENT, the rest works */
     SIM_FAULT_MAP_DENIED,       /* mapping of foreign pages: EPERM */
     SIM_FAULT_NO_XENSTORE,      /* xs_open: ENOENT */
+    SIM_FAULT_XENSTORE_HANGS,   /* calls of libxenstore wait until this is off */
     _SIM_FAULT_N,
 };
 
@@ -90,7 +91,7 @@ struct sim_domain {
     uint32_t vcpus;
     uint32_t has_shut_down;
     uint32_t reason; /* SHUTDOWN_*, if it has */
-    char name[32];
+    char name[128];
 };
 
 struct sim_watch {
@@ -144,6 +145,7 @@ struct sim_shared {
     pthread_mutex_t domains_lock;
     uint32_t nr_domains;
     struct sim_domain domains[SIM_MAX_DOMAINS]; /* ascending ids */
+    uint32_t held_events; /* bits of domains.c: not fired, for xenstored hangs */
     struct sim_store stores[SIM_MAX_STORES];
 
     struct sim_cpu cpus[SIM_MAX_CPUS];

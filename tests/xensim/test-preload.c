@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <xenctrl.h>
@@ -308,6 +309,45 @@ static void test_domains(void)
     CHECK(xc_interface_close(xch) == 0);
 }
 
+static uint64_t now_msec(void)
+{
+    struct timespec ts;
+
+    CHECK(clock_gettime(CLOCK_MONOTONIC, &ts) == 0);
+    return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+/* While xenstored hangs, calls wait, and events; asking Xen does not. */
+static void test_hanging_store(void)
+{
+    xc_interface *xch = xc_interface_open(NULL, NULL, 0);
+    struct xs_handle *xs = xs_open(0);
+    struct pollfd fd = {.fd = xs_fileno(xs), .events = POLLIN};
+    uint64_t begin;
+    xc_domaininfo_t infos[8];
+    char command[512];
+    void *name;
+
+    CHECK(xch && xs && xs_watch(xs, "@releaseDomain", "r"));
+    expect_event(xs, "@releaseDomain", "r");
+    xensim("fault xenstore-hangs on");
+    xensim("domain remove 2");
+    expect_nothing(xs);
+    CHECK(xc_domain_getinfolist(xch, 0, 8, infos) == 2);
+    (void)snprintf(command, sizeof(command), "(sleep 0.3; %s fault xenstore-hangs off) &",
+                   getenv("XENSIM_COMMAND"));
+    begin = now_msec();
+    CHECK(system(command) == 0);
+    name = xs_read(xs, XBT_NULL, "/local/domain/0/name", NULL);
+    CHECK(name && now_msec() - begin >= 250);
+    free(name);
+    CHECK(poll(&fd, 1, 5000) == 1);
+    expect_event(xs, "@releaseDomain", "r");
+    expect_nothing(xs);
+    xs_close(xs);
+    CHECK(xc_interface_close(xch) == 0);
+}
+
 /* Which call fails with which errno; 0: it works. */
 static const struct fault {
     const char *name;
@@ -369,5 +409,6 @@ int main(int argc, char **argv)
     test_store();
     test_watches();
     test_domains();
+    test_hanging_store();
     return 0;
 }
