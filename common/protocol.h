@@ -13,6 +13,8 @@
 #define PROTOCOL_START "Start"
 /* Stop(s name) -> (s json): answered when the file is finished */
 #define PROTOCOL_STOP "Stop"
+/* Abort(s name) -> (s json): ends a session at once, without waiting for its disk */
+#define PROTOCOL_ABORT "Abort"
 /* Status(s name) -> (s json): "" is everything */
 #define PROTOCOL_STATUS "Status"
 /* Snapshot(s name, a{sv} options) -> (s json): a ring's content as a file; answered when it is on
@@ -63,6 +65,7 @@
 #define ERROR_NO_SESSION    ERROR_PREFIX "NoSuchSession"   /* Stop, Status */
 #define ERROR_NO_SPACE      ERROR_PREFIX "NoSpace"         /* Start: reserve already crossed */
 #define ERROR_OUTPUT        ERROR_PREFIX "Output"          /* Start: cannot be written */
+#define ERROR_WAITING       ERROR_PREFIX "OutputWaiting"   /* Start: the disk did not answer */
 #define ERROR_XEN           ERROR_PREFIX "Xen"             /* the hypervisor refused */
 #define ERROR_BUFFER_SIZE   ERROR_PREFIX "BufferSize"      /* -S differs from the size in force */
 #define ERROR_NO_MEMORY     ERROR_PREFIX "NoMemory"        /* pool exhausted */

@@ -16,6 +16,7 @@
 #include "ctl/output.h"
 #include "ctl/progress.h"
 #include "ctl/session.h"
+#include "ctl/stop.h"
 #include "ctl/storage.h"
 #include "ctl/str.h"
 
@@ -73,7 +74,7 @@ static int stop(struct record *record, char **ret_error)
     progress_clear(&record->progress);
     if (!record->progress.quiet)
         (void)fputs("Stopping; once more Ctrl-C to give up waiting.\n", stderr);
-    r = client_stop(record->client, record->name, &session, ret_error);
+    r = stop_session(record->client, record->name, &session, ret_error);
     if (r == -EREMOTEIO) { /* it ended by itself at the same time */
         free(*ret_error);
         *ret_error = NULL;

@@ -142,7 +142,8 @@ static void add_row(struct table *table, struct json_object *session, bool with_
     _cleanup_free_ char *memory = storage_memory(session), *place = storage_place(session);
 
     table_add(table, "%s", doc_text(session, "name", "-"));
-    table_add(table, "%s", doc_text(session, "state", "-"));
+    table_add(table, "%s%s", doc_text(session, "state", "-"),
+              doc_number(session, "output.waiting_since_ns") ? " (waiting)" : "");
     table_add(table, "%s", storage_kind(session));
     table_add(table, "%s", doc_text(session, "events.spec", "-"));
     table_add(table, "%s", doc_text(session, "cpus.list", doc_text(session, "cpus.spec", "-")));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* xentracectl stop: waits for finished files. Ctrl-C ends the wait only; the daemon goes on. */
+/* xentracectl stop: waits for the finished file, or with --abort for nothing. */
 
 #include <errno.h>
 #include <string.h>
@@ -7,36 +7,57 @@
 #include "ctl/args.h"
 #include "ctl/client.h"
 #include "ctl/session.h"
+#include "ctl/stop.h"
 #include "ctl/storage.h"
 #include "ctl/str.h"
 
+struct options {
+    const char *name; /* "": the only capture */
+    bool all, abort;
+};
+
+enum {
+    STOP_ABORT = 0x100, /* an option without a letter */
+};
+
 static const struct option stop_options[] = {
     {"all", no_argument, NULL, 'a'},
+    {"abort", no_argument, NULL, STOP_ABORT},
     {},
 };
 
-static int parse(struct ctl *ctl, int argc, char **argv, const char **ret_name, bool *ret_all,
-                 char **ret_error)
+static int check(const struct options *options, char **ret_error)
+{
+    if (options->all && options->abort)
+        return str_refuse(-EINVAL, ret_error, "stop takes --all or --abort, not both.");
+    if (options->all && *options->name)
+        return str_refuse(-EINVAL, ret_error, "stop takes a name or --all, not both.");
+    if (options->abort && !*options->name) /* it discards records: never by accident */
+        return str_refuse(-EINVAL, ret_error, "stop --abort needs the name of a capture.");
+    return 0;
+}
+
+static int parse(struct ctl *ctl, int argc, char **argv, struct options *options, char **ret_error)
 {
     struct args args = {.ctl = ctl, .argc = argc, .argv = argv, .options = stop_options};
-    bool all = false;
     int option, r;
 
-    while ((r = args_next(&args, &option, ret_error)) > 0)
-        all = true; /* there is no other */
+    *options = (struct options){.name = ""};
+    while ((r = args_next(&args, &option, ret_error)) > 0) {
+        options->all |= option == 'a';
+        options->abort |= option == STOP_ABORT;
+    }
     args_done(&args);
     if (r < 0)
         return r;
     r = args_check_words(argc, argv, 1, ret_error);
     if (r < 0)
         return r;
-    if (all && optind < argc)
-        return str_refuse(-EINVAL, ret_error, "stop takes a name or --all, not both.");
     if (optind < argc && !*argv[optind])
         return str_refuse(-EINVAL, ret_error, "\"\" is not the name of a capture.");
-    *ret_name = optind < argc ? argv[optind] : "";
-    *ret_all = all;
-    return 0;
+    if (optind < argc)
+        options->name = argv[optind];
+    return check(options, ret_error);
 }
 
 /* Stops one; the document goes into ARRAY if there is one, else it is printed. */
@@ -47,7 +68,7 @@ static int stop_one(struct ctl *ctl, struct client *client, const char *name,
     _cleanup_free_ char *error = NULL;
     bool is_ok;
 
-    if (client_stop(client, name, &session, &error) < 0) {
+    if (stop_session(client, name, &session, &error) < 0) {
         ctl_error_sentence(error);
         return CTL_FAILURE;
     }
@@ -59,6 +80,28 @@ static int stop_one(struct ctl *ctl, struct client *client, const char *name,
     else
         session_print_result(stdout, session);
     return is_ok ? CTL_OK : CTL_FAILURE;
+}
+
+/* What was asked for is the end, so an aborted capture is a success although records are missing.
+ */
+static int abort_one(struct ctl *ctl, struct client *client, const char *name)
+{
+    _cleanup_doc_ struct json_object *session = NULL;
+    _cleanup_free_ char *error = NULL;
+    bool is_aborted;
+
+    if (client_abort(client, name, &session, &error) < 0) {
+        ctl_error_sentence(error);
+        return CTL_FAILURE;
+    }
+    is_aborted = session_was_aborted(session);
+    if (ctl->json)
+        doc_print(stdout, session);
+    else if (is_aborted)
+        session_print_aborted(stdout, session);
+    else /* it ended by itself at the same moment */
+        session_print_result(stdout, session);
+    return is_aborted || session_is_ok(session) ? CTL_OK : CTL_FAILURE;
 }
 
 /* RECORDER is the name of the flight recorder, which goes on, or NULL. */
@@ -114,12 +157,11 @@ static int stop_all(struct ctl *ctl, struct client *client)
 int cmd_stop(struct ctl *ctl, int argc, char **argv)
 {
     _cleanup_client_ struct client *client = NULL;
-    const char *name = "";
+    struct options options;
     char *error = NULL;
-    bool all = false;
     int r;
 
-    r = parse(ctl, argc, argv, &name, &all, &error);
+    r = parse(ctl, argc, argv, &options, &error);
     if (r < 0)
         return args_exit("stop", r, error);
     r = client_new(ctl->socket, &client, &error);
@@ -128,5 +170,7 @@ int cmd_stop(struct ctl *ctl, int argc, char **argv)
         free(error);
         return CTL_FAILURE;
     }
-    return all ? stop_all(ctl, client) : stop_one(ctl, client, name, NULL);
+    if (options.abort)
+        return abort_one(ctl, client, options.name);
+    return options.all ? stop_all(ctl, client) : stop_one(ctl, client, options.name, NULL);
 }

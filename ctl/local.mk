@@ -29,6 +29,7 @@ libctl_a_SOURCES = \
 	ctl/request.c ctl/request.h \
 	ctl/session.c ctl/session.h \
 	ctl/snapshot.c ctl/snapshot.h \
+	ctl/stop.c ctl/stop.h \
 	ctl/storage.c ctl/storage.h \
 	ctl/str.c ctl/str.h \
 	ctl/table.c ctl/table.h \

@@ -30,6 +30,11 @@ bool session_is_ok(struct json_object *session)
     return doc_flag(session, "ended.ok");
 }
 
+bool session_was_aborted(struct json_object *session)
+{
+    return strcmp(doc_text(session, "ended.reason", ""), "abort") == 0;
+}
+
 uint64_t session_duration_usec(struct json_object *session)
 {
     uint64_t start = doc_number(session, "started.realtime_ns"), end;
@@ -127,6 +132,25 @@ static void print_written(FILE *file, struct json_object *session)
                             size_format(rate, per_second < 9e18 ? (uint64_t)per_second : 0));
 }
 
+/* The recorder has no other way out than the disk's answer: it is not to be ended. */
+static void print_waiting(FILE *file, struct json_object *session)
+{
+    uint64_t since_ns = doc_number(session, "output.waiting_since_ns");
+    const char *name = doc_text(session, "name", "");
+    _cleanup_free_ char *quoted = str_shell_quote(name);
+    char since[STR_SINCE_MAX];
+
+    if (!since_ns)
+        return;
+    session_print_field(file, "Waiting", "for the disk since %s; %s", str_since(since, since_ns),
+                        strcmp(doc_text(session, "state", ""), "stopping") == 0
+                            ? "the file is finished when it answers"
+                            : "records are kept in memory as long as there is room");
+    if (*name && quoted && !storage_is_recorder(session))
+        (void)fprintf(file, "%9s  to end the capture now: xentracectl stop --abort %s\n", "",
+                      quoted);
+}
+
 static void print_limits(FILE *file, struct json_object *session)
 {
     uint64_t time = doc_number(session, "limits.time_usec");
@@ -215,6 +239,7 @@ void session_print(FILE *file, struct json_object *session, bool with_cpus)
     (void)fprintf(file, "%s\n", doc_text(session, "name", "(without a name)"));
     print_state(file, session);
     storage_print(file, session);
+    print_waiting(file, session);
     session_print_field(file, "Events", "%s (Xen's mask 0x%08" PRIx64 "%s)",
                         doc_text(session, "events.spec", "unknown"),
                         doc_number(session, "events.xen_mask"),
@@ -250,6 +275,31 @@ void session_print_result(FILE *file, struct json_object *session)
                   duration_format(duration, session_duration_usec(session)),
                   losses ? losses : "unknown", early ? ". It ended early: " : "",
                   early ? doc_text(session, "ended.message", "no reason given") : "");
+}
+
+void session_print_aborted(FILE *file, struct json_object *session)
+{
+    uint64_t held = doc_number(session, "output.held_bytes");
+    _cleanup_free_ char *place = NULL;
+    char text[UNITS_TEXT_MAX];
+
+    doc_make_printable(session);
+    place = storage_place(session);
+    (void)fprintf(file, "%s was aborted after %s: %s\n",
+                  doc_text(session, "name", "(without a name)"),
+                  duration_format(text, session_duration_usec(session)),
+                  doc_text(session, "ended.message", "no reason given"));
+    session_print_field(file, "Kept", "%s, %" PRIu64 " records in %s",
+                        size_format(text, storage_bytes(session)),
+                        doc_number(session, "ledger.delivered"), place ? place : "unknown file");
+    session_print_field(file, "Dropped", "%" PRIu64 " records",
+                        doc_number(session, "ledger.dropped"));
+    if (doc_number(session, "ledger.lost"))
+        session_print_field(file, "Lost", "%" PRIu64 " records by Xen",
+                            doc_number(session, "ledger.lost"));
+    if (held)
+        session_print_field(file, "Held", "%s of memory, until the disk answers",
+                            size_format(text, held));
 }
 
 void session_print_next(FILE *file, struct json_object *session, const char *path)

@@ -17,6 +17,9 @@ bool session_has_ended(struct json_object *session);
 /* Whether it did what was asked for: false for a capture that ended early. */
 bool session_is_ok(struct json_object *session);
 
+/* Whether `stop --abort` ended it. */
+bool session_was_aborted(struct json_object *session);
+
 /* How long it runs or ran. */
 uint64_t session_duration_usec(struct json_object *session);
 
@@ -34,6 +37,9 @@ void session_print(FILE *file, struct json_object *session, bool with_cpus);
 
 /* One line: "NAME: FILE, 990 records, 80K in 12s, lost: none". */
 void session_print_result(FILE *file, struct json_object *session);
+
+/* What an aborted session kept, dropped, and still holds. */
+void session_print_aborted(FILE *file, struct json_object *session);
 
 /* The summary at the end of record, with what to type next. */
 void session_print_summary(FILE *file, struct json_object *session);

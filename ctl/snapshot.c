@@ -69,8 +69,20 @@ static uint64_t taken_ns(struct json_object *snapshot)
     return ended ? ended : doc_number(snapshot, "snapshot.last_ns");
 }
 
+/* " (waiting for the disk since 12:00:03 (14s))", " (not all of it)", or nothing. */
+static char *describe_state(struct json_object *snapshot)
+{
+    uint64_t since_ns = doc_number(snapshot, "output.waiting_since_ns");
+    char since[STR_SINCE_MAX];
+
+    if (since_ns)
+        return str_format(" (waiting for the disk since %s)", str_since(since, since_ns));
+    return strdup(snapshot_is_ok(snapshot) ? "" : " (incomplete)");
+}
+
 static void add_row(struct table *table, struct json_object *snapshot)
 {
+    _cleanup_free_ char *state = describe_state(snapshot);
     _cleanup_free_ char *cause = snapshot_cause(snapshot);
     uint64_t first = doc_number(snapshot, "snapshot.first_ns");
     uint64_t last = doc_number(snapshot, "snapshot.last_ns");
@@ -84,8 +96,7 @@ static void add_row(struct table *table, struct json_object *snapshot)
     table_add(table, "%" PRIu64, doc_number(snapshot, "snapshot.records"));
     table_add(table, "%" PRIu64,
               doc_number(snapshot, "snapshot.lost") + doc_number(snapshot, "snapshot.dropped"));
-    table_add(table, "%s%s", doc_text(snapshot, "output.path", "-"),
-              snapshot_is_ok(snapshot) ? "" : " (not all of it)");
+    table_add(table, "%s%s", doc_text(snapshot, "output.path", "-"), state ? state : "");
 }
 
 void snapshot_print_list(FILE *file, struct json_object *snapshots)

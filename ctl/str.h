@@ -39,6 +39,11 @@ const char *str_time(char buffer[static STR_TIME_MAX], uint64_t realtime_ns);
 /* How long before now that was: "2min ago", "just now"; "never" for 0. Returns BUFFER. */
 const char *str_ago(char buffer[static STR_AGO_MAX], uint64_t realtime_ns);
 
+#define STR_SINCE_MAX 96u
+
+/* "12:00:03 (14s)", with the date if it was another day. Returns BUFFER. */
+const char *str_since(char buffer[static STR_SINCE_MAX], uint64_t realtime_ns);
+
 #define STR_WINDOW_MAX 192u
 
 /*

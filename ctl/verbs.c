@@ -75,11 +75,13 @@ static const struct verb verbs[] = {
      "  xentracectl record -e hvm -T 30 -o hvm.xentrace\n"
      "  xentracectl record -T 10 -o - | zstd > all.xentrace.zst\n"},
     {"stop", cmd_stop,
-     "Usage: xentracectl stop [NAME|--all]\n"
+     "Usage: xentracectl stop [NAME|--all|--abort NAME]\n"
      "Ends a capture and waits until its file is finished. Without NAME: the only\n"
      "one. The flight recorder ends only if it is named.\n"
      "\n"
-     "  -a, --all            end all captures\n"},
+     "  -a, --all            end all captures\n"
+     "      --abort          end the capture NAME at once, although its disk does not\n"
+     "                       answer; records that are not on the disk are dropped\n"},
     {"snapshot", cmd_snapshot,
      "Usage: xentracectl snapshot [OPTION]... [NAME]\n"
      "Writes what a ring in memory holds to a file, while recording goes on, and\n"

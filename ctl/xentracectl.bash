@@ -84,7 +84,7 @@ _xentracectl() {
         [[ $cur == -* ]] || words=$(xentracectl "${socket[@]}" list --names --running 2>/dev/null)
         ;;
     stop)
-        options+=" --all"
+        options+=" --all --abort"
         [[ $cur == -* ]] || words=$(xentracectl "${socket[@]}" list --names --running 2>/dev/null)
         ;;
     status)

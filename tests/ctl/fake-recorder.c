@@ -161,3 +161,18 @@ struct json_object *fake_segment(uint64_t number, const char *reason, uint64_t n
                     ",\"records\":90,\"lost\":1,\"dropped\":0,\"reason\":\"%s\"}",
                     number, number, now_ns - 60 * NSEC_PER_SEC, now_ns, reason);
 }
+
+uint64_t fake_stuck_since(uint64_t now_ns)
+{
+    return now_ns - 14 * NSEC_PER_SEC;
+}
+
+struct json_object *fake_stuck_snapshots(uint64_t now_ns)
+{
+    struct json_object *array = fake_snapshots(1, now_ns), *output;
+
+    if (json_object_object_get_ex(json_object_array_get_idx(array, 0), "output", &output))
+        json_object_object_add(output, "waiting_since_ns",
+                               json_object_new_uint64(fake_stuck_since(now_ns)));
+    return array;
+}
