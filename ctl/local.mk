@@ -22,7 +22,6 @@ libctl_a_SOURCES = \
 	ctl/cmd-version.c \
 	ctl/ctl.h \
 	ctl/doc.c ctl/doc.h \
-	ctl/info.c ctl/info-json.c ctl/info-print.c ctl/info.h \
 	ctl/options.c ctl/options.h \
 	ctl/output.c ctl/output.h \
 	ctl/progress.c ctl/progress.h \
