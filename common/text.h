@@ -35,6 +35,12 @@ static inline unsigned int text_hex_digit(char c)
     return lower >= 'a' && lower <= 'f' ? (unsigned int)(lower - 'a') + 10 : 16;
 }
 
+/*
+ * How many bytes the character at the beginning of TEXT has in UTF-8 (RFC 3629): 1 to 4; 0 if these
+ * bytes are not UTF-8, or TEXT is at its end.
+ */
+size_t text_utf8_length(const char *text);
+
 /* A piece of somebody's text, without blanks at its ends; not terminated. */
 struct text_item {
     const char *begin;

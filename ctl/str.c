@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Strings that came from elsewhere are cleaned byte by byte: UTF-8 passes, anything that a terminal
- * would obey does not.
+ * Text from elsewhere is cleaned character by character: UTF-8 passes, control characters do not. A
+ * byte that is not UTF-8 does not pass either: a terminal with another character set obeys 0x9b.
  */
 
 #include "ctl/str.h"
@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/text.h"
 #include "common/units.h"
 
 #define DATE_LENGTH (sizeof("2026-11-21 ") - 1)
@@ -27,15 +28,26 @@ char *str_format(const char *format, ...)
     return r < 0 ? NULL : text;
 }
 
+bool str_is_control(const char *character)
+{
+    const unsigned char *c = (const unsigned char *)character;
+
+    if (c[0] == 0xc2) /* U+0080 to U+00BF: the controls C1 come first */
+        return c[1] >= 0x80 && c[1] <= 0x9f;
+    return c[0] < 0x20 || c[0] == 0x7f;
+}
+
 void str_make_printable(char *text)
 {
-    for (unsigned char *c = (unsigned char *)text; *c; c++) {
-        bool is_c1 = c[0] == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f; /* U+0080-9F in UTF-8 */
+    while (*text) {
+        size_t length = text_utf8_length(text);
 
-        if (*c < 0x20 || *c == 0x7f)
-            *c = '?';
-        else if (is_c1)
-            c[0] = c[1] = '?';
+        if (length == 0)
+            *text++ = '?';
+        else if (str_is_control(text))
+            text = (char *)memset(text, '?', length) + length;
+        else
+            text += length;
     }
 }
 

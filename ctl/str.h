@@ -13,9 +13,12 @@
 /* printf() into new memory; NULL if there is none. */
 char *str_format(const char *format, ...) _printf_(1, 2);
 
+/* Whether a character of UTF-8 is one of the control characters C0 or C1, or DEL. */
+bool str_is_control(const char *character);
+
 /*
- * Puts '?' in place of control characters: text from the daemon or a file must not steer a
- * terminal.
+ * Puts '?' in place of control characters and of bytes that are not UTF-8: text from the daemon or
+ * a file must not steer a terminal.
  */
 void str_make_printable(char *text);
 

@@ -284,6 +284,8 @@ static void test_str(void)
         {"slow", 999999, "999.999M"},
     };
     char hz[STR_HZ_MAX], time[STR_TIME_MAX], dirty[] = "a\033[31m\n\x7f\xc2\x9b\xc3\xa9";
+    char broken[] = "\x9b"
+                    "31m\xc3\xe2\x82\xac\xf0\x9f\x98\x80\xed\xa0\x80\xc0\x9b";
 
     for (size_t i = 0; i < ARRAY_SIZE(quotes); i++) {
         _cleanup_free_ char *got = str_shell_quote(quotes[i].text);
@@ -294,6 +296,9 @@ static void test_str(void)
         check_text(str_hz(hz, frequencies[i].khz), frequencies[i].want, "hz", frequencies[i].name);
     str_make_printable(dirty);
     check_text(dirty, "a?[31m????\xc3\xa9", "printable", "sequences go, letters stay");
+    str_make_printable(broken); /* a terminal without UTF-8 obeys a single byte 0x9b */
+    check_text(broken, "?31m?\xe2\x82\xac\xf0\x9f\x98\x80?????", "printable",
+               "what is not UTF-8 goes");
     check_text(str_time(time, 0), "-", "time", "none");
     check(str_time(time, UINT64_MAX) == time, "time", "beyond all calendars");
     check(str_ticks_usec(UINT64_MAX, 2300000) == UINT64_C(8020323510308500), "ticks",
@@ -380,6 +385,21 @@ static void test_doc_read(void)
     check(doc_flag(doc, "b") && !doc_flag(doc, "n"), "read", "flag");
     check(doc_length(doc_array(doc, "a")) == 1 && !doc_array(doc, "o"), "read", "array");
     check(doc_length(NULL) == 0, "read", "no array");
+}
+
+static void test_doc_print(void)
+{
+    static const char in[] = "{\"a\\u009b\":\"\\u0085\\u007f\\u001b\xc3\xa9\"}";
+    _cleanup_doc_ struct json_object *doc = NULL;
+    _cleanup_free_ char *text = NULL;
+    size_t bytes;
+    FILE *file = open_memstream(&text, &bytes);
+
+    check(file && doc_parse(in, strlen(in), &doc) == 0, "print", "parse");
+    doc_print(file, doc);
+    (void)fclose(file);
+    check(text && strstr(text, "\"a\\u009b\"") && strstr(text, "\"\\u0085\\u007f\\u001b\xc3\xa9\""),
+          "print", "control characters are escaped in JSON, too");
 }
 
 static void test_losses(void)
@@ -519,6 +539,7 @@ int main(void)
     test_table();
     test_doc_parse();
     test_doc_read();
+    test_doc_print();
     test_losses();
     test_sidecar_path();
     test_output_in_directory();
