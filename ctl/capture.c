@@ -5,6 +5,7 @@
 
 #include "ctl/output.h"
 #include "ctl/request.h"
+#include "ctl/session.h"
 
 struct start {
     const struct capture_options *options;
@@ -60,6 +61,7 @@ int capture_start(struct client *client, const struct capture_options *options, 
     };
     const struct start start = {.options = options, .attached = attached};
     _cleanup_output_ struct output *output = NULL;
+    _cleanup_free_ char *missing = NULL;
     int r;
 
     if (options->output) {
@@ -67,7 +69,13 @@ int capture_start(struct client *client, const struct capture_options *options, 
         if (r < 0)
             return r;
     }
-    return request_make(client, &words, options->name ? options->name : "", fill, &start, output,
-                        options->memory_bytes ? CLIENT_LONG_TIMEOUT_USEC : CLIENT_TIMEOUT_USEC,
-                        DOC_FORMAT_SESSION, ret_session, ret_error);
+    r = request_make(client, &words, options->name ? options->name : "", fill, &start, output,
+                     options->memory_bytes ? CLIENT_LONG_TIMEOUT_USEC : CLIENT_TIMEOUT_USEC,
+                     DOC_FORMAT_SESSION, ret_session, ret_error);
+    if (r < 0)
+        return r;
+    missing = session_missing_cpus(*ret_session);
+    if (missing)
+        ctl_error("%s", missing);
+    return 0;
 }

@@ -171,6 +171,54 @@ static void print_limits(FILE *file, struct json_object *session)
                                                                : "");
 }
 
+/* A CPU list has one CPU, or several. */
+static bool is_plural(const char *cpus)
+{
+    return strpbrk(cpus, ",-") != NULL;
+}
+
+char *session_missing_cpus(struct json_object *session)
+{
+    const char *cpus = doc_text(session, "buffers.missing", "");
+    bool many = is_plural(cpus);
+
+    if (!*cpus)
+        return NULL;
+    return str_format("CPU%s %s %s no trace buffer and %s not recorded. Xen allocates the buffers "
+                      "once per boot, for the CPUs that are online: reboot the host to record %s.",
+                      many ? "s" : "", cpus, many ? "have" : "has", many ? "are" : "is",
+                      many ? "them" : "it");
+}
+
+/* The CPUs of which there are no records, and why. */
+static void print_unrecorded(FILE *file, struct json_object *session)
+{
+    const char *set_aside = doc_text(session, "buffers.set_aside", "");
+    const char *missing = doc_text(session, "buffers.missing", "");
+    const char *silent = doc_text(session, "buffers.silent", "");
+
+    if (*set_aside)
+        session_print_field(
+            file, "Damaged", "the trace buffer%s of CPU%s %s; not read any more, see: xl dmesg",
+            is_plural(set_aside) ? "s" : "", is_plural(set_aside) ? "s" : "", set_aside);
+    if (*missing)
+        session_print_field(file, "No buffer",
+                            "CPU%s %s %s not recorded; to record %s, reboot the host while %s "
+                            "online",
+                            is_plural(missing) ? "s" : "", missing,
+                            is_plural(missing) ? "are" : "is", is_plural(missing) ? "them" : "it",
+                            is_plural(missing) ? "they are" : "it is");
+    if (*silent) {
+        session_print_field(
+            file, "Silent", "CPU%s %s %s made no record for a while, although other CPUs have",
+            is_plural(silent) ? "s" : "", silent, is_plural(silent) ? "have" : "has");
+        (void)fprintf(file,
+                      "%9s  if it was offline, its trace buffer is gone until the next "
+                      "reboot of the host\n",
+                      "");
+    }
+}
+
 /* The CPUs that have a trace buffer; all of them if the document does not tell. */
 static struct cpu_set read_buffer_cpus(struct json_object *session)
 {
@@ -232,10 +280,7 @@ static void print_state(FILE *file, struct json_object *session)
 
 void session_print(FILE *file, struct json_object *session, bool with_cpus)
 {
-    const char *set_aside;
-
     doc_make_printable(session);
-    set_aside = doc_text(session, "buffers.set_aside", "");
     (void)fprintf(file, "%s\n", doc_text(session, "name", "(without a name)"));
     print_state(file, session);
     storage_print(file, session);
@@ -249,10 +294,7 @@ void session_print(FILE *file, struct json_object *session, bool with_cpus)
     print_limits(file, session);
     print_written(file, session);
     print_losses(file, session);
-    if (*set_aside)
-        session_print_field(file, "Damaged",
-                            "the trace buffers of CPUs %s are set aside; xl dmesg may tell why",
-                            set_aside);
+    print_unrecorded(file, session);
     if (with_cpus)
         storage_print_segments(file, session);
     if (with_cpus || doc_number(session, "ledger.lost") || doc_number(session, "ledger.dropped"))

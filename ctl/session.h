@@ -32,6 +32,10 @@ void session_print_next(FILE *file, struct json_object *session, const char *pat
 /* "10 by Xen (CPU 2: 7, CPU 3: 3), 0 by xentraced", or "none". NULL: no memory. */
 char *session_losses(struct json_object *session);
 
+/* One sentence about the CPUs that were asked for and have no trace buffer; NULL if there are none.
+ */
+char *session_missing_cpus(struct json_object *session);
+
 /* The whole block of status; WITH_CPUS adds the table of CPUs even without a loss. */
 void session_print(FILE *file, struct json_object *session, bool with_cpus);
 
