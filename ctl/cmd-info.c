@@ -8,6 +8,7 @@
  */
 
 #include <errno.h>
+#include <getopt.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "common/units.h"
 #include "common/trace-file.h"
 #include "ctl/args.h"
+#include "ctl/ctl.h"
 #include "ctl/session.h"
 #include "ctl/snapshot.h"
 #include "ctl/storage.h"
@@ -583,18 +585,18 @@ static int show(struct ctl *ctl, const char *path, bool is_first, struct json_ob
     return info_is_sound(info) ? CTL_OK : CTL_FAILURE;
 }
 
-int cmd_info(struct ctl *ctl, int argc, char **argv)
+static int cmd_info(struct ctl *ctl, int argc, char **argv)
 {
     _cleanup_doc_ struct json_object *doc = NULL;
     struct json_object *files;
     char *error = NULL;
     int r, code = CTL_OK;
 
-    r = args_parse_words(ctl, argc, argv, argc, &error);
+    r = args_parse(ctl, NULL, argc, argv, argc, NULL, NULL, &error);
     if (r == 0 && optind == argc)
         r = str_refuse(-EINVAL, &error, "info needs the name of a trace file.");
     if (r < 0)
-        return args_exit("info", r, error);
+        return args_exit(&verb_info, r, error);
     doc = doc_new("xentraced-info");
     files = doc_add_array(doc, "files");
     for (int i = optind; i < argc; i++) {
@@ -605,3 +607,14 @@ int cmd_info(struct ctl *ctl, int argc, char **argv)
         doc_print(stdout, doc);
     return code;
 }
+
+const struct verb verb_info = {
+    .name = "info",
+    .run = cmd_info,
+    .words = "FILE...",
+    .completes = "files",
+    .summary = "what is in a trace file, and whether it is sound",
+    .help = "Reads trace files (- is standard input) to their end and shows what is in them\n"
+            "and whether they are sound, with the facts of their sidecars. Needs no daemon.\n"
+            "Exit code 1: a file is damaged, incomplete or unreadable.\n",
+};

@@ -12,6 +12,7 @@
 
 #include "common/units.h"
 #include "ctl/args.h"
+#include "ctl/ctl.h"
 #include "ctl/capture.h"
 #include "ctl/output.h"
 #include "ctl/progress.h"
@@ -155,16 +156,16 @@ static int start(struct ctl *ctl, struct record *record, const struct capture_op
     return 0;
 }
 
-int cmd_record(struct ctl *ctl, int argc, char **argv)
+static int cmd_record(struct ctl *ctl, int argc, char **argv)
 {
     _cleanup_(options_done) struct capture_options options;
     struct record record = {};
     char *error = NULL;
     int r, code = CTL_FAILURE;
 
-    r = options_parse(ctl, true, argc, argv, &options, &error);
+    r = options_parse(ctl, OPTIONS_OF_RECORD, argc, argv, &options, &error);
     if (r < 0)
-        return args_exit("record", r, error);
+        return args_exit(&verb_record, r, error);
     progress_init(&record.progress, options.quiet);
     r = start(ctl, &record, &options, &error);
     if (r < 0)
@@ -177,3 +178,15 @@ int cmd_record(struct ctl *ctl, int argc, char **argv)
     free(record.name);
     return code;
 }
+
+const struct verb verb_record = {
+    .name = "record",
+    .run = cmd_record,
+    .words = "[NAME]",
+    .summary = "start a capture, show its progress, wait for its end",
+    .help = "Starts a capture, shows its progress on standard error and waits for its end.\n"
+            "Ctrl-C ends the capture cleanly; a second one gives up waiting for its file.\n",
+    .options = OPTIONS_OF_RECORD,
+    .examples = "  xentracectl record -e hvm -T 30 -o hvm.xentrace\n"
+                "  xentracectl record -T 10 -o - | zstd > all.xentrace.zst\n",
+};

@@ -6,6 +6,7 @@
 
 #include "common/units.h"
 #include "ctl/args.h"
+#include "ctl/ctl.h"
 #include "ctl/capture.h"
 #include "ctl/output.h"
 #include "ctl/session.h"
@@ -66,15 +67,15 @@ static int start(struct ctl *ctl, const struct capture_options *options, char **
     return 0;
 }
 
-int cmd_start(struct ctl *ctl, int argc, char **argv)
+static int cmd_start(struct ctl *ctl, int argc, char **argv)
 {
     _cleanup_(options_done) struct capture_options options;
     char *error = NULL;
     int r;
 
-    r = options_parse(ctl, false, argc, argv, &options, &error);
+    r = options_parse(ctl, OPTIONS_OF_START, argc, argv, &options, &error);
     if (r < 0)
-        return args_exit("start", r, error);
+        return args_exit(&verb_start, r, error);
     r = start(ctl, &options, &error);
     if (r < 0) {
         ctl_error_sentence(error);
@@ -83,3 +84,13 @@ int cmd_start(struct ctl *ctl, int argc, char **argv)
     }
     return CTL_OK;
 }
+
+const struct verb verb_start = {
+    .name = "start",
+    .run = cmd_start,
+    .words = "[NAME]",
+    .summary = "start a capture in the background",
+    .help = "Starts a capture in the background and returns at once.\n",
+    .options = OPTIONS_OF_START,
+    .examples = "  xentracectl start -e sched -c 0-7 -T 10\n",
+};

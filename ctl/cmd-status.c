@@ -2,12 +2,15 @@
 /* xentracectl status and list: what the daemon tells of itself, Xen and all that records. */
 
 #include <errno.h>
+#include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
 #include "common/units.h"
 #include "ctl/args.h"
+#include "ctl/ctl.h"
+#include "ctl/ctl.h"
 #include "ctl/client.h"
 #include "ctl/session.h"
 #include "ctl/snapshot.h"
@@ -16,16 +19,15 @@
 #include "ctl/table.h"
 #include "ctl/trigger.h"
 
-enum {
-    LIST_NAMES = 0x100,
-    LIST_RUNNING,
-    LIST_TRIGGERS,
+struct list_options {
+    bool names, running, triggers;
 };
 
-static const struct option list_options[] = {
-    {"names", no_argument, NULL, LIST_NAMES},
-    {"running", no_argument, NULL, LIST_RUNNING},
-    {"triggers", no_argument, NULL, LIST_TRIGGERS},
+static const struct args_option list_options[] = {
+    {"running", .offset = offsetof(struct list_options, running), .help = "only those that run"},
+    {"triggers", .offset = offsetof(struct list_options, triggers),
+     .help = "triggers instead of captures"},
+    {"names", .offset = offsetof(struct list_options, names), .help = "only names"},
     {},
 };
 
@@ -115,16 +117,16 @@ static void print_status(struct json_object *status)
     (void)print_sessions(sessions, false, true);
 }
 
-int cmd_status(struct ctl *ctl, int argc, char **argv)
+static int cmd_status(struct ctl *ctl, int argc, char **argv)
 {
     _cleanup_doc_ struct json_object *doc = NULL;
     const char *name;
     char *error = NULL;
     int r;
 
-    r = args_parse_words(ctl, argc, argv, 1, &error);
+    r = args_parse(ctl, NULL, argc, argv, 1, NULL, NULL, &error);
     if (r < 0)
-        return args_exit("status", r, error);
+        return args_exit(&verb_status, r, error);
     name = optind < argc ? argv[optind] : "";
     if (ask(ctl, name, &doc) < 0)
         return CTL_FAILURE;
@@ -209,26 +211,18 @@ static void print_triggers(struct json_object *status, bool only_names)
         (void)puts("No trigger. They are made in the daemon's configuration: man xentraced");
 }
 
-int cmd_list(struct ctl *ctl, int argc, char **argv)
+static int cmd_list(struct ctl *ctl, int argc, char **argv)
 {
-    struct args args = {.ctl = ctl, .argc = argc, .argv = argv, .options = list_options};
     _cleanup_doc_ struct json_object *status = NULL;
-    bool only_names = false, only_running = false, triggers = false;
+    struct list_options options = {};
     char *error = NULL;
-    int option, r;
+    int r;
 
-    while ((r = args_next(&args, &option, &error)) > 0) {
-        only_names |= option == LIST_NAMES;
-        only_running |= option == LIST_RUNNING;
-        triggers |= option == LIST_TRIGGERS;
-    }
-    args_done(&args);
-    if (r == 0)
-        r = args_check_words(argc, argv, 0, &error);
-    if (r == 0 && triggers && only_running)
+    r = args_parse(ctl, list_options, argc, argv, 0, &options, NULL, &error);
+    if (r == 0 && options.triggers && options.running)
         r = str_refuse(-EINVAL, &error, "list takes --running or --triggers, not both.");
     if (r < 0)
-        return args_exit("list", r, error);
+        return args_exit(&verb_list, r, error);
     if (ask(ctl, "", &status) < 0)
         return CTL_FAILURE;
     if (ctl->json) {
@@ -236,9 +230,28 @@ int cmd_list(struct ctl *ctl, int argc, char **argv)
         return CTL_OK;
     }
     doc_make_printable(status);
-    if (triggers)
-        print_triggers(status, only_names);
+    if (options.triggers)
+        print_triggers(status, options.names);
     else
-        print_list(status, only_names, only_running);
+        print_list(status, options.names, options.running);
     return CTL_OK;
 }
+
+const struct verb verb_status = {
+    .name = "status",
+    .run = cmd_status,
+    .words = "[NAME]",
+    .completes = "captures",
+    .summary = "the daemon, Xen, captures, triggers and snapshots",
+    .help = "Shows the daemon, Xen, the flight recorder, captures, triggers and snapshots;\n"
+            "with NAME that capture, CPU by CPU.\n",
+};
+
+const struct verb verb_list = {
+    .name = "list",
+    .run = cmd_list,
+    .words = "",
+    .summary = "the captures, a line each",
+    .help = "Lists the captures that run, and the newest ones that have ended.\n",
+    .options = list_options,
+};

@@ -2,9 +2,11 @@
 /* xentracectl stop: waits for the finished file, or with --abort for nothing. */
 
 #include <errno.h>
+#include <getopt.h>
 #include <string.h>
 
 #include "ctl/args.h"
+#include "ctl/ctl.h"
 #include "ctl/client.h"
 #include "ctl/session.h"
 #include "ctl/stop.h"
@@ -16,13 +18,12 @@ struct options {
     bool all, abort;
 };
 
-enum {
-    STOP_ABORT = 0x100, /* an option without a letter */
-};
-
-static const struct option stop_options[] = {
-    {"all", no_argument, NULL, 'a'},
-    {"abort", no_argument, NULL, STOP_ABORT},
+static const struct args_option stop_options[] = {
+    {"all", 'a', .offset = offsetof(struct options, all),
+     .help = "end all captures, but not the flight recorder"},
+    {"abort", .offset = offsetof(struct options, abort),
+     .help = "end the capture NAME at once although its disk does not\n"
+             "answer; records that are not on the disk are dropped"},
     {},
 };
 
@@ -39,18 +40,10 @@ static int check(const struct options *options, char **ret_error)
 
 static int parse(struct ctl *ctl, int argc, char **argv, struct options *options, char **ret_error)
 {
-    struct args args = {.ctl = ctl, .argc = argc, .argv = argv, .options = stop_options};
-    int option, r;
+    int r;
 
     *options = (struct options){.name = ""};
-    while ((r = args_next(&args, &option, ret_error)) > 0) {
-        options->all |= option == 'a';
-        options->abort |= option == STOP_ABORT;
-    }
-    args_done(&args);
-    if (r < 0)
-        return r;
-    r = args_check_words(argc, argv, 1, ret_error);
+    r = args_parse(ctl, stop_options, argc, argv, 1, options, NULL, ret_error);
     if (r < 0)
         return r;
     if (optind < argc && !*argv[optind])
@@ -154,7 +147,7 @@ static int stop_all(struct ctl *ctl, struct client *client)
     return code;
 }
 
-int cmd_stop(struct ctl *ctl, int argc, char **argv)
+static int cmd_stop(struct ctl *ctl, int argc, char **argv)
 {
     _cleanup_client_ struct client *client = NULL;
     struct options options;
@@ -163,7 +156,7 @@ int cmd_stop(struct ctl *ctl, int argc, char **argv)
 
     r = parse(ctl, argc, argv, &options, &error);
     if (r < 0)
-        return args_exit("stop", r, error);
+        return args_exit(&verb_stop, r, error);
     r = client_new(ctl->socket, &client, &error);
     if (r < 0) {
         ctl_error_sentence(error);
@@ -174,3 +167,14 @@ int cmd_stop(struct ctl *ctl, int argc, char **argv)
         return abort_one(ctl, client, options.name);
     return options.all ? stop_all(ctl, client) : stop_one(ctl, client, options.name, NULL);
 }
+
+const struct verb verb_stop = {
+    .name = "stop",
+    .run = cmd_stop,
+    .words = "[NAME]",
+    .completes = "running",
+    .summary = "end a capture and wait for its finished file",
+    .help = "Ends the capture NAME, or the only one, and waits until its file is finished.\n"
+            "The flight recorder ends only if it is named.\n",
+    .options = stop_options,
+};

@@ -33,7 +33,6 @@ libctl_a_SOURCES = \
 	ctl/str.c ctl/str.h \
 	ctl/table.c ctl/table.h \
 	ctl/trigger.c ctl/trigger.h \
-	ctl/values.c ctl/values.h \
 	ctl/verbs.c
 
 xentracectl_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)

@@ -198,9 +198,10 @@ static void print_unrecorded(FILE *file, struct json_object *session)
     const char *silent = doc_text(session, "buffers.silent", "");
 
     if (*set_aside)
-        session_print_field(
-            file, "Damaged", "the trace buffer%s of CPU%s %s; not read any more, see: xl dmesg",
-            is_plural(set_aside) ? "s" : "", is_plural(set_aside) ? "s" : "", set_aside);
+        session_print_field(file, "Damaged",
+                            "the trace buffer%s of CPU%s %s %s set aside; see: xl dmesg",
+                            is_plural(set_aside) ? "s" : "", is_plural(set_aside) ? "s" : "",
+                            set_aside, is_plural(set_aside) ? "are" : "is");
     if (*missing)
         session_print_field(file, "No buffer",
                             "CPU%s %s %s not recorded; to record %s, reboot the host while %s "

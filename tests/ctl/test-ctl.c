@@ -28,12 +28,6 @@ void ctl_error_sentence(const char *sentence)
     (void)sentence;
 }
 
-int cmd_help(struct ctl *ctl, int argc, char **argv)
-{
-    (void)ctl, (void)argc, (void)argv;
-    return CTL_OK;
-}
-
 static int failures;
 
 static void check(bool ok, const char *test, const char *name)
@@ -97,21 +91,21 @@ static const struct options_case options_cases[] = {
     {"no CPU list", "start -c x", -EINVAL, "\"x\"", NULL},
     {"a CPU beyond all", "start -c 99999", -EINVAL, "", NULL},
     {"no CPU at all", "start -c 0x0", -EINVAL, "CPU", NULL},
-    {"no time", "start -T 0", -EINVAL, "more than nothing", NULL},
+    {"no time", "start -T 0", -EINVAL, "greater than 0", NULL},
     {"not a time", "start -T soon", -EINVAL, "is not a time", NULL},
     {"a negative time", "start -T -5", -EINVAL, "is not a time", NULL},
-    {"no size", "start --max-size 0", -EINVAL, "more than nothing", NULL},
+    {"no size", "start --max-size 0", -EINVAL, "greater than 0", NULL},
     {"not a size", "start -r much", -EINVAL, "is not a size", NULL},
     {"a size beyond all", "start -r 99999999999T", -EINVAL, "is not a size", NULL},
     {"no pages", "start -S 0", -EINVAL, "number of pages", NULL},
     {"not a number of pages", "start -S 3x", -EINVAL, "number of pages", NULL},
     {"too many pages", "start -S 4294967296", -EINVAL, "number of pages", NULL},
     {"negative pages", "start -S -1", -EINVAL, "number of pages", NULL},
-    {"no poll", "start -s 0", -EINVAL, "more than nothing", NULL},
+    {"no poll", "start -s 0", -EINVAL, "greater than 0", NULL},
     {"an empty output", "start --output=", -EINVAL, "needs the name", NULL},
     {"force without an output", "start --force", -EINVAL, "--force needs -o", NULL},
     {"two names", "start a b", -EINVAL, "one argument", NULL},
-    {"a path as the name", "start a/b", -EINVAL, "cannot be the name", NULL},
+    {"a path as the name", "start a/b", -EINVAL, "not a valid name", NULL},
     {"a missing value", "start -T", -EINVAL, "Option -T needs a value", NULL},
     {"a missing value, long", "start --time", -EINVAL, "Option --time needs a value", NULL},
     {"a value too many", "start --json=yes", -EINVAL, "--json takes no value", NULL},
@@ -135,7 +129,7 @@ static const struct options_case options_cases[] = {
     {"no memory size", "start -M", -EINVAL, "Option -M needs a value", NULL},
     {"not a memory size", "start -M much", -EINVAL, "-M \"much\" is not a size", NULL},
     {"a forgotten unit of memory", "start -M 64", -EINVAL, "write 64M", NULL},
-    {"no age", "start -M 64M --max-age 0", -EINVAL, "more than nothing", NULL},
+    {"no age", "start -M 64M --max-age 0", -EINVAL, "greater than 0", NULL},
     {"no files", "start --segment-size 1M --keep-files 0", -EINVAL, "number of files", NULL},
     {"too many files", "start --segment-size 1M --keep-files 4294967296", -EINVAL,
      "number of files", NULL},
@@ -149,17 +143,25 @@ static const struct options_case options_cases[] = {
     {"segments to a pipe", "start --segment-time 5 -o -", -EINVAL, "in its own directory", NULL},
     {"less kept than one segment", "start --segment-size 2M --keep-size 1M", -EINVAL,
      "less than one segment", NULL},
-    {"nothing known at the reserve", "start --on-reserve wait", -EINVAL, "stop, rotate or pause",
-     NULL},
+    {"nothing known at the reserve", "start --on-reserve wait", -EINVAL, "stop rotate pause", NULL},
     {"rotate without segments", "start --on-reserve rotate", -EINVAL, "deletes the oldest", NULL},
 };
+
+static bool is_given(const struct capture_options *options, const char *name)
+{
+    for (size_t i = 0; options->table[i].help; i++) {
+        if (options->table[i].name && strcmp(options->table[i].name, name) == 0)
+            return options->given & (UINT64_C(1) << i);
+    }
+    return false;
+}
 
 static void describe(const struct capture_options *o, char *buffer, size_t bytes)
 {
     char reserve[32] = "no";
     size_t length;
 
-    if (o->has_reserve)
+    if (is_given(o, "reserve"))
         (void)snprintf(reserve, sizeof(reserve), "%" PRIu64, o->reserve_bytes);
     (void)snprintf(buffer, bytes,
                    "name=%s events=%s cpus=%s out=%s T=%" PRIu64 " max=%" PRIu64 " s=%" PRIu64
@@ -192,7 +194,9 @@ static void test_options(void)
         for (char *word = strtok_r(line, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
             argv[argc++] = word;
         argv[argc] = NULL;
-        r = options_parse(&ctl, strcmp(argv[0], "record") == 0, argc, argv, &options, &error);
+        r = options_parse(&ctl,
+                          strcmp(argv[0], "record") == 0 ? OPTIONS_OF_RECORD : OPTIONS_OF_START,
+                          argc, argv, &options, &error);
         check(r == c->result, "result", c->name);
         if (c->error)
             check(error && strstr(error, c->error), "sentence", c->name);
