@@ -131,28 +131,6 @@ static int info_new(const char *path, struct info **ret_info)
     return 0;
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
-/* What the sidecar of a disk ring says of this segment; NULL if that is nothing. Files move, so
- * they are known by their names. */
-static struct json_object *find_segment(const struct info *info)
-{
-    struct json_object *files = doc_array(info->sidecar, "segments.files");
-
-    for (size_t i = 0; i < doc_length(files); i++) {
-        struct json_object *segment = doc_at(files, i);
-
-        if (strcmp(base_name(doc_text(segment, "path", "")), base_name(info->path)) == 0)
-            return segment;
-    }
-    return NULL;
-}
-
 /* What the sidecar says of this one file. */
 struct info_told {
     bool is_known; /* false: it says nothing of this file */
@@ -161,26 +139,18 @@ struct info_told {
 
 static struct info_told info_read_told(const struct info *info)
 {
-    struct json_object *sidecar = info->sidecar, *counts = doc_find(sidecar, "ledger");
-    struct info_told told = {
-        .is_known = sidecar,
-        .bytes = doc_number(sidecar, "output.bytes"),
-        .records = doc_number(counts, "delivered"),
+    struct json_object *sidecar = info->sidecar;
+    bool is_snapshot = snapshot_is(sidecar), is_segmented = doc_find(sidecar, "segments");
+    struct json_object *counts = is_snapshot    ? doc_find(sidecar, "snapshot")
+                                 : is_segmented ? storage_find_segment(sidecar, info->path)
+                                                : doc_find(sidecar, "ledger");
+
+    return (struct info_told){
+        .is_known = is_snapshot || is_segmented ? counts != NULL : sidecar != NULL,
+        .bytes = is_segmented ? doc_number(counts, "bytes") : doc_number(sidecar, "output.bytes"),
+        .records = doc_number(counts, is_snapshot || is_segmented ? "records" : "delivered"),
         .lost = doc_number(counts, "lost"),
     };
-
-    if (snapshot_is(sidecar))
-        counts = doc_find(sidecar, "snapshot");
-    else if (storage_is_segmented(sidecar))
-        counts = find_segment(info);
-    else
-        return told;
-    told.is_known = counts;
-    told.records = doc_number(counts, "records");
-    told.lost = doc_number(counts, "lost");
-    if (storage_is_segmented(sidecar))
-        told.bytes = doc_number(counts, "bytes");
-    return told;
 }
 
 /* Whether xentraced may still be writing it, as far as the sidecar tells. */
@@ -189,7 +159,7 @@ static bool info_is_running(const struct info *info)
     if (!info->sidecar || session_has_ended(info->sidecar))
         return false;
     /* a segment may be finished while its capture goes on */
-    return !*doc_text(find_segment(info), "reason", "");
+    return !*doc_text(storage_find_segment(info->sidecar, info->path), "reason", "");
 }
 
 /* Whether the sidecar, of a capture that ended, has more records than the file. */

@@ -93,8 +93,7 @@ static void explain_break(const struct record *record, int r, const char *error)
     const char *typed;
 
     doc_make_printable(record->session);
-    typed = storage_is_segmented(record->session) ? storage_newest(record->session)
-                                                  : doc_text(record->session, "output.path", "-");
+    typed = storage_file(record->session);
     path = str_shell_quote(typed);
     if (r == -EINTR)
         error = "Gave up waiting; xentraced goes on to finish the file.";

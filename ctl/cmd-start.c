@@ -13,19 +13,6 @@
 #include "ctl/storage.h"
 #include "ctl/str.h"
 
-static void print_place(FILE *file, struct json_object *session)
-{
-    const char *path = doc_text(session, "output.path", "unknown");
-    char size[UNITS_TEXT_MAX];
-
-    if (strcmp(path, "-") == 0)
-        path = "standard output";
-    if (storage_is_ring(session))
-        session_print_field(file, "Memory", "%s, written to the file at the end",
-                            size_format(size, doc_number(session, "ring.memory_bytes")));
-    session_print_field(file, storage_is_segmented(session) ? "Segments" : "File", "%s", path);
-}
-
 static void print_started(FILE *file, struct json_object *session)
 {
     uint64_t limit = doc_number(session, "limits.time_usec");
@@ -35,14 +22,12 @@ static void print_started(FILE *file, struct json_object *session)
     doc_make_printable(session);
     name = doc_text(session, "name", "(without a name)");
     session_print_field(file, "Name", "%s", name);
-    print_place(file, session);
+    storage_print_start(file, session);
     if (limit)
         session_print_field(file, "Ends", "after %s, or: xentracectl stop %s",
                             duration_format(duration, limit), name);
     else
         session_print_field(file, "Ends", "with: xentracectl stop %s", name);
-    if (storage_is_ring(session))
-        session_print_field(file, "Snapshot", "xentracectl snapshot --session %s", name);
     session_print_field(file, "Look", "xentracectl status %s", name);
 }
 

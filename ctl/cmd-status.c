@@ -146,7 +146,7 @@ static void add_row(struct table *table, struct json_object *session, bool with_
     table_add(table, "%s", doc_text(session, "name", "-"));
     table_add(table, "%s%s", doc_text(session, "state", "-"),
               doc_number(session, "output.waiting_since_ns") ? " (waiting)" : "");
-    table_add(table, "%s", storage_kind(session));
+    table_add(table, "%s", storage_name(session));
     table_add(table, "%s", doc_text(session, "events.spec", "-"));
     table_add(table, "%s", doc_text(session, "cpus.list", doc_text(session, "cpus.spec", "-")));
     table_add(table, "%" PRIu64, doc_number(session, "ledger.delivered"));
@@ -160,7 +160,7 @@ static void add_row(struct table *table, struct json_object *session, bool with_
 static bool has_ring(struct json_object *sessions)
 {
     for (size_t i = 0; i < doc_length(sessions); i++) {
-        if (storage_is_ring(doc_at(sessions, i)))
+        if (storage_memory_bytes(doc_at(sessions, i)))
             return true;
     }
     return false;

@@ -112,24 +112,10 @@ static void print_losses(FILE *file, struct json_object *session)
     session_print_field(file, "Lost", "%s", losses ? losses : "unknown");
 }
 
-static void print_written(FILE *file, struct json_object *session)
+static void print_amount(FILE *file, struct json_object *session)
 {
-    uint64_t bytes = storage_bytes(session), usec = session_duration_usec(session);
-    uint64_t records = doc_number(session, "ledger.delivered");
-    double per_second = usec ? (double)bytes * (double)USEC_PER_SEC / (double)usec : 0;
-    char size[UNITS_TEXT_MAX], rate[UNITS_TEXT_MAX];
-
-    (void)size_format(size, bytes);
-    if (storage_is_in_memory(session))
-        session_print_field(file, "Records", "%" PRIu64 " in memory", records);
-    else if (storage_is_segmented(session))
-        session_print_field(file, "On disk", "%s, %" PRIu64 " records", size, records);
-    else if (storage_is_ring(session))
-        session_print_field(file, "Written", "%s, %" PRIu64 " records", size, records);
-    else
-        session_print_field(file, "Written", "%s, %" PRIu64 " records, %s/s on average", size,
-                            records,
-                            size_format(rate, per_second < 9e18 ? (uint64_t)per_second : 0));
+    storage_print_amount(file, session, doc_number(session, "ledger.delivered"),
+                         session_duration_usec(session));
 }
 
 /* The recorder has no other way out than the disk's answer: it is not to be ended. */
@@ -293,7 +279,7 @@ void session_print(FILE *file, struct json_object *session, bool with_cpus)
     session_print_field(file, "CPUs", "%s",
                         doc_text(session, "cpus.list", doc_text(session, "cpus.spec", "unknown")));
     print_limits(file, session);
-    print_written(file, session);
+    print_amount(file, session);
     print_losses(file, session);
     print_unrecorded(file, session);
     if (with_cpus)
@@ -367,17 +353,14 @@ void session_print_summary(FILE *file, struct json_object *session)
     const char *path;
 
     doc_make_printable(session);
-    path = doc_text(session, "output.path", "-");
+    path = storage_file(session);
     (void)fprintf(file, "%s ended%s after %s: %s\n", doc_text(session, "name", "(without a name)"),
                   session_is_ok(session) ? "" : " early",
                   duration_format(duration, session_duration_usec(session)),
                   doc_text(session, "ended.message", "no reason given"));
-    if (strcmp(path, "-") != 0 || strcmp(storage_kind(session), "file") != 0)
-        storage_print(file, session);
-    print_written(file, session);
+    storage_print(file, session);
+    print_amount(file, session);
     print_losses(file, session);
-    if (storage_is_segmented(session))
-        path = storage_newest(session);
-    if (strcmp(path, "-") != 0 && strcmp(doc_text(session, "output.kind", "file"), "file") == 0)
+    if (strcmp(path, "-") != 0)
         session_print_next(file, session, path);
 }
