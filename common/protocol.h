@@ -46,12 +46,12 @@
 #define OPTION_MAX_AGE        "max-age-usec"   /* t  of a ring's records */
 #define OPTION_SEGMENT_SIZE   "segment-size-bytes" /* t  a disk ring: numbered files of that size */
 #define OPTION_SEGMENT_TIME   "segment-time-usec"  /* t  ... of that time */
-#define OPTION_KEEP_FILES     "keep-files"         /* u  ... and so many of them */
-#define OPTION_KEEP_SIZE      "keep-size-bytes"    /* t  ... and so much of them */
+#define OPTION_KEEP_FILES     "keep-files"         /* u  ... and at most that many */
+#define OPTION_KEEP_SIZE      "keep-size-bytes"    /* t  ... and at most that size in total */
 #define OPTION_ON_RESERVE     "on-reserve"         /* s  "stop", "rotate", "pause" */
 
 /* Keys of Snapshot's options; output, output-path and sidecar are as in Start. */
-#define OPTION_SESSION "session"   /* s  of which ring; default: the flight recorder */
+#define OPTION_SESSION "session"   /* s  its ring; default: the flight recorder */
 #define OPTION_LAST    "last-usec" /* t  the newest part, by time */
 #define OPTION_LABEL   "label"     /* s  who asks, for the file's name and the sidecar */
 /* and OPTION_MAX_SIZE: the newest part, by size */

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What the parsers of typed text share: items of a list, letters without a locale, and sentences
- * that say what is wrong. Any thread.
+ * Shared by the parsers of typed text: items of a list, letters without a locale, characters of
+ * UTF-8, and sentences about mistakes. Any thread.
  */
 
 #include <stdbool.h>
@@ -48,7 +48,7 @@ struct text_item {
 };
 
 /*
- * The next item of a comma-separated list. *REST is the list at first, NULL behind the last item.
+ * The next item of a comma-separated list. *REST is the list at first, NULL after the last item.
  * An empty list has one empty item, "a," has two. Returns false if there is none left.
  */
 bool text_next_item(const char **rest, struct text_item *ret_item);

@@ -138,7 +138,7 @@ static int refuse_unknown(const struct parser *parser, const char *typed, char *
     return str_refuse(-EINVAL, ret_error, "There is no option --%s.", word);
 }
 
-/* RESULT is getopt's complaint, '?' or ':', which optopt tells more about. */
+/* RESULT is getopt's '?' or ':'; optopt is the option that it is about. */
 static int refuse_option(const struct parser *parser, int result, char **ret_error)
 {
     const char *word = parser->argv[optind - 1];

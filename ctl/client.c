@@ -1,10 +1,10 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The socket is connected here and not by sd-bus: connect() tells at once, with its own errno, why
- * nobody answers, and the path needs no escaping.
+ * The socket is connected here and not by sd-bus: connect() fails at once with an errno that
+ * explains why, and the path needs no escaping.
  *
- * All waiting is done in one place, wait_until(), on an sd-event loop that also has the signals. So
- * the commands are written one step after the other, and no step can be stuck.
+ * All waiting is done in one place, wait_until(), on an sd-event loop that also receives the
+ * signals. So the commands are written one step after the other, and no step can hang.
  */
 
 #include "ctl/client.h"
@@ -50,17 +50,18 @@ static int explain_connect(const char *path, int r, char **ret_error)
     case EPIPE: /* closed at once: that is how the daemon says no */
     case ECONNRESET:
         return str_refuse(-ECONNRESET, ret_error,
-                          "Not permitted to reach xentraced at %s: the group xentrace may look, "
-                          "root and the group that control-group= names may start and stop.",
+                          "Not permitted to reach xentraced at %s: that takes root, the group "
+                          "xentrace (status and snapshots), or the group set by control-group= "
+                          "(everything).",
                           path);
     case EUSERS:
         return str_refuse(-ECONNRESET, ret_error,
                           "xentraced at %s closed the connection: it serves as many clients as it "
-                          "can. Try again when some have gone.",
+                          "can. Try again later.",
                           path);
     case EAGAIN:
         return str_refuse(-ECONNRESET, ret_error,
-                          "Cannot reach xentraced at %s: it does not take connections "
+                          "Cannot reach xentraced at %s: it does not accept connections "
                           "(see: systemctl status xentraced).",
                           path);
     }
@@ -109,7 +110,7 @@ static int open_bus(struct client *client, int fd)
     return sd_bus_attach_event(client->bus, client->event, SD_EVENT_PRIORITY_NORMAL);
 }
 
-/* Or never will be: closed by the daemon. */
+/* Also true if the daemon closed the connection: it will never be ready then. */
 static bool is_ready(struct client *client, void *context)
 {
     (void)context;
@@ -156,8 +157,7 @@ static int wait_until(struct client *client, bool (*done)(struct client *, void 
     return 0;
 }
 
-/* Closed by the daemon before a word was said: root may do everything, so it is for want of room.
- */
+/* The daemon closed the connection at once. Root is permitted everything, so it has no room. */
 static int explain_closed(struct client *client, char **ret_error)
 {
     return explain_connect(client->path, geteuid() == 0 ? -EUSERS : -EACCES, ret_error);
@@ -294,18 +294,18 @@ static int explain_error(struct client *client, sd_bus_message *reply, const cha
                           member);
     if (strcmp(name, SD_BUS_ERROR_ACCESS_DENIED) == 0)
         return str_refuse(-EREMOTEIO, ret_error,
-                          "Not permitted: root and the group that control-group= names may start "
-                          "and stop captures.");
+                          "Not permitted: only root and members of the group set by control-group= "
+                          "may start and stop captures.");
     if (strcmp(name, SD_BUS_ERROR_UNKNOWN_METHOD) == 0)
         return str_refuse(-EREMOTEIO, ret_error,
-                          "The xentraced that runs does not know %s: it is older than this "
-                          "xentracectl. Start the installed one, which ends the captures, with: "
+                          "The running xentraced does not know %s: it is older than this "
+                          "xentracectl. To start the installed one, which ends all captures: "
                           "systemctl restart xentraced",
                           member);
     if (strcmp(name, SD_BUS_ERROR_UNKNOWN_OBJECT) == 0 ||
         strcmp(name, SD_BUS_ERROR_UNKNOWN_INTERFACE) == 0)
         return str_refuse(-EREMOTEIO, ret_error,
-                          "What answers at %s does not know %s "
+                          "The service at %s does not know %s; it may not be xentraced "
                           "(compare: xentracectl version).",
                           client->path, member);
     return str_refuse(-EREMOTEIO, ret_error, "xentraced refused %s: %s.", member,

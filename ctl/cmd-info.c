@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * xentracectl info: what is in trace files, and whether it is all there. Needs no daemon.
  *
@@ -131,13 +131,13 @@ static int info_new(const char *path, struct info **ret_info)
     return 0;
 }
 
-/* What the sidecar says of this one file. */
-struct info_told {
-    bool is_known; /* false: it says nothing of this file */
+/* What this one file holds by its sidecar. */
+struct info_expected {
+    bool is_known; /* false: the sidecar does not know this file */
     uint64_t bytes, records, lost;
 };
 
-static struct info_told info_read_told(const struct info *info)
+static struct info_expected info_read_expected(const struct info *info)
 {
     struct json_object *sidecar = info->sidecar;
     bool is_snapshot = snapshot_is(sidecar), is_segmented = doc_find(sidecar, "segments");
@@ -145,7 +145,7 @@ static struct info_told info_read_told(const struct info *info)
                                  : is_segmented ? storage_find_segment(sidecar, info->path)
                                                 : doc_find(sidecar, "ledger");
 
-    return (struct info_told){
+    return (struct info_expected){
         .is_known = is_snapshot || is_segmented ? counts != NULL : sidecar != NULL,
         .bytes = is_segmented ? doc_number(counts, "bytes") : doc_number(sidecar, "output.bytes"),
         .records = doc_number(counts, is_snapshot || is_segmented ? "records" : "delivered"),
@@ -153,22 +153,22 @@ static struct info_told info_read_told(const struct info *info)
     };
 }
 
-/* Whether xentraced may still be writing it, as far as the sidecar tells. */
+/* Whether xentraced may still be writing it, by its sidecar. */
 static bool info_is_running(const struct info *info)
 {
     if (!info->sidecar || session_has_ended(info->sidecar))
         return false;
-    /* a segment may be finished while its capture goes on */
+    /* a segment may be finished while its capture continues */
     return !*doc_text(storage_find_segment(info->sidecar, info->path), "reason", "");
 }
 
 /* Whether the sidecar, of a capture that ended, has more records than the file. */
 static bool info_is_short(const struct info *info)
 {
-    struct info_told told = info_read_told(info);
+    struct info_expected expected = info_read_expected(info);
 
-    return told.is_known && !info_is_running(info) &&
-           (told.bytes > info->summary->bytes || told.records > info->summary->records);
+    return expected.is_known && !info_is_running(info) &&
+           (expected.bytes > info->summary->bytes || expected.records > info->summary->records);
 }
 
 /* Whether the file can be relied on: exit code 0. */
@@ -214,8 +214,8 @@ static void print_verdict(FILE *file, const struct info *info)
 {
     const struct trace_file_summary *summary = info->summary;
     const char *advice = info_is_running(info)
-                             ? "; xentraced may still be writing it: xentracectl list tells"
-                             : "; what stands before it can be read";
+                             ? "; xentraced may still be writing it, see: xentracectl list"
+                             : "; the part before it is readable";
 
     if (summary->damage == TRACE_FILE_EMPTY)
         session_print_field(file, "Verdict", "sound, but empty: no record was written");
@@ -224,7 +224,8 @@ static void print_verdict(FILE *file, const struct info *info)
                             summary->damage_offset, trace_file_damage_text(summary->damage),
                             summary->sound_bytes || info_is_running(info) ? advice : "");
     else if (info_is_short(info))
-        session_print_field(file, "Verdict", "INCOMPLETE: readable, but its sidecar knows of more");
+        session_print_field(file, "Verdict",
+                            "INCOMPLETE: readable, but its sidecar counts more records");
     else
         session_print_field(file, "Verdict", "sound: every reader of Xen traces can read it");
 }
@@ -239,8 +240,7 @@ static void print_span(FILE *file, const struct info *info)
         session_print_field(file, "Span", "%s (%" PRIu64 " ticks of %" PRIu64 " kHz)",
                             duration_format(duration, str_ticks_usec(ticks, khz)), ticks, khz);
     else
-        session_print_field(file, "Span", "%" PRIu64 " TSC ticks (their frequency is not known)",
-                            ticks);
+        session_print_field(file, "Span", "%" PRIu64 " TSC ticks of unknown frequency", ticks);
 }
 
 static void print_complete(FILE *file, const struct info *info)
@@ -298,24 +298,24 @@ static void print_cpus(FILE *file, const struct trace_file_summary *summary)
     table_print(table, file, 4);
 }
 
-/* Where the two tell different things. */
+/* Where the counts of the two differ. */
 static void print_disagreement(FILE *file, const struct info *info)
 {
-    const struct info_told told = info_read_told(info);
+    const struct info_expected expected = info_read_expected(info);
     const struct {
         const char *what;
-        uint64_t told, in_file;
+        uint64_t expected, in_file;
     } counts[] = {
-        {"bytes", told.bytes, info->summary->bytes},
-        {"records", told.records, info->summary->records},
-        {"lost", told.lost, info->summary->lost},
+        {"bytes", expected.bytes, info->summary->bytes},
+        {"records", expected.records, info->summary->records},
+        {"lost", expected.lost, info->summary->lost},
     };
 
-    for (size_t i = 0; i < ARRAY_SIZE(counts) && told.is_known; i++) {
-        if (counts[i].told != counts[i].in_file)
+    for (size_t i = 0; i < ARRAY_SIZE(counts) && expected.is_known; i++) {
+        if (counts[i].expected != counts[i].in_file)
             session_print_field(file, "Differs",
                                 "%s: %" PRIu64 " in the file, %" PRIu64 " in the sidecar",
-                                counts[i].what, counts[i].in_file, counts[i].told);
+                                counts[i].what, counts[i].in_file, counts[i].expected);
     }
 }
 
@@ -363,8 +363,8 @@ static void print_end(FILE *file, struct json_object *sidecar)
     bool is_snapshot = snapshot_is(sidecar);
     bool is_ok = is_snapshot ? snapshot_is_ok(sidecar) : session_is_ok(sidecar);
 
-    if (!session_has_ended(sidecar)) { /* a finished segment of a capture that goes on */
-        session_print_field(file, "Ended", "this segment; its capture goes on");
+    if (!session_has_ended(sidecar)) { /* a finished segment of a capture that continues */
+        session_print_field(file, "Ended", "this segment; its capture continues");
         return;
     }
     session_print_field(
@@ -382,7 +382,7 @@ static void print_sidecar(FILE *file, const struct info *info)
     print_host(file, info->sidecar);
     if (info_is_running(info)) {
         session_print_field(file, "Ended",
-                            "not by this sidecar: xentraced is still writing, or died meanwhile");
+                            "no, by its sidecar: xentraced is still writing, or was killed");
         return;
     }
     print_end(file, info->sidecar);

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* xentracectl rotate: closes the segment that is being written, and names its file. */
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
-/* xentracectl snapshot: what a ring holds, as a file, while recording goes on. */
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* xentracectl snapshot: writes the records of a ring to a file, while recording continues. */
 
 #include <errno.h>
 #include <getopt.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* xentracectl start: a capture in the background. */
 
 #include <errno.h>
@@ -28,7 +28,7 @@ static void print_started(FILE *file, struct json_object *session)
                             duration_format(duration, limit), name);
     else
         session_print_field(file, "Ends", "with: xentracectl stop %s", name);
-    session_print_field(file, "Look", "xentracectl status %s", name);
+    session_print_field(file, "Status", "xentracectl status %s", name);
 }
 
 static int start(struct ctl *ctl, const struct capture_options *options, char **ret_error)
@@ -39,10 +39,12 @@ static int start(struct ctl *ctl, const struct capture_options *options, char **
     int r;
 
     r = client_new(ctl->socket, &client, ret_error);
-    if (r >= 0)
-        r = client_catch_signals(client, ret_error);
-    if (r >= 0)
-        r = capture_start(client, options, false, &session, ret_error);
+    if (r < 0)
+        return r;
+    r = client_catch_signals(client, ret_error);
+    if (r < 0)
+        return r;
+    r = capture_start(client, options, false, &session, ret_error);
     if (r < 0)
         return r;
     if (ctl->json)

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
-/* xentracectl status and list: what the daemon tells of itself, Xen and all that records. */
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* xentracectl status and list: the daemon, Xen, and everything that records. */
 
 #include <errno.h>
 #include <getopt.h>
@@ -33,13 +33,10 @@ static const struct args_option list_options[] = {
 
 static int ask(struct ctl *ctl, const char *name, struct json_object **ret_doc)
 {
-    _cleanup_client_ struct client *client = NULL;
     _cleanup_free_ char *error = NULL;
     int r;
 
-    r = client_new(ctl->socket, &client, &error);
-    if (r >= 0)
-        r = client_status(client, name, ret_doc, &error);
+    r = client_ask(ctl->socket, client_status, name, ret_doc, &error);
     if (r < 0)
         ctl_error_sentence(error);
     return r;
@@ -96,7 +93,7 @@ static size_t print_sessions(struct json_object *sessions, bool recorders, bool 
     return count;
 }
 
-/* What runs, in full; what was, in a line each. */
+/* Running sessions in full, ended ones in a line each. */
 static void print_status(struct json_object *status)
 {
     struct json_object *sessions = doc_array(status, "sessions");
@@ -208,7 +205,7 @@ static void print_triggers(struct json_object *status, bool only_names)
     if (doc_length(triggers))
         trigger_print_list(stdout, triggers, 0);
     else
-        (void)puts("No trigger. They are made in the daemon's configuration: man xentraced");
+        (void)puts("No trigger is configured. See: man xentraced");
 }
 
 static int cmd_list(struct ctl *ctl, int argc, char **argv)

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* xentracectl stop: waits for the finished file, or with --abort for nothing. */
 
 #include <errno.h>
@@ -97,7 +97,7 @@ static int abort_one(struct ctl *ctl, struct client *client, const char *name)
     return is_aborted || session_is_ok(session) ? CTL_OK : CTL_FAILURE;
 }
 
-/* RECORDER is the name of the flight recorder, which goes on, or NULL. */
+/* RECORDER is the name of the flight recorder, which continues, or NULL. */
 static void print_none(const char *recorder)
 {
     _cleanup_free_ char *name = recorder ? strdup(recorder) : NULL;
@@ -107,8 +107,7 @@ static void print_none(const char *recorder)
         return;
     }
     str_make_printable(name);
-    (void)printf("No capture is running but the flight recorder. To end it: xentracectl stop %s\n",
-                 name);
+    (void)printf("Only the flight recorder is running. To end it: xentracectl stop %s\n", name);
 }
 
 static int stop_all(struct ctl *ctl, struct client *client)

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* xentracectl trigger: fires a trigger by hand. */
 
 #include <errno.h>
@@ -18,8 +18,9 @@ static int cmd_trigger(struct ctl *ctl, int argc, char **argv)
 
     r = args_parse(ctl, NULL, argc, argv, 1, NULL, NULL, &error);
     if (r == 0 && (optind == argc || !*argv[optind]))
-        r = str_refuse(-EINVAL, &error,
-                       "trigger needs the name of a trigger; xentracectl status shows them.");
+        r = str_refuse(
+            -EINVAL, &error,
+            "trigger needs the name of a trigger. For the names: xentracectl list --triggers");
     if (r < 0)
         return args_exit(&verb_trigger, r, error);
     r = client_ask(ctl->socket, client_trigger, argv[optind], &trigger, &error);

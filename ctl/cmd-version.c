@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* xentracectl version: of the client, and of the daemon if it can be reached. */
 
 #include <errno.h>

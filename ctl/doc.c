@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * json-c converts between types silently ("12" is 12, {} is "{ }"); the readers here check the type
  * first, so that a strange document shows as an empty one.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * A poll costs the daemon 0.1 ms: twice a second for eyes, once otherwise, and sooner just before
  * the time is over so that a script does not wait for nothing.

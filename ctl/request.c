@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Whether a file is removed depends on what is known: only a daemon that said no has certainly not
  * written to it, or has nothing in it that is worth keeping. If the answer never came, the files

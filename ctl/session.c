@@ -1,7 +1,7 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Every key may be missing. What a document does not tell is left out or shown as nothing, but a
- * loss is always shown: "none" is said only where the ledger says 0.
+ * Every key may be missing. Unknown facts are left out or shown as unknown. Losses are always
+ * shown: "Lost: none" is printed only if the ledger has the count, and it is 0.
  */
 
 #include "ctl/session.h"
@@ -102,7 +102,7 @@ char *session_losses(struct json_object *session)
     if (!cpus)
         return NULL;
     return str_format("%" PRIu64 " by Xen, %" PRIu64 " by xentraced%s%s%s", lost, dropped, cpus,
-                      *unknown ? "; more, not counted, on CPUs " : "", unknown);
+                      *unknown ? "; more, uncounted, on CPUs " : "", unknown);
 }
 
 static void print_losses(FILE *file, struct json_object *session)
@@ -118,7 +118,7 @@ static void print_amount(FILE *file, struct json_object *session)
                          session_duration_usec(session));
 }
 
-/* The recorder has no other way out than the disk's answer: it is not to be ended. */
+/* The recorder is not offered --abort: its ring would be lost. */
 static void print_waiting(FILE *file, struct json_object *session)
 {
     uint64_t since_ns = doc_number(session, "output.waiting_since_ns");
@@ -150,11 +150,11 @@ static void print_limits(FILE *file, struct json_object *session)
     if (size)
         session_print_field(file, "Size", "ends at %s", size_format(text, size));
     if (reserve)
-        session_print_field(file, "Reserve", "%s of the disk stay free%s",
-                            size_format(text, reserve),
-                            strcmp(on_reserve, "rotate") == 0  ? ": the oldest segments go"
-                            : strcmp(on_reserve, "pause") == 0 ? ": it pauses until there is space"
-                                                               : "");
+        session_print_field(
+            file, "Reserve", "%s of the disk are left free%s", size_format(text, reserve),
+            strcmp(on_reserve, "rotate") == 0  ? "; the oldest segments are deleted"
+            : strcmp(on_reserve, "pause") == 0 ? "; the capture pauses until there is space"
+                                               : "");
 }
 
 /* A CPU list has one CPU, or several. */
@@ -176,7 +176,7 @@ char *session_missing_cpus(struct json_object *session)
                       many ? "them" : "it");
 }
 
-/* The CPUs of which there are no records, and why. */
+/* CPUs without records, and the reason. */
 static void print_unrecorded(FILE *file, struct json_object *session)
 {
     const char *set_aside = doc_text(session, "buffers.set_aside", "");

@@ -14,7 +14,7 @@
 
 bool session_has_ended(struct json_object *session);
 
-/* Whether it did what was asked for: false for a capture that ended early. */
+/* Whether it ended as it was asked to: false if it ended early. */
 bool session_is_ok(struct json_object *session);
 
 /* Whether `stop --abort` ended it. */
@@ -26,7 +26,7 @@ uint64_t session_duration_usec(struct json_object *session);
 /* One labelled line, "   File: ...", as all blocks of status have them. */
 void session_print_field(FILE *file, const char *label, const char *format, ...) _printf_(3, 4);
 
-/* What to type next about the file at PATH that SESSION tells of. */
+/* The commands that look into the file at PATH, of SESSION. */
 void session_print_next(FILE *file, struct json_object *session, const char *path);
 
 /* "10 by Xen (CPU 2: 7, CPU 3: 3), 0 by xentraced", or "none". NULL: no memory. */

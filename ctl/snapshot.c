@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* "Missing: none" is printed only if the document has counts, and they are 0. */
 
 #include "ctl/snapshot.h"
@@ -62,7 +62,7 @@ static uint64_t taken_ns(struct json_object *snapshot)
     return ended ? ended : doc_number(snapshot, "snapshot.last_ns");
 }
 
-/* " (waiting for the disk since 12:00:03 (14s))", " (not all of it)", or nothing. */
+/* " (waiting for the disk since 12:00:03 (14s))", " (incomplete)", or nothing. */
 static char *describe_state(struct json_object *snapshot)
 {
     uint64_t since_ns = doc_number(snapshot, "output.waiting_since_ns");

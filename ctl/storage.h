@@ -55,7 +55,7 @@ void storage_print_segments(FILE *file, struct json_object *session);
 /* The lines about one segment: its file, time window, records, and what is missing. */
 void storage_print_segment(FILE *file, struct json_object *segment);
 
-/* What SESSION tells of the segment in the file PATH; NULL if nothing. Borrowed. */
+/* The object of SESSION about the segment in the file PATH; NULL: none. Borrowed. */
 struct json_object *storage_find_segment(struct json_object *session, const char *path);
 
 /*

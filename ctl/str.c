@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Text from elsewhere is cleaned character by character: UTF-8 passes, control characters do not. A
  * byte that is not UTF-8 does not pass either: a terminal with another character set obeys 0x9b.

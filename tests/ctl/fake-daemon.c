@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * fake-daemon SOCKET MODE: speaks the control protocol as xentraced does, or as it never should.
  *

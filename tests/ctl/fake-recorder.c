@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Documents are written as text, as docs/control-protocol.md shows them, and parsed. */
 
 #include "tests/ctl/fake-recorder.h"
@@ -128,7 +128,7 @@ static struct json_object *trigger(const char *name, const char *condition, cons
         "\"last_fired_ns\":%" PRIu64 ",\"last_reason\":\"Domain 3 (web) crashed.\",\"written\":%d,"
         "\"last_snapshot\":\"\",\"last_error\":\"%s\",\"suppressed\":{\"busy\":0,\"cooldown\":%d,"
         "\"max_per_day\":%d},\"last_suppressed_ns\":%" PRIu64
-        ",\"last_suppressed_reason\":\"It rests for 58 s more.\"}",
+        ",\"last_suppressed_reason\":\"Cooling down for 58 s more.\"}",
         name, condition, state, fired_ns ? 3 : 0, fired_ns, fired_ns ? 2 : 0, error,
         suppressed_ns ? 1 : 0, suppressed_ns ? 2 : 0, suppressed_ns);
 }

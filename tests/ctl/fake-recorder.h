@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What the fake daemon tells of a flight recorder, rings, segments, snapshots and triggers. The
+ * The fake daemon's documents about a flight recorder, rings, segments, snapshots and triggers. The
  * documents are owned by the caller.
  */
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The parts of xentracectl that need no daemon: options, formatting, strange documents. */
 
 #include <errno.h>
@@ -69,7 +69,7 @@ static const struct options_case options_cases[] = {
      "--buffer-pages=1 --poll=1s --discard --keep-enabled --start-disabled",
      0, NULL,
      "name=- events=hvm cpus=all out=- T=300000000 max=4096 s=1000000 r=1073741824 S=1 flags=DxX"},
-    {"options behind the name", "record boot -q -X", 0, NULL,
+    {"options after the name", "record boot -q -X", 0, NULL,
      "name=boot events=- cpus=- out=- T=0 max=0 s=0 r=no S=0 flags=Xq"},
     {"events add up", "start -e sched -e hvm,mem", 0, NULL,
      "name=- events=sched,hvm,mem cpus=- out=- T=0 max=0 s=0 r=no S=0 flags="},
@@ -111,7 +111,7 @@ static const struct options_case options_cases[] = {
     {"a value too many", "start --json=yes", -EINVAL, "--json takes no value", NULL},
     {"an unknown option", "start --tiem 3", -EINVAL, "did you mean --time?", NULL},
     {"an unknown letter", "start -z", -EINVAL, "no option -z", NULL},
-    {"an unknown letter behind a known one", "start -Dz", -EINVAL, "no option -z", NULL},
+    {"an unknown letter after a known one", "start -Dz", -EINVAL, "no option -z", NULL},
     {"quiet is record's", "start -q", -EINVAL, "no option -q", NULL},
     {"a ring", "start -M 64M --max-age 5min", 0, NULL,
      NOTHING " M=67108864 age=300000000 seg=0/0 keep=0/0 on=-"},
@@ -350,7 +350,7 @@ static void test_doc_parse(void)
         {"an array", "[]", -EBADMSG},
         {"a text", "\"a\"", -EBADMSG},
         {"cut off", "{\"a\":", -EBADMSG},
-        {"something behind it", "{}{}", -EBADMSG},
+        {"something after it", "{}{}", -EBADMSG},
         {"words", "none of your business", -EBADMSG},
     };
     static char deep[100000];
@@ -418,7 +418,7 @@ static void test_losses(void)
          "\"lost\":7,\"dropped\":1},{\"cpu\":3,\"lost\":3}]}}",
          "10 by Xen, 1 by xentraced (CPU 2: 8, CPU 3: 3)"},
         {"without a count", "{\"ledger\":{\"lost\":0,\"loss_unknown_cpus\":\"1-2\"}}",
-         "0 by Xen, 0 by xentraced; more, not counted, on CPUs 1-2"},
+         "0 by Xen, 0 by xentraced; more, uncounted, on CPUs 1-2"},
         {"many CPUs",
          "{\"ledger\":{\"lost\":7,\"cpus\":[{\"cpu\":0,\"lost\":1},{\"cpu\":1,\"lost\":1},"
          "{\"cpu\":2,\"lost\":1},{\"cpu\":3,\"lost\":1},{\"cpu\":4,\"lost\":1},{\"cpu\":5,"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Documents as people see them: of rings, segments, snapshots and triggers, of older daemons, which
  * do not have the new keys, and of none that ever was.

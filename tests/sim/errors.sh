@@ -254,7 +254,7 @@ bad_names() {
 
 bad_outputs() {
     echo "precious" >"$dir/exists.xentrace"
-    mistaken "exists and was left as it is.*--force" start -o "$dir/exists.xentrace"
+    mistaken "exists and was not changed.*--force" start -o "$dir/exists.xentrace"
     mistaken "exists" record -o "$dir/exists.xentrace"
     touch "$dir/other.json"
     mistaken "other.json exists" start -o "$dir/other.xentrace"
@@ -263,7 +263,7 @@ bad_outputs() {
     mistaken "directory" start -o "$dir/"
     mistaken "Cannot create /proc/f" start -o /proc/f
     mkfifo "$dir/pipe"
-    mistaken "Nobody reads from" start -o "$dir/pipe"
+    mistaken "has no reader" start -o "$dir/pipe"
     misused "needs the name" start -o ""
     mistaken "There is no space for .*Free some, lower --reserve" start -r 1000000000
     mistaken "There is no space" start -r 1000000000 -o "$dir/new.xentrace"

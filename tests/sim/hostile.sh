@@ -132,7 +132,7 @@ permissions() {
     configure '[daemon]' 'control-group = tracers'
     daemon_start || exit 1
     for command in status list start stop "record -T 1"; do
-        check "nobody: $command" refuses "Not permitted to reach.*group xentrace may look.*start and stop" \
+        check "nobody: $command" refuses "Not permitted to reach.*group xentrace .status and snapshots.*control-group=" \
             as_group none $command
     done
     check "group xentrace: status" as_group xentrace status

@@ -183,7 +183,7 @@ outputs() {
     check "-o FILE: complete" whole "$dir/own.xentrace"
     check "-o FILE: its sidecar" agrees "$dir/own.xentrace" "$dir/own.json"
     cp "$dir/own.xentrace" "$dir/copy"
-    check "-o FILE: is not overwritten" refuses "exists and was left as it is.*--force" \
+    check "-o FILE: is not overwritten" refuses "exists and was not changed.*--force" \
         ctl snapshot -o "$dir/own.xentrace"
     check "-o FILE: and is as it was" cmp "$dir/copy" "$dir/own.xentrace"
     check "-o FILE --force" ctl snapshot --force --last 1 -o "$dir/own.xentrace"
