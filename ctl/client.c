@@ -231,17 +231,21 @@ static int count_interrupt(sd_event_source *source, const struct signalfd_siginf
 
 int client_catch_signals(struct client *client, char **ret_error)
 {
+    static const int ends[] = {SIGINT, SIGTERM};
     sigset_t signals;
     int r;
 
     if (sigemptyset(&signals) < 0 || sigaddset(&signals, SIGINT) < 0 ||
         sigaddset(&signals, SIGTERM) < 0 || sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
         return str_refuse(-errno, ret_error, "Cannot catch signals: %m.");
-    r = sd_event_add_signal(client->event, NULL, SIGINT, count_interrupt, client);
-    if (r >= 0)
-        r = sd_event_add_signal(client->event, NULL, SIGTERM, count_interrupt, client);
-    errno = -r;
-    return r < 0 ? str_refuse(r, ret_error, "Cannot catch signals: %m.") : 0;
+    for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+        r = sd_event_add_signal(client->event, NULL, ends[i], count_interrupt, client);
+        if (r < 0) {
+            errno = -r;
+            return str_refuse(r, ret_error, "Cannot catch signals: %m.");
+        }
+    }
+    return 0;
 }
 
 int client_sleep(struct client *client, uint64_t usec)

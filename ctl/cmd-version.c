@@ -17,9 +17,8 @@ static int cmd_version(struct ctl *ctl, int argc, char **argv)
     r = args_parse(ctl, NULL, argc, argv, 0, NULL, NULL, &error);
     if (r < 0)
         return args_exit(&verb_version, r, error);
-    r = client_new(ctl->socket, &client, &why);
-    if (r >= 0)
-        r = client_version(client, &version, &why);
+    if (client_new(ctl->socket, &client, &why) == 0)
+        (void)client_version(client, &version, &why); /* WHY is shown */
     if (ctl->json) {
         _cleanup_doc_ struct json_object *doc = doc_new("xentraced-version");
 

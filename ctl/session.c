@@ -137,6 +137,17 @@ static void print_waiting(FILE *file, struct json_object *session)
                       quoted);
 }
 
+/* Only an aborted session holds memory after its end. */
+static void print_held(FILE *file, struct json_object *session)
+{
+    uint64_t held = doc_number(session, "output.held_bytes");
+    char size[UNITS_TEXT_MAX];
+
+    if (held)
+        session_print_field(file, "Held", "%s of memory, until the disk answers",
+                            size_format(size, held));
+}
+
 static void print_limits(FILE *file, struct json_object *session)
 {
     uint64_t time = doc_number(session, "limits.time_usec");
@@ -200,8 +211,7 @@ static void print_unrecorded(FILE *file, struct json_object *session)
             file, "Silent", "CPU%s %s %s made no record for a while, although other CPUs have",
             is_plural(silent) ? "s" : "", silent, is_plural(silent) ? "have" : "has");
         (void)fprintf(file,
-                      "%9s  if it was offline, its trace buffer is gone until the next "
-                      "reboot of the host\n",
+                      "%9s  a CPU that has been offline is not traced until the host is rebooted\n",
                       "");
     }
 }
@@ -272,6 +282,7 @@ void session_print(FILE *file, struct json_object *session, bool with_cpus)
     print_state(file, session);
     storage_print(file, session);
     print_waiting(file, session);
+    print_held(file, session);
     session_print_field(file, "Events", "%s (Xen's mask 0x%08" PRIx64 "%s)",
                         doc_text(session, "events.spec", "unknown"),
                         doc_number(session, "events.xen_mask"),
@@ -308,7 +319,6 @@ void session_print_result(FILE *file, struct json_object *session)
 
 void session_print_aborted(FILE *file, struct json_object *session)
 {
-    uint64_t held = doc_number(session, "output.held_bytes");
     _cleanup_free_ char *place = NULL;
     char text[UNITS_TEXT_MAX];
 
@@ -326,9 +336,7 @@ void session_print_aborted(FILE *file, struct json_object *session)
     if (doc_number(session, "ledger.lost"))
         session_print_field(file, "Lost", "%" PRIu64 " records by Xen",
                             doc_number(session, "ledger.lost"));
-    if (held)
-        session_print_field(file, "Held", "%s of memory, until the disk answers",
-                            size_format(text, held));
+    print_held(file, session);
 }
 
 void session_print_next(FILE *file, struct json_object *session, const char *path)
