@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 
 #include "common/sidecar-path.h"
-#include "common/units.h"
 #include "common/trace-file.h"
+#include "common/units.h"
 #include "ctl/args.h"
 #include "ctl/ctl.h"
 #include "ctl/session.h"

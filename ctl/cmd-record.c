@@ -12,8 +12,8 @@
 
 #include "common/units.h"
 #include "ctl/args.h"
-#include "ctl/ctl.h"
 #include "ctl/capture.h"
+#include "ctl/ctl.h"
 #include "ctl/output.h"
 #include "ctl/progress.h"
 #include "ctl/session.h"

@@ -5,8 +5,8 @@
 #include <getopt.h>
 
 #include "ctl/args.h"
-#include "ctl/ctl.h"
 #include "ctl/client.h"
+#include "ctl/ctl.h"
 #include "ctl/storage.h"
 #include "ctl/str.h"
 

@@ -9,9 +9,8 @@
 
 #include "common/units.h"
 #include "ctl/args.h"
-#include "ctl/ctl.h"
-#include "ctl/ctl.h"
 #include "ctl/client.h"
+#include "ctl/ctl.h"
 #include "ctl/session.h"
 #include "ctl/snapshot.h"
 #include "ctl/storage.h"

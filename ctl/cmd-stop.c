@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "ctl/args.h"
-#include "ctl/ctl.h"
 #include "ctl/client.h"
+#include "ctl/ctl.h"
 #include "ctl/session.h"
 #include "ctl/stop.h"
 #include "ctl/storage.h"

@@ -4,8 +4,8 @@
 #include <errno.h>
 
 #include "ctl/args.h"
-#include "ctl/ctl.h"
 #include "ctl/client.h"
+#include "ctl/ctl.h"
 
 static int cmd_version(struct ctl *ctl, int argc, char **argv)
 {
