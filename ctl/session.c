@@ -128,12 +128,12 @@ static void print_waiting(FILE *file, struct json_object *session)
 
     if (!since_ns)
         return;
-    session_print_field(file, "Waiting", "for the disk since %s; %s", str_since(since, since_ns),
+    session_print_field(file, "Waiting", "for the disk since %s. %s", str_since(since, since_ns),
                         strcmp(doc_text(session, "state", ""), "stopping") == 0
-                            ? "the file is finished when it answers"
-                            : "records are kept in memory as long as there is room");
+                            ? "The file is finished when it answers."
+                            : "Records are kept in memory as long as there is room.");
     if (*name && quoted && !storage_is_recorder(session))
-        (void)fprintf(file, "%9s  to end the capture now: xentracectl stop --abort %s\n", "",
+        (void)fprintf(file, "%9s  To end the capture now: xentracectl stop --abort %s\n", "",
                       quoted);
 }
 
@@ -208,11 +208,11 @@ static void print_unrecorded(FILE *file, struct json_object *session)
                             is_plural(missing) ? "they are" : "it is");
     if (*silent) {
         session_print_field(
-            file, "Silent", "CPU%s %s %s made no record for a while, although other CPUs have",
+            file, "Silent", "CPU%s %s %s made no record for a while, although other CPUs have.",
             is_plural(silent) ? "s" : "", silent, is_plural(silent) ? "have" : "has");
-        (void)fprintf(file,
-                      "%9s  a CPU that has been offline is not traced until the host is rebooted\n",
-                      "");
+        (void)fprintf(
+            file, "%9s  A CPU that has been offline is not traced until the host is rebooted.\n",
+            "");
     }
 }
 
