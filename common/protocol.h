@@ -13,6 +13,8 @@
 #define PROTOCOL_START "Start"
 /* Stop(s name) -> (s json): answered when the file is finished */
 #define PROTOCOL_STOP "Stop"
+/* Abort(s name) -> (s json): ends a session at once, without waiting for its disk */
+#define PROTOCOL_ABORT "Abort"
 /* Status(s name) -> (s json): "" is everything */
 #define PROTOCOL_STATUS "Status"
 /* Snapshot(s name, a{sv} options) -> (s json): a ring's content as a file; answered when it is on
@@ -44,12 +46,12 @@
 #define OPTION_MAX_AGE        "max-age-usec"   /* t  of a ring's records */
 #define OPTION_SEGMENT_SIZE   "segment-size-bytes" /* t  a disk ring: numbered files of that size */
 #define OPTION_SEGMENT_TIME   "segment-time-usec"  /* t  ... of that time */
-#define OPTION_KEEP_FILES     "keep-files"         /* u  ... and so many of them */
-#define OPTION_KEEP_SIZE      "keep-size-bytes"    /* t  ... and so much of them */
+#define OPTION_KEEP_FILES     "keep-files"         /* u  ... and at most that many */
+#define OPTION_KEEP_SIZE      "keep-size-bytes"    /* t  ... and at most that size in total */
 #define OPTION_ON_RESERVE     "on-reserve"         /* s  "stop", "rotate", "pause" */
 
 /* Keys of Snapshot's options; output, output-path and sidecar are as in Start. */
-#define OPTION_SESSION "session"   /* s  of which ring; default: the flight recorder */
+#define OPTION_SESSION "session"   /* s  its ring; default: the flight recorder */
 #define OPTION_LAST    "last-usec" /* t  the newest part, by time */
 #define OPTION_LABEL   "label"     /* s  who asks, for the file's name and the sidecar */
 /* and OPTION_MAX_SIZE: the newest part, by size */
@@ -63,6 +65,7 @@
 #define ERROR_NO_SESSION    ERROR_PREFIX "NoSuchSession"   /* Stop, Status */
 #define ERROR_NO_SPACE      ERROR_PREFIX "NoSpace"         /* Start: reserve already crossed */
 #define ERROR_OUTPUT        ERROR_PREFIX "Output"          /* Start: cannot be written */
+#define ERROR_WAITING       ERROR_PREFIX "OutputWaiting"   /* Start: the disk did not answer */
 #define ERROR_XEN           ERROR_PREFIX "Xen"             /* the hypervisor refused */
 #define ERROR_BUFFER_SIZE   ERROR_PREFIX "BufferSize"      /* -S differs from the size in force */
 #define ERROR_NO_MEMORY     ERROR_PREFIX "NoMemory"        /* pool exhausted */

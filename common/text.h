@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What the parsers of typed text share: items of a list, letters without a locale, and sentences
- * that say what is wrong. Any thread.
+ * Shared by the parsers of typed text: items of a list, letters without a locale, characters of
+ * UTF-8, and sentences about mistakes. Any thread.
  */
 
 #include <stdbool.h>
@@ -35,6 +35,12 @@ static inline unsigned int text_hex_digit(char c)
     return lower >= 'a' && lower <= 'f' ? (unsigned int)(lower - 'a') + 10 : 16;
 }
 
+/*
+ * How many bytes the character at the beginning of TEXT has in UTF-8 (RFC 3629): 1 to 4; 0 if these
+ * bytes are not UTF-8, or TEXT is at its end.
+ */
+size_t text_utf8_length(const char *text);
+
 /* A piece of somebody's text, without blanks at its ends; not terminated. */
 struct text_item {
     const char *begin;
@@ -42,7 +48,7 @@ struct text_item {
 };
 
 /*
- * The next item of a comma-separated list. *REST is the list at first, NULL behind the last item.
+ * The next item of a comma-separated list. *REST is the list at first, NULL after the last item.
  * An empty list has one empty item, "a," has two. Returns false if there is none left.
  */
 bool text_next_item(const char **rest, struct text_item *ret_item);

@@ -1,184 +1,321 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * getopt_long(3) permutes its words, so options and names may come in any order. Its own messages
- * are turned off and said again here with the nearest option that exists.
+ * are turned off and replaced by sentences that name the nearest option.
+ *
+ * Each value is parsed here although the daemon receives lists as they were typed: a mistake is
+ * reported before a file is made or the daemon is asked. Each sentence shows a correct value.
  */
 
 #include "ctl/args.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <limits.h>
 #include <string.h>
 
+#include "common/cpu-set.h"
+#include "common/event-set.h"
 #include "common/suggest.h"
+#include "common/units.h"
+#include "ctl/ctl.h"
 #include "ctl/str.h"
 
+#define HELP_COLUMN 24 /* where the explanations begin */
+
 enum {
-    GLOBAL_SOCKET = 0x1000,
-    GLOBAL_JSON,
+    FIRST_OWN = 0x1000, /* getopt's values: of an option of the command, by its index */
+    FIRST_GLOBAL = 0x2000,
 };
 
-static const struct option global_options[] = {
-    {"socket", required_argument, NULL, GLOBAL_SOCKET},
-    {"json", no_argument, NULL, GLOBAL_JSON},
-    {"help", no_argument, NULL, 'h'},
+static const struct args_option global_options[] = {
+    {"socket", 0, "PATH", ARGS_FILE, offsetof(struct ctl, socket),
+     .help = "the daemon's socket (default $XENTRACED_SOCKET, else\n" XENTRACED_SOCKET ")"},
+    {"json", .offset = offsetof(struct ctl, json), .help = "print JSON"},
+    {"help", 'h', .help = "print a help page; after a command: about that command"},
     {},
 };
 
-static size_t count_options(const struct option *options)
+#define GLOBAL_HELP 2 /* its index */
+
+struct parser {
+    const struct args_option *table;
+    int argc;
+    char **argv;
+    struct option *long_options;
+    char *letters;
+};
+
+static void parser_done(struct parser *parser)
+{
+    free(parser->long_options);
+    free(parser->letters);
+}
+
+static size_t count_options(const struct args_option *table)
 {
     size_t n = 0;
 
-    while (options && options[n].name)
+    while (table && table[n].help)
         n++;
     return n;
 }
 
-/* The letters of all options as getopt wants them, after a ':' that tells errors apart. */
-static void fill_letters(char *p, const struct option *options, bool until_command)
+/* Adds the options of TABLE, the first of which has the value FIRST. */
+static void parser_add(struct parser *parser, const struct args_option *table, int first)
 {
-    if (until_command)
-        *p++ = '+';
-    *p++ = ':';
-    for (; options->name; options++) {
-        if (options->val > UCHAR_MAX)
+    struct option *option = parser->long_options;
+    char *letter = parser->letters + strlen(parser->letters);
+
+    while (option->name)
+        option++;
+    for (int i = 0; table && table[i].help; i++) {
+        if (!table[i].name)
             continue;
-        *p++ = (char)options->val;
-        for (int i = 0; i < options->has_arg; i++)
-            *p++ = ':';
+        *option++ = (struct option){
+            .name = table[i].name,
+            .has_arg = table[i].argument ? required_argument : no_argument,
+            .val = first + i,
+        };
+        if (!table[i].letter)
+            continue;
+        *letter++ = table[i].letter;
+        if (table[i].argument)
+            *letter++ = ':';
     }
-    *p = 0;
 }
 
-static int prepare(struct args *args)
+static int parser_init(struct parser *parser, bool until_word)
 {
-    size_t own = count_options(args->options), n = own + count_options(global_options);
+    size_t n = count_options(parser->table) + ARRAY_SIZE(global_options);
 
-    args->long_options = calloc(n + 1, sizeof(struct option));
-    args->short_options = malloc(3 * n + 3);
-    if (!args->long_options || !args->short_options)
+    parser->long_options = calloc(n + 1, sizeof(struct option));
+    parser->letters = calloc(1, 2 * n + 3);
+    if (!parser->long_options || !parser->letters)
         return -ENOMEM;
-    if (own)
-        memcpy(args->long_options, args->options, own * sizeof(struct option));
-    memcpy(args->long_options + own, global_options, sizeof(global_options));
-    fill_letters(args->short_options, args->long_options, args->until_command);
+    (void)strcpy(parser->letters, until_word ? "+:" : ":"); /* ':' reports a missing value apart */
+    parser_add(parser, parser->table, FIRST_OWN);
+    parser_add(parser, global_options, FIRST_GLOBAL);
     optind = 0; /* glibc: start over, other vector */
     opterr = 0;
     return 0;
 }
 
-void args_done(struct args *args)
+/* The option with that value, or that letter, of getopt's. */
+static const struct args_option *find_option(const struct args_option *table, int first, int value)
 {
-    free(args->long_options);
-    free(args->short_options);
-    args->long_options = NULL;
-    args->short_options = NULL;
+    int n = (int)count_options(table);
+
+    if (value >= first && value < first + n)
+        return &table[value - first];
+    for (int i = 0; i < n; i++) {
+        if (table[i].letter && table[i].letter == value)
+            return &table[i];
+    }
+    return NULL;
 }
 
-static char *unknown_option(const struct args *args, const char *typed)
+static int refuse_unknown(const struct parser *parser, const char *typed, char **ret_error)
 {
-    size_t n = count_options(args->long_options), length = strcspn(typed + 2, "=");
+    size_t n = 0, length = strcspn(typed + 2, "=");
     _cleanup_free_ char *word = strndup(typed + 2, length);
-    const char **names = calloc(n, sizeof(*names)), *nearest = NULL;
-    char *error;
+    const char **names, *nearest;
 
-    if (word && names) {
-        for (size_t i = 0; i < n; i++)
-            names[i] = args->long_options[i].name;
-        nearest = suggest_nearest(word, names, n);
-    }
+    while (parser->long_options[n].name)
+        n++;
+    names = calloc(n, sizeof(*names));
+    if (!names)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        names[i] = parser->long_options[i].name;
+    nearest = word ? suggest_nearest(word, names, n) : NULL;
     free(names);
-    error = nearest ? str_format("There is no option --%s; did you mean --%s?", word ? word : "",
-                                 nearest)
-                    : str_format("There is no option --%s.", word ? word : "");
-    if (error)
-        str_make_printable(error);
-    return error;
+    if (!word)
+        return -ENOMEM;
+    if (nearest)
+        return str_refuse(-EINVAL, ret_error, "There is no option --%s; did you mean --%s?", word,
+                          nearest);
+    return str_refuse(-EINVAL, ret_error, "There is no option --%s.", word);
 }
 
-static bool is_known(const struct args *args, int option)
+/* RESULT is getopt's '?' or ':'; optopt is the option that it is about. */
+static int refuse_option(const struct parser *parser, int result, char **ret_error)
 {
-    for (const struct option *o = args->long_options; o->name; o++) {
-        if (o->val == option)
-            return true;
-    }
-    return false;
-}
-
-/* RESULT is getopt's complaint, '?' or ':', which optopt tells more about. */
-static char *explain(const struct args *args, int result)
-{
-    const char *word = args->argv[optind - 1];
+    const char *word = parser->argv[optind - 1];
 
     if (result == ':' && strncmp(word, "--", 2) == 0)
-        return str_format("Option %s needs a value.", word);
+        return str_refuse(-EINVAL, ret_error, "Option %s needs a value.", word);
     if (result == ':')
-        return str_format("Option -%c needs a value.", optopt);
+        return str_refuse(-EINVAL, ret_error, "Option -%c needs a value.", optopt);
     if (!optopt)
-        return unknown_option(args, word);
-    if (is_known(args, optopt)) /* "--json=yes" */
-        return str_format("Option %.*s takes no value.", (int)strcspn(word, "="), word);
-    return str_format("There is no option -%c.", optopt > 0x20 && optopt < 0x7f ? optopt : '?');
+        return refuse_unknown(parser, word, ret_error);
+    if (optopt > UCHAR_MAX) /* "--json=yes" */
+        return str_refuse(-EINVAL, ret_error, "Option %.*s takes no value.",
+                          (int)strcspn(word, "="), word);
+    return str_refuse(-EINVAL, ret_error, "There is no option -%c.",
+                      optopt > 0x20 && optopt < 0x7f ? optopt : '?');
 }
 
-/* Returns whether it was a global option. */
-static bool take_global(struct ctl *ctl, int option)
+/* "-T", or "--max-size" where there is no letter. */
+static const char *option_label(char buffer[static 64], const struct args_option *option)
 {
-    switch (option) {
-    case GLOBAL_SOCKET:
-        ctl->socket = optarg;
-        return true;
-    case GLOBAL_JSON:
-        ctl->json = true;
-        return true;
+    if (option->letter)
+        (void)snprintf(buffer, 64, "-%c", option->letter);
+    else
+        (void)snprintf(buffer, 64, "--%s", option->name);
+    return buffer;
+}
+
+static int set_duration(const struct args_option *option, const char *label, const char *text,
+                        uint64_t *ret_usec, char **ret_error)
+{
+    uint64_t usec;
+
+    if (duration_parse(text, option->unit, &usec) < 0)
+        return str_refuse(-EINVAL, ret_error,
+                          "%s \"%s\" is not a time: write 10, 10s, 500ms or 5min.", label, text);
+    if (usec == 0)
+        return str_refuse(-EINVAL, ret_error, "%s %s: the time must be greater than 0.", label,
+                          text);
+    *ret_usec = usec;
+    return 0;
+}
+
+static int set_size(const struct args_option *option, const char *label, const char *text,
+                    uint64_t *ret_bytes, char **ret_error)
+{
+    uint64_t bytes;
+
+    if (size_parse(text, option->unit, &bytes) < 0)
+        return str_refuse(-EINVAL, ret_error, "%s \"%s\" is not a size: write 64M, 1.5G or 4096B.",
+                          label, text);
+    if (bytes == 0 && option->type != ARGS_SIZE_OR_0)
+        return str_refuse(-EINVAL, ret_error, "%s %s: the size must be greater than 0.", label,
+                          text);
+    *ret_bytes = bytes;
+    return 0;
+}
+
+static int set_count(const struct args_option *option, const char *label, const char *text,
+                     uint32_t *ret_count, char **ret_error)
+{
+    unsigned long count;
+    char *end;
+
+    errno = 0;
+    count = strtoul(text, &end, 10);
+    if (errno || *end || *text < '0' || *text > '9' || count < 1 || count > UINT32_MAX)
+        return str_refuse(-EINVAL, ret_error, "%s \"%s\" is not a number of %s, 1 or more.", label,
+                          text, option->detail);
+    *ret_count = (uint32_t)count;
+    return 0;
+}
+
+static int set_choice(const struct args_option *option, const char *label, const char *text,
+                      const char **ret_choice, char **ret_error)
+{
+    for (const char *word = option->detail; *word;) {
+        size_t length = strcspn(word, " ");
+
+        if (strlen(text) == length && strncmp(word, text, length) == 0) {
+            *ret_choice = text;
+            return 0;
+        }
+        word += length + strspn(word + length, " ");
     }
-    return false;
+    return str_refuse(-EINVAL, ret_error, "%s \"%s\" is not one of: %s.", label, text,
+                      option->detail);
 }
 
-int args_next(struct args *args, int *ret_option, char **ret_error)
+static int set_cpus(const char *list, const char **ret_list, char **ret_error)
 {
-    int option, r;
+    struct cpu_set cpus;
+    int r;
 
-    if (!args->long_options) {
-        r = prepare(args);
+    r = cpu_set_parse(list, CPU_SET_MAX, &cpus, ret_error);
+    if (r < 0)
+        return r == -ERANGE ? -EINVAL : r;
+    if (cpu_set_count(&cpus) == 0)
+        return str_refuse(-EINVAL, ret_error, "The CPU list \"%s\" has no CPU in it.", list);
+    *ret_list = list;
+    return 0;
+}
+
+static int set_file(const char *label, const char *text, const char **ret_path, char **ret_error)
+{
+    if (!*text)
+        return str_refuse(-EINVAL, ret_error, "%s needs the name of a file.", label);
+    *ret_path = text;
+    return 0;
+}
+
+/* Lists are checked together at the end: numbers are OR-ed, and one alone may be no event yet. */
+static int add_events(char **events, const char *list)
+{
+    char *joined = *events ? str_format("%s,%s", *events, list) : strdup(list);
+
+    if (!joined)
+        return -ENOMEM;
+    free(*events);
+    *events = joined;
+    return 0;
+}
+
+static int set_value(const struct args_option *option, void *values, char **ret_error)
+{
+    void *value = (char *)values + option->offset;
+    char label[64];
+
+    (void)option_label(label, option);
+    switch (option->type) {
+    case ARGS_FLAG:
+        *(bool *)value = true;
+        return 0;
+    case ARGS_TEXT:
+        *(const char **)value = optarg;
+        return 0;
+    case ARGS_NAME:
+    case ARGS_SESSION:
+        *(const char **)value = optarg;
+        return args_check_name(optarg, option->detail, ret_error);
+    case ARGS_FILE:
+        return set_file(label, optarg, value, ret_error);
+    case ARGS_CHOICE:
+        return set_choice(option, label, optarg, value, ret_error);
+    case ARGS_DURATION:
+        return set_duration(option, label, optarg, value, ret_error);
+    case ARGS_SIZE:
+    case ARGS_SIZE_OR_0:
+        return set_size(option, label, optarg, value, ret_error);
+    case ARGS_COUNT:
+        return set_count(option, label, optarg, value, ret_error);
+    case ARGS_EVENTS:
+        return add_events(value, optarg);
+    case ARGS_CPUS:
+        return set_cpus(optarg, value, ret_error);
+    }
+    return -EINVAL;
+}
+
+static int check_events(const struct args_option *table, const void *values, char **ret_error)
+{
+    struct event_set set;
+    int r;
+
+    for (size_t i = 0; i < count_options(table); i++) {
+        const char *events;
+
+        if (!table[i].name || table[i].type != ARGS_EVENTS)
+            continue;
+        events = *(char *const *)((const char *)values + table[i].offset);
+        r = events ? event_set_parse(events, &set, ret_error) : 0;
         if (r < 0)
             return r;
     }
-    do {
-        option = getopt_long(args->argc, args->argv, args->short_options, args->long_options, NULL);
-    } while (take_global(args->ctl, option));
-
-    if (option < 0)
-        return 0;
-    if (option == 'h')
-        return -ECANCELED;
-    if (option == '?' || option == ':') {
-        *ret_error = explain(args, option);
-        return *ret_error ? -EINVAL : -ENOMEM;
-    }
-    *ret_option = option;
-    return 1;
+    return 0;
 }
 
-int args_exit(const char *verb, int r, char *error)
-{
-    const struct verb *found = verb ? verb_find(verb) : NULL;
-
-    if (r == -ECANCELED) {
-        (void)fputs(found ? found->help : verb_overview(), stdout);
-        return CTL_OK;
-    }
-    if (r != -EINVAL) {
-        ctl_error_sentence(error);
-        free(error);
-        return CTL_FAILURE;
-    }
-    ctl_error("%s See: xentracectl %s%s--help", error, verb ? verb : "", verb ? " " : "");
-    free(error);
-    return CTL_USAGE;
-}
-
-int args_check_words(int argc, char **argv, int max, char **ret_error)
+static int check_words(int argc, char **argv, int max, char **ret_error)
 {
     if (argc - optind <= max)
         return 0;
@@ -189,12 +326,133 @@ int args_check_words(int argc, char **argv, int max, char **ret_error)
                       argv[0], argc - optind, argv[optind], argv[optind + 1]);
 }
 
-int args_parse_words(struct ctl *ctl, int argc, char **argv, int max, char **ret_error)
+int args_parse(struct ctl *ctl, const struct args_option *table, int argc, char **argv,
+               int max_words, void *values, uint64_t *ret_given, char **ret_error)
 {
-    struct args args = {.ctl = ctl, .argc = argc, .argv = argv};
-    int option, r;
+    _cleanup_(parser_done) struct parser parser = {.table = table, .argc = argc, .argv = argv};
+    uint64_t given = 0;
+    int value, r;
 
-    r = args_next(&args, &option, ret_error);
-    args_done(&args);
-    return r < 0 ? r : args_check_words(argc, argv, max, ret_error);
+    r = parser_init(&parser, max_words < 0);
+    if (r < 0)
+        return r;
+    while ((value = getopt_long(argc, argv, parser.letters, parser.long_options, NULL)) >= 0) {
+        const struct args_option *option = find_option(table, FIRST_OWN, value);
+        bool is_own = option;
+
+        if (!option)
+            option = find_option(global_options, FIRST_GLOBAL, value);
+        if (!option)
+            return refuse_option(&parser, value, ret_error);
+        if (option == &global_options[GLOBAL_HELP])
+            return -ECANCELED;
+        r = set_value(option, is_own ? values : ctl, ret_error);
+        if (r < 0)
+            return r;
+        if (is_own)
+            given |= UINT64_C(1) << (option - table);
+    }
+    r = check_events(table, values, ret_error);
+    if (r < 0)
+        return r;
+    if (ret_given)
+        *ret_given = given;
+    return max_words < 0 ? 0 : check_words(argc, argv, max_words, ret_error);
+}
+
+int args_exit(const struct verb *verb, int r, char *error)
+{
+    _cleanup_free_ char *sentence = error;
+
+    if (r == -ECANCELED) {
+        verb_print_help(stdout, verb);
+        return CTL_OK;
+    }
+    if (r != -EINVAL) {
+        ctl_error_sentence(sentence);
+        return CTL_FAILURE;
+    }
+    ctl_error("%s See: xentracectl %s%s--help", sentence, verb ? verb->name : "", verb ? " " : "");
+    return CTL_USAGE;
+}
+
+int args_check_name(const char *name, const char *what, char **ret_error)
+{
+    if (*name && !strchr(name, '/'))
+        return 0;
+    return str_refuse(
+        -EINVAL, ret_error,
+        "\"%s\" is not a valid name for %s: a name is a word without a slash. To name "
+        "a file, use -o.",
+        name, what);
+}
+
+/* The lines of TEXT, all but the first one after an indent. */
+static void print_lines(FILE *file, const char *text)
+{
+    for (;;) {
+        int length = (int)strcspn(text, "\n");
+
+        (void)fprintf(file, "%.*s\n", length, text);
+        text += length;
+        if (!*text)
+            return;
+        (void)fprintf(file, "%*s", HELP_COLUMN, "");
+        text++;
+    }
+}
+
+static void print_options(FILE *file, const struct args_option *table)
+{
+    for (size_t i = 0; i < count_options(table); i++) {
+        const struct args_option *option = &table[i];
+        int width;
+
+        if (!option->name) {
+            (void)fprintf(file, "\n%s\n", option->help);
+            continue;
+        }
+        width = option->letter ? fprintf(file, "  -%c, ", option->letter) : fprintf(file, "      ");
+        width += fprintf(file, "--%s%s%s", option->name, option->argument ? " " : "",
+                         option->argument ? option->argument : "");
+        if (width >= HELP_COLUMN) { /* no blank would be left */
+            (void)fputc('\n', file);
+            width = 0;
+        }
+        (void)fprintf(file, "%*s", HELP_COLUMN - width, "");
+        print_lines(file, option->help);
+    }
+}
+
+void args_print_help(FILE *file, const struct args_option *table)
+{
+    print_options(file, table ? table : global_options);
+}
+
+static void print_completion(FILE *file, const struct args_option *table)
+{
+    static const char *const types[] = {
+        [ARGS_FLAG] = "flag",         [ARGS_TEXT] = "text",     [ARGS_NAME] = "text",
+        [ARGS_SESSION] = "session",   [ARGS_FILE] = "file",     [ARGS_CHOICE] = "choice",
+        [ARGS_DURATION] = "duration", [ARGS_SIZE] = "size",     [ARGS_SIZE_OR_0] = "size",
+        [ARGS_COUNT] = "count",       [ARGS_EVENTS] = "events", [ARGS_CPUS] = "cpus",
+    };
+
+    for (size_t i = 0; i < count_options(table); i++) {
+        const struct args_option *option = &table[i];
+        char label[64];
+
+        if (!option->name)
+            continue;
+        (void)fprintf(file, "--%s|%s %s", option->name, option_label(label, option),
+                      types[option->type]);
+        (void)fprintf(file, "%s%s\n", option->type == ARGS_CHOICE ? " " : "",
+                      option->type == ARGS_CHOICE ? option->detail : "");
+    }
+}
+
+void args_print_completion(FILE *file, const struct args_option *table)
+{
+    print_completion(file, table);
+    print_completion(file, global_options);
 }

@@ -2,45 +2,75 @@
 #pragma once
 
 /*
- * The command line: getopt_long() with the global options built in, so that they may stand before
- * or after the command, and with sentences in place of its messages.
+ * The command line. Each command has one table of its options, from which parsing, help, the
+ * D-Bus message and the shell's completion are made: a new option is a line of that table and a
+ * member of the struct that its value goes into.
  *
- * getopt's state is global: one struct args at a time, main thread.
+ * getopt's state is global: one parser at a time, main thread.
  */
 
-#include <getopt.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 
-#include "ctl/ctl.h"
+struct ctl;
+struct verb;
 
-struct args {
-    struct ctl *ctl;
-    int argc;
-    char **argv;
-    const struct option *options; /* of the command; val is its letter, or above 255 without one */
-    bool until_command;           /* stop at the first word that is no option */
-    /* internal */
-    struct option *long_options;
-    char *short_options;
+/* What an option takes, and the member that its value goes into. */
+enum args_type {
+    ARGS_FLAG,     /* bool: no argument */
+    ARGS_TEXT,     /* const char *, borrowed from argv, as all texts but ARGS_EVENTS */
+    ARGS_NAME,     /* const char *: a word without a slash */
+    ARGS_SESSION,  /* const char *: such a word, which names a session */
+    ARGS_FILE,     /* const char *: not empty */
+    ARGS_CHOICE,   /* const char *: one of the words in DETAIL, separated by blanks */
+    ARGS_DURATION, /* uint64_t, microseconds, not 0; a number alone is in UNIT */
+    ARGS_SIZE,     /* uint64_t, bytes, not 0; a number alone is in UNIT */
+    ARGS_SIZE_OR_0,
+    ARGS_COUNT,  /* uint32_t, not 0, of DETAIL ("pages") */
+    ARGS_EVENTS, /* char *, to be freed: all lists that were given, joined by commas */
+    ARGS_CPUS,   /* const char *: a CPU list that is not empty */
+};
+
+struct args_option {
+    const char *name;     /* without the dashes; NULL in a heading of the help */
+    char letter;          /* 0: none */
+    const char *argument; /* how the help calls it; NULL: none */
+    enum args_type type;
+    size_t offset;      /* of the member */
+    uint64_t unit;      /* of a number alone; ARGS_DURATION, ARGS_SIZE */
+    const char *detail; /* ARGS_CHOICE, ARGS_COUNT; of a name, what it names ("a session") */
+    const char *key;    /* in the D-Bus message; NULL: the option is the client's own */
+    const char *help;   /* lines; NULL with a name of NULL: the table ends */
 };
 
 /*
- * Finds the next option: 1 with its val in *RET_OPTION and its value in optarg; 0 at the end, when
- * the words that are left stand from argv[optind] on; -ECANCELED for --help; -EINVAL with a
- * sentence in *RET_ERROR (free it); -ENOMEM. Global options are stored in ctl and skipped.
+ * Parses the options of TABLE (NULL: none) into the struct VALUES, and sets bit i of *RET_GIVEN
+ * (may be NULL) if the i-th option of TABLE was given; at most 64. Global options may stand
+ * anywhere and go into CTL. At most MAX_WORDS other words may be left, which stand from
+ * argv[optind] on; MAX_WORDS < 0: parsing ends at the first word that is no option.
+ *
+ * Returns 0; -ECANCELED for --help; -EINVAL with a sentence in *RET_ERROR (free it); -ENOMEM.
+ * VALUES may have been written to in any case.
  */
-int args_next(struct args *args, int *ret_option, char **ret_error);
-
-/* Frees what args_next() made; args_next() may then begin anew. */
-void args_done(struct args *args);
+int args_parse(struct ctl *ctl, const struct args_option *table, int argc, char **argv,
+               int max_words, void *values, uint64_t *ret_given, char **ret_error);
 
 /*
  * Ends a command whose arguments were refused with R < 0: shows VERB's help for -ECANCELED, else
  * ERROR (which it frees) and where to read on. Returns the exit code.
  */
-int args_exit(const char *verb, int r, char *error);
+int args_exit(const struct verb *verb, int r, char *error);
 
-/* Parses the arguments of a command with no options of its own and at most MAX words. */
-int args_parse_words(struct ctl *ctl, int argc, char **argv, int max, char **ret_error);
+/* -EINVAL with a sentence if NAME cannot name WHAT ("a capture"): a word without a slash can. */
+int args_check_name(const char *name, const char *what, char **ret_error);
 
-/* -EINVAL with a sentence in *RET_ERROR if more than MAX words are left. */
-int args_check_words(int argc, char **argv, int max, char **ret_error);
+/* The options of TABLE (NULL: none), as a help page shows them. */
+void args_print_help(FILE *file, const struct args_option *table);
+
+/*
+ * The same and the global options for the shell's completion, a line each: "--time|-T duration",
+ * "--on-reserve|--on-reserve choice stop rotate pause".
+ */
+void args_print_completion(FILE *file, const struct args_option *table);

@@ -10,8 +10,8 @@
 
 /*
  * Opens the output that OPTIONS name, asks the daemon to start, and lets the files stand or removes
- * them again. ATTACHED: the capture ends with this connection. Returns as client_call(); and
- * negative errnos of opening files.
+ * them again. CPUs that cannot be recorded are reported on stderr. ATTACHED: the capture ends with
+ * this connection. Returns as client_call(); and negative errnos of opening files.
  */
 int capture_start(struct client *client, const struct capture_options *options, bool attached,
                   struct json_object **ret_session, char **ret_error);

@@ -1,10 +1,10 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The socket is connected here and not by sd-bus: connect() tells at once, with its own errno, why
- * nobody answers, and the path needs no escaping.
+ * The socket is connected here and not by sd-bus: connect() fails at once with an errno that
+ * explains why, and the path needs no escaping.
  *
- * All waiting is done in one place, wait_until(), on an sd-event loop that also has the signals. So
- * the commands are written one step after the other, and no step can be stuck.
+ * All waiting is done in one place, wait_until(), on an sd-event loop that also receives the
+ * signals. So the commands are written one step after the other, and no step can hang.
  */
 
 #include "ctl/client.h"
@@ -19,6 +19,8 @@
 #include "ctl/str.h"
 
 #define CONNECT_TIMEOUT_SEC 5
+#define PATIENCE_USEC       (3 * USEC_PER_SEC) /* a healthy disk takes a stop in less */
+#define RETRY_USEC          (1 * USEC_PER_SEC)
 
 struct client {
     sd_event *event;
@@ -27,8 +29,10 @@ struct client {
     unsigned int interrupts; /* signals that have not ended a wait yet */
 };
 
-/* What one call waits for. */
+/* One call on its way. */
 struct call {
+    const char *name; /* argument of while_waiting */
+    int (*while_waiting)(struct client *client, const char *name);
     sd_bus_message *reply;
 };
 
@@ -46,17 +50,18 @@ static int explain_connect(const char *path, int r, char **ret_error)
     case EPIPE: /* closed at once: that is how the daemon says no */
     case ECONNRESET:
         return str_refuse(-ECONNRESET, ret_error,
-                          "Not permitted to reach xentraced at %s: the group xentrace may look, "
-                          "root and the group that control-group= names may start and stop.",
+                          "Not permitted to reach xentraced at %s: that takes root, the group "
+                          "xentrace (status and snapshots), or the group set by control-group= "
+                          "(everything).",
                           path);
     case EUSERS:
         return str_refuse(-ECONNRESET, ret_error,
                           "xentraced at %s closed the connection: it serves as many clients as it "
-                          "can. Try again when some have gone.",
+                          "can. Try again later.",
                           path);
     case EAGAIN:
         return str_refuse(-ECONNRESET, ret_error,
-                          "Cannot reach xentraced at %s: it does not take connections "
+                          "Cannot reach xentraced at %s: it does not accept connections "
                           "(see: systemctl status xentraced).",
                           path);
     }
@@ -86,24 +91,26 @@ static int open_socket(const char *path, int *ret_fd)
 /* FD is sd-bus's from here on, even if this fails. */
 static int open_bus(struct client *client, int fd)
 {
+    _cleanup_fd_ int own_fd = fd;
     int r;
 
     r = sd_bus_new(&client->bus);
-    if (r >= 0)
-        r = sd_bus_set_fd(client->bus, fd, fd);
-    if (r < 0) {
-        fd_close(&fd);
+    if (r < 0)
         return r;
-    }
+    r = sd_bus_set_fd(client->bus, own_fd, own_fd);
+    if (r < 0)
+        return r;
+    (void)fd_take(&own_fd); /* sd-bus closes it */
     r = sd_bus_negotiate_fds(client->bus, true);
-    if (r >= 0)
-        r = sd_bus_start(client->bus);
-    if (r >= 0)
-        r = sd_bus_attach_event(client->bus, client->event, SD_EVENT_PRIORITY_NORMAL);
-    return r;
+    if (r < 0)
+        return r;
+    r = sd_bus_start(client->bus);
+    if (r < 0)
+        return r;
+    return sd_bus_attach_event(client->bus, client->event, SD_EVENT_PRIORITY_NORMAL);
 }
 
-/* Or never will be: closed by the daemon. */
+/* Also true if the daemon closed the connection: it will never be ready then. */
 static bool is_ready(struct client *client, void *context)
 {
     (void)context;
@@ -150,8 +157,7 @@ static int wait_until(struct client *client, bool (*done)(struct client *, void 
     return 0;
 }
 
-/* Closed by the daemon before a word was said: root may do everything, so it is for want of room.
- */
+/* The daemon closed the connection at once. Root is permitted everything, so it has no room. */
 static int explain_closed(struct client *client, char **ret_error)
 {
     return explain_connect(client->path, geteuid() == 0 ? -EUSERS : -EACCES, ret_error);
@@ -173,7 +179,8 @@ static int shake_hands(struct client *client, char **ret_error)
 int client_new(const char *path, struct client **ret_client, char **ret_error)
 {
     _cleanup_client_ struct client *client = calloc(1, sizeof(*client));
-    int fd = -1, r;
+    _cleanup_fd_ int fd = -1;
+    int r;
 
     if (!client)
         return -ENOMEM;
@@ -185,11 +192,9 @@ int client_new(const char *path, struct client **ret_client, char **ret_error)
     if (r < 0)
         return explain_connect(client->path, r, ret_error);
     r = sd_event_new(&client->event);
-    if (r < 0) {
-        fd_close(&fd);
+    if (r < 0)
         return r;
-    }
-    r = open_bus(client, fd);
+    r = open_bus(client, fd_take(&fd));
     if (r == -EPIPE || r == -ECONNRESET)
         return explain_closed(client, ret_error);
     if (r < 0)
@@ -197,8 +202,7 @@ int client_new(const char *path, struct client **ret_client, char **ret_error)
     r = shake_hands(client, ret_error);
     if (r < 0)
         return r;
-    *ret_client = client;
-    client = NULL;
+    *ret_client = TAKE_PTR(client);
     return 0;
 }
 
@@ -227,17 +231,21 @@ static int count_interrupt(sd_event_source *source, const struct signalfd_siginf
 
 int client_catch_signals(struct client *client, char **ret_error)
 {
+    static const int ends[] = {SIGINT, SIGTERM};
     sigset_t signals;
     int r;
 
     if (sigemptyset(&signals) < 0 || sigaddset(&signals, SIGINT) < 0 ||
         sigaddset(&signals, SIGTERM) < 0 || sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
         return str_refuse(-errno, ret_error, "Cannot catch signals: %m.");
-    r = sd_event_add_signal(client->event, NULL, SIGINT, count_interrupt, client);
-    if (r >= 0)
-        r = sd_event_add_signal(client->event, NULL, SIGTERM, count_interrupt, client);
-    errno = -r;
-    return r < 0 ? str_refuse(r, ret_error, "Cannot catch signals: %m.") : 0;
+    for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+        r = sd_event_add_signal(client->event, NULL, ends[i], count_interrupt, client);
+        if (r < 0) {
+            errno = -r;
+            return str_refuse(r, ret_error, "Cannot catch signals: %m.");
+        }
+    }
+    return 0;
 }
 
 int client_sleep(struct client *client, uint64_t usec)
@@ -290,37 +298,61 @@ static int explain_error(struct client *client, sd_bus_message *reply, const cha
                           member);
     if (strcmp(name, SD_BUS_ERROR_ACCESS_DENIED) == 0)
         return str_refuse(-EREMOTEIO, ret_error,
-                          "Not permitted: root and the group that control-group= names may start "
-                          "and stop captures.");
+                          "Not permitted: only root and members of the group set by control-group= "
+                          "may start and stop captures.");
     if (strcmp(name, SD_BUS_ERROR_UNKNOWN_METHOD) == 0)
         return str_refuse(-EREMOTEIO, ret_error,
-                          "The xentraced that runs does not know %s: it is older than this "
-                          "xentracectl. Start the installed one, which ends the captures, with: "
+                          "The running xentraced does not know %s: it is older than this "
+                          "xentracectl. To start the installed one, which ends all captures: "
                           "systemctl restart xentraced",
                           member);
     if (strcmp(name, SD_BUS_ERROR_UNKNOWN_OBJECT) == 0 ||
         strcmp(name, SD_BUS_ERROR_UNKNOWN_INTERFACE) == 0)
         return str_refuse(-EREMOTEIO, ret_error,
-                          "What answers at %s does not know %s "
+                          "The service at %s does not know %s; it may not be xentraced "
                           "(compare: xentracectl version).",
                           client->path, member);
     return str_refuse(-EREMOTEIO, ret_error, "xentraced refused %s: %s.", member,
                       *text ? text : name);
 }
 
-static int call_and_wait(struct client *client, sd_bus_message *message, uint64_t timeout_usec,
-                         sd_bus_message **ret_reply, char **ret_error)
+/* As wait_until(), with breaks for while_waiting(). */
+static int wait_for_reply(struct client *client, struct call *call, uint64_t timeout_usec)
 {
-    struct call call = {};
+    uint64_t waited_usec = 0, step_usec;
+    int r;
+
+    for (step_usec = PATIENCE_USEC; call->while_waiting; step_usec = RETRY_USEC) {
+        r = wait_until(client, is_answered, call, min_u64(step_usec, timeout_usec - waited_usec));
+        if (r != -ETIMEDOUT)
+            return r;
+        waited_usec += step_usec;
+        if (waited_usec >= timeout_usec)
+            return r;
+        r = call->while_waiting(client, call->name);
+        if (r == -EINTR)
+            return r;
+        if (r > 0)
+            call->while_waiting = NULL;
+    }
+    return wait_until(client, is_answered, call, timeout_usec - waited_usec);
+}
+
+/* CALL comes without a reply, which is returned in *RET_REPLY. */
+static int call_and_wait(struct client *client, sd_bus_message *message, struct call *call,
+                         uint64_t timeout_usec, sd_bus_message **ret_reply, char **ret_error)
+{
+    _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
     sd_bus_slot *slot = NULL;
     const char *member;
     int r;
 
-    r = sd_bus_call_async(client->bus, &slot, message, keep_reply, &call, timeout_usec);
+    r = sd_bus_call_async(client->bus, &slot, message, keep_reply, call, timeout_usec);
     if (r >= 0)
-        r = wait_until(client, is_answered, &call, timeout_usec + USEC_PER_SEC);
+        r = wait_for_reply(client, call, timeout_usec + USEC_PER_SEC);
     sd_bus_slot_unref(slot);                     /* an answer that comes later is nobody's */
     member = sd_bus_message_get_member(message); /* not before: sending moves it */
+    reply = TAKE_PTR(call->reply);
     if (r == -EINTR)
         return r;
     if (r < 0) {
@@ -330,87 +362,99 @@ static int call_and_wait(struct client *client, sd_bus_message *message, uint64_
                           "(see: systemctl status xentraced).",
                           member);
     }
-    if (sd_bus_message_is_method_error(call.reply, NULL)) {
-        r = explain_error(client, call.reply, member, ret_error);
-        sd_bus_message_unref(call.reply);
+    if (sd_bus_message_is_method_error(reply, NULL))
+        return explain_error(client, reply, member, ret_error);
+    *ret_reply = TAKE_PTR(reply);
+    return 0;
+}
+
+static int call_for_document(struct client *client, sd_bus_message *message, struct call *call,
+                             uint64_t timeout_usec, const char *format,
+                             struct json_object **ret_doc, char **ret_error)
+{
+    _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+    _cleanup_doc_ struct json_object *doc = NULL;
+    const char *text;
+    int r;
+
+    r = call_and_wait(client, message, call, timeout_usec, &reply, ret_error);
+    if (r < 0)
         return r;
-    }
-    *ret_reply = call.reply;
+    r = sd_bus_message_read(reply, "s", &text);
+    if (r > 0)
+        r = doc_parse(text, strlen(text), &doc);
+    if (r == -ENOMEM)
+        return r;
+    if (r < 0 || (format && !doc_is(doc, format)))
+        return str_refuse(-EBADMSG, ret_error,
+                          "This xentracectl does not understand the answer to %s from %s "
+                          "(compare: xentracectl version).",
+                          sd_bus_message_get_member(message), client->path);
+    *ret_doc = TAKE_PTR(doc);
     return 0;
 }
 
 int client_call(struct client *client, sd_bus_message *message, uint64_t timeout_usec,
                 const char *format, struct json_object **ret_doc, char **ret_error)
 {
-    const char *text;
-    sd_bus_message *reply = NULL;
-    _cleanup_doc_ struct json_object *doc = NULL;
-    int r;
+    struct call call = {};
 
-    r = call_and_wait(client, message, timeout_usec, &reply, ret_error);
-    if (r < 0)
-        return r;
-    r = sd_bus_message_read(reply, "s", &text);
-    if (r > 0)
-        r = doc_parse(text, strlen(text), &doc);
-    sd_bus_message_unref(reply);
-    if (r == -ENOMEM)
-        return r;
-    if (r < 0 || (format && !doc_is(doc, format)))
-        return str_refuse(-EBADMSG, ret_error,
-                          "The answer to %s from %s is none that this xentracectl "
-                          "understands (compare: xentracectl version).",
-                          sd_bus_message_get_member(message), client->path);
-    *ret_doc = doc;
-    doc = NULL;
-    return 0;
+    return call_for_document(client, message, &call, timeout_usec, format, ret_doc, ret_error);
 }
 
-static int call_by_name(struct client *client, const char *member, const char *name,
+static int call_by_name(struct client *client, const char *member, const struct call *how,
                         uint64_t timeout_usec, const char *format, struct json_object **ret_doc,
                         char **ret_error)
 {
-    sd_bus_message *call = NULL;
+    _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+    struct call call = *how;
     int r;
 
-    r = client_make_call(client, member, &call, ret_error);
+    r = client_make_call(client, member, &message, ret_error);
     if (r < 0)
         return r;
-    r = sd_bus_message_append(call, "s", name);
+    r = sd_bus_message_append(message, "s", call.name);
     if (r < 0)
-        r = str_refuse(-EREMOTEIO, ret_error, "\"%s\" cannot be a name: it is not UTF-8.", name);
-    else
-        r = client_call(client, call, timeout_usec, format, ret_doc, ret_error);
-    sd_bus_message_unref(call);
-    return r;
+        return str_refuse(-EREMOTEIO, ret_error, "\"%s\" is not a valid name: it is not UTF-8.",
+                          call.name);
+    return call_for_document(client, message, &call, timeout_usec, format, ret_doc, ret_error);
 }
 
-int client_stop(struct client *client, const char *name, struct json_object **ret_doc,
-                char **ret_error)
+int client_stop(struct client *client, const char *name,
+                int (*while_waiting)(struct client *client, const char *name),
+                struct json_object **ret_doc, char **ret_error)
 {
-    return call_by_name(client, PROTOCOL_STOP, name, CLIENT_LONG_TIMEOUT_USEC, DOC_FORMAT_SESSION,
-                        ret_doc, ret_error);
+    return call_by_name(client, PROTOCOL_STOP,
+                        &(struct call){.name = name, .while_waiting = while_waiting},
+                        CLIENT_LONG_TIMEOUT_USEC, DOC_FORMAT_SESSION, ret_doc, ret_error);
+}
+
+int client_abort(struct client *client, const char *name, struct json_object **ret_doc,
+                 char **ret_error)
+{
+    return call_by_name(client, PROTOCOL_ABORT, &(struct call){.name = name}, CLIENT_TIMEOUT_USEC,
+                        DOC_FORMAT_SESSION, ret_doc, ret_error);
 }
 
 int client_status(struct client *client, const char *name, struct json_object **ret_doc,
                   char **ret_error)
 {
-    return call_by_name(client, PROTOCOL_STATUS, name, CLIENT_TIMEOUT_USEC,
+    return call_by_name(client, PROTOCOL_STATUS, &(struct call){.name = name}, CLIENT_TIMEOUT_USEC,
                         *name ? DOC_FORMAT_SESSION : DOC_FORMAT_STATUS, ret_doc, ret_error);
 }
 
 int client_rotate(struct client *client, const char *name, struct json_object **ret_doc,
                   char **ret_error)
 {
-    return call_by_name(client, PROTOCOL_ROTATE, name, CLIENT_LONG_TIMEOUT_USEC, NULL, ret_doc,
-                        ret_error);
+    return call_by_name(client, PROTOCOL_ROTATE, &(struct call){.name = name},
+                        CLIENT_LONG_TIMEOUT_USEC, NULL, ret_doc, ret_error);
 }
 
 int client_trigger(struct client *client, const char *name, struct json_object **ret_doc,
                    char **ret_error)
 {
-    return call_by_name(client, PROTOCOL_TRIGGER, name, CLIENT_TIMEOUT_USEC, NULL, ret_doc,
-                        ret_error);
+    return call_by_name(client, PROTOCOL_TRIGGER, &(struct call){.name = name}, CLIENT_TIMEOUT_USEC,
+                        NULL, ret_doc, ret_error);
 }
 
 int client_ask(const char *path,
@@ -427,25 +471,28 @@ int client_ask(const char *path,
 
 int client_version(struct client *client, char **ret_version, char **ret_error)
 {
-    sd_bus_message *call = NULL, *reply = NULL;
+    _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL, *reply = NULL;
+    struct call call = {};
     const char *text;
     char *version;
     int r;
 
-    r = sd_bus_message_new_method_call(client->bus, &call, NULL, PROTOCOL_PATH,
+    r = sd_bus_message_new_method_call(client->bus, &message, NULL, PROTOCOL_PATH,
                                        "org.freedesktop.DBus.Properties", "Get");
-    if (r >= 0)
-        r = sd_bus_message_append(call, "ss", PROTOCOL_INTERFACE, PROTOCOL_VERSION);
-    if (r >= 0)
-        r = call_and_wait(client, call, CLIENT_TIMEOUT_USEC, &reply, ret_error);
-    sd_bus_message_unref(call);
+    if (r < 0)
+        return r;
+    r = sd_bus_message_append(message, "ss", PROTOCOL_INTERFACE, PROTOCOL_VERSION);
+    if (r < 0)
+        return r;
+    r = call_and_wait(client, message, &call, CLIENT_TIMEOUT_USEC, &reply, ret_error);
     if (r < 0)
         return r;
     r = sd_bus_message_read(reply, "v", "s", &text);
-    version = r > 0 ? strdup(text) : NULL;
-    sd_bus_message_unref(reply);
     if (r <= 0)
-        return str_refuse(-EBADMSG, ret_error, "The daemon's version is none.");
+        return str_refuse(-EBADMSG, ret_error,
+                          "This xentracectl does not understand the version that %s reports.",
+                          client->path);
+    version = strdup(text);
     if (!version)
         return -ENOMEM;
     str_make_printable(version);

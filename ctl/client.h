@@ -58,9 +58,17 @@ int client_make_call(struct client *client, const char *member, sd_bus_message *
 int client_call(struct client *client, sd_bus_message *call, uint64_t timeout_usec,
                 const char *format, struct json_object **ret_doc, char **ret_error);
 
-/* Stop(NAME), Status(NAME): "" as the protocol says. */
-int client_stop(struct client *client, const char *name, struct json_object **ret_doc,
-                char **ret_error);
+/*
+ * Stop(NAME). If the answer has not come after 3 s, WHILE_WAITING is called, and again each second
+ * until it returns 1. It may make calls; -EINTR from it ends the wait.
+ */
+int client_stop(struct client *client, const char *name,
+                int (*while_waiting)(struct client *client, const char *name),
+                struct json_object **ret_doc, char **ret_error);
+
+/* Abort(NAME), Status(NAME): "" as the protocol says. */
+int client_abort(struct client *client, const char *name, struct json_object **ret_doc,
+                 char **ret_error);
 int client_status(struct client *client, const char *name, struct json_object **ret_doc,
                   char **ret_error);
 
@@ -70,7 +78,7 @@ int client_rotate(struct client *client, const char *name, struct json_object **
 int client_trigger(struct client *client, const char *name, struct json_object **ret_doc,
                    char **ret_error);
 
-/* One of those four, of the daemon at the socket PATH, and nothing else. */
+/* One of the calls above, made to the daemon at the socket PATH on a connection of its own. */
 int client_ask(const char *path,
                int (*call)(struct client *client, const char *name, struct json_object **ret_doc,
                            char **ret_error),

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* xentracectl events: the names that -e takes. */
 
 #include <errno.h>
@@ -6,11 +6,16 @@
 
 #include "common/event-set.h"
 #include "ctl/args.h"
+#include "ctl/ctl.h"
 #include "ctl/doc.h"
 #include "ctl/table.h"
 
-static const struct option events_options[] = {
-    {"names", no_argument, NULL, 'n'},
+struct options {
+    bool names;
+};
+
+static const struct args_option events_options[] = {
+    {"names", .offset = offsetof(struct options, names), .help = "only names"},
     {},
 };
 
@@ -57,25 +62,29 @@ static void print_json(void)
     doc_print(stdout, doc);
 }
 
-int cmd_events(struct ctl *ctl, int argc, char **argv)
+static int cmd_events(struct ctl *ctl, int argc, char **argv)
 {
-    struct args args = {.ctl = ctl, .argc = argc, .argv = argv, .options = events_options};
-    bool only_names = false;
+    struct options options = {};
     char *error = NULL;
-    int option, r;
+    int r;
 
-    while ((r = args_next(&args, &option, &error)) > 0)
-        only_names = true; /* there is no other */
-    args_done(&args);
-    if (r == 0)
-        r = args_check_words(argc, argv, 0, &error);
+    r = args_parse(ctl, events_options, argc, argv, 0, &options, NULL, &error);
     if (r < 0)
-        return args_exit("events", r, error);
+        return args_exit(&verb_events, r, error);
     if (ctl->json)
         print_json();
-    else if (only_names)
+    else if (options.names)
         print_names();
     else
         print_table();
     return CTL_OK;
 }
+
+const struct verb verb_events = {
+    .name = "events",
+    .run = cmd_events,
+    .words = "",
+    .summary = "the names of events",
+    .help = "Lists the names that -e takes, with their masks.\n",
+    .options = events_options,
+};

@@ -1,9 +1,9 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * xentracectl record: start, show progress, wait, sum up.
  *
- * The daemon keeps no list of who watches: the session is polled. It is attached to this
- * connection, so it ends with this process, however that ends.
+ * The session is polled: the daemon sends no events. It is attached to this connection, so it ends
+ * with this process, however the process ends.
  */
 
 #include <errno.h>
@@ -13,9 +13,11 @@
 #include "common/units.h"
 #include "ctl/args.h"
 #include "ctl/capture.h"
+#include "ctl/ctl.h"
 #include "ctl/output.h"
 #include "ctl/progress.h"
 #include "ctl/session.h"
+#include "ctl/stop.h"
 #include "ctl/storage.h"
 #include "ctl/str.h"
 
@@ -55,8 +57,9 @@ static int watch(struct record *record, char **ret_error)
         progress_show(&record->progress, &sample);
         r = client_sleep(record->client,
                          progress_interval_usec(&record->progress, elapsed, sample.limit_usec));
-        if (r >= 0)
-            r = client_status(record->client, record->name, &session, ret_error);
+        if (r < 0)
+            return r;
+        r = client_status(record->client, record->name, &session, ret_error);
         if (r < 0)
             return r;
         take_session(record, &session);
@@ -72,35 +75,35 @@ static int stop(struct record *record, char **ret_error)
 
     progress_clear(&record->progress);
     if (!record->progress.quiet)
-        (void)fputs("Stopping; once more Ctrl-C to give up waiting.\n", stderr);
-    r = client_stop(record->client, record->name, &session, ret_error);
+        (void)fputs("Stopping; press Ctrl-C again to stop waiting for the file.\n", stderr);
+    r = stop_session(record->client, record->name, &session, ret_error);
     if (r == -EREMOTEIO) { /* it ended by itself at the same time */
         free(*ret_error);
         *ret_error = NULL;
         r = client_status(record->client, record->name, &session, ret_error);
     }
-    if (r >= 0)
-        take_session(record, &session);
-    return r;
+    if (r < 0)
+        return r;
+    take_session(record, &session);
+    return 0;
 }
 
-/* What is left when the daemon cannot be asked any more. */
+/* The connection is lost: reports where the records are. */
 static void explain_break(const struct record *record, int r, const char *error)
 {
     _cleanup_free_ char *path = NULL;
     const char *typed;
 
     doc_make_printable(record->session);
-    typed = storage_is_segmented(record->session) ? storage_newest(record->session)
-                                                  : doc_text(record->session, "output.path", "-");
+    typed = storage_file(record->session);
     path = str_shell_quote(typed);
     if (r == -EINTR)
-        error = "Gave up waiting; xentraced goes on to finish the file.";
+        error = "Gave up waiting; xentraced continues to finish the file.";
     if (!error)
         error = "Out of memory.";
     if (storage_is_in_memory(record->session))
-        ctl_error("%s What its memory held is in %s if xentraced could write it; see: xentracectl "
-                  "list",
+        ctl_error("%s The records in memory are in %s if xentraced could write them; see: "
+                  "xentracectl list",
                   error, strcmp(typed, "-") == 0 ? "standard output" : typed);
     else if (strcmp(typed, "-") == 0 || !path)
         ctl_error("%s The records that were written so far are readable.", error);
@@ -137,10 +140,12 @@ static int start(struct ctl *ctl, struct record *record, const struct capture_op
     int r;
 
     r = client_new(ctl->socket, &record->client, ret_error);
-    if (r >= 0)
-        r = client_catch_signals(record->client, ret_error);
-    if (r >= 0)
-        r = capture_start(record->client, options, true, &record->session, ret_error);
+    if (r < 0)
+        return r;
+    r = client_catch_signals(record->client, ret_error);
+    if (r < 0)
+        return r;
+    r = capture_start(record->client, options, true, &record->session, ret_error);
     if (r < 0)
         return r;
     record->started_usec = monotonic_usec();
@@ -149,21 +154,21 @@ static int start(struct ctl *ctl, struct record *record, const struct capture_op
         return -ENOMEM;
     if (!*record->name)
         return str_refuse(-EBADMSG, ret_error,
-                          "xentraced did not tell the capture's name, so it ends now "
+                          "xentraced did not report the capture's name, so the capture ends now "
                           "(compare: xentracectl version).");
     return 0;
 }
 
-int cmd_record(struct ctl *ctl, int argc, char **argv)
+static int cmd_record(struct ctl *ctl, int argc, char **argv)
 {
     _cleanup_(options_done) struct capture_options options;
     struct record record = {};
     char *error = NULL;
     int r, code = CTL_FAILURE;
 
-    r = options_parse(ctl, true, argc, argv, &options, &error);
+    r = options_parse(ctl, OPTIONS_OF_RECORD, argc, argv, &options, &error);
     if (r < 0)
-        return args_exit("record", r, error);
+        return args_exit(&verb_record, r, error);
     progress_init(&record.progress, options.quiet);
     r = start(ctl, &record, &options, &error);
     if (r < 0)
@@ -176,3 +181,15 @@ int cmd_record(struct ctl *ctl, int argc, char **argv)
     free(record.name);
     return code;
 }
+
+const struct verb verb_record = {
+    .name = "record",
+    .run = cmd_record,
+    .words = "[NAME]",
+    .summary = "start a capture, show its progress, wait for its end",
+    .help = "Starts a capture, shows its progress on standard error and waits for its end.\n"
+            "Ctrl-C ends the capture cleanly; a second one gives up waiting for its file.\n",
+    .options = OPTIONS_OF_RECORD,
+    .examples = "  xentracectl record -e hvm -T 30 -o hvm.xentrace\n"
+                "  xentracectl record -T 10 -o - | zstd > all.xentrace.zst\n",
+};

@@ -1,105 +1,72 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
-/* xentracectl snapshot: what a ring holds, as a file, while recording goes on. */
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* xentracectl snapshot: writes the records of a ring to a file, while recording continues. */
 
 #include <errno.h>
+#include <getopt.h>
 #include <string.h>
 
 #include "ctl/args.h"
+#include "ctl/ctl.h"
 #include "ctl/output.h"
 #include "ctl/request.h"
 #include "ctl/snapshot.h"
 #include "ctl/str.h"
-#include "ctl/values.h"
 
 struct options {
+    uint64_t given;                     /* as args_parse() sets it */
     const char *name, *session, *label; /* NULL: not given; borrowed from argv */
     const char *output;                 /* as typed; NULL: a file of the daemon's */
     uint64_t last_usec, max_size_bytes; /* 0: not given */
     bool force;
 };
 
-enum {
-    SNAPSHOT_LAST = 0x100, /* options without a letter */
-    SNAPSHOT_MAX_SIZE,
-    SNAPSHOT_FORCE,
-    SNAPSHOT_SESSION,
-    SNAPSHOT_LABEL,
-};
+#define AT(member) offsetof(struct options, member)
 
-static const struct option snapshot_options[] = {
-    {"last", required_argument, NULL, SNAPSHOT_LAST},
-    {"max-size", required_argument, NULL, SNAPSHOT_MAX_SIZE},
-    {"output", required_argument, NULL, 'o'},
-    {"force", no_argument, NULL, SNAPSHOT_FORCE},
-    {"session", required_argument, NULL, SNAPSHOT_SESSION},
-    {"label", required_argument, NULL, SNAPSHOT_LABEL},
+/* name, letter, argument, type, member, unit of a number alone, detail, D-Bus key, help */
+static const struct args_option snapshot_options[] = {
+    {"last", 0, "TIME", ARGS_DURATION, AT(last_usec), USEC_PER_SEC, NULL, OPTION_LAST,
+     "only the newest part: 30 (seconds), 5min"},
+    {"max-size", 0, "SIZE", ARGS_SIZE, AT(max_size_bytes), 1, NULL, OPTION_MAX_SIZE,
+     "only the newest part: 1048576 (bytes), 100M"},
+    {"output", 'o', "FILE", ARGS_FILE, AT(output), 0, NULL, NULL,
+     "write to FILE, with its sidecar; - is standard output\n"
+     "(default: a new file in " XENTRACED_STATE_DIR ")"},
+    {"force", 0, NULL, ARGS_FLAG, AT(force), .help = "replace FILE and its sidecar if they exist"},
+    {"session", 0, "NAME", ARGS_SESSION, AT(session), 0, "a session", OPTION_SESSION,
+     "of the ring of that session"},
+    {"label", 0, "TEXT", ARGS_NAME, AT(label), 0, "a label", OPTION_LABEL,
+     "who asks, or why: for the file's name and the sidecar"},
     {},
 };
 
-static int take_option(struct options *options, int option, char **ret_error)
-{
-    switch (option) {
-    case SNAPSHOT_LAST:
-        return values_set_duration("--last", optarg, USEC_PER_SEC, &options->last_usec, ret_error);
-    case SNAPSHOT_MAX_SIZE:
-        return values_set_size("--max-size", optarg, 1, false, &options->max_size_bytes, ret_error);
-    case 'o':
-        return values_set_output(optarg, &options->output, ret_error);
-    case SNAPSHOT_FORCE:
-        options->force = true;
-        return 0;
-    case SNAPSHOT_SESSION:
-        options->session = optarg;
-        return values_check_name(optarg, "a session", ret_error);
-    case SNAPSHOT_LABEL:
-        options->label = optarg;
-        return values_check_name(optarg, "who asks", ret_error);
-    }
-    return -EINVAL; /* not reached: the table above has no other */
-}
-
 static int parse(struct ctl *ctl, int argc, char **argv, struct options *options, char **ret_error)
 {
-    struct args args = {.ctl = ctl, .argc = argc, .argv = argv, .options = snapshot_options};
-    int option, r;
+    int r;
 
-    while ((r = args_next(&args, &option, ret_error)) > 0) {
-        r = take_option(options, option, ret_error);
-        if (r < 0)
-            break;
-    }
-    args_done(&args);
-    if (r == 0)
-        r = args_check_words(argc, argv, 1, ret_error);
+    r = args_parse(ctl, snapshot_options, argc, argv, 1, options, &options->given, ret_error);
     if (r < 0)
         return r;
     if (options->last_usec && options->max_size_bytes)
         return str_refuse(-EINVAL, ret_error, "snapshot takes --last or --max-size, not both.");
     if (options->force && !options->output)
-        return str_refuse(-EINVAL, ret_error, "--force needs -o: it is for a file that exists.");
+        return str_refuse(-EINVAL, ret_error, "--force needs -o: it replaces that file.");
     options->name = optind < argc ? argv[optind] : NULL;
-    return options->name ? values_check_name(options->name, "a snapshot", ret_error) : 0;
-}
-
-static int fill(sd_bus_message *call, const void *context)
-{
-    const struct options *options = context;
-    int r;
-
-    if ((r = request_append_text(call, OPTION_SESSION, options->session)) < 0 ||
-        (r = request_append_number(call, OPTION_LAST, options->last_usec)) < 0 ||
-        (r = request_append_number(call, OPTION_MAX_SIZE, options->max_size_bytes)) < 0)
-        return r;
-    return request_append_text(call, OPTION_LABEL, options->label);
+    return options->name ? args_check_name(options->name, "a snapshot", ret_error) : 0;
 }
 
 static int take(struct ctl *ctl, const struct options *options, struct json_object **ret_snapshot,
                 char **ret_error)
 {
-    static const struct request_words words = {
+    const struct request request = {
         .member = PROTOCOL_SNAPSHOT,
+        .name = options->name,
+        .table = snapshot_options,
+        .values = options,
+        .given = options->given,
+        .format = DOC_FORMAT_SNAPSHOT,
+        .timeout_usec = CLIENT_LONG_TIMEOUT_USEC,
         .nothing = "Nothing was written",
-        .unknown = "Whether the snapshot is written, xentracectl status tells",
+        .unknown = "To see whether the snapshot was written: xentracectl status",
         .no_file = "; leave -o out to have it in " XENTRACED_STATE_DIR,
     };
     _cleanup_client_ struct client *client = NULL;
@@ -107,17 +74,20 @@ static int take(struct ctl *ctl, const struct options *options, struct json_obje
     int r;
 
     r = client_new(ctl->socket, &client, ret_error);
-    if (r >= 0)
-        r = client_catch_signals(client, ret_error);
-    if (r >= 0 && options->output)
-        r = output_open(options->output, options->force, words.nothing, &output, ret_error);
     if (r < 0)
         return r;
-    return request_make(client, &words, options->name ? options->name : "", fill, options, output,
-                        CLIENT_LONG_TIMEOUT_USEC, DOC_FORMAT_SNAPSHOT, ret_snapshot, ret_error);
+    r = client_catch_signals(client, ret_error);
+    if (r < 0)
+        return r;
+    if (options->output) {
+        r = output_open(options->output, options->force, request.nothing, &output, ret_error);
+        if (r < 0)
+            return r;
+    }
+    return request_make(client, &request, output, ret_snapshot, ret_error);
 }
 
-int cmd_snapshot(struct ctl *ctl, int argc, char **argv)
+static int cmd_snapshot(struct ctl *ctl, int argc, char **argv)
 {
     _cleanup_doc_ struct json_object *snapshot = NULL;
     struct options options = {};
@@ -127,7 +97,7 @@ int cmd_snapshot(struct ctl *ctl, int argc, char **argv)
 
     r = parse(ctl, argc, argv, &options, &error);
     if (r < 0)
-        return args_exit("snapshot", r, error);
+        return args_exit(&verb_snapshot, r, error);
     r = take(ctl, &options, &snapshot, &error);
     if (r < 0) {
         ctl_error_sentence(error);
@@ -143,3 +113,15 @@ int cmd_snapshot(struct ctl *ctl, int argc, char **argv)
     }
     return snapshot_is_ok(snapshot) ? CTL_OK : CTL_FAILURE;
 }
+
+const struct verb verb_snapshot = {
+    .name = "snapshot",
+    .run = cmd_snapshot,
+    .words = "[NAME]",
+    .summary = "write what the flight recorder holds to a file",
+    .help = "Writes the records that a ring in memory holds to a file, while recording\n"
+            "continues, and waits for the file. The ring is the flight recorder, or else the\n"
+            "only capture with -M.\n",
+    .options = snapshot_options,
+    .examples = "  xentracectl snapshot --last 30s --label slow-guest\n",
+};

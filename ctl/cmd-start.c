@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* xentracectl start: a capture in the background. */
 
 #include <errno.h>
@@ -7,23 +7,11 @@
 #include "common/units.h"
 #include "ctl/args.h"
 #include "ctl/capture.h"
+#include "ctl/ctl.h"
 #include "ctl/output.h"
 #include "ctl/session.h"
 #include "ctl/storage.h"
 #include "ctl/str.h"
-
-static void print_place(FILE *file, struct json_object *session)
-{
-    const char *path = doc_text(session, "output.path", "unknown");
-    char size[UNITS_TEXT_MAX];
-
-    if (strcmp(path, "-") == 0)
-        path = "standard output";
-    if (storage_is_ring(session))
-        session_print_field(file, "Memory", "%s, written to the file at the end",
-                            size_format(size, doc_number(session, "ring.memory_bytes")));
-    session_print_field(file, storage_is_segmented(session) ? "Segments" : "File", "%s", path);
-}
 
 static void print_started(FILE *file, struct json_object *session)
 {
@@ -34,15 +22,13 @@ static void print_started(FILE *file, struct json_object *session)
     doc_make_printable(session);
     name = doc_text(session, "name", "(without a name)");
     session_print_field(file, "Name", "%s", name);
-    print_place(file, session);
+    storage_print_start(file, session);
     if (limit)
         session_print_field(file, "Ends", "after %s, or: xentracectl stop %s",
                             duration_format(duration, limit), name);
     else
         session_print_field(file, "Ends", "with: xentracectl stop %s", name);
-    if (storage_is_ring(session))
-        session_print_field(file, "Snapshot", "xentracectl snapshot --session %s", name);
-    session_print_field(file, "Look", "xentracectl status %s", name);
+    session_print_field(file, "Status", "xentracectl status %s", name);
 }
 
 static int start(struct ctl *ctl, const struct capture_options *options, char **ret_error)
@@ -53,10 +39,12 @@ static int start(struct ctl *ctl, const struct capture_options *options, char **
     int r;
 
     r = client_new(ctl->socket, &client, ret_error);
-    if (r >= 0)
-        r = client_catch_signals(client, ret_error);
-    if (r >= 0)
-        r = capture_start(client, options, false, &session, ret_error);
+    if (r < 0)
+        return r;
+    r = client_catch_signals(client, ret_error);
+    if (r < 0)
+        return r;
+    r = capture_start(client, options, false, &session, ret_error);
     if (r < 0)
         return r;
     if (ctl->json)
@@ -66,15 +54,15 @@ static int start(struct ctl *ctl, const struct capture_options *options, char **
     return 0;
 }
 
-int cmd_start(struct ctl *ctl, int argc, char **argv)
+static int cmd_start(struct ctl *ctl, int argc, char **argv)
 {
     _cleanup_(options_done) struct capture_options options;
     char *error = NULL;
     int r;
 
-    r = options_parse(ctl, false, argc, argv, &options, &error);
+    r = options_parse(ctl, OPTIONS_OF_START, argc, argv, &options, &error);
     if (r < 0)
-        return args_exit("start", r, error);
+        return args_exit(&verb_start, r, error);
     r = start(ctl, &options, &error);
     if (r < 0) {
         ctl_error_sentence(error);
@@ -83,3 +71,13 @@ int cmd_start(struct ctl *ctl, int argc, char **argv)
     }
     return CTL_OK;
 }
+
+const struct verb verb_start = {
+    .name = "start",
+    .run = cmd_start,
+    .words = "[NAME]",
+    .summary = "start a capture in the background",
+    .help = "Starts a capture in the background and returns at once.\n",
+    .options = OPTIONS_OF_START,
+    .examples = "  xentracectl start -e sched -c 0-7 -T 10\n",
+};

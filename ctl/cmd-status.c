@@ -1,7 +1,8 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
-/* xentracectl status and list: what the daemon tells of itself, Xen and all that records. */
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* xentracectl status and list: the daemon, Xen, and everything that records. */
 
 #include <errno.h>
+#include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -9,6 +10,7 @@
 #include "common/units.h"
 #include "ctl/args.h"
 #include "ctl/client.h"
+#include "ctl/ctl.h"
 #include "ctl/session.h"
 #include "ctl/snapshot.h"
 #include "ctl/storage.h"
@@ -16,28 +18,24 @@
 #include "ctl/table.h"
 #include "ctl/trigger.h"
 
-enum {
-    LIST_NAMES = 0x100,
-    LIST_RUNNING,
-    LIST_TRIGGERS,
+struct list_options {
+    bool names, running, triggers;
 };
 
-static const struct option list_options[] = {
-    {"names", no_argument, NULL, LIST_NAMES},
-    {"running", no_argument, NULL, LIST_RUNNING},
-    {"triggers", no_argument, NULL, LIST_TRIGGERS},
+static const struct args_option list_options[] = {
+    {"running", .offset = offsetof(struct list_options, running), .help = "only those that run"},
+    {"triggers", .offset = offsetof(struct list_options, triggers),
+     .help = "triggers instead of captures"},
+    {"names", .offset = offsetof(struct list_options, names), .help = "only names"},
     {},
 };
 
 static int ask(struct ctl *ctl, const char *name, struct json_object **ret_doc)
 {
-    _cleanup_client_ struct client *client = NULL;
     _cleanup_free_ char *error = NULL;
     int r;
 
-    r = client_new(ctl->socket, &client, &error);
-    if (r >= 0)
-        r = client_status(client, name, ret_doc, &error);
+    r = client_ask(ctl->socket, client_status, name, ret_doc, &error);
     if (r < 0)
         ctl_error_sentence(error);
     return r;
@@ -94,7 +92,7 @@ static size_t print_sessions(struct json_object *sessions, bool recorders, bool 
     return count;
 }
 
-/* What runs, in full; what was, in a line each. */
+/* Running sessions in full, ended ones in a line each. */
 static void print_status(struct json_object *status)
 {
     struct json_object *sessions = doc_array(status, "sessions");
@@ -115,16 +113,16 @@ static void print_status(struct json_object *status)
     (void)print_sessions(sessions, false, true);
 }
 
-int cmd_status(struct ctl *ctl, int argc, char **argv)
+static int cmd_status(struct ctl *ctl, int argc, char **argv)
 {
     _cleanup_doc_ struct json_object *doc = NULL;
     const char *name;
     char *error = NULL;
     int r;
 
-    r = args_parse_words(ctl, argc, argv, 1, &error);
+    r = args_parse(ctl, NULL, argc, argv, 1, NULL, NULL, &error);
     if (r < 0)
-        return args_exit("status", r, error);
+        return args_exit(&verb_status, r, error);
     name = optind < argc ? argv[optind] : "";
     if (ask(ctl, name, &doc) < 0)
         return CTL_FAILURE;
@@ -142,8 +140,9 @@ static void add_row(struct table *table, struct json_object *session, bool with_
     _cleanup_free_ char *memory = storage_memory(session), *place = storage_place(session);
 
     table_add(table, "%s", doc_text(session, "name", "-"));
-    table_add(table, "%s", doc_text(session, "state", "-"));
-    table_add(table, "%s", storage_kind(session));
+    table_add(table, "%s%s", doc_text(session, "state", "-"),
+              doc_number(session, "output.waiting_since_ns") ? " (waiting)" : "");
+    table_add(table, "%s", storage_name(session));
     table_add(table, "%s", doc_text(session, "events.spec", "-"));
     table_add(table, "%s", doc_text(session, "cpus.list", doc_text(session, "cpus.spec", "-")));
     table_add(table, "%" PRIu64, doc_number(session, "ledger.delivered"));
@@ -157,7 +156,7 @@ static void add_row(struct table *table, struct json_object *session, bool with_
 static bool has_ring(struct json_object *sessions)
 {
     for (size_t i = 0; i < doc_length(sessions); i++) {
-        if (storage_is_ring(doc_at(sessions, i)))
+        if (storage_memory_bytes(doc_at(sessions, i)))
             return true;
     }
     return false;
@@ -205,29 +204,21 @@ static void print_triggers(struct json_object *status, bool only_names)
     if (doc_length(triggers))
         trigger_print_list(stdout, triggers, 0);
     else
-        (void)puts("No trigger. They are made in the daemon's configuration: man xentraced");
+        (void)puts("No trigger is configured. See: man xentraced");
 }
 
-int cmd_list(struct ctl *ctl, int argc, char **argv)
+static int cmd_list(struct ctl *ctl, int argc, char **argv)
 {
-    struct args args = {.ctl = ctl, .argc = argc, .argv = argv, .options = list_options};
     _cleanup_doc_ struct json_object *status = NULL;
-    bool only_names = false, only_running = false, triggers = false;
+    struct list_options options = {};
     char *error = NULL;
-    int option, r;
+    int r;
 
-    while ((r = args_next(&args, &option, &error)) > 0) {
-        only_names |= option == LIST_NAMES;
-        only_running |= option == LIST_RUNNING;
-        triggers |= option == LIST_TRIGGERS;
-    }
-    args_done(&args);
-    if (r == 0)
-        r = args_check_words(argc, argv, 0, &error);
-    if (r == 0 && triggers && only_running)
+    r = args_parse(ctl, list_options, argc, argv, 0, &options, NULL, &error);
+    if (r == 0 && options.triggers && options.running)
         r = str_refuse(-EINVAL, &error, "list takes --running or --triggers, not both.");
     if (r < 0)
-        return args_exit("list", r, error);
+        return args_exit(&verb_list, r, error);
     if (ask(ctl, "", &status) < 0)
         return CTL_FAILURE;
     if (ctl->json) {
@@ -235,9 +226,28 @@ int cmd_list(struct ctl *ctl, int argc, char **argv)
         return CTL_OK;
     }
     doc_make_printable(status);
-    if (triggers)
-        print_triggers(status, only_names);
+    if (options.triggers)
+        print_triggers(status, options.names);
     else
-        print_list(status, only_names, only_running);
+        print_list(status, options.names, options.running);
     return CTL_OK;
 }
+
+const struct verb verb_status = {
+    .name = "status",
+    .run = cmd_status,
+    .words = "[NAME]",
+    .completes = "captures",
+    .summary = "the daemon, Xen, captures, triggers and snapshots",
+    .help = "Shows the daemon, Xen, the flight recorder, captures, triggers and snapshots;\n"
+            "with NAME that capture, CPU by CPU.\n",
+};
+
+const struct verb verb_list = {
+    .name = "list",
+    .run = cmd_list,
+    .words = "",
+    .summary = "the captures, a line each",
+    .help = "Lists the captures that run, and the newest ones that have ended.\n",
+    .options = list_options,
+};

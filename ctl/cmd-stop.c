@@ -1,42 +1,56 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
-/* xentracectl stop: waits for finished files. Ctrl-C ends the wait only; the daemon goes on. */
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* xentracectl stop: waits for the finished file, or with --abort for nothing. */
 
 #include <errno.h>
+#include <getopt.h>
 #include <string.h>
 
 #include "ctl/args.h"
 #include "ctl/client.h"
+#include "ctl/ctl.h"
 #include "ctl/session.h"
+#include "ctl/stop.h"
 #include "ctl/storage.h"
 #include "ctl/str.h"
 
-static const struct option stop_options[] = {
-    {"all", no_argument, NULL, 'a'},
+struct options {
+    const char *name; /* "": the only capture */
+    bool all, abort;
+};
+
+static const struct args_option stop_options[] = {
+    {"all", 'a', .offset = offsetof(struct options, all),
+     .help = "end all captures, but not the flight recorder"},
+    {"abort", .offset = offsetof(struct options, abort),
+     .help = "end the capture NAME at once although its disk does not\n"
+             "answer; records that are not on the disk are dropped"},
     {},
 };
 
-static int parse(struct ctl *ctl, int argc, char **argv, const char **ret_name, bool *ret_all,
-                 char **ret_error)
+static int check(const struct options *options, char **ret_error)
 {
-    struct args args = {.ctl = ctl, .argc = argc, .argv = argv, .options = stop_options};
-    bool all = false;
-    int option, r;
-
-    while ((r = args_next(&args, &option, ret_error)) > 0)
-        all = true; /* there is no other */
-    args_done(&args);
-    if (r < 0)
-        return r;
-    r = args_check_words(argc, argv, 1, ret_error);
-    if (r < 0)
-        return r;
-    if (all && optind < argc)
+    if (options->all && options->abort)
+        return str_refuse(-EINVAL, ret_error, "stop takes --all or --abort, not both.");
+    if (options->all && *options->name)
         return str_refuse(-EINVAL, ret_error, "stop takes a name or --all, not both.");
+    if (options->abort && !*options->name) /* it discards records: never by accident */
+        return str_refuse(-EINVAL, ret_error, "stop --abort needs the name of a capture.");
+    return 0;
+}
+
+static int parse(struct ctl *ctl, int argc, char **argv, struct options *options, char **ret_error)
+{
+    int r;
+
+    *options = (struct options){.name = ""};
+    r = args_parse(ctl, stop_options, argc, argv, 1, options, NULL, ret_error);
+    if (r < 0)
+        return r;
     if (optind < argc && !*argv[optind])
         return str_refuse(-EINVAL, ret_error, "\"\" is not the name of a capture.");
-    *ret_name = optind < argc ? argv[optind] : "";
-    *ret_all = all;
-    return 0;
+    if (optind < argc)
+        options->name = argv[optind];
+    return check(options, ret_error);
 }
 
 /* Stops one; the document goes into ARRAY if there is one, else it is printed. */
@@ -47,7 +61,7 @@ static int stop_one(struct ctl *ctl, struct client *client, const char *name,
     _cleanup_free_ char *error = NULL;
     bool is_ok;
 
-    if (client_stop(client, name, &session, &error) < 0) {
+    if (stop_session(client, name, &session, &error) < 0) {
         ctl_error_sentence(error);
         return CTL_FAILURE;
     }
@@ -61,7 +75,29 @@ static int stop_one(struct ctl *ctl, struct client *client, const char *name,
     return is_ok ? CTL_OK : CTL_FAILURE;
 }
 
-/* RECORDER is the name of the flight recorder, which goes on, or NULL. */
+/* What was asked for is the end, so an aborted capture is a success although records are missing.
+ */
+static int abort_one(struct ctl *ctl, struct client *client, const char *name)
+{
+    _cleanup_doc_ struct json_object *session = NULL;
+    _cleanup_free_ char *error = NULL;
+    bool is_aborted;
+
+    if (client_abort(client, name, &session, &error) < 0) {
+        ctl_error_sentence(error);
+        return CTL_FAILURE;
+    }
+    is_aborted = session_was_aborted(session);
+    if (ctl->json)
+        doc_print(stdout, session);
+    else if (is_aborted)
+        session_print_aborted(stdout, session);
+    else /* it ended by itself at the same moment */
+        session_print_result(stdout, session);
+    return is_aborted || session_is_ok(session) ? CTL_OK : CTL_FAILURE;
+}
+
+/* RECORDER is the name of the flight recorder, which continues, or NULL. */
 static void print_none(const char *recorder)
 {
     _cleanup_free_ char *name = recorder ? strdup(recorder) : NULL;
@@ -71,8 +107,7 @@ static void print_none(const char *recorder)
         return;
     }
     str_make_printable(name);
-    (void)printf("No capture is running but the flight recorder. To end it: xentracectl stop %s\n",
-                 name);
+    (void)printf("Only the flight recorder is running. To end it: xentracectl stop %s\n", name);
 }
 
 static int stop_all(struct ctl *ctl, struct client *client)
@@ -111,22 +146,34 @@ static int stop_all(struct ctl *ctl, struct client *client)
     return code;
 }
 
-int cmd_stop(struct ctl *ctl, int argc, char **argv)
+static int cmd_stop(struct ctl *ctl, int argc, char **argv)
 {
     _cleanup_client_ struct client *client = NULL;
-    const char *name = "";
+    struct options options;
     char *error = NULL;
-    bool all = false;
     int r;
 
-    r = parse(ctl, argc, argv, &name, &all, &error);
+    r = parse(ctl, argc, argv, &options, &error);
     if (r < 0)
-        return args_exit("stop", r, error);
+        return args_exit(&verb_stop, r, error);
     r = client_new(ctl->socket, &client, &error);
     if (r < 0) {
         ctl_error_sentence(error);
         free(error);
         return CTL_FAILURE;
     }
-    return all ? stop_all(ctl, client) : stop_one(ctl, client, name, NULL);
+    if (options.abort)
+        return abort_one(ctl, client, options.name);
+    return options.all ? stop_all(ctl, client) : stop_one(ctl, client, options.name, NULL);
 }
+
+const struct verb verb_stop = {
+    .name = "stop",
+    .run = cmd_stop,
+    .words = "[NAME]",
+    .completes = "running",
+    .summary = "end a capture and wait for its finished file",
+    .help = "Ends the capture NAME, or the only one, and waits until its file is finished.\n"
+            "The flight recorder ends only if it is named.\n",
+    .options = stop_options,
+};

@@ -1,25 +1,28 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* xentracectl trigger: fires a trigger by hand. */
 
 #include <errno.h>
+#include <getopt.h>
 
 #include "ctl/args.h"
 #include "ctl/client.h"
+#include "ctl/ctl.h"
 #include "ctl/str.h"
 #include "ctl/trigger.h"
 
-int cmd_trigger(struct ctl *ctl, int argc, char **argv)
+static int cmd_trigger(struct ctl *ctl, int argc, char **argv)
 {
     _cleanup_doc_ struct json_object *trigger = NULL;
     char *error = NULL;
     int r;
 
-    r = args_parse_words(ctl, argc, argv, 1, &error);
+    r = args_parse(ctl, NULL, argc, argv, 1, NULL, NULL, &error);
     if (r == 0 && (optind == argc || !*argv[optind]))
-        r = str_refuse(-EINVAL, &error,
-                       "trigger needs the name of a trigger; xentracectl status shows them.");
+        r = str_refuse(
+            -EINVAL, &error,
+            "trigger needs the name of a trigger. For the names: xentracectl list --triggers");
     if (r < 0)
-        return args_exit("trigger", r, error);
+        return args_exit(&verb_trigger, r, error);
     r = client_ask(ctl->socket, client_trigger, argv[optind], &trigger, &error);
     if (r < 0) {
         ctl_error_sentence(error);
@@ -34,3 +37,14 @@ int cmd_trigger(struct ctl *ctl, int argc, char **argv)
     }
     return trigger_was_suppressed(trigger) ? CTL_FAILURE : CTL_OK;
 }
+
+const struct verb verb_trigger = {
+    .name = "trigger",
+    .run = cmd_trigger,
+    .words = "NAME",
+    .completes = "triggers",
+    .summary = "fire a trigger of the configuration",
+    .help = "Fires the trigger NAME, which has condition=manual in xentraced's\n"
+            "configuration. It takes its snapshot in the background; see: xentracectl status\n"
+            "Exit code 1: it takes none, because it is busy or its limit is reached.\n",
+};

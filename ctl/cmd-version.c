@@ -1,24 +1,24 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* xentracectl version: of the client, and of the daemon if it can be reached. */
 
 #include <errno.h>
 
 #include "ctl/args.h"
 #include "ctl/client.h"
+#include "ctl/ctl.h"
 
-int cmd_version(struct ctl *ctl, int argc, char **argv)
+static int cmd_version(struct ctl *ctl, int argc, char **argv)
 {
     _cleanup_client_ struct client *client = NULL;
     _cleanup_free_ char *version = NULL, *why = NULL;
     char *error = NULL;
     int r;
 
-    r = args_parse_words(ctl, argc, argv, 0, &error);
+    r = args_parse(ctl, NULL, argc, argv, 0, NULL, NULL, &error);
     if (r < 0)
-        return args_exit("version", r, error);
-    r = client_new(ctl->socket, &client, &why);
-    if (r >= 0)
-        r = client_version(client, &version, &why);
+        return args_exit(&verb_version, r, error);
+    if (client_new(ctl->socket, &client, &why) == 0)
+        (void)client_version(client, &version, &why); /* WHY is shown */
     if (ctl->json) {
         _cleanup_doc_ struct json_object *doc = doc_new("xentraced-version");
 
@@ -34,3 +34,11 @@ int cmd_version(struct ctl *ctl, int argc, char **argv)
         (void)printf("xentraced   not reached: %s\n", why ? why : "out of memory");
     return CTL_OK;
 }
+
+const struct verb verb_version = {
+    .name = "version",
+    .run = cmd_version,
+    .words = "",
+    .summary = "the versions of xentracectl and xentraced",
+    .help = "Prints the versions of xentracectl and, if it can be reached, xentraced.\n",
+};

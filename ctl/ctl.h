@@ -6,8 +6,11 @@
  */
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "common/util.h"
+
+struct args_option;
 
 /* Exit codes, promised in xentracectl(1). */
 enum ctl_exit {
@@ -16,27 +19,36 @@ enum ctl_exit {
     CTL_USAGE = 2,   /* the command line */
 };
 
-/* The global options, as far as they have been read. */
+/* The global options. */
 struct ctl {
     const char *socket;
     bool json;
 };
 
-/* A command. RUN gets argv[0] = the command's name and returns an enum ctl_exit. */
+/* A command. Each cmd-*.c defines one. */
 struct verb {
     const char *name;
+    /* Receives argv[0] = the command's name and returns an enum ctl_exit. */
     int (*run)(struct ctl *ctl, int argc, char **argv);
-    const char *help; /* the whole page of `COMMAND --help` */
+    const char *words;                 /* its arguments: "[NAME]"; "": none */
+    const char *completes;             /* what the shell offers for them: "captures"; NULL: none */
+    const char *summary;               /* in the overview */
+    const char *help;                  /* first part of its help page */
+    const struct args_option *options; /* NULL: none */
+    const char *examples;              /* last part of its help page; NULL: none */
 };
+
+extern const struct verb verb_start, verb_record, verb_stop, verb_snapshot, verb_trigger,
+    verb_rotate, verb_status, verb_list, verb_info, verb_events, verb_version, verb_help;
 
 /* The command called NAME, or NULL. */
 const struct verb *verb_find(const char *name);
 
-/* The one nearest to TYPED, for a suggestion, or NULL. Static. */
-const char *verb_suggest(const char *typed);
+/* Reports on stderr that there is no command TYPED, and returns the exit code. */
+int verb_refuse(const char *typed);
 
-/* The page of `xentracectl --help`. Static. */
-const char *verb_overview(void);
+/* The help page of VERB; NULL: the overview. */
+void verb_print_help(FILE *file, const struct verb *verb);
 
 /* Prints one line for people on stderr: "xentracectl: ...". */
 void ctl_error(const char *format, ...) _printf_(1, 2);
@@ -44,16 +56,3 @@ void ctl_error(const char *format, ...) _printf_(1, 2);
 /* As ctl_error() with a sentence that another module made; NULL means there was no memory for it.
  */
 void ctl_error_sentence(const char *sentence);
-
-int cmd_start(struct ctl *ctl, int argc, char **argv);
-int cmd_record(struct ctl *ctl, int argc, char **argv);
-int cmd_stop(struct ctl *ctl, int argc, char **argv);
-int cmd_snapshot(struct ctl *ctl, int argc, char **argv);
-int cmd_trigger(struct ctl *ctl, int argc, char **argv);
-int cmd_rotate(struct ctl *ctl, int argc, char **argv);
-int cmd_status(struct ctl *ctl, int argc, char **argv);
-int cmd_list(struct ctl *ctl, int argc, char **argv);
-int cmd_info(struct ctl *ctl, int argc, char **argv);
-int cmd_events(struct ctl *ctl, int argc, char **argv);
-int cmd_version(struct ctl *ctl, int argc, char **argv);
-int cmd_help(struct ctl *ctl, int argc, char **argv);

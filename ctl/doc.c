@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * json-c converts between types silently ("12" is 12, {} is "{ }"); the readers here check the type
  * first, so that a strange document shows as an empty one.
@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/text.h"
 #include "ctl/str.h"
 
 /* A sidecar with 4096 CPUs and a few thousand domains is below 2 MiB. */
@@ -21,8 +22,8 @@
 
 int doc_parse(const char *text, size_t bytes, struct json_object **ret_doc)
 {
+    _cleanup_doc_ struct json_object *doc = NULL;
     struct json_tokener *tokener;
-    struct json_object *doc;
     size_t end;
 
     if (bytes > INT32_MAX)
@@ -34,16 +35,14 @@ int doc_parse(const char *text, size_t bytes, struct json_object **ret_doc)
     end = json_tokener_get_parse_end(tokener);
     json_tokener_free(tokener);
 
-    if (doc && json_object_is_type(doc, json_type_object)) {
-        while (end < bytes && strchr(" \t\r\n", text[end]) && text[end])
-            end++;
-        if (end == bytes) {
-            *ret_doc = doc;
-            return 0;
-        }
-    }
-    (void)doc_free(doc);
-    return -EBADMSG;
+    if (!doc || !json_object_is_type(doc, json_type_object))
+        return -EBADMSG;
+    while (end < bytes && strchr(" \t\r\n", text[end]) && text[end])
+        end++;
+    if (end < bytes)
+        return -EBADMSG;
+    *ret_doc = TAKE_PTR(doc);
+    return 0;
 }
 
 static int read_all(int fd, char *buffer, size_t bytes, size_t *ret_read)
@@ -179,13 +178,28 @@ void doc_make_printable(struct json_object *doc)
     (void)json_c_visit(doc, 0, clean_string, NULL); /* the visitor never fails */
 }
 
+/*
+ * json-c escapes only what JSON requires, which is C0. DEL and C1 are escaped here; all of them
+ * stand inside strings, so the document stays the same.
+ */
 void doc_print(FILE *file, struct json_object *doc)
 {
     const int flags =
         JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE;
     const char *text = json_object_to_json_string_ext(doc, flags);
 
-    (void)fprintf(file, "%s\n", text ? text : "{}");
+    for (text = text ? text : "{}"; *text;) {
+        size_t length = text_utf8_length(text);
+
+        if (length == 0)
+            (void)fputs("\\ufffd", file);
+        else if (str_is_control(text) && *text != '\n')
+            (void)fprintf(file, "\\u%04x", (unsigned char)text[length - 1]);
+        else
+            (void)fwrite(text, 1, length, file);
+        text += length ? length : 1;
+    }
+    (void)fputc('\n', file);
 }
 
 /* Takes VALUE in any case. Returns it, borrowed, or NULL if it was not added. */

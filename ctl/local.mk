@@ -22,18 +22,17 @@ libctl_a_SOURCES = \
 	ctl/cmd-version.c \
 	ctl/ctl.h \
 	ctl/doc.c ctl/doc.h \
-	ctl/info.c ctl/info-json.c ctl/info-print.c ctl/info.h \
 	ctl/options.c ctl/options.h \
 	ctl/output.c ctl/output.h \
 	ctl/progress.c ctl/progress.h \
 	ctl/request.c ctl/request.h \
 	ctl/session.c ctl/session.h \
 	ctl/snapshot.c ctl/snapshot.h \
+	ctl/stop.c ctl/stop.h \
 	ctl/storage.c ctl/storage.h \
 	ctl/str.c ctl/str.h \
 	ctl/table.c ctl/table.h \
 	ctl/trigger.c ctl/trigger.h \
-	ctl/values.c ctl/values.h \
 	ctl/verbs.c
 
 xentracectl_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)

@@ -1,17 +1,14 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* xentracectl: finds the command and runs it. */
 
 #include <errno.h>
+#include <getopt.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include "ctl/args.h"
+#include "ctl/ctl.h"
 #include "ctl/str.h"
-
-static const struct option main_options[] = {
-    {"version", no_argument, NULL, 'V'},
-    {},
-};
 
 void ctl_error(const char *format, ...)
 {
@@ -32,62 +29,34 @@ void ctl_error_sentence(const char *sentence)
     ctl_error("%s", sentence ? sentence : "Out of memory.");
 }
 
-static int unknown_command(const char *typed)
-{
-    const char *nearest = verb_suggest(typed);
+struct options {
+    bool version;
+};
 
-    if (nearest)
-        ctl_error("There is no command \"%s\"; did you mean \"%s\"? See: xentracectl --help", typed,
-                  nearest);
-    else
-        ctl_error("There is no command \"%s\". See: xentracectl --help", typed);
-    return CTL_USAGE;
-}
-
-int cmd_help(struct ctl *ctl, int argc, char **argv)
-{
-    const struct verb *verb = NULL;
-    char *error = NULL;
-    int r;
-
-    r = args_parse_words(ctl, argc, argv, 1, &error);
-    if (r < 0)
-        return args_exit("help", r, error);
-    if (optind < argc) {
-        verb = verb_find(argv[optind]);
-        if (!verb)
-            return unknown_command(argv[optind]);
-    }
-    (void)fputs(verb ? verb->help : verb_overview(), stdout);
-    return CTL_OK;
-}
+static const struct args_option main_options[] = {
+    {"version", .offset = offsetof(struct options, version), .help = "as the command"},
+    {},
+};
 
 static int run(struct ctl *ctl, int argc, char **argv)
 {
-    struct args args = {
-        .ctl = ctl,
-        .argc = argc,
-        .argv = argv,
-        .options = main_options,
-        .until_command = true,
-    };
+    struct options options = {};
     const struct verb *verb;
     char *error = NULL;
-    int option, r;
+    int r;
 
-    r = args_next(&args, &option, &error);
-    args_done(&args);
+    r = args_parse(ctl, main_options, argc, argv, -1, &options, NULL, &error);
     if (r < 0)
         return args_exit(NULL, r, error);
-    if (r > 0)
-        return cmd_version(ctl, 1, (char *[]){argv[0], NULL});
+    if (options.version)
+        return verb_version.run(ctl, 1, (char *[]){argv[0], NULL});
     if (optind >= argc) {
         ctl_error("A command is missing. See: xentracectl --help");
         return CTL_USAGE;
     }
     verb = verb_find(argv[optind]);
     if (!verb)
-        return unknown_command(argv[optind]);
+        return verb_refuse(argv[optind]);
     return verb->run(ctl, argc - optind, argv + optind);
 }
 

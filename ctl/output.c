@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Opened O_RDWR, not O_WRONLY: the daemon may set O_DIRECT, truncate, and read back a tail. A FIFO
  * is opened without waiting for its reader, who might never come.
@@ -74,7 +74,7 @@ static int open_new(struct output_file *file, bool force, const char *nothing, c
     if (fd == -EEXIST && force)
         fd = create_beside(file);
     if (fd == -EEXIST)
-        return str_refuse(fd, ret_error, "%s exists and was left as it is: choose another name%s.",
+        return str_refuse(fd, ret_error, "%s exists and was not changed: choose another name%s.",
                           file->path, force ? "" : ", or replace it with --force");
     if (fd < 0) {
         errno = -fd;
@@ -108,7 +108,7 @@ static int open_stream(struct output *output, const char *nothing, char **ret_er
     int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), flags;
 
     if (fd < 0 && errno == ENXIO)
-        return str_refuse(-ENXIO, ret_error, "Nobody reads from %s: start its reader first.", path);
+        return str_refuse(-ENXIO, ret_error, "%s has no reader: start the reader first.", path);
     if (fd < 0)
         return str_refuse(-errno, ret_error, "Cannot write to %s: %m. %s.", path, nothing);
     output->trace.fd = fd;
@@ -135,7 +135,7 @@ static int open_path(struct output *output, const char *typed, bool force, const
             return open_stream(output, nothing, ret_error);
         return str_refuse(-EINVAL, ret_error, "%s is %s: name a file or a pipe.",
                           output->trace.path,
-                          S_ISDIR(st.st_mode) ? "a directory" : "no regular file");
+                          S_ISDIR(st.st_mode) ? "a directory" : "not a regular file");
     }
     r = open_new(&output->trace, force, nothing, ret_error);
     if (r < 0)
@@ -157,8 +157,7 @@ int output_open(const char *typed, bool force, const char *nothing, struct outpu
                                 : open_path(output, typed, force, nothing, ret_error);
     if (r < 0)
         return r;
-    *ret_output = output;
-    output = NULL;
+    *ret_output = TAKE_PTR(output);
     return 0;
 }
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * A poll costs the daemon 0.1 ms: twice a second for eyes, once otherwise, and sooner just before
  * the time is over so that a script does not wait for nothing.
@@ -27,7 +27,7 @@ struct progress_sample progress_read(struct json_object *session, uint64_t elaps
         .limit_usec = doc_number(session, "limits.time_usec"),
         .records = doc_number(session, "ledger.delivered"),
         .bytes = storage_bytes(session),
-        .memory_bytes = storage_is_ring(session) ? doc_number(session, "ring.memory_bytes") : 0,
+        .memory_bytes = storage_memory_bytes(session),
         .evicted = doc_number(session, "ledger.evicted"),
         .lost = doc_number(session, "ledger.lost"),
         .dropped = doc_number(session, "ledger.dropped"),

@@ -1,7 +1,7 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Every key may be missing. What a document does not tell is left out or shown as nothing, but a
- * loss is always shown: "none" is said only where the ledger says 0.
+ * Every key may be missing. Unknown facts are left out or shown as unknown. Losses are always
+ * shown: "Lost: none" is printed only if the ledger has the count, and it is 0.
  */
 
 #include "ctl/session.h"
@@ -28,6 +28,11 @@ bool session_has_ended(struct json_object *session)
 bool session_is_ok(struct json_object *session)
 {
     return doc_flag(session, "ended.ok");
+}
+
+bool session_was_aborted(struct json_object *session)
+{
+    return strcmp(doc_text(session, "ended.reason", ""), "abort") == 0;
 }
 
 uint64_t session_duration_usec(struct json_object *session)
@@ -97,7 +102,7 @@ char *session_losses(struct json_object *session)
     if (!cpus)
         return NULL;
     return str_format("%" PRIu64 " by Xen, %" PRIu64 " by xentraced%s%s%s", lost, dropped, cpus,
-                      *unknown ? "; more, not counted, on CPUs " : "", unknown);
+                      *unknown ? "; more, uncounted, on CPUs " : "", unknown);
 }
 
 static void print_losses(FILE *file, struct json_object *session)
@@ -107,24 +112,40 @@ static void print_losses(FILE *file, struct json_object *session)
     session_print_field(file, "Lost", "%s", losses ? losses : "unknown");
 }
 
-static void print_written(FILE *file, struct json_object *session)
+static void print_amount(FILE *file, struct json_object *session)
 {
-    uint64_t bytes = storage_bytes(session), usec = session_duration_usec(session);
-    uint64_t records = doc_number(session, "ledger.delivered");
-    double per_second = usec ? (double)bytes * (double)USEC_PER_SEC / (double)usec : 0;
-    char size[UNITS_TEXT_MAX], rate[UNITS_TEXT_MAX];
+    storage_print_amount(file, session, doc_number(session, "ledger.delivered"),
+                         session_duration_usec(session));
+}
 
-    (void)size_format(size, bytes);
-    if (storage_is_in_memory(session))
-        session_print_field(file, "Records", "%" PRIu64 " in memory", records);
-    else if (storage_is_segmented(session))
-        session_print_field(file, "On disk", "%s, %" PRIu64 " records", size, records);
-    else if (storage_is_ring(session))
-        session_print_field(file, "Written", "%s, %" PRIu64 " records", size, records);
-    else
-        session_print_field(file, "Written", "%s, %" PRIu64 " records, %s/s on average", size,
-                            records,
-                            size_format(rate, per_second < 9e18 ? (uint64_t)per_second : 0));
+/* The recorder is not offered --abort: its ring would be lost. */
+static void print_waiting(FILE *file, struct json_object *session)
+{
+    uint64_t since_ns = doc_number(session, "output.waiting_since_ns");
+    const char *name = doc_text(session, "name", "");
+    _cleanup_free_ char *quoted = str_shell_quote(name);
+    char since[STR_SINCE_MAX];
+
+    if (!since_ns)
+        return;
+    session_print_field(file, "Waiting", "for the disk since %s. %s", str_since(since, since_ns),
+                        strcmp(doc_text(session, "state", ""), "stopping") == 0
+                            ? "The file is finished when it answers."
+                            : "Records are kept in memory as long as there is room.");
+    if (*name && quoted && !storage_is_recorder(session))
+        (void)fprintf(file, "%9s  To end the capture now: xentracectl stop --abort %s\n", "",
+                      quoted);
+}
+
+/* Only an aborted session holds memory after its end. */
+static void print_held(FILE *file, struct json_object *session)
+{
+    uint64_t held = doc_number(session, "output.held_bytes");
+    char size[UNITS_TEXT_MAX];
+
+    if (held)
+        session_print_field(file, "Held", "%s of memory, until the disk answers",
+                            size_format(size, held));
 }
 
 static void print_limits(FILE *file, struct json_object *session)
@@ -140,11 +161,59 @@ static void print_limits(FILE *file, struct json_object *session)
     if (size)
         session_print_field(file, "Size", "ends at %s", size_format(text, size));
     if (reserve)
-        session_print_field(file, "Reserve", "%s of the disk stay free%s",
-                            size_format(text, reserve),
-                            strcmp(on_reserve, "rotate") == 0  ? ": the oldest segments go"
-                            : strcmp(on_reserve, "pause") == 0 ? ": it pauses until there is space"
-                                                               : "");
+        session_print_field(
+            file, "Reserve", "%s of the disk are left free%s", size_format(text, reserve),
+            strcmp(on_reserve, "rotate") == 0  ? "; the oldest segments are deleted"
+            : strcmp(on_reserve, "pause") == 0 ? "; the capture pauses until there is space"
+                                               : "");
+}
+
+/* A CPU list has one CPU, or several. */
+static bool is_plural(const char *cpus)
+{
+    return strpbrk(cpus, ",-") != NULL;
+}
+
+char *session_missing_cpus(struct json_object *session)
+{
+    const char *cpus = doc_text(session, "buffers.missing", "");
+    bool many = is_plural(cpus);
+
+    if (!*cpus)
+        return NULL;
+    return str_format("CPU%s %s %s no trace buffer and %s not recorded. Xen allocates the buffers "
+                      "once per boot, for the CPUs that are online: reboot the host to record %s.",
+                      many ? "s" : "", cpus, many ? "have" : "has", many ? "are" : "is",
+                      many ? "them" : "it");
+}
+
+/* CPUs without records, and the reason. */
+static void print_unrecorded(FILE *file, struct json_object *session)
+{
+    const char *set_aside = doc_text(session, "buffers.set_aside", "");
+    const char *missing = doc_text(session, "buffers.missing", "");
+    const char *silent = doc_text(session, "buffers.silent", "");
+
+    if (*set_aside)
+        session_print_field(file, "Damaged",
+                            "the trace buffer%s of CPU%s %s %s set aside; see: xl dmesg",
+                            is_plural(set_aside) ? "s" : "", is_plural(set_aside) ? "s" : "",
+                            set_aside, is_plural(set_aside) ? "are" : "is");
+    if (*missing)
+        session_print_field(file, "No buffer",
+                            "CPU%s %s %s not recorded; to record %s, reboot the host while %s "
+                            "online",
+                            is_plural(missing) ? "s" : "", missing,
+                            is_plural(missing) ? "are" : "is", is_plural(missing) ? "them" : "it",
+                            is_plural(missing) ? "they are" : "it is");
+    if (*silent) {
+        session_print_field(
+            file, "Silent", "CPU%s %s %s made no record for a while, although other CPUs have.",
+            is_plural(silent) ? "s" : "", silent, is_plural(silent) ? "have" : "has");
+        (void)fprintf(
+            file, "%9s  A CPU that has been offline is not traced until the host is rebooted.\n",
+            "");
+    }
 }
 
 /* The CPUs that have a trace buffer; all of them if the document does not tell. */
@@ -208,13 +277,12 @@ static void print_state(FILE *file, struct json_object *session)
 
 void session_print(FILE *file, struct json_object *session, bool with_cpus)
 {
-    const char *set_aside;
-
     doc_make_printable(session);
-    set_aside = doc_text(session, "buffers.set_aside", "");
     (void)fprintf(file, "%s\n", doc_text(session, "name", "(without a name)"));
     print_state(file, session);
     storage_print(file, session);
+    print_waiting(file, session);
+    print_held(file, session);
     session_print_field(file, "Events", "%s (Xen's mask 0x%08" PRIx64 "%s)",
                         doc_text(session, "events.spec", "unknown"),
                         doc_number(session, "events.xen_mask"),
@@ -222,12 +290,9 @@ void session_print(FILE *file, struct json_object *session, bool with_cpus)
     session_print_field(file, "CPUs", "%s",
                         doc_text(session, "cpus.list", doc_text(session, "cpus.spec", "unknown")));
     print_limits(file, session);
-    print_written(file, session);
+    print_amount(file, session);
     print_losses(file, session);
-    if (*set_aside)
-        session_print_field(file, "Damaged",
-                            "the trace buffers of CPUs %s are set aside; xl dmesg may tell why",
-                            set_aside);
+    print_unrecorded(file, session);
     if (with_cpus)
         storage_print_segments(file, session);
     if (with_cpus || doc_number(session, "ledger.lost") || doc_number(session, "ledger.dropped"))
@@ -252,6 +317,28 @@ void session_print_result(FILE *file, struct json_object *session)
                   early ? doc_text(session, "ended.message", "no reason given") : "");
 }
 
+void session_print_aborted(FILE *file, struct json_object *session)
+{
+    _cleanup_free_ char *place = NULL;
+    char text[UNITS_TEXT_MAX];
+
+    doc_make_printable(session);
+    place = storage_place(session);
+    (void)fprintf(file, "%s was aborted after %s: %s\n",
+                  doc_text(session, "name", "(without a name)"),
+                  duration_format(text, session_duration_usec(session)),
+                  doc_text(session, "ended.message", "no reason given"));
+    session_print_field(file, "Kept", "%s, %" PRIu64 " records in %s",
+                        size_format(text, storage_bytes(session)),
+                        doc_number(session, "ledger.delivered"), place ? place : "unknown file");
+    session_print_field(file, "Dropped", "%" PRIu64 " records",
+                        doc_number(session, "ledger.dropped"));
+    if (doc_number(session, "ledger.lost"))
+        session_print_field(file, "Lost", "%" PRIu64 " records by Xen",
+                            doc_number(session, "ledger.lost"));
+    print_held(file, session);
+}
+
 void session_print_next(FILE *file, struct json_object *session, const char *path)
 {
     _cleanup_free_ char *quoted = str_shell_quote(path);
@@ -274,17 +361,14 @@ void session_print_summary(FILE *file, struct json_object *session)
     const char *path;
 
     doc_make_printable(session);
-    path = doc_text(session, "output.path", "-");
+    path = storage_file(session);
     (void)fprintf(file, "%s ended%s after %s: %s\n", doc_text(session, "name", "(without a name)"),
                   session_is_ok(session) ? "" : " early",
                   duration_format(duration, session_duration_usec(session)),
                   doc_text(session, "ended.message", "no reason given"));
-    if (strcmp(path, "-") != 0 || strcmp(storage_kind(session), "file") != 0)
-        storage_print(file, session);
-    print_written(file, session);
+    storage_print(file, session);
+    print_amount(file, session);
     print_losses(file, session);
-    if (storage_is_segmented(session))
-        path = storage_newest(session);
-    if (strcmp(path, "-") != 0 && strcmp(doc_text(session, "output.kind", "file"), "file") == 0)
+    if (strcmp(path, "-") != 0)
         session_print_next(file, session, path);
 }

@@ -14,8 +14,11 @@
 
 bool session_has_ended(struct json_object *session);
 
-/* Whether it did what was asked for: false for a capture that ended early. */
+/* Whether it ended as it was asked to: false if it ended early. */
 bool session_is_ok(struct json_object *session);
+
+/* Whether `stop --abort` ended it. */
+bool session_was_aborted(struct json_object *session);
 
 /* How long it runs or ran. */
 uint64_t session_duration_usec(struct json_object *session);
@@ -23,17 +26,24 @@ uint64_t session_duration_usec(struct json_object *session);
 /* One labelled line, "   File: ...", as all blocks of status have them. */
 void session_print_field(FILE *file, const char *label, const char *format, ...) _printf_(3, 4);
 
-/* What to type next about the file at PATH that SESSION tells of. */
+/* The commands that look into the file at PATH, of SESSION. */
 void session_print_next(FILE *file, struct json_object *session, const char *path);
 
 /* "10 by Xen (CPU 2: 7, CPU 3: 3), 0 by xentraced", or "none". NULL: no memory. */
 char *session_losses(struct json_object *session);
+
+/* One sentence about the CPUs that were asked for and have no trace buffer; NULL if there are none.
+ */
+char *session_missing_cpus(struct json_object *session);
 
 /* The whole block of status; WITH_CPUS adds the table of CPUs even without a loss. */
 void session_print(FILE *file, struct json_object *session, bool with_cpus);
 
 /* One line: "NAME: FILE, 990 records, 80K in 12s, lost: none". */
 void session_print_result(FILE *file, struct json_object *session);
+
+/* What an aborted session kept, dropped, and still holds. */
+void session_print_aborted(FILE *file, struct json_object *session);
 
 /* The summary at the end of record, with what to type next. */
 void session_print_summary(FILE *file, struct json_object *session);

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
-/* That nothing is missing is said only where the document counts, and counts 0. */
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* "Missing: none" is printed only if the document has counts, and they are 0. */
 
 #include "ctl/snapshot.h"
 
@@ -32,26 +32,19 @@ char *snapshot_cause(struct json_object *snapshot)
                       *label ? " (" : "", label, *label ? ")" : "");
 }
 
-void snapshot_print_content(FILE *file, struct json_object *snapshot)
-{
-    _cleanup_free_ char *missing = storage_missing(doc_find(snapshot, "snapshot"));
-    char window[STR_WINDOW_MAX];
-
-    session_print_field(file, "Window", "%s",
-                        str_window(window, doc_number(snapshot, "snapshot.first_ns"),
-                                   doc_number(snapshot, "snapshot.last_ns")));
-    session_print_field(file, "Records", "%" PRIu64 ", %s",
-                        doc_number(snapshot, "snapshot.records"), missing ? missing : "unknown");
-}
-
 void snapshot_print(FILE *file, struct json_object *snapshot)
 {
     const char *path = doc_text(snapshot, "output.path", "-");
     bool is_file = strcmp(path, "-") != 0;
-    char size[UNITS_TEXT_MAX], duration[UNITS_TEXT_MAX];
+    _cleanup_free_ char *missing = storage_missing(doc_find(snapshot, "snapshot"));
+    char window[STR_WINDOW_MAX], size[UNITS_TEXT_MAX], duration[UNITS_TEXT_MAX];
 
     session_print_field(file, "File", "%s", is_file ? path : "standard output");
-    snapshot_print_content(file, snapshot);
+    session_print_field(file, "Window", "%s",
+                        str_window(window, doc_number(snapshot, "snapshot.first_ns"),
+                                   doc_number(snapshot, "snapshot.last_ns")));
+    session_print_field(file, "Records", "%" PRIu64, doc_number(snapshot, "snapshot.records"));
+    session_print_field(file, "Missing", "%s", missing ? missing : "unknown");
     session_print_field(file, "Written", "%s in %s",
                         size_format(size, doc_number(snapshot, "output.bytes")),
                         duration_format(duration, doc_number(snapshot, "snapshot.write_usec")));
@@ -69,8 +62,20 @@ static uint64_t taken_ns(struct json_object *snapshot)
     return ended ? ended : doc_number(snapshot, "snapshot.last_ns");
 }
 
+/* " (waiting for the disk since 12:00:03 (14s))", " (incomplete)", or nothing. */
+static char *describe_state(struct json_object *snapshot)
+{
+    uint64_t since_ns = doc_number(snapshot, "output.waiting_since_ns");
+    char since[STR_SINCE_MAX];
+
+    if (since_ns)
+        return str_format(" (waiting for the disk since %s)", str_since(since, since_ns));
+    return strdup(snapshot_is_ok(snapshot) ? "" : " (incomplete)");
+}
+
 static void add_row(struct table *table, struct json_object *snapshot)
 {
+    _cleanup_free_ char *state = describe_state(snapshot);
     _cleanup_free_ char *cause = snapshot_cause(snapshot);
     uint64_t first = doc_number(snapshot, "snapshot.first_ns");
     uint64_t last = doc_number(snapshot, "snapshot.last_ns");
@@ -84,8 +89,7 @@ static void add_row(struct table *table, struct json_object *snapshot)
     table_add(table, "%" PRIu64, doc_number(snapshot, "snapshot.records"));
     table_add(table, "%" PRIu64,
               doc_number(snapshot, "snapshot.lost") + doc_number(snapshot, "snapshot.dropped"));
-    table_add(table, "%s%s", doc_text(snapshot, "output.path", "-"),
-              snapshot_is_ok(snapshot) ? "" : " (not all of it)");
+    table_add(table, "%s%s", doc_text(snapshot, "output.path", "-"), state ? state : "");
 }
 
 void snapshot_print_list(FILE *file, struct json_object *snapshots)

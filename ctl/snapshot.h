@@ -19,9 +19,6 @@ bool snapshot_is_ok(struct json_object *snapshot);
 /* "trigger (crash)", "request": why it was taken, and the label. NULL: no memory. */
 char *snapshot_cause(struct json_object *snapshot);
 
-/* The lines about its records: time window, how many, what is missing. */
-void snapshot_print_content(FILE *file, struct json_object *snapshot);
-
 /* The answer of `snapshot`, with what to type next. */
 void snapshot_print(FILE *file, struct json_object *snapshot);
 

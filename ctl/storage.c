@@ -1,7 +1,7 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A ring's output is written when it ends; until then its file is a promise, and the flight
- * recorder has none. So the memory is shown, not the file's size.
+ * A ring's output is written when it ends. Until then its file is a promise, and the flight
+ * recorder has none, so the memory is shown and not the size of the file.
  */
 
 #include "ctl/storage.h"
@@ -14,30 +14,174 @@
 #include "ctl/str.h"
 #include "ctl/table.h"
 
-bool storage_is_ring(struct json_object *session)
-{
-    return strcmp(doc_text(session, "kind", "file"), "ring") == 0;
-}
-
-bool storage_is_segmented(struct json_object *session)
-{
-    return strcmp(doc_text(session, "kind", "file"), "segments") == 0;
-}
+/* One kind of storage. */
+struct kind {
+    const char *name;
+    uint64_t (*bytes)(struct json_object *session);
+    const char *(*file)(struct json_object *session);
+    char *(*place)(struct json_object *session);
+    void (*print_start)(FILE *file, struct json_object *session);
+    void (*print)(FILE *file, struct json_object *session);
+    const char *amount; /* label of its amount */
+    bool has_rate;      /* records are written all the time */
+    bool is_memory;     /* records are kept in memory until the end */
+};
 
 bool storage_is_recorder(struct json_object *session)
 {
     return doc_flag(session, "recorder");
 }
 
-const char *storage_kind(struct json_object *session)
+uint64_t storage_memory_bytes(struct json_object *session)
 {
-    return storage_is_recorder(session) ? "recorder" : doc_text(session, "kind", "file");
+    return doc_number(session, "ring.memory_bytes");
 }
 
-bool storage_is_in_memory(struct json_object *session)
+/* A key that is absent is of an older daemon, and says nothing. */
+static bool says_no(struct json_object *session, const char *path)
 {
-    return storage_is_ring(session) &&
-           (!session_has_ended(session) || !*doc_text(session, "output.path", ""));
+    return doc_find(session, path) && !doc_flag(session, path);
+}
+
+/* A file */
+
+static uint64_t file_bytes(struct json_object *session)
+{
+    return doc_number(session, "output.bytes");
+}
+
+static const char *file_path(struct json_object *session)
+{
+    return doc_text(session, "output.path", "-");
+}
+
+static char *file_place(struct json_object *session)
+{
+    return strdup(doc_text(session, "output.path", "unknown file"));
+}
+
+static void file_print(FILE *file, struct json_object *session)
+{
+    session_print_field(file, "File", "%s", doc_text(session, "output.path", "unknown"));
+}
+
+/* A stream: nothing can be read from it again. */
+
+static const char *stream_path(struct json_object *session)
+{
+    (void)session;
+    return "-";
+}
+
+static char *stream_place(struct json_object *session)
+{
+    const char *path = doc_text(session, "output.path", "-");
+
+    return strdup(strcmp(path, "-") == 0 ? "standard output" : path);
+}
+
+static void stream_print(FILE *file, struct json_object *session)
+{
+    _cleanup_free_ char *place = stream_place(session);
+
+    session_print_field(file, "File", "%s", place ? place : "unknown");
+}
+
+/* A ring in memory */
+
+static bool ring_has_output(struct json_object *session)
+{
+    return *doc_text(session, "output.path", "");
+}
+
+static bool ring_is_in_memory(struct json_object *session)
+{
+    return !session_has_ended(session) || !ring_has_output(session);
+}
+
+static uint64_t ring_bytes(struct json_object *session)
+{
+    return doc_number(session, ring_is_in_memory(session) ? "ring.used_bytes" : "output.bytes");
+}
+
+static const char *ring_file(struct json_object *session)
+{
+    bool is_file = strcmp(doc_text(session, "output.kind", "file"), "file") == 0;
+
+    return is_file ? doc_text(session, "output.path", "-") : "-";
+}
+
+static char *ring_place(struct json_object *session)
+{
+    return ring_has_output(session) ? stream_place(session) : strdup("memory only");
+}
+
+static void ring_print_output(FILE *file, struct json_object *session)
+{
+    _cleanup_free_ char *place = ring_place(session);
+
+    if (ring_has_output(session))
+        session_print_field(file, "File", "%s%s", place ? place : "unknown",
+                            ring_is_in_memory(session) ? ", written at the end" : "");
+}
+
+static void ring_print_start(FILE *file, struct json_object *session)
+{
+    char size[UNITS_TEXT_MAX];
+
+    session_print_field(file, "Memory", "%s, written to the file at the end",
+                        size_format(size, storage_memory_bytes(session)));
+    session_print_field(file, "File", "%s", doc_text(session, "output.path", "unknown"));
+    session_print_field(file, "Snapshot", "xentracectl snapshot --session %s",
+                        doc_text(session, "name", "NAME"));
+}
+
+static void ring_print_memory(FILE *file, struct json_object *session)
+{
+    _cleanup_free_ char *memory = storage_memory(session);
+    uint64_t max_age = doc_number(session, "ring.max_age_usec");
+    char age[UNITS_TEXT_MAX];
+
+    session_print_field(file, "Memory", "%s used%s%s", memory ? memory : "unknown",
+                        max_age ? ", for records of the last " : "",
+                        max_age ? duration_format(age, max_age) : "");
+    if (session_has_ended(session))
+        return;
+    if (says_no(session, "ring.locked"))
+        session_print_field(file, "Locked", "no: the memory can be paged out");
+    if (says_no(session, "ring.kept"))
+        session_print_field(file, "Restart", "the records are lost when xentraced ends");
+}
+
+static void ring_print(FILE *file, struct json_object *session)
+{
+    uint64_t evicted = doc_number(session, "ledger.evicted");
+    uint64_t restored = doc_number(session, "ring.restored");
+    uint64_t snapshots = doc_number(session, "ring.snapshots");
+    char text[STR_WINDOW_MAX];
+
+    ring_print_memory(file, session);
+    if (ring_is_in_memory(session))
+        session_print_field(file, "Holds", "%s",
+                            str_window(text, doc_number(session, "ring.oldest_ns"),
+                                       doc_number(session, "ring.newest_ns")));
+    if (evicted)
+        session_print_field(file, "Evicted", "%" PRIu64 " records, older than these", evicted);
+    if (restored)
+        session_print_field(file, "Restored", "%" PRIu64 " time%s, after restarts of xentraced",
+                            restored, restored == 1 ? "" : "s");
+    if (snapshots)
+        session_print_field(file, "Snapshots", "%" PRIu64 " written", snapshots);
+    ring_print_output(file, session);
+}
+
+/* Segments on the disk */
+
+static struct json_object *segments_newest(struct json_object *session)
+{
+    struct json_object *files = doc_array(session, "segments.files");
+
+    return doc_length(files) ? doc_at(files, doc_length(files) - 1) : NULL;
 }
 
 static uint64_t segments_bytes(struct json_object *session)
@@ -45,48 +189,195 @@ static uint64_t segments_bytes(struct json_object *session)
     struct json_object *files = doc_array(session, "segments.files");
     uint64_t bytes = 0;
 
+    if (!doc_length(files))
+        return doc_number(session, "output.bytes");
     for (size_t i = 0; i < doc_length(files); i++)
         bytes += doc_number(doc_at(files, i), "bytes");
     return bytes;
 }
 
-uint64_t storage_bytes(struct json_object *session)
+static const char *segments_file(struct json_object *session)
 {
-    if (storage_is_in_memory(session))
-        return doc_number(session, "ring.used_bytes");
-    if (doc_length(doc_array(session, "segments.files")))
-        return segments_bytes(session);
-    return doc_number(session, "output.bytes");
+    return doc_text(segments_newest(session), "path", "-");
 }
 
-const char *storage_newest(struct json_object *session)
+static char *segments_place(struct json_object *session)
 {
-    struct json_object *files = doc_array(session, "segments.files");
+    size_t count = doc_length(doc_array(session, "segments.files"));
 
-    return doc_length(files) ? doc_text(doc_at(files, doc_length(files) - 1), "path", "-") : "-";
+    if (!count)
+        return file_place(session);
+    return str_format("%zu segment%s up to %s", count, count == 1 ? "" : "s",
+                      doc_text(segments_newest(session), "path", "an unknown file"));
+}
+
+static void segments_print_start(FILE *file, struct json_object *session)
+{
+    session_print_field(file, "Segments", "%s", doc_text(session, "output.path", "unknown"));
+}
+
+/* ", each 64M or 1min", as asked for. */
+static char *segments_shape(struct json_object *session)
+{
+    uint64_t bytes = doc_number(session, "segments.size_bytes");
+    uint64_t usec = doc_number(session, "segments.time_usec");
+    char size[UNITS_TEXT_MAX], time[UNITS_TEXT_MAX];
+
+    return str_format("%s%s%s%s", bytes || usec ? ", each " : "",
+                      bytes ? size_format(size, bytes) : "", bytes && usec ? " or " : "",
+                      usec ? duration_format(time, usec) : "");
+}
+
+/* ", 10 files and 1G at most", as asked for. */
+static char *segments_bounds(struct json_object *session)
+{
+    uint64_t files = doc_number(session, "segments.keep_files");
+    uint64_t bytes = doc_number(session, "segments.keep_size_bytes");
+    _cleanup_free_ char *count = files ? str_format("%" PRIu64 " files", files) : strdup("");
+    char size[UNITS_TEXT_MAX];
+
+    if (!count || (!files && !bytes))
+        return strdup("");
+    return str_format(", %s%s%s at most", count, files && bytes ? " and " : "",
+                      bytes ? size_format(size, bytes) : "");
+}
+
+static void segments_print(FILE *file, struct json_object *session)
+{
+    _cleanup_free_ char *place = segments_place(session), *shape = segments_shape(session);
+    _cleanup_free_ char *bounds = segments_bounds(session);
+
+    session_print_field(file, "Files", "%s", place ? place : "unknown");
+    session_print_field(file, "Segments", "%" PRIu64 " written, %" PRIu64 " of them deleted%s%s",
+                        doc_number(session, "segments.written"),
+                        doc_number(session, "segments.deleted"), shape ? shape : "",
+                        bounds ? bounds : "");
+    if (doc_number(session, "ledger.evicted"))
+        session_print_field(file, "Evicted", "%" PRIu64 " records, in deleted segments",
+                            doc_number(session, "ledger.evicted"));
+}
+
+/* The table */
+
+static const struct kind kinds[] = {
+    {
+        .name = "file",
+        .bytes = file_bytes,
+        .file = file_path,
+        .place = file_place,
+        .print_start = file_print,
+        .print = file_print,
+        .amount = "Written",
+        .has_rate = true,
+    },
+    {
+        .name = "stream",
+        .bytes = file_bytes,
+        .file = stream_path,
+        .place = stream_place,
+        .print_start = stream_print,
+        .print = stream_print,
+        .amount = "Written",
+        .has_rate = true,
+    },
+    {
+        .name = "ring",
+        .bytes = ring_bytes,
+        .file = ring_file,
+        .place = ring_place,
+        .print_start = ring_print_start,
+        .print = ring_print,
+        .amount = "Written",
+        .is_memory = true,
+    },
+    {
+        .name = "segments",
+        .bytes = segments_bytes,
+        .file = segments_file,
+        .place = segments_place,
+        .print_start = segments_print_start,
+        .print = segments_print,
+        .amount = "On disk",
+    },
+};
+
+/* A file and a stream differ in their output only. */
+static const struct kind *kind_of(struct json_object *session)
+{
+    const char *name = doc_text(session, "kind", "file");
+
+    if (strcmp(name, "file") == 0)
+        name = doc_text(session, "output.kind", "file");
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+        if (strcmp(kinds[i].name, name) == 0)
+            return &kinds[i];
+    }
+    return &kinds[0];
+}
+
+const char *storage_name(struct json_object *session)
+{
+    return storage_is_recorder(session) ? "recorder" : kind_of(session)->name;
+}
+
+bool storage_is_in_memory(struct json_object *session)
+{
+    return kind_of(session)->is_memory && ring_is_in_memory(session);
+}
+
+uint64_t storage_bytes(struct json_object *session)
+{
+    return kind_of(session)->bytes(session);
+}
+
+const char *storage_file(struct json_object *session)
+{
+    return kind_of(session)->file(session);
 }
 
 char *storage_place(struct json_object *session)
 {
-    struct json_object *files = doc_array(session, "segments.files");
-    size_t count = doc_length(files);
-
-    if (storage_is_segmented(session) && count)
-        return str_format("%zu segment%s up to %s", count, count == 1 ? "" : "s",
-                          doc_text(doc_at(files, count - 1), "path", "an unknown file"));
-    if (storage_is_ring(session) && !*doc_text(session, "output.path", ""))
-        return strdup("memory only");
-    return strdup(doc_text(session, "output.path", "unknown file"));
+    return kind_of(session)->place(session);
 }
 
 char *storage_memory(struct json_object *session)
 {
     char used[UNITS_TEXT_MAX], total[UNITS_TEXT_MAX];
 
-    if (!storage_is_ring(session))
+    if (!kind_of(session)->is_memory)
         return strdup("-");
     return str_format("%s of %s", size_format(used, doc_number(session, "ring.used_bytes")),
-                      size_format(total, doc_number(session, "ring.memory_bytes")));
+                      size_format(total, storage_memory_bytes(session)));
+}
+
+void storage_print_start(FILE *file, struct json_object *session)
+{
+    kind_of(session)->print_start(file, session);
+}
+
+void storage_print(FILE *file, struct json_object *session)
+{
+    kind_of(session)->print(file, session);
+    if (doc_flag(session, "output.paused") || doc_flag(session, "segments.paused"))
+        session_print_field(file, "Paused",
+                            "the disk reached its reserve; the capture continues when there is "
+                            "space");
+}
+
+void storage_print_amount(FILE *file, struct json_object *session, uint64_t records, uint64_t usec)
+{
+    const struct kind *kind = kind_of(session);
+    uint64_t bytes = kind->bytes(session);
+    double per_second = usec ? (double)bytes * (double)USEC_PER_SEC / (double)usec : 0;
+    char size[UNITS_TEXT_MAX], rate[UNITS_TEXT_MAX];
+
+    (void)size_format(rate, per_second < 9e18 ? (uint64_t)per_second : 0);
+    if (storage_is_in_memory(session))
+        session_print_field(file, "Records", "%" PRIu64 " in memory", records);
+    else
+        session_print_field(file, kind->amount, "%s, %" PRIu64 " records%s%s%s",
+                            size_format(size, bytes), records, kind->has_rate ? ", " : "",
+                            kind->has_rate ? rate : "", kind->has_rate ? "/s on average" : "");
 }
 
 char *storage_missing(struct json_object *counts)
@@ -96,44 +387,8 @@ char *storage_missing(struct json_object *counts)
     if (!doc_find(counts, "lost"))
         return strdup("unknown");
     if (!lost && !dropped)
-        return strdup("nothing is missing");
+        return strdup("none");
     return str_format("%" PRIu64 " lost by Xen, %" PRIu64 " dropped by xentraced", lost, dropped);
-}
-
-/* A key that is absent is of an older daemon, and says nothing. */
-static bool says_no(struct json_object *session, const char *path)
-{
-    return doc_find(session, path) && !doc_flag(session, path);
-}
-
-static void print_ring(FILE *file, struct json_object *session)
-{
-    _cleanup_free_ char *memory = storage_memory(session);
-    uint64_t evicted = doc_number(session, "ledger.evicted");
-    uint64_t max_age = doc_number(session, "ring.max_age_usec");
-    char text[STR_WINDOW_MAX], age[UNITS_TEXT_MAX];
-
-    session_print_field(
-        file, "Memory", "%s used%s%s%s", memory ? memory : "unknown",
-        max_age ? ", for records of the last " : "", max_age ? duration_format(age, max_age) : "",
-        storage_is_in_memory(session) && says_no(session, "ring.locked") ? "; it can be paged out"
-                                                                         : "");
-    if (storage_is_in_memory(session))
-        session_print_field(file, "Holds", "%s",
-                            str_window(text, doc_number(session, "ring.oldest_ns"),
-                                       doc_number(session, "ring.newest_ns")));
-    if (evicted)
-        session_print_field(file, "Evicted", "%" PRIu64 " records, older than what it holds",
-                            evicted);
-    if (doc_number(session, "ring.restored"))
-        session_print_field(file, "Restored",
-                            "%" PRIu64 " times, kept when xentraced was started again",
-                            doc_number(session, "ring.restored"));
-    if (says_no(session, "ring.kept") && !session_has_ended(session))
-        session_print_field(file, "Kept", "no: it is lost if xentraced dies");
-    if (doc_number(session, "ring.snapshots"))
-        session_print_field(file, "Snapshots", "%" PRIu64 " written",
-                            doc_number(session, "ring.snapshots"));
 }
 
 void storage_print_segments(FILE *file, struct json_object *session)
@@ -168,70 +423,28 @@ void storage_print_segment(FILE *file, struct json_object *segment)
     session_print_field(
         file, "Window", "%s",
         str_window(window, doc_number(segment, "first_ns"), doc_number(segment, "last_ns")));
-    session_print_field(file, "Records", "%" PRIu64 ", %s", doc_number(segment, "records"),
-                        missing ? missing : "unknown");
+    session_print_field(file, "Records", "%" PRIu64, doc_number(segment, "records"));
+    session_print_field(file, "Missing", "%s", missing ? missing : "unknown");
     session_print_field(file, "Size", "%s", size_format(size, doc_number(segment, "bytes")));
 }
 
-/* ", each 64M or 1min", as asked for. */
-static char *segment_shape(struct json_object *session)
+static const char *base_name(const char *path)
 {
-    uint64_t bytes = doc_number(session, "segments.size_bytes");
-    uint64_t usec = doc_number(session, "segments.time_usec");
-    char size[UNITS_TEXT_MAX], time[UNITS_TEXT_MAX];
+    const char *slash = strrchr(path, '/');
 
-    return str_format("%s%s%s%s", bytes || usec ? ", each " : "",
-                      bytes ? size_format(size, bytes) : "", bytes && usec ? " or " : "",
-                      usec ? duration_format(time, usec) : "");
+    return slash ? slash + 1 : path;
 }
 
-/* ", 10 files and 1G at most", as asked for. */
-static char *segment_bounds(struct json_object *session)
+/* Files move, so segments are known by their names. */
+struct json_object *storage_find_segment(struct json_object *session, const char *path)
 {
-    uint64_t files = doc_number(session, "segments.keep_files");
-    uint64_t bytes = doc_number(session, "segments.keep_size_bytes");
-    _cleanup_free_ char *count = files ? str_format("%" PRIu64 " files", files) : strdup("");
-    char size[UNITS_TEXT_MAX];
+    struct json_object *files = doc_array(session, "segments.files");
 
-    if (!count || (!files && !bytes))
-        return strdup("");
-    return str_format(", %s%s%s at most", count, files && bytes ? " and " : "",
-                      bytes ? size_format(size, bytes) : "");
-}
+    for (size_t i = 0; i < doc_length(files); i++) {
+        struct json_object *segment = doc_at(files, i);
 
-static void print_segments(FILE *file, struct json_object *session)
-{
-    _cleanup_free_ char *place = storage_place(session), *shape = segment_shape(session);
-    _cleanup_free_ char *bounds = segment_bounds(session);
-
-    session_print_field(file, "Files", "%s", place ? place : "unknown");
-    session_print_field(file, "Segments", "%" PRIu64 " written, %" PRIu64 " of them deleted%s%s",
-                        doc_number(session, "segments.written"),
-                        doc_number(session, "segments.deleted"), shape ? shape : "",
-                        bounds ? bounds : "");
-    if (doc_number(session, "ledger.evicted"))
-        session_print_field(file, "Evicted", "%" PRIu64 " records, in deleted segments",
-                            doc_number(session, "ledger.evicted"));
-    if (doc_flag(session, "segments.paused"))
-        session_print_field(file, "Paused",
-                            "the disk reached its reserve; it goes on when there is space");
-}
-
-void storage_print(FILE *file, struct json_object *session)
-{
-    const char *path = doc_text(session, "output.path", "");
-
-    if (storage_is_segmented(session)) {
-        print_segments(file, session);
-        return;
+        if (strcmp(base_name(doc_text(segment, "path", "")), base_name(path)) == 0)
+            return segment;
     }
-    if (storage_is_ring(session))
-        print_ring(file, session);
-    if (strcmp(path, "-") == 0)
-        path = "standard output";
-    if (*path)
-        session_print_field(file, "File", "%s%s", path,
-                            storage_is_in_memory(session) ? ", written at the end" : "");
-    else if (!storage_is_ring(session))
-        session_print_field(file, "File", "unknown");
+    return NULL;
 }

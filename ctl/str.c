@@ -1,7 +1,7 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Strings that came from elsewhere are cleaned byte by byte: UTF-8 passes, anything that a terminal
- * would obey does not.
+ * Text from elsewhere is cleaned character by character: UTF-8 passes, control characters do not. A
+ * byte that is not UTF-8 does not pass either: a terminal with another character set obeys 0x9b.
  */
 
 #include "ctl/str.h"
@@ -11,7 +11,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/text.h"
 #include "common/units.h"
+
+#define DATE_LENGTH (sizeof("2026-11-21 ") - 1)
 
 char *str_format(const char *format, ...)
 {
@@ -25,15 +28,26 @@ char *str_format(const char *format, ...)
     return r < 0 ? NULL : text;
 }
 
+bool str_is_control(const char *character)
+{
+    const unsigned char *c = (const unsigned char *)character;
+
+    if (c[0] == 0xc2) /* U+0080 to U+00BF: the controls C1 come first */
+        return c[1] >= 0x80 && c[1] <= 0x9f;
+    return c[0] < 0x20 || c[0] == 0x7f;
+}
+
 void str_make_printable(char *text)
 {
-    for (unsigned char *c = (unsigned char *)text; *c; c++) {
-        bool is_c1 = c[0] == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f; /* U+0080-9F in UTF-8 */
+    while (*text) {
+        size_t length = text_utf8_length(text);
 
-        if (*c < 0x20 || *c == 0x7f)
-            *c = '?';
-        else if (is_c1)
-            c[0] = c[1] = '?';
+        if (length == 0)
+            *text++ = '?';
+        else if (str_is_control(text))
+            text = (char *)memset(text, '?', length) + length;
+        else
+            text += length;
     }
 }
 
@@ -90,28 +104,50 @@ const char *str_time(char buffer[static STR_TIME_MAX], uint64_t realtime_ns)
     return buffer;
 }
 
-const char *str_ago(char buffer[static STR_AGO_MAX], uint64_t realtime_ns)
+static uint64_t now_ns(void)
 {
     struct timespec now = {};
-    char duration[UNITS_TEXT_MAX];
-    uint64_t now_ns;
 
     (void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
-    now_ns = (uint64_t)now.tv_sec * NSEC_PER_SEC + (uint64_t)now.tv_nsec;
+    return (uint64_t)now.tv_sec * NSEC_PER_SEC + (uint64_t)now.tv_nsec;
+}
+
+/* Whole seconds from PAST_NS to now; the clock may have been set back meanwhile. */
+static uint64_t age_usec(uint64_t past_ns)
+{
+    uint64_t now = now_ns(), age_ns = now > past_ns ? now - past_ns : 0;
+
+    return (age_ns - age_ns % NSEC_PER_SEC) / NSEC_PER_USEC;
+}
+
+const char *str_ago(char buffer[static STR_AGO_MAX], uint64_t realtime_ns)
+{
+    char duration[UNITS_TEXT_MAX];
+
     if (!realtime_ns)
         return strcpy(buffer, "never");
-    if (now_ns < realtime_ns + NSEC_PER_SEC) /* the clock may have been set back */
+    if (age_usec(realtime_ns) == 0)
         return strcpy(buffer, "just now");
-    now_ns -= realtime_ns;
-    now_ns -= now_ns % NSEC_PER_SEC;
-    (void)snprintf(buffer, STR_AGO_MAX, "%s ago",
-                   duration_format(duration, now_ns / NSEC_PER_USEC));
+    (void)snprintf(buffer, STR_AGO_MAX, "%s ago", duration_format(duration, age_usec(realtime_ns)));
+    return buffer;
+}
+
+const char *str_since(char buffer[static STR_SINCE_MAX], uint64_t realtime_ns)
+{
+    char since[STR_TIME_MAX], today[STR_TIME_MAX], duration[UNITS_TEXT_MAX];
+    const char *shown = since;
+
+    (void)str_time(since, realtime_ns);
+    (void)str_time(today, now_ns());
+    if (strlen(since) > DATE_LENGTH && strncmp(since, today, DATE_LENGTH) == 0)
+        shown += DATE_LENGTH;
+    (void)snprintf(buffer, STR_SINCE_MAX, "%s (%s)", shown,
+                   duration_format(duration, age_usec(realtime_ns)));
     return buffer;
 }
 
 const char *str_window(char buffer[static STR_WINDOW_MAX], uint64_t first_ns, uint64_t last_ns)
 {
-    const size_t date = strlen("2026-11-21 ");
     char first[STR_TIME_MAX], last[STR_TIME_MAX], duration[UNITS_TEXT_MAX];
     const char *end = last;
 
@@ -119,8 +155,8 @@ const char *str_window(char buffer[static STR_WINDOW_MAX], uint64_t first_ns, ui
         return strcpy(buffer, "empty");
     (void)str_time(first, first_ns);
     (void)str_time(last, last_ns);
-    if (strlen(first) > date && strncmp(first, last, date) == 0)
-        end += date;
+    if (strlen(first) > DATE_LENGTH && strncmp(first, last, DATE_LENGTH) == 0)
+        end += DATE_LENGTH;
     (void)snprintf(
         buffer, STR_WINDOW_MAX, "%s to %s (%s)", first, end,
         duration_format(duration, last_ns > first_ns ? (last_ns - first_ns) / NSEC_PER_USEC : 0));

@@ -13,9 +13,12 @@
 /* printf() into new memory; NULL if there is none. */
 char *str_format(const char *format, ...) _printf_(1, 2);
 
+/* Whether a character of UTF-8 is one of the control characters C0 or C1, or DEL. */
+bool str_is_control(const char *character);
+
 /*
- * Puts '?' in place of control characters: text from the daemon or a file must not steer a
- * terminal.
+ * Puts '?' in place of control characters and of bytes that are not UTF-8: text from the daemon or
+ * a file must not steer a terminal.
  */
 void str_make_printable(char *text);
 
@@ -38,6 +41,11 @@ const char *str_time(char buffer[static STR_TIME_MAX], uint64_t realtime_ns);
 
 /* How long before now that was: "2min ago", "just now"; "never" for 0. Returns BUFFER. */
 const char *str_ago(char buffer[static STR_AGO_MAX], uint64_t realtime_ns);
+
+#define STR_SINCE_MAX 96u
+
+/* "12:00:03 (14s)", with the date if it was another day. Returns BUFFER. */
+const char *str_since(char buffer[static STR_SINCE_MAX], uint64_t realtime_ns);
 
 #define STR_WINDOW_MAX 192u
 

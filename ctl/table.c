@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Cells are kept as text until the widths are known. Widths are counted in characters of UTF-8;
  * wide and combining characters do not occur in what is shown here.

@@ -1,7 +1,7 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A firing that is suppressed is counted and dated like one that is not, so the newer of the two
- * dates tells what became of the last one.
+ * Suppressed firings are counted and dated like others, so the newer of the two dates shows the
+ * outcome of the last one.
  */
 
 #include "ctl/trigger.h"
@@ -21,18 +21,18 @@ bool trigger_was_suppressed(struct json_object *trigger)
     return suppressed && suppressed >= doc_number(trigger, "last_fired_ns");
 }
 
-/* What a state means to somebody who waits for a snapshot. */
+/* What a state means to a user who waits for a snapshot. */
 static const char *explain_state(const char *state)
 {
     static const struct {
         const char *state, *meaning;
     } meanings[] = {
-        {"armed", "waits for its condition"},
-        {"delaying", "records a little longer, then writes its snapshot"},
-        {"writing", "writes its snapshot"},
-        {"cooling", "had its snapshot, and rests"},
-        {"exhausted", "had all of its snapshots for the day"},
-        {"off", "has no ring to take a snapshot of"},
+        {"armed", "waiting for its condition"},
+        {"delaying", "recording until its delay is over; then it writes its snapshot"},
+        {"writing", "writing its snapshot"},
+        {"cooling", "cooling down after its snapshot"},
+        {"exhausted", "limit of snapshots for the day reached"},
+        {"off", "no ring to take a snapshot of"},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(meanings); i++) {
@@ -49,13 +49,13 @@ void trigger_print(FILE *file, struct json_object *trigger)
     session_print_field(file, "Trigger", "%s (%s)", doc_text(trigger, "name", "(without a name)"),
                         doc_text(trigger, "condition", "unknown condition"));
     if (trigger_was_suppressed(trigger))
-        session_print_field(file, "Outcome", "nothing is written: %s",
+        session_print_field(file, "Outcome", "no snapshot: %s",
                             doc_text(trigger, "last_suppressed_reason", "no reason given"));
     else
-        session_print_field(file, "Outcome", "it fired");
-    session_print_field(file, "State", "%s%s%s", state, meaning ? ": it " : "",
+        session_print_field(file, "Outcome", "fired");
+    session_print_field(file, "State", "%s%s%s", state, meaning ? ": " : "",
                         meaning ? meaning : "");
-    session_print_field(file, "Look", "xentracectl status");
+    session_print_field(file, "Next", "xentracectl status");
 }
 
 /* "busy 1, cooldown 2", or "0". */
@@ -111,7 +111,7 @@ void trigger_print_list(FILE *file, struct json_object *triggers, int indent)
         const char *error = doc_text(trigger, "last_error", "");
 
         if (*error)
-            (void)fprintf(file, "%*s%s could not write its last snapshot: %s\n", indent, "",
+            (void)fprintf(file, "%*sThe last snapshot of %s failed: %s\n", indent, "",
                           doc_text(trigger, "name", "-"), error);
     }
 }

@@ -11,7 +11,7 @@
 
 #include "ctl/doc.h"
 
-/* Whether its last firing came to nothing: busy, cooling down, enough for the day. */
+/* Whether its last firing was suppressed: busy, cooling down, or the limit of the day reached. */
 bool trigger_was_suppressed(struct json_object *trigger);
 
 /* The answer of `trigger`. */

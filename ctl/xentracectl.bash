@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# bash completion for xentracectl(1)
+# bash completion for xentracectl(1). xentracectl itself knows its commands and options, and what each
+# of them takes: see `xentracectl help --completion`.
 
 # The last item of a comma-separated list, among the names of events.
 _xentracectl_events() {
@@ -11,13 +12,39 @@ _xentracectl_events() {
     compopt -o nospace 2>/dev/null
 }
 
+_xentracectl_files() {
+    compopt -o filenames 2>/dev/null
+    mapfile -t COMPREPLY < <(compgen -f -- "$1")
+}
+
+# Completes a word of KIND, with its CHOICES if the kind has some.
+_xentracectl_word() { # KIND CHOICES CURRENT SOCKET...
+    local kind=$1 choices=$2 cur=$3
+    shift 3
+
+    case $kind in
+    list | choice) ;;
+    commands) choices=$(xentracectl help --completion 2>/dev/null | sed -n 's/^words list //p') ;;
+    captures) choices=$(xentracectl "$@" list --names 2>/dev/null) ;;
+    running | session) choices=$(xentracectl "$@" list --names --running 2>/dev/null) ;;
+    triggers) choices=$(xentracectl "$@" list --triggers --names 2>/dev/null) ;;
+    cpus) choices=all ;;
+    events)
+        _xentracectl_events "$cur"
+        return
+        ;;
+    file | files)
+        _xentracectl_files "$cur"
+        return
+        ;;
+    *) return ;;
+    esac
+    mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$cur")
+}
+
 _xentracectl() {
-    local commands="start record stop snapshot trigger rotate status list info events version help"
-    local capture="--events --cpus --time --output --force --reserve --max-size --buffer-pages
-        --poll --discard --keep-enabled --start-disabled --memory --max-age --segment-size
-        --segment-time --keep-files --keep-size --on-reserve"
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-    local command="" options="--socket --json --help" words="" i socket=()
+    local command=() options="" words="" list="" names kind choices i socket=()
 
     COMPREPLY=()
     # bash splits --option=value at the =
@@ -34,72 +61,28 @@ _xentracectl() {
             ;;
         -*) ;;
         *)
-            command=${COMP_WORDS[i]}
+            command=("${COMP_WORDS[i]}")
             break
             ;;
         esac
     done
 
-    case $prev in
-    --socket | --output | -o)
-        compopt -o filenames 2>/dev/null
-        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
-        return
-        ;;
-    --events | -e)
-        _xentracectl_events "$cur"
-        return
-        ;;
-    --cpus | -c)
-        mapfile -t COMPREPLY < <(compgen -W "all" -- "$cur")
-        return
-        ;;
-    --on-reserve)
-        mapfile -t COMPREPLY < <(compgen -W "stop rotate pause" -- "$cur")
-        return
-        ;;
-    --session)
-        words=$(xentracectl "${socket[@]}" list --names --running 2>/dev/null)
-        mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
-        return
-        ;;
-    --time | -T | --reserve | -r | --max-size | --buffer-pages | -S | --poll | -s | --memory | -M | \
-        --max-age | --segment-size | --segment-time | --keep-files | --keep-size | --last | --label)
-        return
-        ;;
-    esac
-
-    case $command in
-    "") words=$commands options+=" --version" ;;
-    start) options+=" $capture" ;;
-    record) options+=" $capture --quiet" ;;
-    list) options+=" --names --running --triggers" ;;
-    snapshot) options+=" --last --max-size --output --force --session --label" ;;
-    trigger)
-        [[ $cur == -* ]] || words=$(xentracectl "${socket[@]}" list --triggers --names 2>/dev/null)
-        ;;
-    events) options+=" --names" ;;
-    help) words=$commands ;;
-    rotate)
-        [[ $cur == -* ]] || words=$(xentracectl "${socket[@]}" list --names --running 2>/dev/null)
-        ;;
-    stop)
-        options+=" --all"
-        [[ $cur == -* ]] || words=$(xentracectl "${socket[@]}" list --names --running 2>/dev/null)
-        ;;
-    status)
-        [[ $cur == -* ]] || words=$(xentracectl "${socket[@]}" list --names 2>/dev/null)
-        ;;
-    info)
-        if [[ $cur != -* ]]; then
-            compopt -o filenames 2>/dev/null
-            mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+    while read -r names kind choices; do
+        if [[ $names == words ]]; then
+            words=$kind list=$choices
+        elif [[ $kind != flag && ($prev == "${names%|*}" || $prev == "${names#*|}") ]]; then
+            _xentracectl_word "$kind" "$choices" "$cur" "${socket[@]}"
             return
+        else
+            options+=" ${names%|*}"
         fi
-        ;;
-    esac
-    [[ $cur == -* ]] && words=$options
-    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+    done < <(xentracectl help --completion "${command[@]}" 2>/dev/null)
+
+    if [[ $cur == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
+    else
+        _xentracectl_word "$words" "$list" "$cur" "${socket[@]}"
+    fi
 }
 
 complete -F _xentracectl xentracectl

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * fake-daemon SOCKET MODE: speaks the control protocol as xentraced does, or as it never should.
  *
@@ -15,7 +15,9 @@
  *   escape   texts with terminal sequences    array      answers "[]"
  *   no-files takes no descriptors             old        knows Start, Stop and Status only
  *   recorder a flight recorder runs, too      no-right   permits no snapshot, trigger, rotation
- *   several  Stop("") is ambiguous
+ *   several  Stop("") is ambiguous           stuck      the disk stopped answering 14 s ago: Stop
+ *   stuck-start  Start fails for that reason            is answered after Abort
+ *   quiet    CPU 1 is silent, CPU 5 has no trace buffer
  */
 
 #include <errno.h>
@@ -50,6 +52,7 @@ struct fake {
     char name[64], path[4096], reason[32];
     int fd, sidecar_fd;
     uint64_t time_usec, started_ns, ended_ns, rounds, tsc;
+    sd_bus_message *stop; /* waits for the stuck disk */
 };
 
 static bool is_mode(const struct fake *fake, const char *mode)
@@ -109,11 +112,12 @@ static void add_ledger(const struct fake *fake, struct json_object *doc)
 {
     struct json_object *ledger = add_object(doc, "ledger"), *cpus = json_object_new_array();
     uint64_t lost = is_mode(fake, "lossy") ? 10 : 0, delivered = fake->rounds * NR_CPUS * 2;
+    uint64_t dropped = strcmp(fake->reason, "abort") == 0 ? 123 : 0;
 
-    json_object_object_add(ledger, "produced", number(delivered + lost));
+    json_object_object_add(ledger, "produced", number(delivered + lost + dropped));
     json_object_object_add(ledger, "delivered", number(delivered));
     json_object_object_add(ledger, "lost", number(lost));
-    json_object_object_add(ledger, "dropped", number(0));
+    json_object_object_add(ledger, "dropped", number(dropped));
     json_object_object_add(ledger, "evicted", number(0));
     json_object_object_add(ledger, "loss_unknown_cpus", text(""));
     json_object_object_add(ledger, "cpus", cpus);
@@ -132,12 +136,15 @@ static void add_ledger(const struct fake *fake, struct json_object *doc)
 static void add_ended(const struct fake *fake, struct json_object *doc)
 {
     struct json_object *ended = add_object(doc, "ended");
-    bool early = strcmp(fake->reason, "reserve") == 0;
+    bool aborted = strcmp(fake->reason, "abort") == 0;
+    bool early = aborted || strcmp(fake->reason, "reserve") == 0;
 
     json_object_object_add(ended, "realtime_ns", number(fake->ended_ns));
     json_object_object_add(ended, "reason", text(fake->reason));
     json_object_object_add(ended, "message",
-                           text(early ? "The disk reached its reserve." : "It was to end."));
+                           text(aborted ? "Aborted on request."
+                                : early ? "The disk reached its reserve."
+                                        : "It was to end."));
     json_object_object_add(ended, "ok", json_object_new_boolean(!early));
 }
 
@@ -151,12 +158,23 @@ static struct json_object *session_document(const struct fake *fake)
         return doc;
     json_object_object_add(doc, "name",
                            text(is_mode(fake, "escape") ? "\033[31mred\n" : fake->name));
-    json_object_object_add(doc, "state", text(fake->has_ended ? "ended" : "running"));
+    json_object_object_add(doc, "state",
+                           text(fake->has_ended ? "ended"
+                                : fake->stop    ? "stopping"
+                                                : "running"));
     part = add_object(doc, "output");
     json_object_object_add(part, "path", text(*fake->path ? fake->path : "-"));
     json_object_object_add(part, "kind", text(*fake->path ? "file" : "stream"));
     json_object_object_add(
         part, "bytes", number(fake->rounds * NR_CPUS * (WINDOW_HEADER_BYTES + 2 * RECORD_SIZE)));
+    if (is_mode(fake, "stuck"))
+        json_object_object_add(part, fake->has_ended ? "held_bytes" : "waiting_since_ns",
+                               number(fake->has_ended ? 4194304 : fake_stuck_since(realtime_ns())));
+    if (is_mode(fake, "quiet"))
+        json_object_object_add(doc, "buffers",
+                               json_tokener_parse("{\"pages\":32,\"cpus\":\"0-1\","
+                                                  "\"set_aside\":\"\",\"silent\":\"1\","
+                                                  "\"missing\":\"5\"}"));
     part = add_object(doc, "started");
     json_object_object_add(part, "realtime_ns", number(fake->started_ns));
     if (fake->has_ended)
@@ -203,6 +221,8 @@ static char *status_text(const struct fake *fake)
         json_object_object_add(doc, "sessions", sessions);
         if (fake->has_session)
             json_object_array_add(sessions, session_document(fake));
+        if (is_mode(fake, "stuck"))
+            json_object_object_add(doc, "snapshots", fake_stuck_snapshots(realtime_ns()));
         if (is_mode(fake, "recorder")) {
             json_object_array_add(sessions, fake_recorder(realtime_ns(), fake->recorder_ended));
             json_object_object_add(doc, "snapshots", fake_snapshots(7, realtime_ns()));
@@ -334,6 +354,9 @@ static int handle_start(struct fake *fake, sd_bus_message *message)
         return quit(fake);
     if (is_mode(fake, "mute"))
         return 1;
+    if (is_mode(fake, "stuck-start"))
+        return sd_bus_reply_method_errorf(message, ERROR_WAITING,
+                                          "The disk of /srv did not answer within 2 s.");
     if (is_mode(fake, "refuse") || (fake->has_session && !fake->has_ended))
         return sd_bus_reply_method_errorf(message, ERROR_BUSY,
                                           "The capture \"first\" is running; stop it first.");
@@ -370,7 +393,26 @@ static int handle_stop(struct fake *fake, sd_bus_message *message)
                                           "Several captures run: a, b. Name one of them.");
     if (!fake->has_session || fake->has_ended || (*name && strcmp(name, fake->name) != 0))
         return sd_bus_reply_method_errorf(message, ERROR_NO_SESSION, "No such capture runs.");
+    if (is_mode(fake, "stuck")) {
+        fake->stop = sd_bus_message_ref(message);
+        return 1; /* answered by handle_abort() */
+    }
     end_session(fake, "stop");
+    return answer(fake, message, session_text(fake));
+}
+
+static int handle_abort(struct fake *fake, sd_bus_message *message)
+{
+    const char *name;
+
+    if (sd_bus_message_read(message, "s", &name) < 0)
+        return -EINVAL;
+    if (!fake->has_session || fake->has_ended || strcmp(name, fake->name) != 0)
+        return sd_bus_reply_method_errorf(message, ERROR_NO_SESSION, "No such capture runs.");
+    end_session(fake, is_mode(fake, "early") ? "reserve" : "abort");
+    if (fake->stop)
+        (void)answer(fake, fake->stop, session_text(fake));
+    fake->stop = sd_bus_message_unref(fake->stop);
     return answer(fake, message, session_text(fake));
 }
 
@@ -491,7 +533,7 @@ static int handle_trigger(struct fake *fake, sd_bus_message *message)
     return answer_document(fake, message, doc);
 }
 
-/* What came with the flight recorder. 0: another method. */
+/* Methods that an older daemon does not have. 0: another method. */
 static int handle_new(struct fake *fake, sd_bus_message *message)
 {
     int (*handler)(struct fake * fake, sd_bus_message * message) = NULL;
@@ -502,6 +544,8 @@ static int handle_new(struct fake *fake, sd_bus_message *message)
         handler = handle_rotate;
     else if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, PROTOCOL_TRIGGER))
         handler = handle_trigger;
+    else if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, PROTOCOL_ABORT))
+        handler = handle_abort;
     if (!handler)
         return 0;
     if (is_mode(fake, "old")) /* as sd-bus says it */

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 #include "tests/ctl/fake-options.h"
 
 #include <errno.h>
@@ -54,12 +54,18 @@ int fake_read_options(sd_bus_message *message,
     int r;
 
     r = sd_bus_message_enter_container(message, 'a', "{sv}");
-    while (r >= 0 && (r = sd_bus_message_enter_container(message, 'e', "sv")) > 0) {
+    if (r < 0)
+        return r;
+    while ((r = sd_bus_message_enter_container(message, 'e', "sv")) > 0) {
         r = sd_bus_message_read(message, "s", &key);
-        if (r >= 0)
-            r = take(context, message, key);
-        if (r >= 0)
-            r = sd_bus_message_exit_container(message);
+        if (r < 0)
+            return r;
+        r = take(context, message, key);
+        if (r < 0)
+            return r;
+        r = sd_bus_message_exit_container(message);
+        if (r < 0)
+            return r;
     }
     return r;
 }

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* Documents are written as text, as docs/control-protocol.md shows them, and parsed. */
 
 #include "tests/ctl/fake-recorder.h"
@@ -128,7 +128,7 @@ static struct json_object *trigger(const char *name, const char *condition, cons
         "\"last_fired_ns\":%" PRIu64 ",\"last_reason\":\"Domain 3 (web) crashed.\",\"written\":%d,"
         "\"last_snapshot\":\"\",\"last_error\":\"%s\",\"suppressed\":{\"busy\":0,\"cooldown\":%d,"
         "\"max_per_day\":%d},\"last_suppressed_ns\":%" PRIu64
-        ",\"last_suppressed_reason\":\"It rests for 58 s more.\"}",
+        ",\"last_suppressed_reason\":\"Cooling down for 58 s more.\"}",
         name, condition, state, fired_ns ? 3 : 0, fired_ns, fired_ns ? 2 : 0, error,
         suppressed_ns ? 1 : 0, suppressed_ns ? 2 : 0, suppressed_ns);
 }
@@ -160,4 +160,19 @@ struct json_object *fake_segment(uint64_t number, const char *reason, uint64_t n
                     ",\"bytes\":4294967296,\"first_ns\":%" PRIu64 ",\"last_ns\":%" PRIu64
                     ",\"records\":90,\"lost\":1,\"dropped\":0,\"reason\":\"%s\"}",
                     number, number, now_ns - 60 * NSEC_PER_SEC, now_ns, reason);
+}
+
+uint64_t fake_stuck_since(uint64_t now_ns)
+{
+    return now_ns - 14 * NSEC_PER_SEC;
+}
+
+struct json_object *fake_stuck_snapshots(uint64_t now_ns)
+{
+    struct json_object *array = fake_snapshots(1, now_ns), *output;
+
+    if (json_object_object_get_ex(json_object_array_get_idx(array, 0), "output", &output))
+        json_object_object_add(output, "waiting_since_ns",
+                               json_object_new_uint64(fake_stuck_since(now_ns)));
+    return array;
 }

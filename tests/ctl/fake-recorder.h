@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What the fake daemon tells of a flight recorder, rings, segments, snapshots and triggers. The
+ * The fake daemon's documents about a flight recorder, rings, segments, snapshots and triggers. The
  * documents are owned by the caller.
  */
 
@@ -47,3 +47,9 @@ struct json_object *fake_fired(const char *name, uint64_t now_ns);
 
 /* The segment that was just closed. */
 struct json_object *fake_segment(uint64_t number, const char *reason, uint64_t now_ns);
+
+/* When the disk stopped answering. */
+uint64_t fake_stuck_since(uint64_t now_ns);
+
+/* One snapshot that waits for that disk. */
+struct json_object *fake_stuck_snapshots(uint64_t now_ns);

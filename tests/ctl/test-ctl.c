@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The parts of xentracectl that need no daemon: options, formatting, strange documents. */
 
 #include <errno.h>
@@ -26,12 +26,6 @@ void ctl_error(const char *format, ...)
 void ctl_error_sentence(const char *sentence)
 {
     (void)sentence;
-}
-
-int cmd_help(struct ctl *ctl, int argc, char **argv)
-{
-    (void)ctl, (void)argc, (void)argv;
-    return CTL_OK;
 }
 
 static int failures;
@@ -75,7 +69,7 @@ static const struct options_case options_cases[] = {
      "--buffer-pages=1 --poll=1s --discard --keep-enabled --start-disabled",
      0, NULL,
      "name=- events=hvm cpus=all out=- T=300000000 max=4096 s=1000000 r=1073741824 S=1 flags=DxX"},
-    {"options behind the name", "record boot -q -X", 0, NULL,
+    {"options after the name", "record boot -q -X", 0, NULL,
      "name=boot events=- cpus=- out=- T=0 max=0 s=0 r=no S=0 flags=Xq"},
     {"events add up", "start -e sched -e hvm,mem", 0, NULL,
      "name=- events=sched,hvm,mem cpus=- out=- T=0 max=0 s=0 r=no S=0 flags="},
@@ -97,27 +91,27 @@ static const struct options_case options_cases[] = {
     {"no CPU list", "start -c x", -EINVAL, "\"x\"", NULL},
     {"a CPU beyond all", "start -c 99999", -EINVAL, "", NULL},
     {"no CPU at all", "start -c 0x0", -EINVAL, "CPU", NULL},
-    {"no time", "start -T 0", -EINVAL, "more than nothing", NULL},
+    {"no time", "start -T 0", -EINVAL, "greater than 0", NULL},
     {"not a time", "start -T soon", -EINVAL, "is not a time", NULL},
     {"a negative time", "start -T -5", -EINVAL, "is not a time", NULL},
-    {"no size", "start --max-size 0", -EINVAL, "more than nothing", NULL},
+    {"no size", "start --max-size 0", -EINVAL, "greater than 0", NULL},
     {"not a size", "start -r much", -EINVAL, "is not a size", NULL},
     {"a size beyond all", "start -r 99999999999T", -EINVAL, "is not a size", NULL},
     {"no pages", "start -S 0", -EINVAL, "number of pages", NULL},
     {"not a number of pages", "start -S 3x", -EINVAL, "number of pages", NULL},
     {"too many pages", "start -S 4294967296", -EINVAL, "number of pages", NULL},
     {"negative pages", "start -S -1", -EINVAL, "number of pages", NULL},
-    {"no poll", "start -s 0", -EINVAL, "more than nothing", NULL},
+    {"no poll", "start -s 0", -EINVAL, "greater than 0", NULL},
     {"an empty output", "start --output=", -EINVAL, "needs the name", NULL},
     {"force without an output", "start --force", -EINVAL, "--force needs -o", NULL},
     {"two names", "start a b", -EINVAL, "one argument", NULL},
-    {"a path as the name", "start a/b", -EINVAL, "cannot be the name", NULL},
+    {"a path as the name", "start a/b", -EINVAL, "not a valid name", NULL},
     {"a missing value", "start -T", -EINVAL, "Option -T needs a value", NULL},
     {"a missing value, long", "start --time", -EINVAL, "Option --time needs a value", NULL},
     {"a value too many", "start --json=yes", -EINVAL, "--json takes no value", NULL},
     {"an unknown option", "start --tiem 3", -EINVAL, "did you mean --time?", NULL},
     {"an unknown letter", "start -z", -EINVAL, "no option -z", NULL},
-    {"an unknown letter behind a known one", "start -Dz", -EINVAL, "no option -z", NULL},
+    {"an unknown letter after a known one", "start -Dz", -EINVAL, "no option -z", NULL},
     {"quiet is record's", "start -q", -EINVAL, "no option -q", NULL},
     {"a ring", "start -M 64M --max-age 5min", 0, NULL,
      NOTHING " M=67108864 age=300000000 seg=0/0 keep=0/0 on=-"},
@@ -135,7 +129,7 @@ static const struct options_case options_cases[] = {
     {"no memory size", "start -M", -EINVAL, "Option -M needs a value", NULL},
     {"not a memory size", "start -M much", -EINVAL, "-M \"much\" is not a size", NULL},
     {"a forgotten unit of memory", "start -M 64", -EINVAL, "write 64M", NULL},
-    {"no age", "start -M 64M --max-age 0", -EINVAL, "more than nothing", NULL},
+    {"no age", "start -M 64M --max-age 0", -EINVAL, "greater than 0", NULL},
     {"no files", "start --segment-size 1M --keep-files 0", -EINVAL, "number of files", NULL},
     {"too many files", "start --segment-size 1M --keep-files 4294967296", -EINVAL,
      "number of files", NULL},
@@ -149,17 +143,25 @@ static const struct options_case options_cases[] = {
     {"segments to a pipe", "start --segment-time 5 -o -", -EINVAL, "in its own directory", NULL},
     {"less kept than one segment", "start --segment-size 2M --keep-size 1M", -EINVAL,
      "less than one segment", NULL},
-    {"nothing known at the reserve", "start --on-reserve wait", -EINVAL, "stop, rotate or pause",
-     NULL},
+    {"nothing known at the reserve", "start --on-reserve wait", -EINVAL, "stop rotate pause", NULL},
     {"rotate without segments", "start --on-reserve rotate", -EINVAL, "deletes the oldest", NULL},
 };
+
+static bool is_given(const struct capture_options *options, const char *name)
+{
+    for (size_t i = 0; options->table[i].help; i++) {
+        if (options->table[i].name && strcmp(options->table[i].name, name) == 0)
+            return options->given & (UINT64_C(1) << i);
+    }
+    return false;
+}
 
 static void describe(const struct capture_options *o, char *buffer, size_t bytes)
 {
     char reserve[32] = "no";
     size_t length;
 
-    if (o->has_reserve)
+    if (is_given(o, "reserve"))
         (void)snprintf(reserve, sizeof(reserve), "%" PRIu64, o->reserve_bytes);
     (void)snprintf(buffer, bytes,
                    "name=%s events=%s cpus=%s out=%s T=%" PRIu64 " max=%" PRIu64 " s=%" PRIu64
@@ -192,7 +194,9 @@ static void test_options(void)
         for (char *word = strtok_r(line, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
             argv[argc++] = word;
         argv[argc] = NULL;
-        r = options_parse(&ctl, strcmp(argv[0], "record") == 0, argc, argv, &options, &error);
+        r = options_parse(&ctl,
+                          strcmp(argv[0], "record") == 0 ? OPTIONS_OF_RECORD : OPTIONS_OF_START,
+                          argc, argv, &options, &error);
         check(r == c->result, "result", c->name);
         if (c->error)
             check(error && strstr(error, c->error), "sentence", c->name);
@@ -284,6 +288,8 @@ static void test_str(void)
         {"slow", 999999, "999.999M"},
     };
     char hz[STR_HZ_MAX], time[STR_TIME_MAX], dirty[] = "a\033[31m\n\x7f\xc2\x9b\xc3\xa9";
+    char broken[] = "\x9b"
+                    "31m\xc3\xe2\x82\xac\xf0\x9f\x98\x80\xed\xa0\x80\xc0\x9b";
 
     for (size_t i = 0; i < ARRAY_SIZE(quotes); i++) {
         _cleanup_free_ char *got = str_shell_quote(quotes[i].text);
@@ -294,6 +300,9 @@ static void test_str(void)
         check_text(str_hz(hz, frequencies[i].khz), frequencies[i].want, "hz", frequencies[i].name);
     str_make_printable(dirty);
     check_text(dirty, "a?[31m????\xc3\xa9", "printable", "sequences go, letters stay");
+    str_make_printable(broken); /* a terminal without UTF-8 obeys a single byte 0x9b */
+    check_text(broken, "?31m?\xe2\x82\xac\xf0\x9f\x98\x80?????", "printable",
+               "what is not UTF-8 goes");
     check_text(str_time(time, 0), "-", "time", "none");
     check(str_time(time, UINT64_MAX) == time, "time", "beyond all calendars");
     check(str_ticks_usec(UINT64_MAX, 2300000) == UINT64_C(8020323510308500), "ticks",
@@ -341,7 +350,7 @@ static void test_doc_parse(void)
         {"an array", "[]", -EBADMSG},
         {"a text", "\"a\"", -EBADMSG},
         {"cut off", "{\"a\":", -EBADMSG},
-        {"something behind it", "{}{}", -EBADMSG},
+        {"something after it", "{}{}", -EBADMSG},
         {"words", "none of your business", -EBADMSG},
     };
     static char deep[100000];
@@ -382,6 +391,21 @@ static void test_doc_read(void)
     check(doc_length(NULL) == 0, "read", "no array");
 }
 
+static void test_doc_print(void)
+{
+    static const char in[] = "{\"a\\u009b\":\"\\u0085\\u007f\\u001b\xc3\xa9\"}";
+    _cleanup_doc_ struct json_object *doc = NULL;
+    _cleanup_free_ char *text = NULL;
+    size_t bytes;
+    FILE *file = open_memstream(&text, &bytes);
+
+    check(file && doc_parse(in, strlen(in), &doc) == 0, "print", "parse");
+    doc_print(file, doc);
+    (void)fclose(file);
+    check(text && strstr(text, "\"a\\u009b\"") && strstr(text, "\"\\u0085\\u007f\\u001b\xc3\xa9\""),
+          "print", "control characters are escaped in JSON, too");
+}
+
 static void test_losses(void)
 {
     static const struct {
@@ -394,7 +418,7 @@ static void test_losses(void)
          "\"lost\":7,\"dropped\":1},{\"cpu\":3,\"lost\":3}]}}",
          "10 by Xen, 1 by xentraced (CPU 2: 8, CPU 3: 3)"},
         {"without a count", "{\"ledger\":{\"lost\":0,\"loss_unknown_cpus\":\"1-2\"}}",
-         "0 by Xen, 0 by xentraced; more, not counted, on CPUs 1-2"},
+         "0 by Xen, 0 by xentraced; more, uncounted, on CPUs 1-2"},
         {"many CPUs",
          "{\"ledger\":{\"lost\":7,\"cpus\":[{\"cpu\":0,\"lost\":1},{\"cpu\":1,\"lost\":1},"
          "{\"cpu\":2,\"lost\":1},{\"cpu\":3,\"lost\":1},{\"cpu\":4,\"lost\":1},{\"cpu\":5,"
@@ -519,6 +543,7 @@ int main(void)
     test_table();
     test_doc_parse();
     test_doc_read();
+    test_doc_print();
     test_losses();
     test_sidecar_path();
     test_output_in_directory();

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Documents as people see them: of rings, segments, snapshots and triggers, of older daemons, which
  * do not have the new keys, and of none that ever was.
@@ -49,6 +49,8 @@ static void test_storage(void)
         uint64_t bytes;
     } cases[] = {
         {"an older daemon's", "{\"output\":{\"path\":\"/a\",\"bytes\":5}}", "file", "-", "/a", 5},
+        {"a stream", "{\"output\":{\"path\":\"-\",\"kind\":\"stream\",\"bytes\":5}}", "stream", "-",
+         "standard output", 5},
         {"nothing", "{}", "file", "-", "unknown file", 0},
         {"a ring that runs", "{" RING ",\"output\":{\"path\":\"/a\",\"bytes\":5}}", "ring",
          "6G of 8G", "/a", 6442450944},
@@ -72,7 +74,7 @@ static void test_storage(void)
         _cleanup_doc_ struct json_object *doc = parse(cases[i].text);
         _cleanup_free_ char *memory = storage_memory(doc), *place = storage_place(doc);
 
-        check_text(storage_kind(doc), cases[i].kind, "kind", cases[i].name);
+        check_text(storage_name(doc), cases[i].kind, "kind", cases[i].name);
         check_text(memory, cases[i].memory, "memory", cases[i].name);
         check_text(place, cases[i].place, "place", cases[i].name);
         if (storage_bytes(doc) != cases[i].bytes) {
@@ -88,7 +90,7 @@ static void test_missing(void)
         const char *name, *text, *want;
     } cases[] = {
         {"not counted", "{}", "unknown"},
-        {"nothing", "{\"lost\":0,\"dropped\":0}", "nothing is missing"},
+        {"nothing", "{\"lost\":0,\"dropped\":0}", "none"},
         {"by Xen", "{\"lost\":7000000000}", "7000000000 lost by Xen, 0 dropped by xentraced"},
         {"by xentraced", "{\"lost\":0,\"dropped\":2}", "0 lost by Xen, 2 dropped by xentraced"},
     };

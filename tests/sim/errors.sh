@@ -208,11 +208,11 @@ bad_values() {
     misused "event mask" start -e 0xfffffffff
     misused "not a time" start -T soon
     misused "not a time" start -T -1
-    misused "more than nothing" record -T 0
-    misused "more than nothing" start -s 0
+    misused "greater than 0" record -T 0
+    misused "greater than 0" start -s 0
     misused "not a size" start -r lots
     misused "not a size" start --max-size 1X
-    misused "more than nothing" start --max-size 0
+    misused "greater than 0" start --max-size 0
     misused "number of pages" start -S 0
     misused "number of pages" start -S 16k
     misused "number of pages" start -S 99999999999
@@ -221,15 +221,15 @@ bad_values() {
     misused "no option -Z" start -Z
     misused "There is no command.*start|did you mean.*start" strat
     misused "one argument" start a b
-    misused "cannot be the name" start a/b
-    misused "cannot be the name" start ""
+    misused "not a valid name" start a/b
+    misused "not a valid name" start ""
     misused "needs -o" start --force
     mistaken "poll interval" start -s 2h
     mistaken "65535" start -S 65536
     misused "M needs a value" start -M
-    misused "64 bytes, not even a page: write 64M" record -M64
+    misused "64 is a number of bytes, less than a page.*write 64M" record -M64
     misused "not a size" start -M much
-    misused "more than nothing" start -M 0
+    misused "greater than 0" start -M 0
     mistaken "A ring of 1M is too small: give it at least 2M" start -M 1M
     mistaken "more than dom0 can spare.*are free.*memory-share=.*50 %" start -M 900T
     misused "max-age needs -M" start --max-age 10
@@ -239,7 +239,7 @@ bad_names() {
     local name
     for name in ../up . .hidden "two words" $'two\nlines' "$(printf 'n%064d' 0)" 'a*' "naïve"; do
         case $name in
-            */*) misused "cannot be" start "$name" ;;
+            */*) misused "not a valid name" start "$name" ;;
             *) mistaken "cannot be a name: use 1 to 64 letters" start "$name" ;;
         esac
     done
@@ -254,7 +254,7 @@ bad_names() {
 
 bad_outputs() {
     echo "precious" >"$dir/exists.xentrace"
-    mistaken "exists and was left as it is.*--force" start -o "$dir/exists.xentrace"
+    mistaken "exists and was not changed.*--force" start -o "$dir/exists.xentrace"
     mistaken "exists" record -o "$dir/exists.xentrace"
     touch "$dir/other.json"
     mistaken "other.json exists" start -o "$dir/other.xentrace"
@@ -263,7 +263,7 @@ bad_outputs() {
     mistaken "directory" start -o "$dir/"
     mistaken "Cannot create /proc/f" start -o /proc/f
     mkfifo "$dir/pipe"
-    mistaken "Nobody reads from" start -o "$dir/pipe"
+    mistaken "has no reader" start -o "$dir/pipe"
     misused "needs the name" start -o ""
     mistaken "There is no space for .*Free some, lower --reserve" start -r 1000000000
     mistaken "There is no space" start -r 1000000000 -o "$dir/new.xentrace"

@@ -132,7 +132,7 @@ permissions() {
     configure '[daemon]' 'control-group = tracers'
     daemon_start || exit 1
     for command in status list start stop "record -T 1"; do
-        check "nobody: $command" refuses "Not permitted to reach.*group xentrace may look.*start and stop" \
+        check "nobody: $command" refuses "Not permitted to reach.*group xentrace .status and snapshots.*control-group=" \
             as_group none $command
     done
     check "group xentrace: status" as_group xentrace status
@@ -140,7 +140,7 @@ permissions() {
     check "group xentrace: version" as_group xentrace version
     check "group xentrace: no start" refuses "You may look, but not start or stop.*sudo" \
         as_group xentrace start
-    check "group xentrace: no start with a file" refuses "takes no file from this user" \
+    check "group xentrace: no start with a file" refuses "only root and members of the group set by" \
         as_group xentrace start -o - </dev/null
     ctl start running >/dev/null
     check "group xentrace: no stop" refuses "You may look, but not start or stop" \

@@ -363,7 +363,7 @@ broken() { # broken WHAT
     check "$1: poke" "$xensim" poke "$1" 2
     check "$1: status names the CPU" wait_until 5 is_set_aside 2
     "$xensim" resume
-    check "$1: to people too" grep -q "CPUs 2 are set aside" <(ctl status broken)
+    check "$1: to people too" grep -q "CPU 2 is set aside" <(ctl status broken)
     ctl --json status broken >"$dir/status"
     stops_xen "$1" || check "$1: the others go on" wait_until 20 others_went_on
     check "$1: stop" ctl stop broken

@@ -150,7 +150,7 @@ names() {
     cp "$dir/state/mine.xentrace" "$dir/mine"
     check "a name in use is refused" refuses "mine.xentrace exists.*another name" ctl snapshot mine
     check "and its file is as it was" cmp "$dir/mine" "$dir/state/mine.xentrace"
-    check "a name with a slash" refuses_usage "cannot be" ctl snapshot a/b
+    check "a name with a slash" refuses_usage "not a valid name" ctl snapshot a/b
     check "a hidden name" refuses "cannot be a name" ctl snapshot .hidden
     check "both --last and --max-size" refuses_usage "not both" ctl snapshot --last 1 --max-size 1M
 
@@ -183,7 +183,7 @@ outputs() {
     check "-o FILE: complete" whole "$dir/own.xentrace"
     check "-o FILE: its sidecar" agrees "$dir/own.xentrace" "$dir/own.json"
     cp "$dir/own.xentrace" "$dir/copy"
-    check "-o FILE: is not overwritten" refuses "exists and was left as it is.*--force" \
+    check "-o FILE: is not overwritten" refuses "exists and was not changed.*--force" \
         ctl snapshot -o "$dir/own.xentrace"
     check "-o FILE: and is as it was" cmp "$dir/copy" "$dir/own.xentrace"
     check "-o FILE --force" ctl snapshot --force --last 1 -o "$dir/own.xentrace"
