@@ -9,10 +9,9 @@ libdaemon_a_SOURCES = \
 	daemon/base/json-put.h \
 	daemon/base/log.c daemon/base/log.h \
 	daemon/base/name.c daemon/base/name.h \
+	daemon/base/priority.h \
 	daemon/base/worker.c daemon/base/worker.h \
 	daemon/config/config.c daemon/config/config.h \
-	daemon/config/config-parser.h \
-	daemon/config/config-trigger.c \
 	daemon/control/calls.c daemon/control/calls.h \
 	daemon/control/control.c daemon/control/control.h \
 	daemon/control/listener.c daemon/control/listener.h \
