@@ -6,11 +6,14 @@ EXTRA_DIST += \
 	tests/sim/completeness.sh \
 	tests/sim/disk.sh \
 	tests/sim/errors.sh \
+	tests/sim/flood.py \
+	tests/sim/flood.sh \
 	tests/sim/hostile.py \
 	tests/sim/hostile.sh \
 	tests/sim/idle.sh \
 	tests/sim/lib.sh \
 	tests/sim/lifecycle.sh \
+	tests/sim/log.sh \
 	tests/sim/losses.sh \
 	tests/sim/restart.sh \
 	tests/sim/same-as-xentrace.sh \
