@@ -18,6 +18,7 @@ libdaemon_a_SOURCES = \
 	daemon/control/peer.c daemon/control/peer.h \
 	daemon/control/request.c daemon/control/request.h \
 	daemon/document/document.c daemon/document/document.h \
+	daemon/document/trigger-document.c daemon/document/trigger-document.h \
 	daemon/host/domain-watch.c daemon/host/domain-watch.h \
 	daemon/host/domains.c daemon/host/domains.h \
 	daemon/host/explain.c daemon/host/explain.h \
@@ -38,7 +39,6 @@ libdaemon_a_SOURCES = \
 	daemon/session/snapshot.c daemon/session/snapshot.h \
 	daemon/session/snapshot-plan.c daemon/session/snapshot-plan.h \
 	daemon/triggers/trigger.c daemon/triggers/trigger.h \
-	daemon/triggers/trigger-document.c \
 	daemon/triggers/triggers.c daemon/triggers/triggers.h \
 	daemon/manager.c daemon/manager.h \
 	daemon/manager-find.c \

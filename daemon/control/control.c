@@ -29,6 +29,7 @@
 #include "common/units.h"
 #include "daemon/control/calls.h"
 #include "daemon/document/document.h"
+#include "daemon/document/trigger-document.h"
 #include "daemon/control/listener.h"
 #include "daemon/base/log.h"
 #include "daemon/base/priority.h"
@@ -258,7 +259,7 @@ static int method_trigger(sd_bus_message *call, void *userdata, sd_bus_error *er
     r = triggers_fire_manual(client->control->manager->triggers, name, &trigger, &failure);
     if (r < 0)
         return call_answer_failure(call, &failure);
-    return call_answer_document(call, trigger_document(trigger));
+    return call_answer_document(call, document_of_trigger(trigger));
 }
 
 static int property_version(sd_bus *bus, const char *path, const char *interface,

@@ -26,8 +26,6 @@
 #define TRIGGER_REASON_MAX 256u
 #define TRIGGER_NO_TIME    UINT64_MAX
 
-struct json_object;
-
 enum trigger_state {
     TRIGGER_OFF,
     TRIGGER_ARMED,
@@ -98,6 +96,3 @@ void trigger_written(struct trigger *trigger, uint64_t now_usec, const char *pat
 void trigger_failed(struct trigger *trigger, uint64_t now_usec, const char *error);
 
 const char *trigger_state_name(enum trigger_state state); /* as in documents */
-
-/* The trigger's object of docs/control-protocol.md; the caller's. */
-struct json_object *trigger_document(const struct trigger *trigger);

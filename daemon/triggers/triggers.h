@@ -12,7 +12,6 @@
 #include "daemon/base/failure.h"
 #include "daemon/triggers/trigger.h"
 
-struct json_object;
 struct sd_event;
 struct triggers;
 struct watch_set;
@@ -66,5 +65,6 @@ int triggers_fire_manual(struct triggers *triggers, const char *name,
 void triggers_snapshot_done(struct triggers *triggers, struct trigger *trigger, const char *path,
                             const char *error);
 
-/* An array of the triggers' objects, in the order of the configuration; the caller's. */
-struct json_object *triggers_document(const struct triggers *triggers);
+/* All triggers, in the order of the configuration; INDEX is less than their number. */
+size_t triggers_count(const struct triggers *triggers);
+const struct trigger *triggers_get(const struct triggers *triggers, size_t index);
