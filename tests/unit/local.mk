@@ -3,6 +3,7 @@
 
 check_PROGRAMS += \
 	tests/unit/test-burst \
+	tests/unit/test-calls \
 	tests/unit/test-collector \
 	tests/unit/test-collector-buffers \
 	tests/unit/test-collector-sinks \
@@ -118,6 +119,9 @@ tests_unit_test_collector_sinks_SOURCES = \
 	tests/unit/fake-xen-host.h tests/unit/test.h
 tests_unit_test_collector_sinks_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 
+tests_unit_test_calls_SOURCES = tests/unit/test-calls.c tests/unit/test.h
+tests_unit_test_calls_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
+tests_unit_test_calls_LDADD = $(xentraced_LDADD)
 tests_unit_test_config_SOURCES = tests/unit/test-config.c tests/unit/test.h
 tests_unit_test_config_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
 tests_unit_test_output_SOURCES = tests/unit/test-output.c tests/unit/test.h
