@@ -282,9 +282,10 @@ static int config_parse_recorder_events(struct config_parser *parser, const char
     struct event_set set;
     int r = config_parse_events(parser, value, &set);
 
-    if (r >= 0)
-        config_keep_list(parser->config.recorder.events, value);
-    return r;
+    if (r < 0)
+        return r;
+    config_keep_list(parser->config.recorder.events, value);
+    return 0;
 }
 
 static int config_parse_recorder_cpus(struct config_parser *parser, const char *value)
@@ -435,9 +436,10 @@ static int config_parse_trigger_latency(struct config_parser *parser, const char
 {
     int r = config_parse_some_time(parser, value, &config_current_trigger(parser)->latency_usec);
 
-    if (r >= 0)
-        config_give_condition(parser, TRIGGER_RUNNABLE_LATENCY, value);
-    return r;
+    if (r < 0)
+        return r;
+    config_give_condition(parser, TRIGGER_RUNNABLE_LATENCY, value);
+    return 0;
 }
 
 /* event and runnable-latency may be said here too; what they need is in their own keys. */
