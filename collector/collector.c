@@ -290,6 +290,11 @@ void collector_send_successor(struct collector *c, struct sink *sink, struct sin
     send_message(c, &message);
 }
 
+void collector_poke(struct collector *c)
+{
+    mailbox_wake(c->inbox);
+}
+
 int collector_fd(const struct collector *c)
 {
     return mailbox_fd(c->outbox);

@@ -65,6 +65,12 @@ void collector_send(struct collector *collector, enum message_type type, struct 
 void collector_send_successor(struct collector *collector, struct sink *sink,
                               struct sink *successor, bool now);
 
+/*
+ * Has the thread run its loop once more, without a message: collector_stats.wakeups changes soon
+ * after, unless the thread is stuck or has ended. For a watchdog.
+ */
+void collector_poke(struct collector *collector);
+
 /* Readable while messages wait for the main thread. */
 int collector_fd(const struct collector *collector);
 bool collector_receive(struct collector *collector, struct message *ret_message);

@@ -40,6 +40,7 @@ libdaemon_a_SOURCES = \
 	daemon/session/snapshot-plan.c daemon/session/snapshot-plan.h \
 	daemon/triggers/trigger.c daemon/triggers/trigger.h \
 	daemon/triggers/triggers.c daemon/triggers/triggers.h \
+	daemon/watchdog.c daemon/watchdog.h \
 	daemon/manager.c daemon/manager.h \
 	daemon/manager-find.c \
 	daemon/manager-snapshot.c

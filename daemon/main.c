@@ -20,6 +20,7 @@
 #include "daemon/base/priority.h"
 #include "daemon/manager.h"
 #include "daemon/session/snapshot.h"
+#include "daemon/watchdog.h"
 
 #define EXIT_USAGE 2
 
@@ -185,6 +186,23 @@ static int catch_signals(sd_event *event, struct manager *manager)
     return 0;
 }
 
+static int loop(sd_event *event, struct manager *manager)
+{
+    struct watchdog *watchdog;
+    int r;
+
+    r = watchdog_new(event, manager->collector, &watchdog);
+    if (r < 0) {
+        log_error("Cannot feed the service manager's watchdog: %s.", strerror(-r));
+        return r;
+    }
+    log_info("Ready at %s.", manager->socket_path);
+    (void)sd_notify(false, "READY=1\nSTATUS=Ready."); /* nobody may be listening */
+    r = sd_event_loop(event);
+    watchdog_free(watchdog);
+    return r;
+}
+
 static int serve(sd_event *event, struct manager *manager)
 {
     struct control *control = NULL;
@@ -201,9 +219,7 @@ static int serve(sd_event *event, struct manager *manager)
         log_error("%s", failure.text);
         return r;
     }
-    log_info("Ready at %s.", manager->socket_path);
-    (void)sd_notify(false, "READY=1\nSTATUS=Ready."); /* nobody may be listening */
-    r = sd_event_loop(event);
+    r = loop(event, manager);
     control_free(control);
     return r;
 }

@@ -36,6 +36,7 @@ check_PROGRAMS += \
 	tests/unit/test-units \
 	tests/unit/test-walk \
 	tests/unit/test-watch \
+	tests/unit/test-watchdog \
 	tests/unit/test-worker \
 	tests/unit/test-xen \
 	tests/unit/test-xenstore
@@ -143,3 +144,7 @@ tests_unit_test_triggers_LDADD = \
 
 tests_unit_test_worker_SOURCES = tests/unit/test-worker.c tests/unit/test.h
 tests_unit_test_worker_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
+# Replaces the collector.
+tests_unit_test_watchdog_SOURCES = tests/unit/test-watchdog.c tests/unit/test.h
+tests_unit_test_watchdog_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_watchdog_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
