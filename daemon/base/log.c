@@ -125,22 +125,26 @@ static void log_finish_job(struct job *job)
 }
 
 /* A client's path may be in the text: one call is one line. */
-static void log_clean(char *text)
+static void log_copy_text(char *to, size_t size, const char *from)
 {
-    for (char *p = text; *p; p++)
-        if ((unsigned char)*p < ' ' || *p == '\x7f')
-            *p = '?';
+    size_t length = strnlen(from, size - 1);
+
+    for (size_t i = 0; i < length; i++)
+        to[i] = (unsigned char)from[i] < ' ' || from[i] == '\x7f' ? '?' : from[i];
+    to[length] = '\0';
 }
 
 static void log_fill_line(struct line *line, int priority, const char *session, const char *format,
                           va_list arguments)
 {
+    char text[TEXT_MAX];
+
     line->job = (struct job){.run = log_run_job, .done = log_finish_job};
     line->priority = priority;
     line->has_session = session;
     (void)snprintf(line->session, sizeof(line->session), "%s", session ? session : "");
-    (void)vsnprintf(line->text, sizeof(line->text), format, arguments);
-    log_clean(line->text);
+    (void)vsnprintf(text, sizeof(text), format, arguments);
+    log_copy_text(line->text, sizeof(line->text), text);
 }
 
 void log_line(int priority, const char *session, const char *format, ...)

@@ -35,7 +35,8 @@
 
 #define SECTION_WORD "trigger"
 
-/* The collector keeps the times of so many events at most, and looks at them at each. */
+/* The collector keeps the times of this many events at most, and looks at all of them at each
+ * event. */
 #define COUNT_MAX       1000u
 #define MAX_PER_DAY_MAX 1000u
 
@@ -611,7 +612,7 @@ static int config_check_recorded(struct config_parser *parser, size_t index)
         event_set_add_mask(&needed, TRC_SCHED_MIN);
     if (event_set_parse(config->recorder.events, &recorded, &error) < 0 ||
         set_covers(&recorded, &needed))
-        return 0; /* it was parsed before: no memory, and that is told soon enough */
+        return 0; /* it was parsed before: only memory can be lacking, and others report that */
     return config_problem(
         parser, parser->trigger_notes[index].line,
         "the trigger '%s' waits for events that events=%s of [flight-recorder] leaves out: "
@@ -670,7 +671,7 @@ static char *config_read_line(char *buffer, int size, void *context)
     return line;
 }
 
-/* inih's handler: 0 means that the line is wrong. It goes on; the first problem is kept. */
+/* inih's handler: 0 means that the line is wrong. inih continues; the first problem is kept. */
 static int config_handle_key(void *context, const char *section, const char *key, const char *value)
 {
     struct config_parser *parser = context;

@@ -33,13 +33,13 @@ struct trigger_config {
     enum trigger_condition condition;
     char condition_text[CONFIG_LIST_MAX + 32]; /* "domain-crash", "runnable-latency=50ms" */
     struct event_set events;                   /* event=: never GEN alone */
-    uint32_t count;                            /* count=: so many of them, at least 1 */
-    uint64_t within_usec;                      /* within=: in that time; 0 if count is 1 */
-    uint64_t latency_usec;                     /* runnable-latency= */
-    uint64_t delay_usec;                       /* delay=: records after it fired, too */
-    uint64_t cooldown_usec;                    /* cooldown=: after a snapshot */
-    uint32_t max_per_day;                      /* max-per-day=: snapshots in 24 hours, 1 to 1000 */
-    uint64_t last_usec;                        /* last=: of the ring; 0: everything */
+    uint32_t count;                            /* count=: their number, at least 1 */
+    uint64_t within_usec;   /* within=: all of them in that time; 0 if count is 1 */
+    uint64_t latency_usec;  /* runnable-latency= */
+    uint64_t delay_usec;    /* delay=: records after it fired, too */
+    uint64_t cooldown_usec; /* cooldown=: after a snapshot */
+    uint32_t max_per_day;   /* max-per-day=: snapshots in 24 hours, 1 to 1000 */
+    uint64_t last_usec;     /* last=: of the ring; 0: everything */
 };
 
 /* [flight-recorder] */

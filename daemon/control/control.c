@@ -45,6 +45,7 @@
 #define MAX_LOOKERS          24u /* of them may be clients who may only look */
 #define MAX_QUEUED_ANSWERS   16u /* of one client that does not read */
 #define HANDSHAKE_USEC       (2 * USEC_PER_SEC)
+#define REFUSAL_USEC         (10 * USEC_PER_SEC) /* between two warnings */
 #define ACCEPT_INTERVAL_USEC (100 * USEC_PER_MSEC)
 #define ACCEPT_BURST         100u /* attempts per interval */
 
@@ -68,11 +69,12 @@ struct control {
     int listen_fd;
     sd_event_source *listen_source;
     sd_event_source *ready_source; /* see control_handle_dispatched() */
+    uint64_t refused_usec; /* when the log last reported that a client was not served; 0: never */
     struct client *clients[MAX_CLIENTS];
     struct calls calls;
 };
 
-/* --- What the manager tells. --- */
+/* --- Changes that the manager reports. --- */
 
 static int control_keep_session_call(struct control *control, sd_bus_message *message,
                                      const struct session *session, enum session_state until)
@@ -82,12 +84,12 @@ static int control_keep_session_call(struct control *control, sd_bus_message *me
     return calls_keep(&control->calls, &call);
 }
 
-/* The manager tells of a session that runs, could not start, or has ended. */
+/* A session runs, could not start, or has ended. */
 static void control_handle_session_change(void *userdata, struct session *session)
 {
     struct control *control = userdata;
 
-    /* Its name may come again, and is then another client's. */
+    /* The name may be used again, by another client. */
     for (size_t i = 0; i < MAX_CLIENTS; i++)
         if (session->state == SESSION_ENDED && control->clients[i] &&
             strcmp(control->clients[i]->attached, session->name) == 0)
@@ -547,6 +549,20 @@ static int control_handle_dispatched(sd_event_source *source, void *userdata)
     return 0;
 }
 
+/* Clients who are refused may try again at once, and for ever: the log is for others, too. */
+static void control_log_refusal(struct control *control, const struct peer *peer, int error)
+{
+    uint64_t now_usec = 0;
+    bool is_soon;
+
+    (void)sd_event_now(control->manager->event, CLOCK_MONOTONIC, &now_usec); /* the clock exists */
+    is_soon = control->refused_usec > 0 && now_usec < control->refused_usec + REFUSAL_USEC;
+    log_line(is_soon ? LOG_DEBUG : LOG_WARNING, NULL, "A client (UID %u) could not be served: %s.",
+             (unsigned int)peer->uid, strerror(-error));
+    if (!is_soon)
+        control->refused_usec = now_usec;
+}
+
 static int control_handle_connection(sd_event_source *source, int listen_fd, uint32_t revents,
                                      void *userdata)
 {
@@ -562,8 +578,7 @@ static int control_handle_connection(sd_event_source *source, int listen_fd, uin
     if (r >= 0 && peer.may_look)
         r = client_new(control, &fd, &peer);
     if (r < 0)
-        log_warning("A client (UID %u) could not be served: %s.", (unsigned int)peer.uid,
-                    strerror(-r));
+        control_log_refusal(control, &peer, r);
     return 0;
 }
 

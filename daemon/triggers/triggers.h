@@ -50,7 +50,7 @@ struct watch_set *triggers_watch_set(const struct triggers *triggers);
 /* The flight recorder has begun to record, or has ended. */
 void triggers_set_ring(struct triggers *triggers, bool has_ring);
 
-/* The collector has told that watch_end_round() returned true. */
+/* The collector has reported that watch_end_round() returned true. */
 void triggers_handle_watch(struct triggers *triggers);
 
 /*
