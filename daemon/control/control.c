@@ -167,6 +167,7 @@ static int method_stop(sd_bus_message *call, void *userdata, sd_bus_error *error
     struct client *client = userdata;
     struct failure failure = {0};
     struct session *session;
+    int r;
 
     (void)error;
     if (client_check_may_control(client, call) < 0)
@@ -176,8 +177,10 @@ static int method_stop(sd_bus_message *call, void *userdata, sd_bus_error *error
         return call_answer_failure(call, &failure);
     if (session->state == SESSION_ENDED)
         return call_answer_document(call, document_of_session(session));
+    /* Kept first: the session may end at once. */
+    r = control_keep_session_call(client->control, call, session, SESSION_ENDED);
     session_stop(session, END_STOP);
-    return control_keep_session_call(client->control, call, session, SESSION_ENDED);
+    return r;
 }
 
 static int method_status(sd_bus_message *call, void *userdata, sd_bus_error *error)
