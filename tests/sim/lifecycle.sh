@@ -55,7 +55,7 @@ by_signal() {
     ended_well "SIGTERM during record" record daemon-exit
 }
 
-# A terminal that closes, or `systemctl reload` of other units' making.
+# A terminal closes, or somebody expects a reload.
 hangup() {
     daemon_start --log-level debug || exit 1
     start hangup
