@@ -153,6 +153,7 @@ static void test_feeds(sd_event *event)
     test_case("a service manager that does not read: nothing waits for it");
     run_for(event, 20 * WATCHDOG_USEC, false); /* its queue has room for about ten */
     CHECK(collector.pokes > pokes + 15);
+    run_for(event, 2 * WATCHDOG_USEC, true); /* else the worker's memory is abandoned */
     watchdog_free(watchdog);
 }
 
