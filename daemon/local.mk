@@ -9,10 +9,9 @@ libdaemon_a_SOURCES = \
 	daemon/base/json-put.h \
 	daemon/base/log.c daemon/base/log.h \
 	daemon/base/name.c daemon/base/name.h \
+	daemon/base/priority.h \
 	daemon/base/worker.c daemon/base/worker.h \
 	daemon/config/config.c daemon/config/config.h \
-	daemon/config/config-parser.h \
-	daemon/config/config-trigger.c \
 	daemon/control/calls.c daemon/control/calls.h \
 	daemon/control/control.c daemon/control/control.h \
 	daemon/control/listener.c daemon/control/listener.h \
@@ -20,6 +19,7 @@ libdaemon_a_SOURCES = \
 	daemon/control/request.c daemon/control/request.h \
 	daemon/document/document.c daemon/document/document.h \
 	daemon/host/domain-names.c daemon/host/domain-names.h \
+	daemon/document/trigger-document.c daemon/document/trigger-document.h \
 	daemon/host/domain-watch.c daemon/host/domain-watch.h \
 	daemon/host/domains.c daemon/host/domains.h \
 	daemon/host/explain.c daemon/host/explain.h \
@@ -41,8 +41,8 @@ libdaemon_a_SOURCES = \
 	daemon/session/snapshot.c daemon/session/snapshot.h \
 	daemon/session/snapshot-plan.c daemon/session/snapshot-plan.h \
 	daemon/triggers/trigger.c daemon/triggers/trigger.h \
-	daemon/triggers/trigger-document.c \
 	daemon/triggers/triggers.c daemon/triggers/triggers.h \
+	daemon/watchdog.c daemon/watchdog.h \
 	daemon/manager.c daemon/manager.h \
 	daemon/manager-find.c \
 	daemon/manager-snapshot.c

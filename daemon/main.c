@@ -17,8 +17,10 @@
 #include "daemon/host/fd-store.h"
 #include "daemon/host/systemd.h"
 #include "daemon/base/log.h"
+#include "daemon/base/priority.h"
 #include "daemon/manager.h"
 #include "daemon/session/snapshot.h"
+#include "daemon/watchdog.h"
 
 #define EXIT_USAGE 2
 
@@ -26,6 +28,7 @@ static const char *arg_config = XENTRACED_CONFIG_FILE;
 static bool arg_config_given;
 static const char *arg_socket = XENTRACED_SOCKET;
 static const char *arg_state_dir = XENTRACED_STATE_DIR;
+static int arg_log_level = -1; /* the configuration's */
 
 static void print_help(void)
 {
@@ -34,6 +37,7 @@ static void print_help(void)
                  "  --config FILE     configuration (%s)\n"
                  "  --socket PATH     where to listen (%s)\n"
                  "  --state-dir DIR   where captures go (%s)\n"
+                 "  --log-level NAME  err, warning, notice, info or debug\n"
                  "  --help            show this\n"
                  "  --version         show the version\n\n"
                  "It stays in the foreground: `systemctl start xentraced` runs it as a service.\n",
@@ -43,11 +47,12 @@ static void print_help(void)
 /* Returns 1 to go on, 0 if all is done, a negative errno for a usage error, which is printed. */
 static int parse_arguments(int argc, char *argv[])
 {
-    enum { ARG_CONFIG = 256, ARG_SOCKET, ARG_STATE_DIR };
+    enum { ARG_CONFIG = 256, ARG_SOCKET, ARG_STATE_DIR, ARG_LOG_LEVEL };
     static const struct option options[] = {
         {"config", required_argument, NULL, ARG_CONFIG},
         {"socket", required_argument, NULL, ARG_SOCKET},
         {"state-dir", required_argument, NULL, ARG_STATE_DIR},
+        {"log-level", required_argument, NULL, ARG_LOG_LEVEL},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         {NULL, 0, NULL, 0},
@@ -65,6 +70,15 @@ static int parse_arguments(int argc, char *argv[])
             break;
         case ARG_STATE_DIR:
             arg_state_dir = optarg;
+            break;
+        case ARG_LOG_LEVEL:
+            if (config_read_log_level(optarg, &arg_log_level) < 0) {
+                (void)fprintf(stderr,
+                              "xentraced: --log-level '%s': use err, warning, notice, info or "
+                              "debug.\n",
+                              optarg);
+                return -EINVAL;
+            }
             break;
         case 'h':
             print_help();
@@ -84,8 +98,8 @@ static int parse_arguments(int argc, char *argv[])
     return 1;
 }
 
-static int handle_signal(sd_event_source *source, const struct signalfd_siginfo *info,
-                         void *userdata)
+static int handle_end_signal(sd_event_source *source, const struct signalfd_siginfo *info,
+                             void *userdata)
 {
     struct manager *manager = userdata;
 
@@ -118,27 +132,76 @@ static int handle_snapshot_signal(sd_event_source *source, const struct signalfd
     return 0;
 }
 
+/* systemd's `reload` and a terminal that closes: the configuration is read at start only. */
+static int handle_reload_signal(sd_event_source *source, const struct signalfd_siginfo *info,
+                                void *userdata)
+{
+    (void)source, (void)info, (void)userdata;
+    log_debug("SIGHUP: nothing is reloaded.");
+    return 0;
+}
+
+static int catch_signal(sd_event *event, int signal, sd_event_signal_handler_t handler,
+                        struct manager *manager)
+{
+    sd_event_source *source;
+    int r;
+
+    r = sd_event_add_signal(event, &source, signal, handler, manager);
+    if (r < 0)
+        return r;
+    r = sd_event_source_set_priority(source, PRIORITY_SIGNAL);
+    (void)sd_event_source_set_floating(source, true); /* it lives as long as the loop */
+    sd_event_source_unref(source);
+    return r;
+}
+
 /*
- * SIGTERM and SIGINT come through the event loop. SIGPIPE and SIGXFSZ would end us when a reader
- * goes away or a file becomes too large: the write's error is enough.
+ * SIGPIPE and SIGXFSZ would end the daemon when a reader goes away or a file becomes too large: the
+ * write's error is enough. The others come through the event loop.
  */
 static int catch_signals(sd_event *event, struct manager *manager)
 {
+    static const struct {
+        int signal;
+        sd_event_signal_handler_t handler;
+    } signals[] = {
+        {SIGTERM, handle_end_signal},
+        {SIGINT, handle_end_signal},
+        {SIGHUP, handle_reload_signal},
+        {SIGUSR2, handle_snapshot_signal},
+    };
     sigset_t mask;
     int r;
 
     (void)sigemptyset(&mask);
-    (void)sigaddset(&mask, SIGTERM);
-    (void)sigaddset(&mask, SIGINT);
-    (void)sigaddset(&mask, SIGUSR2);
+    for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+        (void)sigaddset(&mask, signals[i].signal);
     if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ||
         signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
         return -errno;
-    r = sd_event_add_signal(event, NULL, SIGTERM, handle_signal, manager);
-    if (r >= 0)
-        r = sd_event_add_signal(event, NULL, SIGINT, handle_signal, manager);
-    if (r >= 0)
-        r = sd_event_add_signal(event, NULL, SIGUSR2, handle_snapshot_signal, manager);
+    for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
+        r = catch_signal(event, signals[i].signal, signals[i].handler, manager);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int loop(sd_event *event, struct manager *manager)
+{
+    struct watchdog *watchdog;
+    int r;
+
+    r = watchdog_new(event, manager->collector, &watchdog);
+    if (r < 0) {
+        log_error("Cannot feed the service manager's watchdog: %s.", strerror(-r));
+        return r;
+    }
+    log_info("Ready at %s.", manager->socket_path);
+    systemd_notify(manager->systemd, "READY=1\nSTATUS=Ready.");
+    r = sd_event_loop(event);
+    watchdog_free(watchdog);
     return r;
 }
 
@@ -158,19 +221,43 @@ static int serve(sd_event *event, struct manager *manager)
         log_error("%s", failure.text);
         return r;
     }
-    log_info("Ready at %s.", manager->socket_path);
-    systemd_notify(manager->systemd, "READY=1\nSTATUS=Ready.");
-    r = sd_event_loop(event);
+    r = loop(event, manager);
     control_free(control);
+    return r;
+}
+
+/* From the start: SIGHUP must not end a daemon that has not set up its event loop yet. */
+static void block_hangup(void)
+{
+    sigset_t mask;
+
+    (void)sigemptyset(&mask); /* none of these can fail */
+    (void)sigaddset(&mask, SIGHUP);
+    (void)sigprocmask(SIG_BLOCK, &mask, NULL);
+}
+
+static int run_manager(sd_event *event, const struct config *config)
+{
+    struct manager *manager = NULL;
+    struct failure failure = {0};
+    struct fd_store inherited;
+    int r;
+
+    fd_store_read(&inherited);
+    r = manager_new(event, config, arg_socket, arg_state_dir, &inherited, &manager, &failure);
+    fd_store_done(&inherited);
+    if (r < 0) {
+        log_error("%s", failure.text);
+        return r;
+    }
+    r = serve(event, manager);
+    manager_free(manager);
     return r;
 }
 
 static int run(void)
 {
-    struct manager *manager = NULL;
-    struct failure failure = {0};
     _cleanup_free_ char *error = NULL;
-    struct fd_store inherited;
     struct config config;
     sd_event *event = NULL;
     int r;
@@ -180,19 +267,19 @@ static int run(void)
         log_error("%s", error ? error : "Out of memory.");
         return r;
     }
+    log_set_level(arg_log_level >= 0 ? arg_log_level : config.log_level);
     r = sd_event_default(&event);
     if (r < 0) {
         log_error("Cannot make an event loop: %s.", strerror(-r));
         return r;
     }
-    fd_store_read(&inherited);
-    r = manager_new(event, &config, arg_socket, arg_state_dir, &inherited, &manager, &failure);
-    fd_store_done(&inherited);
+    r = log_start(event);
     if (r < 0)
-        log_error("%s", failure.text);
-    else
-        r = serve(event, manager);
-    manager_free(manager);
+        log_warning("The log is written without a thread of its own (%s): the daemon waits if the "
+                    "journal hangs.",
+                    strerror(-r));
+    r = run_manager(event, &config);
+    log_stop();
     sd_event_unref(event);
     return r;
 }
@@ -205,5 +292,6 @@ int main(int argc, char *argv[])
     if (r <= 0)
         return r < 0 ? EXIT_USAGE : EXIT_SUCCESS;
     log_open();
+    block_hangup();
     return run() < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -24,6 +24,7 @@
 #include "daemon/host/explain.h"
 #include "daemon/host/fd-store.h"
 #include "daemon/base/log.h"
+#include "daemon/base/priority.h"
 #include "daemon/session/recorder.h"
 #include "daemon/session/segments.h"
 #include "daemon/session/snapshot.h"
@@ -187,7 +188,8 @@ static void handle_segment_finished(void *userdata, const struct session *sessio
 
     if (manager->segment_finished)
         manager->segment_finished(manager->userdata, session, number, segment);
-    start_segment_unit(manager, session, number);
+    if (segment) /* an empty one has no file */
+        start_segment_unit(manager, session, number);
 }
 
 static void handle_session_change(void *userdata, struct session *session)
@@ -398,6 +400,8 @@ static int set_up(struct manager *manager, struct fd_store *inherited, struct fa
         return explain_xen(failure, XEN_STEP_TRACE_INFO, r);
     r = sd_event_add_io(manager->event, &manager->collector_source,
                         collector_fd(manager->collector), EPOLLIN, handle_collector, manager);
+    if (r >= 0)
+        r = sd_event_source_set_priority(manager->collector_source, PRIORITY_COLLECTOR);
     if (r < 0)
         return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot listen to the collector: %s.",
                            strerror(-r));

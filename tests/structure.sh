@@ -9,7 +9,7 @@ cd "${srcdir:-$(dirname "$0")/..}" || exit 1
 
 # The rooms of daemon/, each of which knows only those before it. `manager` and `main` are the files
 # above the folders: manager*.c, manager*.h and main.c.
-rooms=(base config host output session triggers document manager control main)
+rooms=(base config host output session triggers document watchdog manager control main)
 
 . tests/check.sh
 

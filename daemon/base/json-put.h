@@ -13,22 +13,22 @@
 
 typedef struct json_object json;
 
-static inline void put(json *object, const char *key, json *value)
+static inline void json_put(json *object, const char *key, json *value)
 {
     (void)json_object_object_add(object, key, value);
 }
 
-static inline void put_text(json *object, const char *key, const char *text)
+static inline void json_put_text(json *object, const char *key, const char *text)
 {
-    put(object, key, json_object_new_string(text ? text : ""));
+    json_put(object, key, json_object_new_string(text ? text : ""));
 }
 
-static inline void put_count(json *object, const char *key, uint64_t count)
+static inline void json_put_count(json *object, const char *key, uint64_t count)
 {
-    put(object, key, json_object_new_uint64(count));
+    json_put(object, key, json_object_new_uint64(count));
 }
 
-static inline void put_bool(json *object, const char *key, bool value)
+static inline void json_put_bool(json *object, const char *key, bool value)
 {
-    put(object, key, json_object_new_boolean(value));
+    json_put(object, key, json_object_new_boolean(value));
 }

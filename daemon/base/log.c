@@ -2,21 +2,175 @@
 /*
  * systemd says in JOURNAL_STREAM which device and inode its stream has (systemd.exec(5)): only if
  * standard error is that stream is it the journal's.
+ *
+ * Each line is a job of the log's worker. The main thread counts the jobs that are not done, which
+ * limits the queue. The worker counts the lines that it has written, under a mutex, so that
+ * log_stop() can wait for them without an event loop.
+ *
+ * Lines on standard error are written with write(2): a thread that hangs in stdio holds a lock that
+ * exit(3) may want.
  */
 
 #include "daemon/base/log.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>
 
-/* The one mutable global beside arg_*: where the log goes is a fact about the process. */
-static bool log_to_journal;
+#include "daemon/base/name.h"
+#include "daemon/base/worker.h"
+
+#define QUEUE_MAX     256u /* lines */
+#define TEXT_MAX      1024u
+#define STOP_WAIT_SEC 1
+
+struct line {
+    struct job job;
+    int priority;
+    bool has_session;
+    char session[SESSION_NAME_MAX + 1];
+    char text[TEXT_MAX];
+};
+
+/* The one mutable state beside arg_*: where the log goes is a fact about the process. */
+static struct {
+    bool is_journal;
+    int level;
+    struct workers *workers;
+    struct worker *worker; /* NULL: lines are written at once */
+    bool hangs;            /* the worker did not end in time */
+    unsigned int nr_queued;
+    unsigned int nr_left_out; /* lines for which there was no room */
+
+    pthread_mutex_t mutex;
+    pthread_cond_t written;
+    unsigned int nr_unwritten; /* under the mutex */
+} the_log = {
+    .level = LOG_INFO,
+    .mutex = PTHREAD_MUTEX_INITIALIZER,
+    .written = PTHREAD_COND_INITIALIZER,
+};
+
+/* --- Writing: the worker's thread, or the main thread while there is no worker. --- */
+
+static void log_write_stderr(const struct line *line)
+{
+    char buffer[TEXT_MAX + SESSION_NAME_MAX + 32];
+    int length = snprintf(buffer, sizeof(buffer), "xentraced: %s%s%s\n", line->session,
+                          line->has_session ? ": " : "", line->text);
+    const char *from = buffer;
+
+    while (length > 0) {
+        ssize_t n = write(STDERR_FILENO, from, (size_t)length);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return; /* a log that cannot be written is not worth dying for */
+        from += n;
+        length -= (int)n;
+    }
+}
+
+static void log_write(const struct line *line)
+{
+    if (!the_log.is_journal)
+        log_write_stderr(line);
+    else if (line->has_session)
+        (void)sd_journal_send("MESSAGE=%s: %s", line->session, line->text, "PRIORITY=%i",
+                              line->priority, "XENTRACED_SESSION=%s", line->session, NULL);
+    else
+        (void)sd_journal_send("MESSAGE=%s", line->text, "PRIORITY=%i", line->priority, NULL);
+}
+
+static void log_run_job(struct job *job)
+{
+    log_write(job_container(job, struct line, job));
+    (void)pthread_mutex_lock(&the_log.mutex);
+    the_log.nr_unwritten--;
+    (void)pthread_cond_signal(&the_log.written);
+    (void)pthread_mutex_unlock(&the_log.mutex);
+}
+
+/* --- The main thread. --- */
+
+static void log_send(struct line *line)
+{
+    (void)pthread_mutex_lock(&the_log.mutex);
+    the_log.nr_unwritten++;
+    (void)pthread_mutex_unlock(&the_log.mutex);
+    the_log.nr_queued++;
+    worker_send(the_log.worker, &line->job);
+}
+
+static void log_finish_job(struct job *job)
+{
+    unsigned int nr_left_out = the_log.nr_left_out;
+
+    free(job_container(job, struct line, job));
+    the_log.nr_queued--;
+    if (nr_left_out == 0 || the_log.nr_queued > QUEUE_MAX / 2)
+        return;
+    the_log.nr_left_out = 0;
+    log_warning("The log did not accept lines: %u were left out.", nr_left_out);
+}
+
+/* A client's path may be in the text: one call is one line. */
+static void log_copy_text(char *to, size_t size, const char *from)
+{
+    size_t length = strnlen(from, size - 1);
+
+    for (size_t i = 0; i < length; i++)
+        to[i] = (unsigned char)from[i] < ' ' || from[i] == '\x7f' ? '?' : from[i];
+    to[length] = '\0';
+}
+
+static void log_fill_line(struct line *line, int priority, const char *session, const char *format,
+                          va_list arguments)
+{
+    char text[TEXT_MAX];
+
+    line->job = (struct job){.run = log_run_job, .done = log_finish_job};
+    line->priority = priority;
+    line->has_session = session;
+    (void)snprintf(line->session, sizeof(line->session), "%s", session ? session : "");
+    (void)vsnprintf(text, sizeof(text), format, arguments);
+    log_copy_text(line->text, sizeof(line->text), text);
+}
+
+void log_line(int priority, const char *session, const char *format, ...)
+{
+    struct line at_once, *line = &at_once;
+    va_list arguments;
+
+    if (priority > the_log.level || the_log.hangs)
+        return;
+    if (the_log.worker) {
+        line = the_log.nr_queued < QUEUE_MAX ? malloc(sizeof(*line)) : NULL;
+        if (!line) {
+            the_log.nr_left_out++;
+            return;
+        }
+    }
+    va_start(arguments, format);
+    log_fill_line(line, priority, session, format, arguments);
+    va_end(arguments);
+    if (the_log.worker)
+        log_send(line);
+    else
+        log_write(line);
+}
+
+/* --- Construction. --- */
 
 void log_open(void)
 {
@@ -24,30 +178,60 @@ void log_open(void)
     uint64_t device, inode;
     struct stat st;
 
-    log_to_journal = stream && sscanf(stream, "%" SCNu64 ":%" SCNu64, &device, &inode) == 2 &&
-                     fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+    the_log.is_journal = stream && sscanf(stream, "%" SCNu64 ":%" SCNu64, &device, &inode) == 2 &&
+                         fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device &&
+                         st.st_ino == inode;
 }
 
-void log_line(int priority, const char *session, const char *format, ...)
+void log_set_level(int level)
 {
-    char text[1024];
-    va_list arguments;
+    the_log.level = level;
+}
 
-    va_start(arguments, format);
-    (void)vsnprintf(text, sizeof(text), format, arguments);
-    va_end(arguments);
-    /* A client's path may be in it: one call is one line. */
-    for (char *p = text; *p; p++)
-        if ((unsigned char)*p < ' ' || *p == '\x7f')
-            *p = '?';
+int log_start(struct sd_event *event)
+{
+    struct workers *workers;
+    int r;
 
-    /* A log that cannot be written is not worth dying for. */
-    if (!log_to_journal)
-        (void)fprintf(stderr, "xentraced: %s%s%s\n", session ? session : "", session ? ": " : "",
-                      text);
-    else if (session)
-        (void)sd_journal_send("MESSAGE=%s: %s", session, text, "PRIORITY=%i", priority,
-                              "XENTRACED_SESSION=%s", session, NULL);
-    else
-        (void)sd_journal_send("MESSAGE=%s", text, "PRIORITY=%i", priority, NULL);
+    r = workers_new(event, &workers);
+    if (r < 0)
+        return r;
+    r = worker_new(workers, "log", &the_log.worker);
+    if (r < 0) {
+        workers_free(workers);
+        return r;
+    }
+    the_log.workers = workers;
+    return 0;
+}
+
+/* Whether everything was written in time. */
+static bool log_wait(void)
+{
+    struct timespec end;
+    bool is_written;
+    int r = 0;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &end); /* cannot fail for this clock */
+    end.tv_sec += STOP_WAIT_SEC;
+    (void)pthread_mutex_lock(&the_log.mutex);
+    while (the_log.nr_unwritten > 0 && r == 0)
+        r = pthread_cond_clockwait(&the_log.written, &the_log.mutex, CLOCK_MONOTONIC, &end);
+    is_written = the_log.nr_unwritten == 0;
+    (void)pthread_mutex_unlock(&the_log.mutex);
+    return is_written;
+}
+
+void log_stop(void)
+{
+    unsigned int nr_left_out = the_log.nr_left_out;
+
+    if (!the_log.worker)
+        return;
+    the_log.hangs = !log_wait();
+    the_log.nr_left_out = 0; /* no job is to be sent any more */
+    the_log.worker = worker_free(the_log.worker);
+    (void)workers_free(the_log.workers); /* abandons the lines that were not written */
+    if (nr_left_out > 0)
+        log_warning("The log did not accept lines: %u were left out.", nr_left_out);
 }

@@ -4,21 +4,42 @@
 /*
  * The daemon's log: the journal with fields when systemd runs it, else lines on standard error.
  * Main thread only: collector/ and common/ never log.
+ *
+ * The journal's socket and the reader of a pipe may hang. So once log_start() was called, a worker
+ * writes the lines, and logging never waits. Lines for which its queue has no room are counted; the
+ * log reports their number when it accepts lines again.
  */
 
 #include <syslog.h>
 
 #include "common/util.h"
 
+struct sd_event;
+
 /* Finds out where the log goes. Call it first. */
 void log_open(void);
 
+/* Lines of a lower priority than LEVEL (LOG_ERR to LOG_DEBUG) are left out; LOG_INFO at first. */
+void log_set_level(int level);
+
 /*
- * One line of PRIORITY (LOG_ERR, LOG_WARNING, LOG_NOTICE, LOG_INFO) about SESSION, or about the
- * daemon if it is NULL.
+ * From here on a worker writes the lines. EVENT is referenced. Returns 0 or a negative errno, and
+ * lines are then written at once, as before.
+ */
+int log_start(struct sd_event *event);
+/*
+ * When the event loop has ended: waits until all lines are written, for a second at most. What is
+ * logged afterwards is written at once, or left out if the log hangs.
+ */
+void log_stop(void);
+
+/*
+ * One line of PRIORITY (LOG_ERR, LOG_WARNING, LOG_NOTICE, LOG_INFO, LOG_DEBUG) about SESSION, or
+ * about the daemon if it is NULL.
  */
 _printf_(3, 4) void log_line(int priority, const char *session, const char *format, ...);
 
 #define log_error(...)   log_line(LOG_ERR, NULL, __VA_ARGS__)
 #define log_warning(...) log_line(LOG_WARNING, NULL, __VA_ARGS__)
 #define log_info(...)    log_line(LOG_INFO, NULL, __VA_ARGS__)
+#define log_debug(...)   log_line(LOG_DEBUG, NULL, __VA_ARGS__)

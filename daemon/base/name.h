@@ -21,7 +21,7 @@ int name_check(const char *name, struct failure *failure);
 
 /*
  * Makes up a name that is not taken: STEM (at most 43 characters) and the local time, such as
- * "capture-20261121-060512"; "-2" and so on behind it if that is taken.
+ * "capture-20261121-060512"; "-2" and so on is appended if that is taken.
  */
 void name_make_up(const char *stem, bool (*is_taken)(const void *userdata, const char *name),
                   const void *userdata, char ret_name[static SESSION_NAME_MAX + 1]);

@@ -3,29 +3,64 @@
  * inih reads the file; a table of keys says what each value is. An unknown section or key is an
  * error: a misspelt limit that is silently ignored fills a disk.
  *
- * inih tells its handler of keys only, so the headers of sections, which make triggers, are taken
- * from the lines on their way to it.
+ * inih passes keys to its handler, but no headers of sections. Those of triggers are therefore
+ * taken from the lines as inih reads them.
+ *
+ * A trigger that can never fire is worse than none, because somebody relies on it: one without a
+ * condition, or one that waits for events that the flight recorder does not record, is refused.
  *
  * The flight recorder's default events have one and the same subclass in two classes, so that Xen's
  * own mask selects exactly them (0x00061000) and nothing else takes up room in its buffers.
  */
 
-#include "daemon/config/config-parser.h"
+#include "daemon/config/config.h"
 
 #include <errno.h>
 #include <ini.h>
 #include <stdarg.h>
 #include <string.h>
+#include <syslog.h>
+
+#include <xen/trace.h>
 
 #include "common/cpu-set.h"
 #include "common/suggest.h"
 #include "common/text.h"
 #include "common/units.h"
+#include "common/util.h"
+#include "daemon/base/name.h"
 
 #define MEMORY_MIN_BYTES (UINT64_C(2) << 20)
 #define MEMORY_MAX_BYTES (UINT64_C(64) << 30)
 
+#define SECTION_WORD "trigger"
+
+/* The collector keeps the times of this many events at most, and looks at all of them at each
+ * event. */
+#define COUNT_MAX       1000u
+#define MAX_PER_DAY_MAX 1000u
+
+struct config_parser {
+    struct config config;
+    FILE *file;
+    int line;          /* that inih has read last */
+    int problem_line;  /* that the problem is in; inih's own complaints have none */
+    char problem[512]; /* "": none. Half a sentence; the first one is kept */
+
+    /* The sections of triggers, config.triggers[i] each. */
+    bool in_trigger; /* whether the section that is being read is one */
+    struct {
+        int line;       /* of its header */
+        uint32_t given; /* conditions, 1 << enum trigger_condition each: one is right */
+        bool has_count; /* count= was given */
+        bool has_within;
+    } trigger_notes[CONFIG_TRIGGERS_MAX];
+};
+
+typedef int (*config_parse_fn)(struct config_parser *parser, const char *value);
+
 static const struct config config_defaults = {
+    .log_level = LOG_INFO,
     .pool_bytes = UINT64_C(64) << 20,
     .memory_share_percent = 50,
     .recorder =
@@ -38,7 +73,15 @@ static const struct config config_defaults = {
         },
 };
 
-int config_problem(struct config_parser *parser, int line, const char *format, ...)
+static const struct trigger_config trigger_defaults = {
+    .count = 1,
+    .cooldown_usec = 60 * USEC_PER_SEC,
+    .max_per_day = 10,
+};
+
+/* Notes what is wrong at LINE, unless something was before, and returns -EINVAL. */
+_printf_(3, 4) static int config_problem(struct config_parser *parser, int line, const char *format,
+                                         ...)
 {
     va_list arguments;
 
@@ -53,7 +96,7 @@ int config_problem(struct config_parser *parser, int line, const char *format, .
 
 /* --- Values. --- */
 
-int config_parse_memory(struct config_parser *parser, const char *value, uint64_t *ret_bytes)
+static int config_parse_memory(struct config_parser *parser, const char *value, uint64_t *ret_bytes)
 {
     uint64_t bytes;
 
@@ -64,7 +107,7 @@ int config_parse_memory(struct config_parser *parser, const char *value, uint64_
     return 0;
 }
 
-int config_parse_bool(struct config_parser *parser, const char *value, bool *ret_bool)
+static int config_parse_bool(struct config_parser *parser, const char *value, bool *ret_bool)
 {
     static const char *const words[] = {"no", "yes", "false", "true", "off", "on", "0", "1"};
     const struct text_item item = {.begin = value, .length = strlen(value)};
@@ -78,7 +121,8 @@ int config_parse_bool(struct config_parser *parser, const char *value, bool *ret
     return config_problem(parser, parser->line, "'%s' is neither 'yes' nor 'no'", value);
 }
 
-int config_parse_duration(struct config_parser *parser, const char *value, uint64_t *ret_usec)
+static int config_parse_duration(struct config_parser *parser, const char *value,
+                                 uint64_t *ret_usec)
 {
     if (duration_parse(value, USEC_PER_SEC, ret_usec) < 0)
         return config_problem(parser, parser->line, "'%s' is not a time, such as 500ms, 30s or 2h",
@@ -86,8 +130,8 @@ int config_parse_duration(struct config_parser *parser, const char *value, uint6
     return 0;
 }
 
-int config_parse_number(struct config_parser *parser, const char *value, uint32_t min, uint32_t max,
-                        uint32_t *ret_number)
+static int config_parse_number(struct config_parser *parser, const char *value, uint32_t min,
+                               uint32_t max, uint32_t *ret_number)
 {
     uint64_t number = 0;
     const char *c = value;
@@ -102,7 +146,7 @@ int config_parse_number(struct config_parser *parser, const char *value, uint32_
 }
 
 /* Passes on a sentence of common/'s, as the half sentence that a problem is. */
-static int refuse_list(struct config_parser *parser, int error, char *sentence)
+static int config_refuse_list(struct config_parser *parser, int error, char *sentence)
 {
     size_t length = sentence ? strlen(sentence) : 0;
 
@@ -112,28 +156,58 @@ static int refuse_list(struct config_parser *parser, int error, char *sentence)
     return error;
 }
 
-int config_parse_events(struct config_parser *parser, const char *value, struct event_set *ret_set)
+static int config_parse_events(struct config_parser *parser, const char *value,
+                               struct event_set *ret_set)
 {
     _cleanup_free_ char *error = NULL;
     int r = event_set_parse(value, ret_set, &error);
 
-    return r < 0 ? refuse_list(parser, r, error) : 0;
+    return r < 0 ? config_refuse_list(parser, r, error) : 0;
 }
 
 /* Keeps a list as it was typed; it is on one line of inih's, so it fits. */
-static void keep_list(char list[static CONFIG_LIST_MAX], const char *value)
+static void config_keep_list(char list[static CONFIG_LIST_MAX], const char *value)
 {
     (void)snprintf(list, CONFIG_LIST_MAX, "%s", value);
 }
 
 /* --- Keys. --- */
 
-static int parse_pool(struct config_parser *parser, const char *value)
+static int config_parse_pool(struct config_parser *parser, const char *value)
 {
     return config_parse_memory(parser, value, &parser->config.pool_bytes);
 }
 
-static int parse_control_group(struct config_parser *parser, const char *value)
+int config_read_log_level(const char *name, int *ret_level)
+{
+    /* As systemd.exec(5) calls them, LogLevelMax=. */
+    static const struct {
+        const char *name;
+        int level;
+    } levels[] = {
+        {"err", LOG_ERR},   {"warning", LOG_WARNING}, {"notice", LOG_NOTICE},
+        {"info", LOG_INFO}, {"debug", LOG_DEBUG},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(levels); i++) {
+        if (strcmp(name, levels[i].name) == 0) {
+            *ret_level = levels[i].level;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+static int config_parse_log_level(struct config_parser *parser, const char *value)
+{
+    if (config_read_log_level(value, &parser->config.log_level) < 0)
+        return config_problem(parser, parser->line,
+                              "'%s' is not a level: use err, warning, notice, info or debug",
+                              value);
+    return 0;
+}
+
+static int config_parse_control_group(struct config_parser *parser, const char *value)
 {
     if (strlen(value) >= sizeof(parser->config.control_group))
         return config_problem(parser, parser->line, "the group's name is too long");
@@ -141,7 +215,7 @@ static int parse_control_group(struct config_parser *parser, const char *value)
     return 0;
 }
 
-static int parse_memory_share(struct config_parser *parser, const char *value)
+static int config_parse_memory_share(struct config_parser *parser, const char *value)
 {
     const struct text_item item = {.begin = value, .length = strcspn(value, "%")};
     char digits[8];
@@ -154,7 +228,7 @@ static int parse_memory_share(struct config_parser *parser, const char *value)
     return config_parse_number(parser, value, 1, 90, &parser->config.memory_share_percent);
 }
 
-static int parse_buffer_pages(struct config_parser *parser, const char *value)
+static int config_parse_buffer_pages(struct config_parser *parser, const char *value)
 {
     uint64_t pages;
 
@@ -172,7 +246,7 @@ static int parse_buffer_pages(struct config_parser *parser, const char *value)
 }
 
 /* systemd.unit(5): what a template's name is made of. */
-static int parse_segment_unit(struct config_parser *parser, const char *value)
+static int config_parse_segment_unit(struct config_parser *parser, const char *value)
 {
     static const char suffix[] = "@.service";
     size_t length = strlen(value);
@@ -187,46 +261,47 @@ static int parse_segment_unit(struct config_parser *parser, const char *value)
     return 0;
 }
 
-static int parse_reserve(struct config_parser *parser, const char *value)
+static int config_parse_reserve(struct config_parser *parser, const char *value)
 {
     if (size_parse(value, UINT64_C(1) << 20, &parser->config.reserve_bytes) < 0)
         return config_problem(parser, parser->line, "'%s' is not a size, such as 512M", value);
     return 0;
 }
 
-static int parse_recorder_enabled(struct config_parser *parser, const char *value)
+static int config_parse_recorder_enabled(struct config_parser *parser, const char *value)
 {
     return config_parse_bool(parser, value, &parser->config.recorder.enabled);
 }
 
-static int parse_recorder_memory(struct config_parser *parser, const char *value)
+static int config_parse_recorder_memory(struct config_parser *parser, const char *value)
 {
     return config_parse_memory(parser, value, &parser->config.recorder.memory_bytes);
 }
 
-static int parse_recorder_events(struct config_parser *parser, const char *value)
+static int config_parse_recorder_events(struct config_parser *parser, const char *value)
 {
     struct event_set set;
     int r = config_parse_events(parser, value, &set);
 
-    if (r >= 0)
-        keep_list(parser->config.recorder.events, value);
-    return r;
+    if (r < 0)
+        return r;
+    config_keep_list(parser->config.recorder.events, value);
+    return 0;
 }
 
-static int parse_recorder_cpus(struct config_parser *parser, const char *value)
+static int config_parse_recorder_cpus(struct config_parser *parser, const char *value)
 {
     _cleanup_free_ char *error = NULL;
     struct cpu_set set;
     int r = cpu_set_parse(value, CPU_SET_MAX, &set, &error);
 
     if (r < 0)
-        return refuse_list(parser, r, error);
-    keep_list(parser->config.recorder.cpus, value);
+        return config_refuse_list(parser, r, error);
+    config_keep_list(parser->config.recorder.cpus, value);
     return 0;
 }
 
-static int parse_recorder_max_age(struct config_parser *parser, const char *value)
+static int config_parse_recorder_max_age(struct config_parser *parser, const char *value)
 {
     const struct text_item item = {.begin = value, .length = strlen(value)};
 
@@ -237,10 +312,177 @@ static int parse_recorder_max_age(struct config_parser *parser, const char *valu
     return config_parse_duration(parser, value, &parser->config.recorder.max_age_usec);
 }
 
-static int parse_recorder_keep_enabled(struct config_parser *parser, const char *value)
+static int config_parse_recorder_keep_enabled(struct config_parser *parser, const char *value)
 {
     return config_parse_bool(parser, value, &parser->config.recorder.keep_enabled);
 }
+
+/* --- The sections of triggers. --- */
+
+const char *trigger_condition_name(enum trigger_condition condition)
+{
+    switch (condition) {
+    case TRIGGER_NEVER:
+        break;
+    case TRIGGER_EVENT:
+        return "event";
+    case TRIGGER_RUNNABLE_LATENCY:
+        return "runnable-latency";
+    case TRIGGER_DOMAIN_CRASH:
+        return "domain-crash";
+    case TRIGGER_LOST_RECORDS:
+        return "lost-records";
+    case TRIGGER_MANUAL:
+        return "manual";
+    }
+    return "";
+}
+
+static bool config_is_trigger_section(const char *text)
+{
+    size_t length = strlen(SECTION_WORD);
+
+    return strncmp(text, SECTION_WORD, length) == 0 &&
+           (text[length] == '\0' || text_is_blank(text[length]));
+}
+
+static int config_begin_trigger(struct config_parser *parser, const char *text)
+{
+    struct config *config = &parser->config;
+    const char *name = text + strlen(SECTION_WORD);
+    struct trigger_config *trigger;
+
+    while (text_is_blank(*name))
+        name++;
+    if (!name_is_valid(name, TRIGGER_NAME_MAX))
+        return config_problem(parser, parser->line,
+                              "'%s' cannot be a trigger's name: write [trigger NAME], with 1 to %u "
+                              "letters, digits or ._-@: and none of '.' and '-' first",
+                              name, TRIGGER_NAME_MAX);
+    for (size_t i = 0; i < config->nr_triggers; i++)
+        if (strcmp(config->triggers[i].name, name) == 0)
+            return config_problem(parser, parser->line,
+                                  "there is a trigger '%s' already, at line %d", name,
+                                  parser->trigger_notes[i].line);
+    if (config->nr_triggers == CONFIG_TRIGGERS_MAX)
+        return config_problem(parser, parser->line, "there may be %u triggers at most",
+                              CONFIG_TRIGGERS_MAX);
+    parser->trigger_notes[config->nr_triggers].line = parser->line;
+    trigger = &config->triggers[config->nr_triggers++];
+    *trigger = trigger_defaults;
+    memcpy(trigger->name, name, strlen(name) + 1); /* a valid name fits */
+    return 0;
+}
+
+/* The trigger whose section is being read. */
+static struct trigger_config *config_current_trigger(struct config_parser *parser)
+{
+    return &parser->config.triggers[parser->config.nr_triggers - 1];
+}
+
+/* Notes that a condition was given; the same one again replaces the first, as with every key. */
+static void config_give_condition(struct config_parser *parser, enum trigger_condition condition,
+                                  const char *value)
+{
+    size_t index = parser->config.nr_triggers - 1;
+    struct trigger_config *trigger = &parser->config.triggers[index];
+
+    parser->trigger_notes[index].given |= 1u << condition;
+    trigger->condition = condition;
+    (void)snprintf(trigger->condition_text, sizeof(trigger->condition_text), "%s%s%s",
+                   trigger_condition_name(condition), value ? "=" : "", value ? value : "");
+}
+
+static int config_parse_trigger_event(struct config_parser *parser, const char *value)
+{
+    struct trigger_config *trigger = config_current_trigger(parser);
+    int r = config_parse_events(parser, value, &trigger->events);
+
+    if (r < 0)
+        return r;
+    trigger->events.subclasses[0] = 0; /* GEN */
+    if (event_set_xen_mask(&trigger->events) == 0)
+        return config_problem(parser, parser->line,
+                              "'%s' is what the trace buffers say about themselves; write "
+                              "condition=lost-records to wait for lost records",
+                              value);
+    config_give_condition(parser, TRIGGER_EVENT, value);
+    return 0;
+}
+
+static int config_parse_trigger_count(struct config_parser *parser, const char *value)
+{
+    parser->trigger_notes[parser->config.nr_triggers - 1].has_count = true;
+    return config_parse_number(parser, value, 1, COUNT_MAX, &config_current_trigger(parser)->count);
+}
+
+/* A time that must not be nothing. */
+static int config_parse_some_time(struct config_parser *parser, const char *value,
+                                  uint64_t *ret_usec)
+{
+    int r = config_parse_duration(parser, value, ret_usec);
+
+    if (r >= 0 && *ret_usec == 0)
+        return config_problem(parser, parser->line, "'%s' is no time at all", value);
+    return r;
+}
+
+static int config_parse_trigger_within(struct config_parser *parser, const char *value)
+{
+    parser->trigger_notes[parser->config.nr_triggers - 1].has_within = true;
+    return config_parse_some_time(parser, value, &config_current_trigger(parser)->within_usec);
+}
+
+static int config_parse_trigger_latency(struct config_parser *parser, const char *value)
+{
+    int r = config_parse_some_time(parser, value, &config_current_trigger(parser)->latency_usec);
+
+    if (r < 0)
+        return r;
+    config_give_condition(parser, TRIGGER_RUNNABLE_LATENCY, value);
+    return 0;
+}
+
+/* event and runnable-latency may be said here too; what they need is in their own keys. */
+static int config_parse_trigger_condition(struct config_parser *parser, const char *value)
+{
+    for (enum trigger_condition c = TRIGGER_EVENT; c <= TRIGGER_MANUAL; c++) {
+        if (strcmp(value, trigger_condition_name(c)) != 0)
+            continue;
+        if (c == TRIGGER_EVENT || c == TRIGGER_RUNNABLE_LATENCY)
+            parser->trigger_notes[parser->config.nr_triggers - 1].given |= 1u << c;
+        else
+            config_give_condition(parser, c, NULL);
+        return 0;
+    }
+    return config_problem(parser, parser->line,
+                          "'%s' is no condition: use domain-crash, lost-records or manual, or the "
+                          "keys event= and runnable-latency=",
+                          value);
+}
+
+static int config_parse_trigger_delay(struct config_parser *parser, const char *value)
+{
+    return config_parse_duration(parser, value, &config_current_trigger(parser)->delay_usec);
+}
+
+static int config_parse_trigger_cooldown(struct config_parser *parser, const char *value)
+{
+    return config_parse_duration(parser, value, &config_current_trigger(parser)->cooldown_usec);
+}
+
+static int config_parse_trigger_max_per_day(struct config_parser *parser, const char *value)
+{
+    return config_parse_number(parser, value, 1, MAX_PER_DAY_MAX,
+                               &config_current_trigger(parser)->max_per_day);
+}
+
+static int config_parse_trigger_last(struct config_parser *parser, const char *value)
+{
+    return config_parse_duration(parser, value, &config_current_trigger(parser)->last_usec);
+}
+
+/* --- All keys. --- */
 
 /* TRIGGER_SECTION stands for each of them. */
 #define TRIGGER_SECTION "trigger NAME"
@@ -250,18 +492,19 @@ static const struct {
     const char *key;
     config_parse_fn parse;
 } keys[] = {
-    {"daemon", "pool", parse_pool},
-    {"daemon", "control-group", parse_control_group},
-    {"daemon", "memory-share", parse_memory_share},
-    {"capture", "buffer-pages", parse_buffer_pages},
-    {"capture", "reserve", parse_reserve},
-    {"capture", "segment-unit", parse_segment_unit},
-    {"flight-recorder", "enabled", parse_recorder_enabled},
-    {"flight-recorder", "memory", parse_recorder_memory},
-    {"flight-recorder", "events", parse_recorder_events},
-    {"flight-recorder", "cpus", parse_recorder_cpus},
-    {"flight-recorder", "max-age", parse_recorder_max_age},
-    {"flight-recorder", "keep-enabled", parse_recorder_keep_enabled},
+    {"daemon", "pool", config_parse_pool},
+    {"daemon", "log-level", config_parse_log_level},
+    {"daemon", "control-group", config_parse_control_group},
+    {"daemon", "memory-share", config_parse_memory_share},
+    {"capture", "buffer-pages", config_parse_buffer_pages},
+    {"capture", "reserve", config_parse_reserve},
+    {"capture", "segment-unit", config_parse_segment_unit},
+    {"flight-recorder", "enabled", config_parse_recorder_enabled},
+    {"flight-recorder", "memory", config_parse_recorder_memory},
+    {"flight-recorder", "events", config_parse_recorder_events},
+    {"flight-recorder", "cpus", config_parse_recorder_cpus},
+    {"flight-recorder", "max-age", config_parse_recorder_max_age},
+    {"flight-recorder", "keep-enabled", config_parse_recorder_keep_enabled},
     {TRIGGER_SECTION, "event", config_parse_trigger_event},
     {TRIGGER_SECTION, "count", config_parse_trigger_count},
     {TRIGGER_SECTION, "within", config_parse_trigger_within},
@@ -274,7 +517,7 @@ static const struct {
 };
 
 /* The key's own section first: [trigger] knows `event`, [flight-recorder] `events`. */
-static const char *nearest_key(const char *section, const char *key)
+static const char *config_nearest_key(const char *section, const char *key)
 {
     const char *words[ARRAY_SIZE(keys)];
     const char *nearest;
@@ -291,8 +534,8 @@ static const char *nearest_key(const char *section, const char *key)
     return suggest_nearest(key, words, ARRAY_SIZE(words));
 }
 
-static void report_unknown(struct config_parser *parser, const char *section, const char *shown,
-                           const char *key)
+static void config_report_unknown(struct config_parser *parser, const char *section,
+                                  const char *shown, const char *key)
 {
     const char *nearest;
 
@@ -303,22 +546,113 @@ static void report_unknown(struct config_parser *parser, const char *section, co
             return;
         }
     }
-    nearest = nearest_key(section, key);
+    nearest = config_nearest_key(section, key);
     (void)config_problem(parser, parser->line, "there is no key '%s' in [%s]%s%s%s", key, shown,
                          nearest ? "; did you mean '" : "", nearest ? nearest : "",
                          nearest ? "'?" : "");
 }
 
+/* --- When all is read. --- */
+
+/* One condition, and what belongs to it. */
+static int config_check_condition(struct config_parser *parser, size_t index)
+{
+    const struct trigger_config *trigger = &parser->config.triggers[index];
+    uint32_t given = parser->trigger_notes[index].given;
+    int line = parser->trigger_notes[index].line;
+    enum trigger_condition first = given ? (enum trigger_condition)__builtin_ctz(given) : 0;
+
+    if (given == 0)
+        return config_problem(parser, line,
+                              "the trigger '%s' has no condition: give it event=, "
+                              "runnable-latency= or condition=",
+                              trigger->name);
+    if (given & (given - 1)) {
+        uint32_t rest = given & (given - 1);
+
+        return config_problem(parser, line,
+                              "the trigger '%s' has two conditions, %s and %s: make it two "
+                              "triggers",
+                              trigger->name, trigger_condition_name(first),
+                              trigger_condition_name((enum trigger_condition)__builtin_ctz(rest)));
+    }
+    if (trigger->condition == TRIGGER_NEVER)
+        return config_problem(parser, line, "the trigger '%s' needs %s=", trigger->name,
+                              trigger_condition_name(first));
+    if (trigger->condition != TRIGGER_EVENT &&
+        (parser->trigger_notes[index].has_count || parser->trigger_notes[index].has_within))
+        return config_problem(parser, line,
+                              "the trigger '%s' has count= or within=, which go with event= only",
+                              trigger->name);
+    if (parser->trigger_notes[index].has_count != parser->trigger_notes[index].has_within)
+        return config_problem(parser, line,
+                              "the trigger '%s' has one of count= and within= without the other",
+                              trigger->name);
+    return 0;
+}
+
+/* Whether every event that NEEDED lets pass is in RECORDED. */
+static bool set_covers(const struct event_set *recorded, const struct event_set *needed)
+{
+    for (size_t i = 0; i < EVENT_CLASSES; i++)
+        if (needed->subclasses[i] & ~recorded->subclasses[i])
+            return false;
+    return true;
+}
+
+/* What the flight recorder does not record, nothing can be seen of. */
+static int config_check_recorded(struct config_parser *parser, size_t index)
+{
+    const struct config *config = &parser->config;
+    const struct trigger_config *trigger = &config->triggers[index];
+    _cleanup_free_ char *error = NULL;
+    struct event_set recorded, needed = trigger->events;
+
+    if (trigger->condition == TRIGGER_RUNNABLE_LATENCY)
+        event_set_add_mask(&needed, TRC_SCHED_MIN);
+    if (event_set_parse(config->recorder.events, &recorded, &error) < 0 ||
+        set_covers(&recorded, &needed))
+        return 0; /* it was parsed before: only memory can be lacking, and others report that */
+    return config_problem(
+        parser, parser->trigger_notes[index].line,
+        "the trigger '%s' waits for events that events=%s of [flight-recorder] leaves out: "
+        "add %s to it",
+        trigger->name, config->recorder.events,
+        trigger->condition == TRIGGER_EVENT ? strchr(trigger->condition_text, '=') + 1
+                                            : "sched-min");
+}
+
+static int config_check_triggers(struct config_parser *parser)
+{
+    int r;
+
+    for (size_t i = 0; i < parser->config.nr_triggers; i++) {
+        struct trigger_config *trigger = &parser->config.triggers[i];
+
+        r = config_check_condition(parser, i);
+        if (r < 0)
+            return r;
+        if (parser->config.recorder.enabled) {
+            r = config_check_recorded(parser, i);
+            if (r < 0)
+                return r;
+        }
+        if (trigger->count == 1)
+            trigger->within_usec = 0;
+    }
+    return 0;
+}
+
 /* --- The file. --- */
 
 /* A section begins with LINE, which inih has not seen yet: what it takes for one is one here. */
-static void begin_section(struct config_parser *parser, const char *line)
+static void config_begin_section(struct config_parser *parser, const char *line)
 {
     char text[64];
     size_t length = strcspn(line + 1, "]\r\n");
 
     if (line[1 + length] != ']' || length >= sizeof(text))
-        return; /* inih complains, or handle_key() does not know it */
+        return; /* inih complains, or config_handle_key() does not know it */
     (void)snprintf(text, sizeof(text), "%.*s", (int)length, line + 1);
     parser->in_trigger = config_is_trigger_section(text);
     if (parser->in_trigger)
@@ -326,19 +660,19 @@ static void begin_section(struct config_parser *parser, const char *line)
 }
 
 /* inih's reader, which counts lines as inih does: it does not tell its handler. */
-static char *read_line(char *buffer, int size, void *context)
+static char *config_read_line(char *buffer, int size, void *context)
 {
     struct config_parser *parser = context;
     char *line = fgets(buffer, size, parser->file);
 
     parser->line++;
     if (line && line[0] == '[')
-        begin_section(parser, line);
+        config_begin_section(parser, line);
     return line;
 }
 
-/* inih's handler: 0 means that the line is wrong. It goes on; the first problem is kept. */
-static int handle_key(void *context, const char *section, const char *key, const char *value)
+/* inih's handler: 0 means that the line is wrong. inih continues; the first problem is kept. */
+static int config_handle_key(void *context, const char *section, const char *key, const char *value)
 {
     struct config_parser *parser = context;
     const char *known = parser->in_trigger ? TRIGGER_SECTION : section;
@@ -348,13 +682,13 @@ static int handle_key(void *context, const char *section, const char *key, const
     for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
         if (strcmp(known, keys[i].section) == 0 && strcmp(key, keys[i].key) == 0)
             return keys[i].parse(parser, value) >= 0;
-    report_unknown(parser, known, section, key);
+    config_report_unknown(parser, known, section, key);
     return 0;
 }
 
 /* Puts what is wrong into *RET_ERROR: the first of our problem and the line that inih refused. */
-static int report(const struct config_parser *parser, const char *path, int refused_line,
-                  char **ret_error)
+static int config_report(const struct config_parser *parser, const char *path, int refused_line,
+                         char **ret_error)
 {
     bool is_ours =
         parser->problem[0] && (refused_line == 0 || parser->problem_line <= refused_line);
@@ -366,7 +700,7 @@ static int report(const struct config_parser *parser, const char *path, int refu
     return -EINVAL;
 }
 
-static int refuse_file(const char *path, int error, char **ret_error)
+static int config_refuse_file(const char *path, int error, char **ret_error)
 {
     if (asprintf(ret_error, "Cannot read the configuration %s: %s.", path, strerror(error)) < 0)
         return -ENOMEM;
@@ -384,16 +718,16 @@ int config_load(const char *path, bool required, struct config *ret_config, char
             *ret_config = config_defaults;
             return 0;
         }
-        return refuse_file(path, errno, ret_error);
+        return config_refuse_file(path, errno, ret_error);
     }
     parser.file = file;
-    line = ini_parse_stream(read_line, &parser, handle_key, &parser);
+    line = ini_parse_stream(config_read_line, &parser, config_handle_key, &parser);
     if (ferror(file))
-        return refuse_file(path, EIO, ret_error);
+        return config_refuse_file(path, EIO, ret_error);
     if (line == 0 && !parser.problem[0])
         (void)config_check_triggers(&parser); /* the problem is kept */
     if (line != 0 || parser.problem[0])
-        return report(&parser, path, line, ret_error);
+        return config_report(&parser, path, line, ret_error);
     *ret_config = parser.config;
     return 0;
 }

@@ -33,13 +33,13 @@ struct trigger_config {
     enum trigger_condition condition;
     char condition_text[CONFIG_LIST_MAX + 32]; /* "domain-crash", "runnable-latency=50ms" */
     struct event_set events;                   /* event=: never GEN alone */
-    uint32_t count;                            /* count=: so many of them, at least 1 */
-    uint64_t within_usec;                      /* within=: in that time; 0 if count is 1 */
-    uint64_t latency_usec;                     /* runnable-latency= */
-    uint64_t delay_usec;                       /* delay=: records after it fired, too */
-    uint64_t cooldown_usec;                    /* cooldown=: after a snapshot */
-    uint32_t max_per_day;                      /* max-per-day=: snapshots in 24 hours, 1 to 1000 */
-    uint64_t last_usec;                        /* last=: of the ring; 0: everything */
+    uint32_t count;                            /* count=: their number, at least 1 */
+    uint64_t within_usec;   /* within=: all of them in that time; 0 if count is 1 */
+    uint64_t latency_usec;  /* runnable-latency= */
+    uint64_t delay_usec;    /* delay=: records after it fired, too */
+    uint64_t cooldown_usec; /* cooldown=: after a snapshot */
+    uint32_t max_per_day;   /* max-per-day=: snapshots in 24 hours, 1 to 1000 */
+    uint64_t last_usec;     /* last=: of the ring; 0: everything */
 };
 
 /* [flight-recorder] */
@@ -53,6 +53,7 @@ struct recorder_config {
 };
 
 struct config {
+    int log_level;                 /* [daemon] log-level=: LOG_ERR to LOG_DEBUG */
     uint64_t pool_bytes;           /* [daemon] pool= */
     char control_group[64];        /* [daemon] control-group=, "" for none but root */
     uint32_t memory_share_percent; /* [daemon] memory-share=: of dom0's free memory, for a ring */
@@ -69,6 +70,9 @@ struct config {
  * negative errno with one sentence that names file, line and key in *RET_ERROR (free it).
  */
 int config_load(const char *path, bool required, struct config *ret_config, char **ret_error);
+
+/* The syslog(3) priority of a level's name, "err" to "debug"; -EINVAL. */
+int config_read_log_level(const char *name, int *ret_level);
 
 /* The key or word that stands for a condition: "event", "domain-crash". Static. */
 const char *trigger_condition_name(enum trigger_condition condition);

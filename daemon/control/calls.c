@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A client that has gone meanwhile gets no answer: errors of sending one are ignored. */
+/*
+ * A client that has gone meanwhile receives no answer: errors of sending one are ignored. An answer
+ * that cannot be made, such as one whose text is not UTF-8, becomes an error: a client that
+ * received neither would wait for ever.
+ */
 
 #include "daemon/control/calls.h"
 
@@ -14,9 +18,20 @@
 #include "daemon/session/session.h"
 #include "daemon/session/snapshot.h"
 
+/* The answer could not be made, for ERROR: the client must not wait for ever. */
+static int call_answer_impossible(sd_bus_message *message, int error)
+{
+    return sd_bus_reply_method_errorf(
+        message, SD_BUS_ERROR_FAILED,
+        "The answer cannot be sent: %s. This is an error in xentraced: please report it.",
+        strerror(-error));
+}
+
 int call_answer_failure(sd_bus_message *message, const struct failure *failure)
 {
-    return sd_bus_reply_method_errorf(message, failure->name, "%s", failure->text);
+    int r = sd_bus_reply_method_errorf(message, failure->name, "%s", failure->text);
+
+    return r < 0 ? call_answer_impossible(message, r) : r;
 }
 
 int call_answer_document(sd_bus_message *message, struct json_object *document)
@@ -27,7 +42,7 @@ int call_answer_document(sd_bus_message *message, struct json_object *document)
 
     r = text ? sd_bus_reply_method_return(message, "s", text) : -ENOMEM;
     json_object_put(document);
-    return r;
+    return r < 0 ? call_answer_impossible(message, r) : r;
 }
 
 int calls_keep(struct calls *calls, const struct call *call)
@@ -41,7 +56,7 @@ int calls_keep(struct calls *calls, const struct call *call)
     return 1; /* handled: sd-bus is not to answer */
 }
 
-static void drop(struct calls *calls, size_t index)
+static void calls_drop(struct calls *calls, size_t index)
 {
     sd_bus_message_unref(calls->kept[index].message);
     calls->count--;
@@ -53,7 +68,7 @@ void calls_forget_bus(struct calls *calls, const struct sd_bus *bus)
 {
     for (size_t i = calls->count; i-- > 0;)
         if (sd_bus_message_get_bus(calls->kept[i].message) == bus)
-            drop(calls, i);
+            calls_drop(calls, i);
 }
 
 void calls_handle_session(struct calls *calls, const struct session *session)
@@ -67,7 +82,7 @@ void calls_handle_session(struct calls *calls, const struct session *session)
             (void)call_answer_failure(call->message, &session->start_failure);
         else
             (void)call_answer_document(call->message, document_of_session(session));
-        drop(calls, i);
+        calls_drop(calls, i);
     }
 }
 
@@ -78,13 +93,24 @@ void calls_handle_snapshot(struct calls *calls, const struct snapshot *snapshot)
 
         if (call->snapshot != snapshot)
             continue;
-        /* What got into a client's file before it failed is whole, and worth telling of. */
+        /* What reached a client's file before the failure is whole: the document describes it. */
         if (snapshot->failure.name && snapshot->plan.bytes == 0)
             (void)call_answer_failure(call->message, &snapshot->failure);
         else
             (void)call_answer_document(call->message, document_of_snapshot(snapshot));
-        drop(calls, i);
+        calls_drop(calls, i);
     }
+}
+
+static void call_answer_empty(sd_bus_message *message, const struct session *session)
+{
+    struct failure failure;
+
+    (void)failure_set(&failure, -ENODATA, ERROR_EMPTY,
+                      "'%s' has recorded nothing since its last segment: there is nothing to "
+                      "close.",
+                      session->name);
+    (void)call_answer_failure(message, &failure);
 }
 
 void calls_handle_segment(struct calls *calls, const struct session *session, unsigned int number,
@@ -98,10 +124,7 @@ void calls_handle_segment(struct calls *calls, const struct session *session, un
         if (segment)
             (void)call_answer_document(call->message, document_of_segment(session, segment));
         else
-            (void)sd_bus_reply_method_errorf(call->message, ERROR_EMPTY,
-                                             "'%s' has recorded nothing since its last segment: "
-                                             "there is nothing to close.",
-                                             session->name);
-        drop(calls, i);
+            call_answer_empty(call->message, session);
+        calls_drop(calls, i);
     }
 }

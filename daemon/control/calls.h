@@ -37,15 +37,16 @@ struct calls {
 int call_answer_failure(struct sd_bus_message *message, const struct failure *failure);
 int call_answer_document(struct sd_bus_message *message, struct json_object *document);
 
-/* Likewise; CALL is copied, its message gets a reference. Too many: they get an error. */
+/* Likewise; CALL is copied, its message is referenced. Beyond CALLS_MAX, the client gets an error.
+ */
 int calls_keep(struct calls *calls, const struct call *call);
 
-/* Its client has gone. */
+/* The client of BUS has gone. */
 void calls_forget_bus(struct calls *calls, const struct sd_bus *bus);
 
-/* SESSION runs, could not start, or has ended: answers those who wait for that. */
+/* SESSION runs, could not start, or has ended: answers the calls that wait for that. */
 void calls_handle_session(struct calls *calls, const struct session *session);
-/* SNAPSHOT is written, or could not be. */
+/* SNAPSHOT is written, or has failed. */
 void calls_handle_snapshot(struct calls *calls, const struct snapshot *snapshot);
 /* Segment NUMBER of SESSION is finished; SEGMENT NULL: it was empty. */
 void calls_handle_segment(struct calls *calls, const struct session *session, unsigned int number,

@@ -3,8 +3,13 @@
  * sd-bus in server mode, one bus object per connection: with request.c all that knows D-Bus.
  *
  * Who may do what is decided from SO_PEERCRED and SO_PEERGROUPS at accept, never from what a
- * message says of its sender. Clients cannot hold the daemon up: they are few, they have two
- * seconds to get through the handshake, and one that does not read its answers is disconnected.
+ * message says of its sender. Clients cannot hold the daemon up: their number is limited, they have
+ * two seconds to get through the handshake, and one that does not read its answers is disconnected.
+ *
+ * A client that never stops calling delays nobody but its like. One dispatch of the event loop
+ * processes one message of one client: sd-bus calls sd_bus_process() once for each readable event,
+ * and so do we. The loop takes clients of one priority in turn, and everything else first
+ * (daemon/base/priority.h). Clients who may only look come last and leave room for the others.
  *
  * Start and Stop are answered when the session runs or has ended, Snapshot when it is written:
  * until then the call is kept.
@@ -24,8 +29,10 @@
 #include "common/units.h"
 #include "daemon/control/calls.h"
 #include "daemon/document/document.h"
+#include "daemon/document/trigger-document.h"
 #include "daemon/control/listener.h"
 #include "daemon/base/log.h"
+#include "daemon/base/priority.h"
 #include "daemon/manager.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
@@ -35,10 +42,15 @@
 #include "daemon/triggers/triggers.h"
 
 #define MAX_CLIENTS          32u
+#define MAX_LOOKERS          24u /* of them may be clients who may only look */
 #define MAX_QUEUED_ANSWERS   16u /* of one client that does not read */
 #define HANDSHAKE_USEC       (2 * USEC_PER_SEC)
+#define REFUSAL_USEC         (10 * USEC_PER_SEC) /* between two warnings */
 #define ACCEPT_INTERVAL_USEC (100 * USEC_PER_MSEC)
 #define ACCEPT_BURST         100u /* attempts per interval */
+
+/* What sd-bus may have read beyond a handshake: 64 KiB, of messages of 16 bytes at least. */
+#define MAX_LEFTOVER_MESSAGES (65536u / 16u)
 
 struct client {
     struct control *control;
@@ -46,6 +58,8 @@ struct client {
     struct peer peer;
     bool is_ready;
     sd_event_source *handshake_source;
+    sd_event_source *leftover_source; /* see client_handle_leftover() */
+    unsigned int nr_leftovers;
     char attached[SESSION_NAME_MAX + 1]; /* the session that ends when this client goes */
 };
 
@@ -54,27 +68,28 @@ struct control {
     struct peer_groups groups;
     int listen_fd;
     sd_event_source *listen_source;
-    sd_event_source *ready_source; /* see handle_dispatched() */
+    sd_event_source *ready_source; /* see control_handle_dispatched() */
+    uint64_t refused_usec; /* when the log last reported that a client was not served; 0: never */
     struct client *clients[MAX_CLIENTS];
     struct calls calls;
 };
 
-/* --- What the manager tells. --- */
+/* --- Changes that the manager reports. --- */
 
-static int keep_session_call(struct control *control, sd_bus_message *message,
-                             const struct session *session, enum session_state until)
+static int control_keep_session_call(struct control *control, sd_bus_message *message,
+                                     const struct session *session, enum session_state until)
 {
     const struct call call = {.message = message, .session = session, .until = until};
 
     return calls_keep(&control->calls, &call);
 }
 
-/* The manager tells of a session that runs, could not start, or has ended. */
-static void handle_session_change(void *userdata, struct session *session)
+/* A session runs, could not start, or has ended. */
+static void control_handle_session_change(void *userdata, struct session *session)
 {
     struct control *control = userdata;
 
-    /* Its name may come again, and is then another client's. */
+    /* The name may be used again, by another client. */
     for (size_t i = 0; i < MAX_CLIENTS; i++)
         if (session->state == SESSION_ENDED && control->clients[i] &&
             strcmp(control->clients[i]->attached, session->name) == 0)
@@ -82,15 +97,15 @@ static void handle_session_change(void *userdata, struct session *session)
     calls_handle_session(&control->calls, session);
 }
 
-static void handle_snapshot_ended(void *userdata, struct snapshot *snapshot)
+static void control_handle_snapshot_ended(void *userdata, struct snapshot *snapshot)
 {
     struct control *control = userdata;
 
     calls_handle_snapshot(&control->calls, snapshot);
 }
 
-static void handle_segment_finished(void *userdata, const struct session *session,
-                                    unsigned int number, const struct segment *segment)
+static void control_handle_segment_finished(void *userdata, const struct session *session,
+                                            unsigned int number, const struct segment *segment)
 {
     struct control *control = userdata;
 
@@ -99,7 +114,7 @@ static void handle_segment_finished(void *userdata, const struct session *sessio
 
 /* --- Methods. --- */
 
-static int check_may_control(const struct client *client, sd_bus_message *call)
+static int client_check_may_control(const struct client *client, sd_bus_message *call)
 {
     if (client->peer.may_control)
         return 0;
@@ -120,21 +135,21 @@ static int method_start(sd_bus_message *call, void *userdata, sd_bus_error *erro
     int r;
 
     (void)error;
-    if (check_may_control(client, call) < 0)
+    if (client_check_may_control(client, call) < 0)
         return 1;
     r = request_read_start(call, &control->manager->config, &request, &failure);
-    if (r >= 0)
-        r = manager_start_session(control->manager, request.name, &request.options, &session,
-                                  &failure);
+    if (r < 0)
+        return call_answer_failure(call, &failure);
+    r = manager_start_session(control->manager, request.name, &request.options, &session, &failure);
     if (r < 0)
         return call_answer_failure(call, &failure);
     if (request.attached)
         (void)snprintf(client->attached, sizeof(client->attached), "%s", session->name);
-    return keep_session_call(control, call, session, SESSION_RUNNING);
+    return control_keep_session_call(control, call, session, SESSION_RUNNING);
 }
 
-static struct session *read_session(struct client *client, sd_bus_message *call,
-                                    struct failure *failure)
+static struct session *client_read_session(struct client *client, sd_bus_message *call,
+                                           struct failure *failure)
 {
     const char *name;
     int r;
@@ -152,17 +167,20 @@ static int method_stop(sd_bus_message *call, void *userdata, sd_bus_error *error
     struct client *client = userdata;
     struct failure failure = {0};
     struct session *session;
+    int r;
 
     (void)error;
-    if (check_may_control(client, call) < 0)
+    if (client_check_may_control(client, call) < 0)
         return 1;
-    session = read_session(client, call, &failure);
+    session = client_read_session(client, call, &failure);
     if (!session)
         return call_answer_failure(call, &failure);
     if (session->state == SESSION_ENDED)
         return call_answer_document(call, document_of_session(session));
+    /* Kept first: the session may end at once. */
+    r = control_keep_session_call(client->control, call, session, SESSION_ENDED);
     session_stop(session, END_STOP);
-    return keep_session_call(client->control, call, session, SESSION_ENDED);
+    return r;
 }
 
 static int method_status(sd_bus_message *call, void *userdata, sd_bus_error *error)
@@ -198,9 +216,10 @@ static int method_snapshot(sd_bus_message *call, void *userdata, sd_bus_error *e
 
     (void)error;
     r = request_read_snapshot(call, &control->manager->config, &request, &failure);
-    if (r >= 0)
-        r = manager_start_snapshot(control->manager, request.session, &request.options, &snapshot,
-                                   &failure);
+    if (r < 0)
+        return call_answer_failure(call, &failure);
+    r = manager_start_snapshot(control->manager, request.session, &request.options, &snapshot,
+                               &failure);
     if (r < 0)
         return call_answer_failure(call, &failure);
     kept.snapshot = snapshot;
@@ -218,7 +237,7 @@ static int method_rotate(sd_bus_message *call, void *userdata, sd_bus_error *err
     int r;
 
     (void)error;
-    if (check_may_control(client, call) < 0)
+    if (client_check_may_control(client, call) < 0)
         return 1;
     r = sd_bus_message_read(call, "s", &name);
     if (r < 0)
@@ -245,7 +264,7 @@ static int method_trigger(sd_bus_message *call, void *userdata, sd_bus_error *er
     r = triggers_fire_manual(client->control->manager->triggers, name, &trigger, &failure);
     if (r < 0)
         return call_answer_failure(call, &failure);
-    return call_answer_document(call, trigger_document(trigger));
+    return call_answer_document(call, document_of_trigger(trigger));
 }
 
 static int property_version(sd_bus *bus, const char *path, const char *interface,
@@ -299,7 +318,7 @@ static const sd_bus_vtable bus_vtable[] = {
 
 /* --- Clients. --- */
 
-static void end_attached_session(struct client *client)
+static void client_end_attached_session(struct client *client)
 {
     struct failure failure;
     struct session *session;
@@ -311,28 +330,37 @@ static void end_attached_session(struct client *client)
         session_stop(session, END_CLIENT_GONE);
 }
 
-static void client_free(struct client *client)
+static void client_log(const struct client *client, const char *what)
+{
+    log_debug("Client of UID %u, who may %s: %s.", (unsigned int)client->peer.uid,
+              client->peer.may_control ? "control" : "look", what);
+}
+
+static struct client *client_free(struct client *client)
 {
     struct control *control = client->control;
 
+    client_log(client, "disconnected");
     calls_forget_bus(&control->calls, client->bus);
     for (size_t i = 0; i < MAX_CLIENTS; i++)
         if (control->clients[i] == client)
             control->clients[i] = NULL;
-    end_attached_session(client);
+    client_end_attached_session(client);
     sd_event_source_disable_unref(client->handshake_source);
+    sd_event_source_disable_unref(client->leftover_source);
     sd_bus_close_unref(client->bus);
     free(client);
+    return NULL;
 }
 
-static int handle_disconnected(sd_bus_message *message, void *userdata, sd_bus_error *error)
+static int client_handle_disconnected(sd_bus_message *message, void *userdata, sd_bus_error *error)
 {
     (void)message, (void)error;
     client_free(userdata);
     return 0;
 }
 
-static int handle_handshake_time(sd_event_source *source, uint64_t usec, void *userdata)
+static int client_handle_handshake_time(sd_event_source *source, uint64_t usec, void *userdata)
 {
     (void)source, (void)usec;
     client_free(userdata);
@@ -340,20 +368,26 @@ static int handle_handshake_time(sd_event_source *source, uint64_t usec, void *u
 }
 
 /* A client's answers pile up if it does not read them. */
-static int filter_message(sd_bus_message *message, void *userdata, sd_bus_error *error)
+static int client_filter_message(sd_bus_message *message, void *userdata, sd_bus_error *error)
 {
     struct client *client = userdata;
     uint64_t queued;
 
     (void)message, (void)error;
     if (sd_bus_get_n_queued_write(client->bus, &queued) >= 0 && queued > MAX_QUEUED_ANSWERS) {
+        client_log(client, "does not read its answers");
         client_free(client);
         return 1;
     }
     return 0;
 }
 
-static int start_bus(struct client *client, int *fd)
+static int client_priority(const struct client *client)
+{
+    return client->peer.may_control ? PRIORITY_CONTROLLER : PRIORITY_LOOKER;
+}
+
+static int client_start_bus(struct client *client, int *fd)
 {
     sd_id128_t id;
     sd_bus *bus;
@@ -368,49 +402,116 @@ static int start_bus(struct client *client, int *fd)
         return r;
     (void)fd_take(fd); /* the bus closes it */
     r = sd_id128_randomize(&id);
-    if (r >= 0)
-        r = sd_bus_set_server(bus, 1, id);
-    if (r >= 0)
-        r = sd_bus_negotiate_fds(bus, client->peer.may_control);
-    if (r >= 0)
-        r = sd_bus_negotiate_creds(bus, 0, 0);
-    if (r >= 0)
-        r = sd_bus_start(bus);
-    if (r >= 0)
-        r = sd_bus_attach_event(bus, client->control->manager->event, SD_EVENT_PRIORITY_NORMAL);
-    return r;
+    if (r < 0)
+        return r;
+    r = sd_bus_set_server(bus, 1, id);
+    if (r < 0)
+        return r;
+    r = sd_bus_negotiate_fds(bus, client->peer.may_control);
+    if (r < 0)
+        return r;
+    r = sd_bus_negotiate_creds(bus, 0, 0);
+    if (r < 0)
+        return r;
+    r = sd_bus_start(bus);
+    if (r < 0)
+        return r;
+    return sd_bus_attach_event(bus, client->control->manager->event, client_priority(client));
 }
 
-static int serve_objects(struct client *client)
+static int client_serve_objects(struct client *client)
 {
     sd_bus *bus = client->bus;
     int r;
 
     r = sd_bus_add_object_vtable(bus, NULL, PROTOCOL_PATH, PROTOCOL_INTERFACE, control_vtable,
                                  client);
-    if (r >= 0)
-        r = sd_bus_add_object_vtable(bus, NULL, "/org/freedesktop/DBus", "org.freedesktop.DBus",
-                                     bus_vtable, client);
-    if (r >= 0)
-        r = sd_bus_add_filter(bus, NULL, filter_message, client);
-    if (r >= 0)
-        r = sd_bus_match_signal_async(bus, NULL, "org.freedesktop.DBus.Local", NULL,
-                                      "org.freedesktop.DBus.Local", "Disconnected",
-                                      handle_disconnected, NULL, client);
-    return r;
+    if (r < 0)
+        return r;
+    r = sd_bus_add_object_vtable(bus, NULL, "/org/freedesktop/DBus", "org.freedesktop.DBus",
+                                 bus_vtable, client);
+    if (r < 0)
+        return r;
+    r = sd_bus_add_filter(bus, NULL, client_filter_message, client);
+    if (r < 0)
+        return r;
+    return sd_bus_match_signal_async(bus, NULL, "org.freedesktop.DBus.Local", NULL,
+                                     "org.freedesktop.DBus.Local", "Disconnected",
+                                     client_handle_disconnected, NULL, client);
 }
 
-static struct client **free_slot(struct control *control)
+/*
+ * When the client's BEGIN and its first messages arrive in one read, sd-bus (252) does not look at
+ * the messages before the next readable event, which may never come. So the bus is processed, one
+ * message each time, until it has nothing more to do, or has had everything that can be left over:
+ * from there on the loop serves it as often as any other client.
+ */
+static int client_handle_leftover(sd_event_source *source, void *userdata)
 {
-    for (size_t i = 0; i < MAX_CLIENTS; i++)
+    struct client *client = userdata;
+    bool is_last = ++client->nr_leftovers == MAX_LEFTOVER_MESSAGES;
+    sd_bus *bus = sd_bus_ref(client->bus); /* the client may go while it is processed */
+
+    (void)sd_event_source_ref(source);
+    if (sd_bus_process(bus, NULL) <= 0 || is_last)
+        (void)sd_event_source_set_enabled(source, SD_EVENT_OFF);
+    sd_event_source_unref(source);
+    sd_bus_unref(bus);
+    return 0;
+}
+
+static int client_begin_serving(struct client *client)
+{
+    int r;
+
+    client->is_ready = true;
+    client->handshake_source = sd_event_source_disable_unref(client->handshake_source);
+    client_log(client, "connected");
+    r = sd_event_add_defer(client->control->manager->event, &client->leftover_source,
+                           client_handle_leftover, client);
+    if (r < 0)
+        return r;
+    r = sd_event_source_set_priority(client->leftover_source, client_priority(client));
+    if (r < 0)
+        return r;
+    return sd_event_source_set_enabled(client->leftover_source, SD_EVENT_ON);
+}
+
+static struct client **control_free_slot(struct control *control, const struct peer *peer)
+{
+    struct client **slot = NULL;
+    size_t lookers = 0;
+
+    for (size_t i = 0; i < MAX_CLIENTS; i++) {
         if (!control->clients[i])
-            return &control->clients[i];
-    return NULL;
+            slot = &control->clients[i];
+        else if (!control->clients[i]->peer.may_control)
+            lookers++;
+    }
+    return peer->may_control || lookers < MAX_LOOKERS ? slot : NULL;
+}
+
+static int client_set_up(struct client *client, int *fd)
+{
+    int r;
+
+    r = client_start_bus(client, fd);
+    if (r < 0)
+        return r;
+    r = client_serve_objects(client);
+    if (r < 0)
+        return r;
+    r = sd_event_add_time_relative(client->control->manager->event, &client->handshake_source,
+                                   CLOCK_MONOTONIC, HANDSHAKE_USEC, USEC_PER_MSEC,
+                                   client_handle_handshake_time, client);
+    if (r < 0)
+        return r;
+    return sd_event_source_set_enabled(client->control->ready_source, SD_EVENT_ON);
 }
 
 static int client_new(struct control *control, int *fd, const struct peer *peer)
 {
-    struct client **slot = free_slot(control);
+    struct client **slot = control_free_slot(control, peer);
     struct client *client;
     int r;
 
@@ -422,56 +523,51 @@ static int client_new(struct control *control, int *fd, const struct peer *peer)
     client->control = control;
     client->peer = *peer;
     *slot = client;
-    r = start_bus(client, fd);
-    if (r >= 0)
-        r = serve_objects(client);
-    if (r >= 0)
-        r = sd_event_add_time_relative(control->manager->event, &client->handshake_source,
-                                       CLOCK_MONOTONIC, HANDSHAKE_USEC, USEC_PER_MSEC,
-                                       handle_handshake_time, client);
-    if (r < 0) {
+    r = client_set_up(client, fd);
+    if (r < 0)
         client_free(client);
-        return r;
-    }
-    (void)sd_event_source_set_enabled(control->ready_source, SD_EVENT_ON);
-    return 0;
+    return r;
 }
 
-/*
- * Runs after every dispatch while a client is in its handshake. When the client's BEGIN and its
- * first message come in one read, sd-bus (252) does not look at the message before the next
- * readable event, which may never come: so the bus is processed until it has nothing more to do,
- * once.
- */
-static int handle_dispatched(sd_event_source *source, void *userdata)
+/* --- The socket. --- */
+
+/* Runs after every dispatch while a client is in its handshake: sd-bus does not report its end. */
+static int control_handle_dispatched(sd_event_source *source, void *userdata)
 {
     struct control *control = userdata;
     bool any_waits = false;
 
     for (size_t i = 0; i < MAX_CLIENTS; i++) {
         struct client *client = control->clients[i];
-        sd_bus *bus;
 
         if (!client || client->is_ready)
             continue;
-        if (sd_bus_is_ready(client->bus) <= 0) {
+        if (sd_bus_is_ready(client->bus) <= 0)
             any_waits = true;
-            continue;
-        }
-        client->is_ready = true;
-        client->handshake_source = sd_event_source_disable_unref(client->handshake_source);
-        bus = sd_bus_ref(client->bus); /* the client may go while it is processed */
-        while (sd_bus_process(bus, NULL) > 0)
-            ;
-        sd_bus_unref(bus);
+        else if (client_begin_serving(client) < 0)
+            client_free(client);
     }
     if (!any_waits)
         (void)sd_event_source_set_enabled(source, SD_EVENT_OFF);
     return 0;
 }
 
-static int handle_connection(sd_event_source *source, int listen_fd, uint32_t revents,
-                             void *userdata)
+/* Clients who are refused may try again at once, and for ever: the log is for others, too. */
+static void control_log_refusal(struct control *control, const struct peer *peer, int error)
+{
+    uint64_t now_usec = 0;
+    bool is_soon;
+
+    (void)sd_event_now(control->manager->event, CLOCK_MONOTONIC, &now_usec); /* the clock exists */
+    is_soon = control->refused_usec > 0 && now_usec < control->refused_usec + REFUSAL_USEC;
+    log_line(is_soon ? LOG_DEBUG : LOG_WARNING, NULL, "A client (UID %u) could not be served: %s.",
+             (unsigned int)peer->uid, strerror(-error));
+    if (!is_soon)
+        control->refused_usec = now_usec;
+}
+
+static int control_handle_connection(sd_event_source *source, int listen_fd, uint32_t revents,
+                                     void *userdata)
 {
     struct control *control = userdata;
     _cleanup_fd_ int fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -485,36 +581,50 @@ static int handle_connection(sd_event_source *source, int listen_fd, uint32_t re
     if (r >= 0 && peer.may_look)
         r = client_new(control, &fd, &peer);
     if (r < 0)
-        log_warning("A client (UID %u) could not be served: %s.", (unsigned int)peer.uid,
-                    strerror(-r));
+        control_log_refusal(control, &peer, r);
     return 0;
 }
 
-static int set_up(struct control *control, struct failure *failure)
+static int control_add_sources(struct control *control)
+{
+    struct sd_event *event = control->manager->event;
+    int r;
+
+    r = sd_event_add_io(event, &control->listen_source, control->listen_fd, EPOLLIN,
+                        control_handle_connection, control);
+    if (r < 0)
+        return r;
+    r = sd_event_source_set_priority(control->listen_source, PRIORITY_CONTROLLER);
+    if (r < 0)
+        return r;
+    /* Out of descriptors, a connection cannot be accepted and keeps the socket readable. */
+    r = sd_event_source_set_ratelimit(control->listen_source, ACCEPT_INTERVAL_USEC, ACCEPT_BURST);
+    if (r < 0)
+        return r;
+    r = sd_event_add_post(event, &control->ready_source, control_handle_dispatched, control);
+    if (r < 0)
+        return r;
+    return sd_event_source_set_enabled(control->ready_source, SD_EVENT_OFF);
+}
+
+static int control_set_up(struct control *control, struct failure *failure)
 {
     struct manager *manager = control->manager;
     int r;
 
     r = peer_groups_read(&control->groups, manager->config.control_group, failure);
-    if (r >= 0)
-        r = listener_open(manager->socket_path, &control->listen_fd, failure);
     if (r < 0)
         return r;
-    r = sd_event_add_io(manager->event, &control->listen_source, control->listen_fd, EPOLLIN,
-                        handle_connection, control);
-    if (r >= 0) /* out of descriptors, what waits cannot be accepted, and wakes all the time */
-        r = sd_event_source_set_ratelimit(control->listen_source, ACCEPT_INTERVAL_USEC,
-                                          ACCEPT_BURST);
-    if (r >= 0)
-        r = sd_event_add_post(manager->event, &control->ready_source, handle_dispatched, control);
-    if (r >= 0)
-        r = sd_event_source_set_enabled(control->ready_source, SD_EVENT_OFF);
+    r = listener_open(manager->socket_path, &control->listen_fd, failure);
+    if (r < 0)
+        return r;
+    r = control_add_sources(control);
     if (r < 0)
         return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot serve %s: %s.",
                            manager->socket_path, strerror(-r));
-    manager->session_changed = handle_session_change;
-    manager->snapshot_ended = handle_snapshot_ended;
-    manager->segment_finished = handle_segment_finished;
+    manager->session_changed = control_handle_session_change;
+    manager->snapshot_ended = control_handle_snapshot_ended;
+    manager->segment_finished = control_handle_segment_finished;
     manager->userdata = control;
     return 0;
 }
@@ -529,7 +639,7 @@ int control_new(struct manager *manager, struct control **ret_control, struct fa
         return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
     control->manager = manager;
     control->listen_fd = -1;
-    r = set_up(control, failure);
+    r = control_set_up(control, failure);
     if (r < 0) {
         control_free(control);
         return r;

@@ -13,7 +13,8 @@ struct manager;
 
 /*
  * Listens on the manager's socket path. A socket that a dead daemon left is replaced; one that
- * answers is an error, as FAILURE says. MANAGER is borrowed, and tells its sessions' changes here.
+ * answers is an error, as FAILURE says. MANAGER is borrowed, and reports its sessions' changes
+ * here.
  */
 int control_new(struct manager *manager, struct control **ret_control, struct failure *failure);
 /* Disconnects everybody. */

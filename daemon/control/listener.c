@@ -27,11 +27,11 @@ static void make_parent_directory(const char *path)
     slash = strrchr(parent, '/');
     if (slash && slash != parent) {
         *slash = '\0';
-        (void)mkdir(parent, 0755); /* if it cannot be, bind() says so */
+        (void)mkdir(parent, 0755); /* if that fails, so does bind(), with the reason */
     }
 }
 
-/* What a killed daemon left, and nothing else: bind() tells if something is still there. */
+/* A killed daemon left it. Anything else stays, and bind() reports it. */
 static void remove_stale_socket(const char *path)
 {
     struct stat st;

@@ -53,24 +53,24 @@ static void apply_group(gid_t gid, const struct peer_groups *groups, struct peer
 
 static int apply_supplementary(int fd, const struct peer_groups *groups, struct peer *peer)
 {
+    _cleanup_free_ char *buffer = NULL;
     socklen_t bytes = 0;
-    gid_t *gids;
-    int r = 0;
+    const gid_t *gids;
 
-    /* The first call fails with ERANGE and tells the size. */
+    /* The first call fails with ERANGE and returns the size. */
     if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &bytes) < 0 && errno != ERANGE)
         return -errno;
     if (bytes == 0)
         return 0;
-    gids = malloc(bytes);
-    if (!gids)
+    buffer = malloc(bytes);
+    if (!buffer)
         return -ENOMEM;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, gids, &bytes) < 0)
-        r = -errno;
-    for (size_t i = 0; r >= 0 && i < bytes / sizeof(*gids); i++)
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, buffer, &bytes) < 0)
+        return -errno;
+    gids = (const gid_t *)(const void *)buffer; /* malloc(3) aligns it */
+    for (size_t i = 0; i < bytes / sizeof(*gids); i++)
         apply_group(gids[i], groups, peer);
-    free(gids);
-    return r;
+    return 0;
 }
 
 int peer_read(int fd, const struct peer_groups *groups, struct peer *ret_peer)

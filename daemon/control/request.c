@@ -60,14 +60,19 @@ static int read_options(sd_bus_message *call, const struct option_target *target
         return r;
     while ((r = sd_bus_message_enter_container(call, 'e', "sv")) > 0) {
         r = read_option(call, targets, count, failure);
-        if (r >= 0)
-            r = sd_bus_message_exit_container(call);
+        if (r < 0)
+            return r;
+        r = sd_bus_message_exit_container(call);
         if (r < 0)
             return r;
     }
-    if (r >= 0)
-        r = sd_bus_message_exit_container(call);
-    return r;
+    return r < 0 ? r : sd_bus_message_exit_container(call);
+}
+
+static int refuse_call(int error, struct failure *failure)
+{
+    return failure_set(failure, error, ERROR_INVALID, "The call cannot be read: %s.",
+                       strerror(-error));
 }
 
 /* The arguments of Start and Snapshot: a name, and options. */
@@ -78,10 +83,11 @@ static int read_arguments(sd_bus_message *call, const char **ret_name,
     int r;
 
     r = sd_bus_message_read(call, "s", ret_name);
-    if (r >= 0)
-        r = read_options(call, targets, count, failure);
+    if (r < 0)
+        return refuse_call(r, failure);
+    r = read_options(call, targets, count, failure);
     if (r < 0 && !failure->name)
-        (void)failure_set(failure, r, ERROR_INVALID, "The call cannot be read: %s.", strerror(-r));
+        return refuse_call(r, failure);
     return r;
 }
 

@@ -14,6 +14,7 @@
 #include "collector/xen.h"
 #include "daemon/host/host.h"
 #include "daemon/base/json-put.h"
+#include "daemon/document/trigger-document.h"
 #include "daemon/manager.h"
 #include "daemon/session/segments.h"
 #include "daemon/session/session.h"
@@ -26,19 +27,19 @@ static void put_cpus(json *object, const char *key, const struct cpu_set *set)
     _cleanup_free_ char *text = NULL;
 
     if (cpu_set_format(set, &text) >= 0)
-        put_text(object, key, text);
+        json_put_text(object, key, text);
 }
 
 static void put_clock(json *object, struct clock_pair pair)
 {
-    put_count(object, "realtime_ns", pair.realtime_ns);
-    put_count(object, "tsc", pair.tsc);
+    json_put_count(object, "realtime_ns", pair.realtime_ns);
+    json_put_count(object, "tsc", pair.tsc);
 }
 
 /* Not before Xen's masks were set for the session. */
 static void put_complete_from(json *object, const struct session *session, uint64_t tsc)
 {
-    put_count(object, "complete_from_tsc", max_u64(tsc, session->started.tsc));
+    json_put_count(object, "complete_from_tsc", max_u64(tsc, session->started.tsc));
 }
 
 static json *output_document(const struct output *output, const char *sidecar_path, uint64_t bytes,
@@ -46,13 +47,13 @@ static json *output_document(const struct output *output, const char *sidecar_pa
 {
     json *object = json_object_new_object();
 
-    put_text(object, "path", output->path);
+    json_put_text(object, "path", output->path);
     if (sidecar_path)
-        put_text(object, "sidecar", sidecar_path);
-    put_text(object, "kind", output->is_stream ? "stream" : "file");
-    put_bool(object, "direct_io", output->is_direct);
-    put_count(object, "bytes", bytes);
-    put_count(object, "queued_bytes", queued_bytes);
+        json_put_text(object, "sidecar", sidecar_path);
+    json_put_text(object, "kind", output->is_stream ? "stream" : "file");
+    json_put_bool(object, "direct_io", output->is_direct);
+    json_put_count(object, "bytes", bytes);
+    json_put_count(object, "queued_bytes", queued_bytes);
     return object;
 }
 
@@ -69,15 +70,15 @@ static json *ring_document(const struct session *session)
 
     if (session->ring)
         ring_read_stats(session->ring, &stats);
-    put_count(object, "memory_bytes", session->memory_bytes);
-    put_count(object, "used_bytes", stats.used_bytes);
-    put_count(object, "max_age_usec", session->max_age_usec);
-    put_count(object, "oldest_ns", wall_clock_of(session->context, stats.oldest_tsc));
-    put_count(object, "newest_ns", wall_clock_of(session->context, stats.newest_tsc));
-    put_bool(object, "locked", session->ring && ring_is_locked(session->ring));
-    put_bool(object, "kept", session->is_kept);
-    put_count(object, "restored", session->restored);
-    put_count(object, "snapshots", session->snapshots);
+    json_put_count(object, "memory_bytes", session->memory_bytes);
+    json_put_count(object, "used_bytes", stats.used_bytes);
+    json_put_count(object, "max_age_usec", session->max_age_usec);
+    json_put_count(object, "oldest_ns", wall_clock_of(session->context, stats.oldest_tsc));
+    json_put_count(object, "newest_ns", wall_clock_of(session->context, stats.newest_tsc));
+    json_put_bool(object, "locked", session->ring && ring_is_locked(session->ring));
+    json_put_bool(object, "kept", session->is_kept);
+    json_put_count(object, "restored", session->restored);
+    json_put_count(object, "snapshots", session->snapshots);
     return object;
 }
 
@@ -88,18 +89,18 @@ json *document_of_segment(const struct session *session, const struct segment *s
 
     segment_name(session, segment->number, name);
     (void)snprintf(path, sizeof(path), "%s/%s.xentrace", session->context->state_dir, name);
-    put_text(object, "path", path);
-    put_count(object, "number", segment->number);
-    put_count(object, "bytes", segment->bytes);
-    put_count(object, "first_ns", segment->first_ns);
-    put_count(object, "last_ns", segment->last_ns);
-    put_count(object, "first_tsc", segment->first_tsc);
-    put_count(object, "last_tsc", segment->last_tsc);
+    json_put_text(object, "path", path);
+    json_put_count(object, "number", segment->number);
+    json_put_count(object, "bytes", segment->bytes);
+    json_put_count(object, "first_ns", segment->first_ns);
+    json_put_count(object, "last_ns", segment->last_ns);
+    json_put_count(object, "first_tsc", segment->first_tsc);
+    json_put_count(object, "last_tsc", segment->last_tsc);
     put_complete_from(object, session, segment->complete_from_tsc);
-    put_count(object, "records", segment->records);
-    put_count(object, "lost", segment->lost);
-    put_count(object, "dropped", segment->dropped);
-    put_text(object, "reason", segment_reason_name(segment->reason));
+    json_put_count(object, "records", segment->records);
+    json_put_count(object, "lost", segment->lost);
+    json_put_count(object, "dropped", segment->dropped);
+    json_put_text(object, "reason", segment_reason_name(segment->reason));
     return object;
 }
 
@@ -137,14 +138,14 @@ static json *segments_document(const struct session *session)
     const struct segments *segments = session->segments;
     json *object = json_object_new_object();
 
-    put_count(object, "size_bytes", segments->size_bytes);
-    put_count(object, "time_usec", segments->time_usec);
-    put_count(object, "keep_files", segments->keep_files);
-    put_count(object, "keep_size_bytes", segments->keep_bytes);
-    put_bool(object, "paused", session->space.is_paused);
-    put_count(object, "written", segments->written);
-    put_count(object, "deleted", segments->deleted);
-    put(object, "files", segment_files_document(session));
+    json_put_count(object, "size_bytes", segments->size_bytes);
+    json_put_count(object, "time_usec", segments->time_usec);
+    json_put_count(object, "keep_files", segments->keep_files);
+    json_put_count(object, "keep_size_bytes", segments->keep_bytes);
+    json_put_bool(object, "paused", session->space.is_paused);
+    json_put_count(object, "written", segments->written);
+    json_put_count(object, "deleted", segments->deleted);
+    json_put(object, "files", segment_files_document(session));
     return object;
 }
 
@@ -160,9 +161,9 @@ static json *end_document(const struct session *session)
     json *end = json_object_new_object();
 
     put_clock(end, session->ended);
-    put_text(end, "reason", end_reason_name(session->reason));
-    put_text(end, "message", session->message);
-    put_bool(end, "ok", end_reason_is_ok(session->reason));
+    json_put_text(end, "reason", end_reason_name(session->reason));
+    json_put_text(end, "message", session->message);
+    json_put_bool(end, "ok", end_reason_is_ok(session->reason));
     return end;
 }
 
@@ -171,13 +172,13 @@ static void put_selection(json *document, const struct session *session)
     json *events = json_object_new_object();
     json *cpus = json_object_new_object();
 
-    put_text(events, "spec", session->events_spec);
-    put_count(events, "xen_mask", event_set_xen_mask(&session->events));
-    put_bool(events, "filtered", !event_set_is_exact(&session->events));
-    put(document, "events", events);
-    put_text(cpus, "spec", session->cpus_spec);
+    json_put_text(events, "spec", session->events_spec);
+    json_put_count(events, "xen_mask", event_set_xen_mask(&session->events));
+    json_put_bool(events, "filtered", !event_set_is_exact(&session->events));
+    json_put(document, "events", events);
+    json_put_text(cpus, "spec", session->cpus_spec);
     put_cpus(cpus, "list", &session->cpus);
-    put(document, "cpus", cpus);
+    json_put(document, "cpus", cpus);
 }
 
 static void put_settings(json *document, const struct session *session)
@@ -186,16 +187,17 @@ static void put_settings(json *document, const struct session *session)
     json *limits = json_object_new_object();
     json *options = json_object_new_object();
 
-    put_count(limits, "time_usec", session->time_usec);
-    put_count(limits, "reserve_bytes", output->reserve_bytes);
-    put_count(limits, "max_size_bytes", output->max_bytes == UINT64_MAX ? 0 : output->max_bytes);
-    put_text(limits, "on_reserve", on_reserve_name(session->space.on_reserve));
-    put(document, "limits", limits);
-    put_count(options, "poll_usec", session->poll_usec);
-    put_bool(options, "discard", session->discard);
-    put_bool(options, "keep_enabled", session->keep_enabled);
-    put_bool(options, "start_disabled", session->start_disabled);
-    put(document, "options", options);
+    json_put_count(limits, "time_usec", session->time_usec);
+    json_put_count(limits, "reserve_bytes", output->reserve_bytes);
+    json_put_count(limits, "max_size_bytes",
+                   output->max_bytes == UINT64_MAX ? 0 : output->max_bytes);
+    json_put_text(limits, "on_reserve", on_reserve_name(session->space.on_reserve));
+    json_put(document, "limits", limits);
+    json_put_count(options, "poll_usec", session->poll_usec);
+    json_put_bool(options, "discard", session->discard);
+    json_put_bool(options, "keep_enabled", session->keep_enabled);
+    json_put_bool(options, "start_disabled", session->start_disabled);
+    json_put(document, "options", options);
 }
 
 static json *buffers_document(const struct session *session)
@@ -213,7 +215,7 @@ static json *buffers_document(const struct session *session)
         if (state.set_aside)
             cpu_set_add(&set_aside, cpu);
     }
-    put_count(buffers, "pages", tracing_buffer_pages(context->tracing));
+    json_put_count(buffers, "pages", tracing_buffer_pages(context->tracing));
     put_cpus(buffers, "cpus", &have);
     put_cpus(buffers, "set_aside", &set_aside);
     return buffers;
@@ -221,11 +223,11 @@ static json *buffers_document(const struct session *session)
 
 static void put_ledger(json *object, const struct ledger *ledger)
 {
-    put_count(object, "produced", ledger->produced);
-    put_count(object, "delivered", ledger->delivered);
-    put_count(object, "lost", ledger->lost);
-    put_count(object, "dropped", ledger->dropped);
-    put_count(object, "evicted", ledger->evicted);
+    json_put_count(object, "produced", ledger->produced);
+    json_put_count(object, "delivered", ledger->delivered);
+    json_put_count(object, "lost", ledger->lost);
+    json_put_count(object, "dropped", ledger->dropped);
+    json_put_count(object, "evicted", ledger->evicted);
 }
 
 static json *cpu_document(const struct session *session, unsigned int cpu,
@@ -235,12 +237,12 @@ static json *cpu_document(const struct session *session, unsigned int cpu,
     struct drain_cpu state;
 
     drain_read_cpu(collector_drain(session->context->collector), cpu, &state);
-    put_count(object, "cpu", cpu);
+    json_put_count(object, "cpu", cpu);
     put_ledger(object, ledger);
-    put_count(object, "first_tsc", ledger->first_tsc);
-    put_count(object, "last_tsc", ledger->last_tsc);
+    json_put_count(object, "first_tsc", ledger->first_tsc);
+    json_put_count(object, "last_tsc", ledger->last_tsc);
     if (session->state != SESSION_ENDED)
-        put_count(object, "fill_percent", state.fill_percent);
+        json_put_count(object, "fill_percent", state.fill_percent);
     return object;
 }
 
@@ -269,7 +271,7 @@ static json *ledger_document(const struct session *session, const struct sink *s
     }
     put_ledger(document, &total);
     put_cpus(document, "loss_unknown_cpus", &session->loss_unknown);
-    put(document, "cpus", cpus);
+    json_put(document, "cpus", cpus);
     return document;
 }
 
@@ -285,7 +287,7 @@ static json *classes_document(const struct sink_totals *totals)
             continue;
         /* Several class bits have no name of their own. */
         (void)json_object_object_get_ex(classes, name, &known);
-        put_count(classes, name, totals->class_records[i] + json_object_get_uint64(known));
+        json_put_count(classes, name, totals->class_records[i] + json_object_get_uint64(known));
     }
     return classes;
 }
@@ -295,16 +297,16 @@ static json *host_document(const struct session_context *context, const struct h
     const struct xen_host_info *xen = xen_host_info(context->xen);
     json *object = json_object_new_object();
 
-    put_text(object, "hostname", host->hostname);
-    put_text(object, "xen_version", xen->version);
-    put_text(object, "xen_changeset", xen->changeset);
-    put_text(object, "xen_commandline", xen->commandline);
-    put_text(object, "cpu_vendor", host->cpu_vendor);
-    put_text(object, "cpu_model", host->cpu_model);
-    put_count(object, "tsc_khz", xen->tsc_khz);
-    put_count(object, "cpus", xen->nr_cpus);
-    put_text(object, "scheduler", xen->scheduler);
-    put_text(object, "scheduler_granularity", xen->granularity);
+    json_put_text(object, "hostname", host->hostname);
+    json_put_text(object, "xen_version", xen->version);
+    json_put_text(object, "xen_changeset", xen->changeset);
+    json_put_text(object, "xen_commandline", xen->commandline);
+    json_put_text(object, "cpu_vendor", host->cpu_vendor);
+    json_put_text(object, "cpu_model", host->cpu_model);
+    json_put_count(object, "tsc_khz", xen->tsc_khz);
+    json_put_count(object, "cpus", xen->nr_cpus);
+    json_put_text(object, "scheduler", xen->scheduler);
+    json_put_text(object, "scheduler_granularity", xen->granularity);
     return object;
 }
 
@@ -333,10 +335,10 @@ static json *domains_document(const struct domains *domains)
         const struct domain_seen *seen = &domains->seen[i];
         json *object = json_object_new_object();
 
-        put_count(object, "domid", seen->domain.domid);
-        put_text(object, "name", seen->domain.name);
-        put_count(object, "first_seen_ns", seen->first_seen_ns);
-        put_count(object, "last_seen_ns", seen->last_seen_ns);
+        json_put_count(object, "domid", seen->domain.domid);
+        json_put_text(object, "name", seen->domain.name);
+        json_put_count(object, "first_seen_ns", seen->first_seen_ns);
+        json_put_count(object, "last_seen_ns", seen->last_seen_ns);
         (void)json_object_array_add(list, object);
     }
     return list;
@@ -349,7 +351,7 @@ static json *session_output_document(const struct session *session,
     json *object =
         output_document(&session->output, session->sidecar_path, bytes, totals->queued_bytes);
 
-    put_bool(object, "paused", session->space.is_paused);
+    json_put_bool(object, "paused", session->space.is_paused);
     return object;
 }
 
@@ -360,32 +362,32 @@ json *document_of_session(const struct session *session)
     struct sink_totals totals;
 
     session_read_totals(session, &totals);
-    put_text(document, "format", "xentraced-session");
-    put_count(document, "version", 1);
-    put_text(document, "name", session->name);
-    put_text(document, "kind", kind_of(session));
-    put_bool(document, "recorder", session->is_recorder);
-    put_text(document, "state", session_state_name(session->state));
+    json_put_text(document, "format", "xentraced-session");
+    json_put_count(document, "version", 1);
+    json_put_text(document, "name", session->name);
+    json_put_text(document, "kind", kind_of(session));
+    json_put_bool(document, "recorder", session->is_recorder);
+    json_put_text(document, "state", session_state_name(session->state));
     if (!session->is_recorder)
-        put(document, "output", session_output_document(session, &totals));
+        json_put(document, "output", session_output_document(session, &totals));
     if (session->memory_bytes)
-        put(document, "ring", ring_document(session));
+        json_put(document, "ring", ring_document(session));
     if (session->segments)
-        put(document, "segments", segments_document(session));
+        json_put(document, "segments", segments_document(session));
     put_clock(started, session->started);
-    put(document, "started", started);
+    json_put(document, "started", started);
     if (session->state == SESSION_ENDED)
-        put(document, "ended", end_document(session));
+        json_put(document, "ended", end_document(session));
     put_selection(document, session);
     put_settings(document, session);
-    put(document, "buffers", buffers_document(session));
-    put(document, "ledger", ledger_document(session, NULL));
-    put(document, "classes", classes_document(&totals));
-    put_count(document, "windows", totals.windows);
+    json_put(document, "buffers", buffers_document(session));
+    json_put(document, "ledger", ledger_document(session, NULL));
+    json_put(document, "classes", classes_document(&totals));
+    json_put_count(document, "windows", totals.windows);
     put_complete_from(document, session, totals.complete_from_tsc);
-    put(document, "host", host_document(session->context, session->context->host));
-    put(document, "clock", clocks_document(session));
-    put(document, "domains", domains_document(&session->domains));
+    json_put(document, "host", host_document(session->context, session->context->host));
+    json_put(document, "clock", clocks_document(session));
+    json_put(document, "domains", domains_document(&session->domains));
     return document;
 }
 
@@ -395,14 +397,14 @@ json *document_of_segment_file(const struct session *session, const struct segme
     json *document = document_of_session(session);
     json *object = document_of_segment(session, segment), *output = NULL, *path = NULL;
 
-    put(object, "ledger", ledger_document(session, sink));
+    json_put(object, "ledger", ledger_document(session, sink));
     (void)json_object_object_get_ex(object, "path", &path);
     (void)json_object_object_get_ex(document, "output", &output);
-    put(output, "path", json_object_get(path));
-    put_count(output, "bytes", segment->bytes);
-    put_count(output, "queued_bytes", 0);
+    json_put(output, "path", json_object_get(path));
+    json_put_count(output, "bytes", segment->bytes);
+    json_put_count(output, "queued_bytes", 0);
     json_object_object_del(output, "sidecar"); /* that is the session's */
-    put(document, "segment", object);
+    json_put(document, "segment", object);
     return document;
 }
 
@@ -412,23 +414,23 @@ static json *snapshot_object(const struct snapshot *snapshot)
     const struct snapshot_plan *plan = &snapshot->plan;
     json *object = json_object_new_object();
 
-    put_text(object, "session", snapshot->session->name);
-    put_text(object, "label", snapshot->label);
-    put_text(object, "cause", snapshot_cause_name(snapshot->cause));
-    put_text(object, "reason", snapshot->trigger ? snapshot->trigger->last_reason : "");
-    put_text(object, "message", snapshot->message);
-    put_bool(object, "ok", !snapshot->failure.name);
-    put_count(object, "first_ns", wall_clock_of(context, plan->first_tsc));
-    put_count(object, "last_ns", wall_clock_of(context, plan->last_tsc));
-    put_count(object, "first_tsc", plan->first_tsc);
-    put_count(object, "last_tsc", plan->last_tsc);
+    json_put_text(object, "session", snapshot->session->name);
+    json_put_text(object, "label", snapshot->label);
+    json_put_text(object, "cause", snapshot_cause_name(snapshot->cause));
+    json_put_text(object, "reason", snapshot->trigger ? snapshot->trigger->last_reason : "");
+    json_put_text(object, "message", snapshot->message);
+    json_put_bool(object, "ok", !snapshot->failure.name);
+    json_put_count(object, "first_ns", wall_clock_of(context, plan->first_tsc));
+    json_put_count(object, "last_ns", wall_clock_of(context, plan->last_tsc));
+    json_put_count(object, "first_tsc", plan->first_tsc);
+    json_put_count(object, "last_tsc", plan->last_tsc);
     put_complete_from(object, snapshot->session, plan->complete_from_tsc);
-    put_count(object, "records", plan->records);
-    put_count(object, "lost", plan->lost);
-    put_count(object, "evicted", snapshot->evicted);
-    put_count(object, "pin_usec", (snapshot->pin_nsec + 999) / 1000);
-    put_count(object, "write_usec",
-              (snapshot->ended.realtime_ns - snapshot->requested.realtime_ns) / 1000);
+    json_put_count(object, "records", plan->records);
+    json_put_count(object, "lost", plan->lost);
+    json_put_count(object, "evicted", snapshot->evicted);
+    json_put_count(object, "pin_usec", (snapshot->pin_nsec + 999) / 1000);
+    json_put_count(object, "write_usec",
+                   (snapshot->ended.realtime_ns - snapshot->requested.realtime_ns) / 1000);
     return object;
 }
 
@@ -436,19 +438,19 @@ static void put_snapshot(json *document, const struct snapshot *snapshot)
 {
     json *times = json_object_new_object();
 
-    put_text(document, "format", "xentraced-snapshot");
-    put_count(document, "version", 1);
-    put_text(document, "name", snapshot->name);
-    put_text(document, "kind", "snapshot");
-    put_text(document, "state", "ended");
-    put(document, "output",
-        output_document(&snapshot->output, snapshot->sidecar_path, snapshot->plan.bytes, 0));
-    put(document, "snapshot", snapshot_object(snapshot));
+    json_put_text(document, "format", "xentraced-snapshot");
+    json_put_count(document, "version", 1);
+    json_put_text(document, "name", snapshot->name);
+    json_put_text(document, "kind", "snapshot");
+    json_put_text(document, "state", "ended");
+    json_put(document, "output",
+             output_document(&snapshot->output, snapshot->sidecar_path, snapshot->plan.bytes, 0));
+    json_put(document, "snapshot", snapshot_object(snapshot));
     put_clock(times, snapshot->session->started);
-    put(document, "started", times);
+    json_put(document, "started", times);
     times = json_object_new_object();
     put_clock(times, snapshot->ended);
-    put(document, "ended", times);
+    json_put(document, "ended", times);
     put_selection(document, snapshot->session);
 }
 
@@ -465,10 +467,10 @@ json *document_of_snapshot(const struct snapshot *snapshot)
     const struct session *session = snapshot->session;
     json *document = document_of_snapshot_summary(snapshot);
 
-    put(document, "buffers", buffers_document(session));
-    put(document, "host", host_document(session->context, session->context->host));
-    put(document, "clock", clocks_document(session));
-    put(document, "domains", domains_document(&session->domains));
+    json_put(document, "buffers", buffers_document(session));
+    json_put(document, "host", host_document(session->context, session->context->host));
+    json_put(document, "clock", clocks_document(session));
+    json_put(document, "domains", domains_document(&session->domains));
     return document;
 }
 
@@ -478,15 +480,15 @@ static json *daemon_document(const struct manager *manager)
     struct collector_stats stats;
 
     collector_read_stats(manager->collector, &stats);
-    put_text(object, "version", PACKAGE_VERSION);
-    put_count(object, "pid", (uint64_t)getpid());
-    put_count(object, "started_ns", manager->started_ns);
-    put_text(object, "socket", manager->socket_path);
-    put_text(object, "state_dir", manager->state_dir);
-    put_count(object, "pool_bytes", pool_bytes(manager->pool));
-    put_count(object, "pool_free_bytes", pool_free_bytes(manager->pool));
-    put_count(object, "collector_wakeups", stats.wakeups);
-    put_count(object, "rounds", stats.rounds);
+    json_put_text(object, "version", PACKAGE_VERSION);
+    json_put_count(object, "pid", (uint64_t)getpid());
+    json_put_count(object, "started_ns", manager->started_ns);
+    json_put_text(object, "socket", manager->socket_path);
+    json_put_text(object, "state_dir", manager->state_dir);
+    json_put_count(object, "pool_bytes", pool_bytes(manager->pool));
+    json_put_count(object, "pool_free_bytes", pool_free_bytes(manager->pool));
+    json_put_count(object, "collector_wakeups", stats.wakeups);
+    json_put_count(object, "rounds", stats.rounds);
     return object;
 }
 
@@ -500,11 +502,11 @@ static json *xen_document(const struct manager *manager)
     const struct xen_host_info *xen = xen_host_info(manager->xen);
     json *object = json_object_new_object();
 
-    put_text(object, "version", xen->version);
-    put_count(object, "cpus", xen->nr_cpus);
-    put_count(object, "buffer_pages", tracing_buffer_pages(manager->tracing));
-    put_text(object, "tracing", states[tracing_state(manager->tracing)]);
-    put_count(object, "event_mask", tracing_event_mask(manager->tracing));
+    json_put_text(object, "version", xen->version);
+    json_put_count(object, "cpus", xen->nr_cpus);
+    json_put_count(object, "buffer_pages", tracing_buffer_pages(manager->tracing));
+    json_put_text(object, "tracing", states[tracing_state(manager->tracing)]);
+    json_put_count(object, "event_mask", tracing_event_mask(manager->tracing));
     return object;
 }
 
@@ -522,16 +524,16 @@ json *document_of_manager(const struct manager *manager)
     json *sessions = json_object_new_array();
     json *snapshots = json_object_new_array();
 
-    put_text(document, "format", "xentraced-status");
-    put_count(document, "version", 1);
-    put(document, "daemon", daemon_document(manager));
-    put(document, "xen", xen_document(manager));
+    json_put_text(document, "format", "xentraced-status");
+    json_put_count(document, "version", 1);
+    json_put(document, "daemon", daemon_document(manager));
+    json_put(document, "xen", xen_document(manager));
     add_sessions(sessions, manager, true);
     add_sessions(sessions, manager, false);
-    put(document, "sessions", sessions);
+    json_put(document, "sessions", sessions);
     for (size_t i = 0; i < manager->nr_history; i++)
         (void)json_object_array_add(snapshots, json_object_get(manager->history[i]));
-    put(document, "snapshots", snapshots);
-    put(document, "triggers", triggers_document(manager->triggers));
+    json_put(document, "snapshots", snapshots);
+    json_put(document, "triggers", document_of_triggers(manager->triggers));
     return document;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * `state` is written by set_state() alone. Of delaying and writing it is told what comes next; off,
- * cooling, exhausted and armed follow from facts (the ring, the end of the cooldown, the times of
- * the day's snapshots), which settle() looks at.
+ * `state` is written by trigger_set_state() alone. Delaying and writing are left when the caller
+ * reports what comes next. Off, cooling, exhausted and armed follow from facts (the ring, the end
+ * of the cooldown, the times of the day's snapshots), which trigger_settle() looks at.
  */
 
 #include "daemon/triggers/trigger.h"
@@ -51,7 +51,7 @@ void trigger_done(struct trigger *trigger)
     *trigger = (struct trigger){0};
 }
 
-static void set_state(struct trigger *trigger, enum trigger_state state)
+static void trigger_set_state(struct trigger *trigger, enum trigger_state state)
 {
     /* A snapshot comes from a delay or from nothing, and only its end leads out of it. */
     assert(state != TRIGGER_DELAYING || trigger->state == TRIGGER_ARMED);
@@ -61,7 +61,7 @@ static void set_state(struct trigger *trigger, enum trigger_state state)
 }
 
 /* When the oldest of the day's snapshots is a day old, if there may be no more; else 0. */
-static uint64_t exhausted_until(const struct trigger *trigger)
+static uint64_t trigger_exhausted_until(const struct trigger *trigger)
 {
     uint32_t max = trigger->config.max_per_day;
 
@@ -69,19 +69,19 @@ static uint64_t exhausted_until(const struct trigger *trigger)
 }
 
 /* The state that follows from the facts, of a trigger that is not at work. */
-static void settle(struct trigger *trigger, uint64_t now_usec)
+static void trigger_settle(struct trigger *trigger, uint64_t now_usec)
 {
     if (!trigger->has_ring)
-        set_state(trigger, TRIGGER_OFF);
+        trigger_set_state(trigger, TRIGGER_OFF);
     else if (now_usec < trigger->cooldown_end_usec)
-        set_state(trigger, TRIGGER_COOLING);
-    else if (now_usec < exhausted_until(trigger))
-        set_state(trigger, TRIGGER_EXHAUSTED);
+        trigger_set_state(trigger, TRIGGER_COOLING);
+    else if (now_usec < trigger_exhausted_until(trigger))
+        trigger_set_state(trigger, TRIGGER_EXHAUSTED);
     else
-        set_state(trigger, TRIGGER_ARMED);
+        trigger_set_state(trigger, TRIGGER_ARMED);
 }
 
-static bool is_at_work(const struct trigger *trigger)
+static bool trigger_is_at_work(const struct trigger *trigger)
 {
     return trigger->state == TRIGGER_DELAYING || trigger->state == TRIGGER_WRITING;
 }
@@ -93,10 +93,10 @@ static void replace_text(char **text, const char *by)
     *text = by ? strdup(by) : NULL;
 }
 
-static void finish(struct trigger *trigger, uint64_t now_usec)
+static void trigger_finish(struct trigger *trigger, uint64_t now_usec)
 {
     trigger->cooldown_end_usec = now_usec + trigger->config.cooldown_usec;
-    settle(trigger, now_usec);
+    trigger_settle(trigger, now_usec);
 }
 
 void trigger_written(struct trigger *trigger, uint64_t now_usec, const char *path)
@@ -106,33 +106,33 @@ void trigger_written(struct trigger *trigger, uint64_t now_usec, const char *pat
     trigger->written++;
     replace_text(&trigger->last_snapshot, path);
     replace_text(&trigger->last_error, NULL);
-    finish(trigger, now_usec);
+    trigger_finish(trigger, now_usec);
 }
 
-static void fail(struct trigger *trigger, uint64_t now_usec, const char *error)
+static void trigger_fail(struct trigger *trigger, uint64_t now_usec, const char *error)
 {
     trigger->failed++;
     replace_text(&trigger->last_error, error);
-    finish(trigger, now_usec);
+    trigger_finish(trigger, now_usec);
 }
 
 void trigger_failed(struct trigger *trigger, uint64_t now_usec, const char *error)
 {
     assert(trigger->state == TRIGGER_WRITING);
-    fail(trigger, now_usec, error);
+    trigger_fail(trigger, now_usec, error);
 }
 
 void trigger_set_ring(struct trigger *trigger, bool has_ring, uint64_t now_usec)
 {
     trigger->has_ring = has_ring;
     if (!has_ring && trigger->state == TRIGGER_DELAYING)
-        fail(trigger, now_usec, "The flight recorder ended before the delay was over.");
-    else if (!is_at_work(trigger))
-        settle(trigger, now_usec);
+        trigger_fail(trigger, now_usec, "The flight recorder ended before the delay was over.");
+    else if (!trigger_is_at_work(trigger))
+        trigger_settle(trigger, now_usec);
 }
 
-static void suppress(struct trigger *trigger, uint64_t *count, uint64_t realtime_ns,
-                     const char *reason)
+static void trigger_suppress(struct trigger *trigger, uint64_t *count, uint64_t realtime_ns,
+                             const char *reason)
 {
     struct trigger_suppressed *suppressed = &trigger->suppressed;
 
@@ -141,17 +141,17 @@ static void suppress(struct trigger *trigger, uint64_t *count, uint64_t realtime
     (void)snprintf(suppressed->last_reason, sizeof(suppressed->last_reason), "%s", reason);
 }
 
-static enum trigger_action accept(struct trigger *trigger, uint64_t now_usec, uint64_t realtime_ns,
-                                  const char *reason)
+static enum trigger_action trigger_accept(struct trigger *trigger, uint64_t now_usec,
+                                          uint64_t realtime_ns, const char *reason)
 {
     trigger->last_fired_ns = realtime_ns;
     (void)snprintf(trigger->last_reason, sizeof(trigger->last_reason), "%s", reason);
     if (trigger->config.delay_usec > 0) {
         trigger->delay_end_usec = now_usec + trigger->config.delay_usec;
-        set_state(trigger, TRIGGER_DELAYING);
+        trigger_set_state(trigger, TRIGGER_DELAYING);
         return TRIGGER_NOTHING;
     }
-    set_state(trigger, TRIGGER_WRITING);
+    trigger_set_state(trigger, TRIGGER_WRITING);
     return TRIGGER_SNAPSHOT;
 }
 
@@ -160,23 +160,23 @@ enum trigger_action trigger_fire(struct trigger *trigger, uint64_t now_usec, uin
 {
     struct trigger_suppressed *suppressed = &trigger->suppressed;
 
-    if (!is_at_work(trigger))
-        settle(trigger, now_usec); /* the timer that says so may be late */
+    if (!trigger_is_at_work(trigger))
+        trigger_settle(trigger, now_usec); /* the timer that says so may be late */
     trigger->fired += trigger->state != TRIGGER_OFF;
     switch (trigger->state) {
     case TRIGGER_OFF:
         break;
     case TRIGGER_ARMED:
-        return accept(trigger, now_usec, realtime_ns, reason);
+        return trigger_accept(trigger, now_usec, realtime_ns, reason);
     case TRIGGER_DELAYING:
     case TRIGGER_WRITING:
-        suppress(trigger, &suppressed->busy, realtime_ns, reason);
+        trigger_suppress(trigger, &suppressed->busy, realtime_ns, reason);
         break;
     case TRIGGER_COOLING:
-        suppress(trigger, &suppressed->cooldown, realtime_ns, reason);
+        trigger_suppress(trigger, &suppressed->cooldown, realtime_ns, reason);
         break;
     case TRIGGER_EXHAUSTED:
-        suppress(trigger, &suppressed->max_per_day, realtime_ns, reason);
+        trigger_suppress(trigger, &suppressed->max_per_day, realtime_ns, reason);
         break;
     }
     return TRIGGER_NOTHING;
@@ -190,7 +190,7 @@ uint64_t trigger_next_usec(const struct trigger *trigger)
     case TRIGGER_COOLING:
         return trigger->cooldown_end_usec;
     case TRIGGER_EXHAUSTED:
-        return exhausted_until(trigger);
+        return trigger_exhausted_until(trigger);
     case TRIGGER_OFF:
     case TRIGGER_ARMED:
     case TRIGGER_WRITING:
@@ -202,10 +202,10 @@ uint64_t trigger_next_usec(const struct trigger *trigger)
 enum trigger_action trigger_advance(struct trigger *trigger, uint64_t now_usec)
 {
     if (trigger->state == TRIGGER_DELAYING && now_usec >= trigger->delay_end_usec) {
-        set_state(trigger, TRIGGER_WRITING);
+        trigger_set_state(trigger, TRIGGER_WRITING);
         return TRIGGER_SNAPSHOT;
     }
-    if (!is_at_work(trigger))
-        settle(trigger, now_usec);
+    if (!trigger_is_at_work(trigger))
+        trigger_settle(trigger, now_usec);
     return TRIGGER_NOTHING;
 }

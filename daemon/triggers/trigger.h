@@ -2,15 +2,15 @@
 #pragma once
 
 /*
- * The policy of one trigger, as a state machine without I/O: whoever has it tells it what happened
- * and when, and does what it answers. Main thread.
+ * The policy of one trigger, as a state machine without I/O: its owner reports what happened and
+ * when, and carries out the returned action. Main thread.
  *
  *   off         there is no ring to write; what fires meanwhile is not counted
  *   armed       waits for its condition
- *   delaying    it fired; records go on, until the delay is over
+ *   delaying    it fired; recording continues until the delay is over
  *   writing     the snapshot is being written
- *   cooling     it has been, or has failed: for the time of the cooldown nothing is written
- *   exhausted   as many as there may be in 24 hours have been written
+ *   cooling     a snapshot was written or failed: nothing is written during the cooldown
+ *   exhausted   the limit of snapshots in 24 hours is reached
  *
  * Each time that it fires is in one of the counts: fired = written + failed + suppressed, and one
  * more while it is delaying or writing. A snapshot that failed is not one of the day's.
@@ -25,8 +25,6 @@
 
 #define TRIGGER_REASON_MAX 256u
 #define TRIGGER_NO_TIME    UINT64_MAX
-
-struct json_object;
 
 enum trigger_state {
     TRIGGER_OFF,
@@ -76,7 +74,7 @@ void trigger_done(struct trigger *trigger);
 
 /*
  * Whether there is a ring. When it goes, a delay ends in a failure; a snapshot that is being
- * written goes on.
+ * written continues.
  */
 void trigger_set_ring(struct trigger *trigger, bool has_ring, uint64_t now_usec);
 
@@ -98,6 +96,3 @@ void trigger_written(struct trigger *trigger, uint64_t now_usec, const char *pat
 void trigger_failed(struct trigger *trigger, uint64_t now_usec, const char *error);
 
 const char *trigger_state_name(enum trigger_state state); /* as in documents */
-
-/* The trigger's object of docs/control-protocol.md; the caller's. */
-struct json_object *trigger_document(const struct trigger *trigger);

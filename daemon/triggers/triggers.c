@@ -7,13 +7,13 @@
 
 #include "daemon/triggers/triggers.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <json-c/json.h>
 #include <systemd/sd-event.h>
 
 #include "collector/watch.h"
@@ -37,12 +37,13 @@ struct triggers {
     struct trigger trigger[CONFIG_TRIGGERS_MAX];
     size_t watch[CONFIG_TRIGGERS_MAX];        /* its index in the set, or NO_WATCH */
     uint64_t rearm_usec[CONFIG_TRIGGERS_MAX]; /* TRIGGER_NO_TIME: it is armed */
+    enum trigger_state logged[CONFIG_TRIGGERS_MAX];
     struct watch_set *set;
     struct domain_watch *domains;
     struct sd_event_source *timer;
 };
 
-static uint64_t now_usec(const struct triggers *triggers)
+static uint64_t triggers_now_usec(const struct triggers *triggers)
 {
     uint64_t usec = 0;
 
@@ -52,21 +53,33 @@ static uint64_t now_usec(const struct triggers *triggers)
 
 /* --- Time. --- */
 
-static void arm_watch(struct triggers *triggers, size_t i)
+static void triggers_arm_watch(struct triggers *triggers, size_t i)
 {
     triggers->rearm_usec[i] = TRIGGER_NO_TIME;
     watch_arm(triggers->set, triggers->watch[i]);
 }
 
-/* Arms what is due, and sets the timer for what comes next. */
-static void update_time(struct triggers *triggers)
+static void triggers_log_state(struct triggers *triggers, size_t i)
 {
-    uint64_t now = now_usec(triggers), next = TRIGGER_NO_TIME;
+    const struct trigger *trigger = &triggers->trigger[i];
+
+    if (triggers->logged[i] == trigger->state)
+        return;
+    log_debug("Trigger %s: %s -> %s.", trigger->config.name,
+              trigger_state_name(triggers->logged[i]), trigger_state_name(trigger->state));
+    triggers->logged[i] = trigger->state;
+}
+
+/* Arms what is due, and sets the timer for what comes next. */
+static void triggers_update_time(struct triggers *triggers)
+{
+    uint64_t now = triggers_now_usec(triggers), next = TRIGGER_NO_TIME;
 
     for (size_t i = 0; i < triggers->count; i++) {
+        triggers_log_state(triggers, i);
         if (triggers->rearm_usec[i] != TRIGGER_NO_TIME &&
             (triggers->rearm_usec[i] <= now || triggers->trigger[i].state == TRIGGER_ARMED))
-            arm_watch(triggers, i);
+            triggers_arm_watch(triggers, i);
         next = min_u64(next, trigger_next_usec(&triggers->trigger[i]));
         next = min_u64(next, triggers->rearm_usec[i]);
     }
@@ -79,35 +92,37 @@ static void update_time(struct triggers *triggers)
 }
 
 /* Does what a trigger answered; its snapshot may be done before this returns. */
-static void act(struct triggers *triggers, size_t i, enum trigger_action action)
+static void triggers_act(struct triggers *triggers, size_t i, enum trigger_action action)
 {
     const struct triggers_context *context = &triggers->context;
     struct trigger *trigger = &triggers->trigger[i];
 
+    triggers_log_state(triggers, i);
     if (action == TRIGGER_SNAPSHOT)
         context->snapshot(context->userdata, trigger, trigger->config.name,
                           trigger->config.last_usec);
 }
 
-static int handle_timer(sd_event_source *source, uint64_t usec, void *userdata)
+static int triggers_handle_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
     struct triggers *triggers = userdata;
 
     (void)source;
     (void)usec;
     for (size_t i = 0; i < triggers->count; i++)
-        act(triggers, i, trigger_advance(&triggers->trigger[i], now_usec(triggers)));
-    update_time(triggers);
+        triggers_act(triggers, i,
+                     trigger_advance(&triggers->trigger[i], triggers_now_usec(triggers)));
+    triggers_update_time(triggers);
     return 0;
 }
 
 /* --- Conditions. --- */
 
 /* What it suppresses is counted, not logged: it may be much. */
-static void fire(struct triggers *triggers, size_t i, const char *reason)
+static void triggers_fire(struct triggers *triggers, size_t i, const char *reason)
 {
     struct trigger *trigger = &triggers->trigger[i];
-    uint64_t now = now_usec(triggers);
+    uint64_t now = triggers_now_usec(triggers);
     bool was_delaying = trigger->state == TRIGGER_DELAYING;
     enum trigger_action action;
 
@@ -116,10 +131,10 @@ static void fire(struct triggers *triggers, size_t i, const char *reason)
         log_info("Trigger %s: %s", trigger->config.name, reason);
     if (triggers->watch[i] != NO_WATCH)
         triggers->rearm_usec[i] = now + REARM_USEC;
-    act(triggers, i, action);
+    triggers_act(triggers, i, action);
 }
 
-static uint64_t tsc_to_usec(const struct triggers *triggers, uint64_t tsc)
+static uint64_t triggers_tsc_to_usec(const struct triggers *triggers, uint64_t tsc)
 {
     uint32_t khz = triggers->context.tsc_khz;
 
@@ -149,8 +164,8 @@ static void describe_event(const struct trigger_config *config, const struct wat
                        event_class_name(hit->event), hit->cpu);
 }
 
-static void describe_hit(const struct triggers *triggers, size_t i, const struct watch_hit *hit,
-                         char *reason, size_t size)
+static void triggers_describe_hit(const struct triggers *triggers, size_t i,
+                                  const struct watch_hit *hit, char *reason, size_t size)
 {
     const struct trigger_config *config = &triggers->trigger[i].config;
     const char *name = domain_names_of(triggers->context.names, hit->domid);
@@ -161,7 +176,8 @@ static void describe_hit(const struct triggers *triggers, size_t i, const struct
     else if (config->condition == TRIGGER_RUNNABLE_LATENCY)
         (void)snprintf(reason, size, "vCPU %u of domain %s waited %s for a processor (CPU %u).",
                        hit->vcpu, describe_domain(domain, sizeof(domain), hit->domid, name),
-                       duration_format(text, tsc_to_usec(triggers, hit->waited_tsc)), hit->cpu);
+                       duration_format(text, triggers_tsc_to_usec(triggers, hit->waited_tsc)),
+                       hit->cpu);
     else
         (void)snprintf(reason, size, "Xen lost %" PRIu32 " records on CPU %u.", hit->lost,
                        hit->cpu);
@@ -176,13 +192,13 @@ void triggers_handle_watch(struct triggers *triggers)
         if (triggers->watch[i] == NO_WATCH || triggers->rearm_usec[i] != TRIGGER_NO_TIME ||
             !watch_take(triggers->set, triggers->watch[i], &hit))
             continue;
-        describe_hit(triggers, i, &hit, reason, sizeof(reason));
-        fire(triggers, i, reason);
+        triggers_describe_hit(triggers, i, &hit, reason, sizeof(reason));
+        triggers_fire(triggers, i, reason);
     }
-    update_time(triggers);
+    triggers_update_time(triggers);
 }
 
-static void handle_crash(void *userdata, uint32_t domid, const char *name)
+static void triggers_handle_crash(void *userdata, uint32_t domid, const char *name)
 {
     struct triggers *triggers = userdata;
     char domain[96], reason[TRIGGER_REASON_MAX];
@@ -191,11 +207,11 @@ static void handle_crash(void *userdata, uint32_t domid, const char *name)
                    describe_domain(domain, sizeof(domain), domid, name));
     for (size_t i = 0; i < triggers->count; i++)
         if (triggers->trigger[i].config.condition == TRIGGER_DOMAIN_CRASH)
-            fire(triggers, i, reason);
-    update_time(triggers);
+            triggers_fire(triggers, i, reason);
+    triggers_update_time(triggers);
 }
 
-static size_t find_by_name(const struct triggers *triggers, const char *name)
+static size_t triggers_find_by_name(const struct triggers *triggers, const char *name)
 {
     size_t i = 0;
 
@@ -207,7 +223,7 @@ static size_t find_by_name(const struct triggers *triggers, const char *name)
 int triggers_fire_manual(struct triggers *triggers, const char *name,
                          const struct trigger **ret_trigger, struct failure *failure)
 {
-    size_t i = find_by_name(triggers, name);
+    size_t i = triggers_find_by_name(triggers, name);
     const struct trigger *trigger = &triggers->trigger[i];
 
     if (i == triggers->count)
@@ -224,8 +240,8 @@ int triggers_fire_manual(struct triggers *triggers, const char *name,
         return failure_set(failure, -ENODATA, ERROR_NO_RING,
                            "The flight recorder does not run: there is nothing to write. Set "
                            "enabled=yes in [flight-recorder] and restart xentraced.");
-    fire(triggers, i, "Fired on request.");
-    update_time(triggers);
+    triggers_fire(triggers, i, "Fired on request.");
+    triggers_update_time(triggers);
     *ret_trigger = trigger;
     return 0;
 }
@@ -235,20 +251,20 @@ int triggers_fire_manual(struct triggers *triggers, const char *name,
 void triggers_set_ring(struct triggers *triggers, bool has_ring)
 {
     for (size_t i = 0; i < triggers->count; i++)
-        trigger_set_ring(&triggers->trigger[i], has_ring, now_usec(triggers));
-    update_time(triggers);
+        trigger_set_ring(&triggers->trigger[i], has_ring, triggers_now_usec(triggers));
+    triggers_update_time(triggers);
 }
 
 void triggers_snapshot_done(struct triggers *triggers, struct trigger *trigger, const char *path,
                             const char *error)
 {
     if (path) {
-        trigger_written(trigger, now_usec(triggers), path);
+        trigger_written(trigger, triggers_now_usec(triggers), path);
     } else {
-        trigger_failed(trigger, now_usec(triggers), error);
+        trigger_failed(trigger, triggers_now_usec(triggers), error);
         log_warning("Trigger %s: no snapshot was written. %s", trigger->config.name, error);
     }
-    update_time(triggers);
+    triggers_update_time(triggers);
 }
 
 struct watch_set *triggers_watch_set(const struct triggers *triggers)
@@ -256,13 +272,15 @@ struct watch_set *triggers_watch_set(const struct triggers *triggers)
     return triggers->set;
 }
 
-struct json_object *triggers_document(const struct triggers *triggers)
+size_t triggers_count(const struct triggers *triggers)
 {
-    struct json_object *array = json_object_new_array();
+    return triggers->count;
+}
 
-    for (size_t i = 0; i < triggers->count; i++)
-        (void)json_object_array_add(array, trigger_document(&triggers->trigger[i]));
-    return array;
+const struct trigger *triggers_get(const struct triggers *triggers, size_t index)
+{
+    assert(index < triggers->count);
+    return &triggers->trigger[index];
 }
 
 /* --- Construction. --- */
@@ -295,7 +313,7 @@ static bool watch_config_of(const struct triggers *triggers, const struct trigge
     return false;
 }
 
-static int make_watches(struct triggers *triggers)
+static int triggers_make_watches(struct triggers *triggers)
 {
     struct watch_config configs[CONFIG_TRIGGERS_MAX];
     size_t n = 0;
@@ -309,7 +327,7 @@ static int make_watches(struct triggers *triggers)
     return n > 0 ? watch_set_new(configs, n, &triggers->set) : 0;
 }
 
-static int watch_domains(struct triggers *triggers)
+static int triggers_watch_domains(struct triggers *triggers)
 {
     const struct triggers_context *context = &triggers->context;
     bool wanted = false;
@@ -318,11 +336,11 @@ static int watch_domains(struct triggers *triggers)
         wanted = wanted || triggers->trigger[i].config.condition == TRIGGER_DOMAIN_CRASH;
     if (!wanted)
         return 0;
-    return domain_watch_new(context->event, context->xen, context->names, handle_crash, triggers,
-                            &triggers->domains);
+    return domain_watch_new(context->event, context->xen, context->names, triggers_handle_crash,
+                            triggers, &triggers->domains);
 }
 
-static int set_up(struct triggers *triggers)
+static int triggers_set_up(struct triggers *triggers)
 {
     const struct triggers_context *context = &triggers->context;
     int r;
@@ -335,13 +353,17 @@ static int set_up(struct triggers *triggers)
     }
     if (triggers->count == 0)
         return 0;
-    r = make_watches(triggers);
-    if (r >= 0)
-        r = sd_event_add_time(context->event, &triggers->timer, CLOCK_MONOTONIC, TRIGGER_NO_TIME,
-                              SLACK_USEC, handle_timer, triggers);
-    if (r >= 0)
-        r = sd_event_source_set_enabled(triggers->timer, SD_EVENT_OFF);
-    return r < 0 ? r : watch_domains(triggers);
+    r = triggers_make_watches(triggers);
+    if (r < 0)
+        return r;
+    r = sd_event_add_time(context->event, &triggers->timer, CLOCK_MONOTONIC, TRIGGER_NO_TIME,
+                          SLACK_USEC, triggers_handle_timer, triggers);
+    if (r < 0)
+        return r;
+    r = sd_event_source_set_enabled(triggers->timer, SD_EVENT_OFF);
+    if (r < 0)
+        return r;
+    return triggers_watch_domains(triggers);
 }
 
 int triggers_new(const struct triggers_context *context, struct triggers **ret_triggers)
@@ -353,7 +375,7 @@ int triggers_new(const struct triggers_context *context, struct triggers **ret_t
         return -ENOMEM;
     triggers->context = *context;
     triggers->context.event = sd_event_ref(context->event);
-    r = set_up(triggers);
+    r = triggers_set_up(triggers);
     triggers->context.config = NULL; /* borrowed until here */
     if (r < 0) {
         triggers_free(triggers);

@@ -13,7 +13,6 @@
 #include "daemon/triggers/trigger.h"
 
 struct domain_names;
-struct json_object;
 struct sd_event;
 struct triggers;
 struct watch_set;
@@ -53,7 +52,7 @@ struct watch_set *triggers_watch_set(const struct triggers *triggers);
 /* The flight recorder has begun to record, or has ended. */
 void triggers_set_ring(struct triggers *triggers, bool has_ring);
 
-/* The collector has told that watch_end_round() returned true. */
+/* The collector has reported that watch_end_round() returned true. */
 void triggers_handle_watch(struct triggers *triggers);
 
 /*
@@ -68,5 +67,6 @@ int triggers_fire_manual(struct triggers *triggers, const char *name,
 void triggers_snapshot_done(struct triggers *triggers, struct trigger *trigger, const char *path,
                             const char *error);
 
-/* An array of the triggers' objects, in the order of the configuration; the caller's. */
-struct json_object *triggers_document(const struct triggers *triggers);
+/* All triggers, in the order of the configuration; INDEX is less than their number. */
+size_t triggers_count(const struct triggers *triggers);
+const struct trigger *triggers_get(const struct triggers *triggers, size_t index);

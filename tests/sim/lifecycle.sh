@@ -55,6 +55,19 @@ by_signal() {
     ended_well "SIGTERM during record" record daemon-exit
 }
 
+# A terminal closes, or somebody expects a reload.
+hangup() {
+    daemon_start --log-level debug || exit 1
+    start hangup
+    wait_until 20 test -s "$dir/state/hangup.xentrace"
+    kill -HUP "$daemon"
+    check "SIGHUP: the log has a line at level debug" wait_until 5 grep -q 'SIGHUP' "$dir/log"
+    check "SIGHUP: the daemon answers" ctl status
+    check "SIGHUP: the capture continues" state_is hangup running
+    check "SIGHUP: stop" ctl stop hangup
+    ended_well SIGHUP hangup stop
+}
+
 # What may be in the file of a daemon that was killed: whole windows, and perhaps a torn last one.
 holds_whole_windows() {
     local file=$1 damage
@@ -450,7 +463,7 @@ losses() {
 }
 
 # Named parts only: lifecycle.sh PART...
-parts=(by_signal by_sigkill again_and_again stopping by_limits keep_enabled start_disabled
+parts=(by_signal hangup by_sigkill again_and_again stopping by_limits keep_enabled start_disabled
     client_killed pipes stubborn_reader own_files boot_trace offline broken_buffers losses)
 [ -n "${SIM_INSIDE:-}" ] || [ $# -eq 0 ] || parts=("$@")
 

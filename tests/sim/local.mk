@@ -6,6 +6,8 @@ EXTRA_DIST += \
 	tests/sim/completeness.sh \
 	tests/sim/disk.sh \
 	tests/sim/errors.sh \
+	tests/sim/flood.py \
+	tests/sim/flood.sh \
 	tests/sim/frozen.sh \
 	tests/sim/hostile.py \
 	tests/sim/hostile.sh \
@@ -14,6 +16,7 @@ EXTRA_DIST += \
 	tests/sim/joining.sh \
 	tests/sim/lib.sh \
 	tests/sim/lifecycle.sh \
+	tests/sim/log.sh \
 	tests/sim/losses.sh \
 	tests/sim/restart.sh \
 	tests/sim/same-as-xentrace.sh \
@@ -34,7 +37,7 @@ tests_sim_libmallocs_so_LDFLAGS = -shared -pthread
 # What independent.sh runs on two file systems.
 noinst_PROGRAMS += tests/sim/stuck-sink tests/sim/stuck-writes
 tests_sim_stuck_sink_SOURCES = \
-	tests/sim/stuck-sink.c tests/unit/collector-bench.h \
+	tests/sim/stuck-sink.c tests/unit/collector-rig.h \
 	tests/unit/fake-xen-host.h tests/unit/test.h
 tests_sim_stuck_sink_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 tests_sim_stuck_writes_SOURCES = tests/sim/stuck-writes.c

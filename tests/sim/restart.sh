@@ -315,7 +315,46 @@ hanging_manager() {
 # Its manager hangs: nobody has asked how it ended.
 has_exited() { grep -q '^State:.Z' "/proc/$(cat "$dir/pid")/status"; }
 
-parts=(killed_by_sigkill restarted reconfigured damaged foreign keep_enabled hanging_manager capture)
+# --- The watchdog. ---
+
+fed() { grep -c ' fed$' "$dir/service.log"; }
+has_been_fed() { [ "$(fed)" -ge "$1" ]; }
+not_fed() { grep -q ' watchdog was not fed' "$dir/service.log"; }
+
+watchdog() {
+    local tracer
+    recorder memory=8M
+    service_start --watchdog 2000 || exit 1
+    check "watchdog: it is fed" wait_until 20 has_been_fed 3
+    "$xensim" pause
+    check "watchdog: it is fed while nothing is recorded" wait_until 20 has_been_fed $(($(fed) + 3))
+    check "watchdog: nothing is restarted" same "$(readies)" 1
+    stop_collector "$(cat "$dir/pid")" &
+    tracer=$!
+    check "watchdog: the collector hangs: it is not fed" wait_until 20 not_fed
+    check "watchdog: ... and the log says why" grep -q "The collector has not run for" "$dir/log"
+    check "watchdog: ... and the next daemon comes up" came_up 2
+    check "watchdog: ... and continues the ring" same "$(restored)" 1
+    check "watchdog: ... and feeds it" wait_until 20 has_been_fed $(($(fed) + 2))
+    kill "$tracer" 2>/dev/null
+    service_stop
+}
+# Only that thread, as a debugger does; for as long as it lives.
+stop_collector() { # stop_collector PID
+    exec env -u LD_PRELOAD python3 -c 'if True:
+        import ctypes, glob, os, sys
+        task, = [t for t in glob.glob("/proc/%s/task/*" % sys.argv[1])
+                 if open(t + "/comm").read() == "collector\n"]
+        tid = int(task.split("/")[-1])
+        libc = ctypes.CDLL(None, use_errno=True)
+        for request in 0x4206, 0x4207: # PTRACE_SEIZE, PTRACE_INTERRUPT
+            assert libc.ptrace(request, tid, None, None) == 0, ctypes.get_errno()
+        while os.WIFSTOPPED(os.waitpid(tid, 0x40000000)[1]): # __WALL; it is reaped in the end
+            pass' "$1"
+}
+
+parts=(killed_by_sigkill restarted watchdog reconfigured damaged foreign keep_enabled hanging_manager
+    capture)
 [ -n "${SIM_INSIDE:-}" ] || [ $# -eq 0 ] || parts=("$@")
 
 main() {

@@ -167,6 +167,7 @@ is_finished() { # is_finished NUMBER: it is what was answered, and on the disk
 }
 
 nothing_to_rotate() {
+    configure '[capture]' segment-unit=collect@.service
     daemon_start || exit 1
     check "rotate: not segmented" fails_with NotSegmented bus Rotate s "$(ctl start plain >/dev/null; echo plain)"
     check "rotate: none is segmented" fails_with NoSuchSession bus Rotate s ""
@@ -175,6 +176,8 @@ nothing_to_rotate() {
     check "rotate: start" start empty segment-size-bytes t $mib events s guest
     check "rotate: there is nothing" fails_with Empty bus Rotate s empty
     check "rotate: again" fails_with Empty bus Rotate s ""
+    # The stand-in has no systemd: a unit that was to be started is reported.
+    check "rotate: no unit for a segment without a file" same "$(grep -c collect@ "$dir/log")" 0
     check "rotate: stop" stop empty
     check "rotate: one empty file" same "$(segments empty)" empty.00001.xentrace
     check "rotate: after its end" fails_with NoSuchSession bus Rotate s empty

@@ -9,7 +9,7 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 
-#include "tests/unit/collector-bench.h"
+#include "tests/unit/collector-rig.h"
 
 #define FILE_BYTES (UINT64_C(1) << 20) /* that are written before the freeze, at least */
 

@@ -3,6 +3,7 @@
 
 check_PROGRAMS += \
 	tests/unit/test-burst \
+	tests/unit/test-calls \
 	tests/unit/test-collector \
 	tests/unit/test-collector-buffers \
 	tests/unit/test-collector-polls \
@@ -41,6 +42,7 @@ check_PROGRAMS += \
 	tests/unit/test-utf8 \
 	tests/unit/test-walk \
 	tests/unit/test-watch \
+	tests/unit/test-watchdog \
 	tests/unit/test-worker \
 	tests/unit/test-xen \
 	tests/unit/test-xenstore
@@ -122,7 +124,7 @@ tests_unit_test_collector_buffers_SOURCES = \
 	tests/unit/fake-xen-host.h tests/unit/test.h
 tests_unit_test_collector_buffers_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 tests_unit_test_collector_polls_SOURCES = \
-	tests/unit/test-collector-polls.c tests/unit/collector-bench.h \
+	tests/unit/test-collector-polls.c tests/unit/collector-rig.h \
 	tests/unit/fake-xen-host.h tests/unit/test.h
 tests_unit_test_collector_polls_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 tests_unit_test_collector_polls_LDFLAGS = -Wl,--wrap=uring_poll -Wl,--wrap=uring_wait
@@ -131,10 +133,13 @@ tests_unit_test_collector_sinks_SOURCES = \
 	tests/unit/fake-xen-host.h tests/unit/test.h
 tests_unit_test_collector_sinks_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 tests_unit_test_joining_SOURCES = \
-	tests/unit/test-joining.c tests/unit/collector-bench.h \
+	tests/unit/test-joining.c tests/unit/collector-rig.h \
 	tests/unit/fake-xen-host.h tests/unit/test.h
 tests_unit_test_joining_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 
+tests_unit_test_calls_SOURCES = tests/unit/test-calls.c tests/unit/test.h
+tests_unit_test_calls_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
+tests_unit_test_calls_LDADD = $(xentraced_LDADD)
 tests_unit_test_config_SOURCES = tests/unit/test-config.c tests/unit/test.h
 tests_unit_test_config_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
 tests_unit_test_output_SOURCES = tests/unit/test-output.c tests/unit/test.h
@@ -156,7 +161,7 @@ tests_unit_test_domain_watch_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_domain_watch_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
 tests_unit_test_trigger_SOURCES = tests/unit/test-trigger.c tests/unit/test.h
 tests_unit_test_trigger_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
-tests_unit_test_trigger_LDADD = libdaemon.a libcommon.a $(JSON_LIBS)
+tests_unit_test_trigger_LDADD = $(xentraced_LDADD)
 tests_unit_test_triggers_SOURCES = tests/unit/test-triggers.c tests/unit/test.h
 tests_unit_test_triggers_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_unit_test_triggers_LDADD = \
@@ -164,3 +169,7 @@ tests_unit_test_triggers_LDADD = \
 
 tests_unit_test_worker_SOURCES = tests/unit/test-worker.c tests/unit/test.h
 tests_unit_test_worker_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
+# Replaces the collector.
+tests_unit_test_watchdog_SOURCES = tests/unit/test-watchdog.c tests/unit/test.h
+tests_unit_test_watchdog_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_watchdog_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)

@@ -7,7 +7,7 @@
  */
 
 #include "collector/uring.h"
-#include "tests/unit/collector-bench.h"
+#include "tests/unit/collector-rig.h"
 
 #define TAG_VIRQ    UINT64_C(1) /* collector.c's */
 #define TAG_MAILBOX UINT64_C(2)

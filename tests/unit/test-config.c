@@ -1,10 +1,11 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 
 #include "daemon/config/config.h"
 
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <syslog.h>
 
 #include "common/util.h"
 #include "tests/unit/test.h"
@@ -75,6 +76,30 @@ static void test_good(void)
         CHECK_STR(config.control_group, c->config.control_group);
         CHECK_UINT(config.buffer_pages, c->config.buffer_pages);
         CHECK_UINT(config.reserve_bytes, c->config.reserve_bytes);
+    }
+}
+
+static void test_log_level(void)
+{
+    static const struct {
+        const char *text;
+        int level;
+    } cases[] = {
+        {"", LOG_INFO},
+        {"[daemon]\nlog-level=err\n", LOG_ERR},
+        {"[daemon]\nlog-level=warning\n", LOG_WARNING},
+        {"[daemon]\nlog-level=notice\n", LOG_NOTICE},
+        {"[daemon]\nlog-level=debug\nlog-level=info\n", LOG_INFO},
+        {"[daemon]\nlog-level=debug\n", LOG_DEBUG},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        _cleanup_free_ char *error = NULL;
+        struct config config = {0};
+
+        test_case(cases[i].text);
+        CHECK_INT(load_text(cases[i].text, &config, &error), 0);
+        CHECK_INT(config.log_level, cases[i].level);
     }
 }
 
@@ -329,6 +354,8 @@ static const struct bad_case bad_cases[] = {
      "'@.service' is not the name of a unit's template"},
     {"a command", "[capture]\nsegment-unit=/bin/sh -c @.service\n", "line 2",
      "is not the name of a unit's template"},
+    {"a level that there is not", "[daemon]\nlog-level=loud\n", "line 2",
+     "'loud' is not a level: use err, warning, notice, info or debug"},
     {"a negative reserve", "[capture]\nreserve=-1M\n", "line 2", "'-1M' is not a size"},
     {"a group too long",
      "[daemon]\n"
@@ -462,6 +489,7 @@ static void test_files(void)
 int main(void)
 {
     test_good();
+    test_log_level();
     test_recorder();
     test_default_events();
     test_triggers();

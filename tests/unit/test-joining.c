@@ -8,7 +8,7 @@
  * The test is the hypervisor, with its clock: it notes the TSC of each number, made or lost.
  */
 
-#include "tests/unit/collector-bench.h"
+#include "tests/unit/collector-rig.h"
 
 #define MOST_NUMBERS (1u << 22)
 

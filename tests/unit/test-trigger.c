@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
  * Lives of triggers, as words: what happens and when, in seconds.
@@ -17,6 +17,7 @@
 
 #include "common/units.h"
 #include "common/util.h"
+#include "daemon/document/trigger-document.h"
 #include "tests/unit/test.h"
 
 #define DAY  86400u
@@ -198,7 +199,7 @@ static void test_document(void)
 
     test_case("document of one that never fired");
     CHECK_INT(trigger_init(&trigger, &config), 0);
-    document = trigger_document(&trigger);
+    document = document_of_trigger(&trigger);
     CHECK_STR(text_of(document, "name"), "slow");
     CHECK_STR(text_of(document, "state"), "off");
     CHECK_STR(text_of(document, "last_snapshot"), "");
@@ -215,7 +216,7 @@ static void test_document(void)
     play(&trigger, "f@70", states, sizeof(states));
     play(&trigger, "e@71", states, sizeof(states));
     play(&trigger, "f@72", states, sizeof(states));
-    document = trigger_document(&trigger);
+    document = document_of_trigger(&trigger);
     CHECK_STR(text_of(document, "condition"), "runnable-latency=50ms");
     CHECK_STR(text_of(document, "state"), "cooling");
     CHECK_UINT(count_of(document, "delay_usec"), 0);
@@ -239,7 +240,7 @@ static void test_document(void)
     test_case("an error is over when one is written");
     play(&trigger, "f@200", states, sizeof(states));
     play(&trigger, "w@201", states, sizeof(states));
-    document = trigger_document(&trigger);
+    document = document_of_trigger(&trigger);
     CHECK_STR(text_of(document, "last_error"), "");
     json_object_put(document);
     trigger_done(&trigger);

@@ -20,6 +20,7 @@
 #include "common/units.h"
 #include "daemon/host/domain-names.h"
 #include "daemon/host/domain-watch.h"
+#include "daemon/document/trigger-document.h"
 #include "tests/unit/test.h"
 
 #define TSC_KHZ 2000000u /* 2000 ticks a microsecond */
@@ -118,7 +119,7 @@ static void bench_done(struct bench *bench)
 /* The trigger's object, as text. */
 static bool document_has(const struct bench *bench, size_t index, const char *part)
 {
-    struct json_object *array = triggers_document(bench->triggers);
+    struct json_object *array = document_of_triggers(bench->triggers);
     const char *text;
     bool has;
 
@@ -375,7 +376,7 @@ static void test_none(void)
     triggers_set_ring(bench.triggers, true);
     triggers_handle_watch(bench.triggers);
     CHECK(!triggers_watch_set(bench.triggers));
-    array = triggers_document(bench.triggers);
+    array = document_of_triggers(bench.triggers);
     CHECK_UINT(json_object_array_length(array), 0);
     json_object_put(array);
     CHECK_INT(sd_event_run(bench.event, 0), 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A service manager for one service, as systemd is for a unit with Type=notify, NotifyAccess=main,
- * RestartSec=, FileDescriptorStoreMax= and StartLimitIntervalSec=0. See docs/xensim.md.
+ * RestartSec=, FileDescriptorStoreMax=, WatchdogSec= and StartLimitIntervalSec=0. See
+ * docs/xensim.md.
  *
  * One loop over the notify socket and a signalfd. Messages are read before a death is looked at:
  * what the service sent before it was killed counts, as with systemd.
@@ -38,6 +39,7 @@ struct service {
     char *const *command;
     uint64_t restart_delay_msec;
     uint64_t stop_timeout_msec;
+    uint64_t watchdog_msec; /* 0: none */
     bool only_on_failure;
     const char *pid_file;
     FILE *log;
@@ -49,6 +51,7 @@ struct service {
     sigset_t old_signals;
     enum state state;
     uint64_t deadline_msec; /* of WAITING, RESTARTING, STOPPING */
+    uint64_t fed_msec;      /* when the watchdog was fed last; 0: it does not wait for that */
     pid_t pid;              /* 0: none runs */
     int exit_status;        /* of the last that ran */
     struct fdstore store;
@@ -102,7 +105,7 @@ static void remove_pid_file(const struct service *s)
 /* The child's part of a start; does not return. Exit statuses as systemd's. */
 static void execute(const struct service *s)
 {
-    char most[16];
+    char most[16], usec[24];
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* nothing is left over, however this program ends */
     (void)setsid();                         /* a fresh child leads no group: cannot fail */
@@ -110,6 +113,10 @@ static void execute(const struct service *s)
     (void)snprintf(most, sizeof(most), "%u", s->store.max);
     if (setenv("NOTIFY_SOCKET", s->socket_path, 1) < 0 ||
         (s->store.max ? setenv("FDSTORE", most, 1) : unsetenv("FDSTORE")) < 0)
+        _exit(202);
+    (void)snprintf(usec, sizeof(usec), "%llu", (unsigned long long)s->watchdog_msec * 1000);
+    if ((s->watchdog_msec ? setenv("WATCHDOG_USEC", usec, 1) : unsetenv("WATCHDOG_USEC")) < 0 ||
+        unsetenv("WATCHDOG_PID") < 0)
         _exit(202);
     if (fdstore_pass(&s->store) < 0)
         _exit(202);
@@ -127,6 +134,7 @@ static int start(struct service *s)
     if (pid == 0)
         execute(s);
     s->pid = pid;
+    s->fed_msec = 0;
     s->state = SERVICE_RUNNING;
     tell(s, "started %d with %u descriptors", pid, s->store.count);
     write_pid_file(s);
@@ -190,10 +198,18 @@ static void handle_message(struct service *s)
         tell(s, "message of %d, who is not the service, ignored", m->sender);
         return;
     }
-    if (notify_has(m, "READY=1"))
+    if (notify_has(m, "READY=1")) {
         tell(s, "ready");
-    if (notify_has(m, "STOPPING=1"))
+        s->fed_msec = now_msec();
+    }
+    if (notify_has(m, "WATCHDOG=1")) {
+        tell(s, "fed");
+        s->fed_msec = now_msec();
+    }
+    if (notify_has(m, "STOPPING=1")) {
         tell(s, "stopping");
+        s->fed_msec = 0;
+    }
     if (status)
         tell(s, "status %s", status);
     if (more_time)
@@ -293,6 +309,21 @@ static void read_signals(struct service *s)
             handle_request(s, info.ssi_signo != SIGHUP);
 }
 
+/* When a service that runs is to be killed for not having fed its watchdog. */
+static uint64_t watchdog_deadline(const struct service *s)
+{
+    return s->watchdog_msec && s->fed_msec ? s->fed_msec + s->watchdog_msec : UINT64_MAX;
+}
+
+static void handle_watchdog(struct service *s)
+{
+    if (s->state != SERVICE_RUNNING || now_msec() < watchdog_deadline(s))
+        return;
+    tell(s, "watchdog was not fed: SIGABRT");
+    s->fed_msec = 0;
+    (void)kill(s->pid, SIGABRT); /* ours, and not yet waited for */
+}
+
 /* 0, or what start() says. */
 static int handle_deadline(struct service *s)
 {
@@ -309,10 +340,11 @@ static int handle_deadline(struct service *s)
 static int poll_timeout(const struct service *s)
 {
     uint64_t now = now_msec();
+    uint64_t deadline = s->state == SERVICE_RUNNING ? watchdog_deadline(s) : s->deadline_msec;
 
-    if (s->state == SERVICE_RUNNING)
+    if (deadline == UINT64_MAX)
         return -1;
-    return now >= s->deadline_msec ? 0 : (int)min_u64(s->deadline_msec - now, 60000);
+    return now >= deadline ? 0 : (int)min_u64(deadline - now, 60000);
 }
 
 /* The two of ours, and each descriptor of the store that is polled. */
@@ -338,6 +370,7 @@ static int run(struct service *s)
         read_signals(s);
         read_messages(s); /* again: a death is not looked at before all it had sent */
         handle_death(s);
+        handle_watchdog(s);
         r = handle_deadline(s);
     }
     return r;
@@ -385,6 +418,7 @@ static const char usage[] =
     "  --restart-delay MS            from its death to its next start (100)\n"
     "  --stop-timeout MS             from SIGTERM to SIGKILL (30000)\n"
     "  --fd-store-max N              descriptors that are kept at most (16)\n"
+    "  --watchdog MS                 restart it if it does not feed it so often (none)\n"
     "  --log FILE                    what happens, a line each\n"
     "  --pid-file FILE               the service's PID; there while it runs\n"
     "Signals: SIGTERM, SIGINT: stop. SIGHUP: restart.\n";
@@ -402,6 +436,8 @@ static int parse_option(struct service *s, int option)
         return parse_u64(optarg, INT_MAX, &s->restart_delay_msec);
     case 't':
         return parse_u64(optarg, INT_MAX, &s->stop_timeout_msec);
+    case 'w':
+        return parse_u64(optarg, INT_MAX, &s->watchdog_msec);
     case 'm':
         r = parse_u64(optarg, FDSTORE_MOST, &value);
         if (r == 0)
@@ -424,6 +460,7 @@ static int parse_arguments(struct service *s, int argc, char **argv)
         {"restart", required_argument, NULL, 'r'},
         {"restart-delay", required_argument, NULL, 'd'},
         {"stop-timeout", required_argument, NULL, 't'},
+        {"watchdog", required_argument, NULL, 'w'},
         {"fd-store-max", required_argument, NULL, 'm'},
         {"log", required_argument, NULL, 'l'},
         {"pid-file", required_argument, NULL, 'p'},

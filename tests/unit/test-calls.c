@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Every call is answered: if the answer itself cannot be made, with an error. Two ends of a socket
+ * pair in one thread, each processed in turn.
+ */
+
+#include "daemon/control/calls.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+#include <json-c/json.h>
+#include <systemd/sd-bus.h>
+
+#include "common/protocol.h"
+#include "tests/unit/test.h"
+
+#define TURNS_MAX 1000
+
+struct bench {
+    sd_bus *server;
+    sd_bus *client;
+    struct calls calls;
+    struct session session; /* for which kept calls wait */
+};
+
+/* What the server does with the next call. */
+static int (*answer)(struct bench *bench, sd_bus_message *call);
+
+/* What the client received. */
+static bool is_answered;
+static char error_name[128];
+static char text[256];
+
+static int serve(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+    (void)error;
+    return sd_bus_message_is_method_call(call, PROTOCOL_INTERFACE, NULL) ? answer(userdata, call)
+                                                                         : 0;
+}
+
+static int note_answer(sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+    const sd_bus_error *received = sd_bus_message_get_error(reply);
+    const char *string = "";
+
+    (void)userdata, (void)error;
+    is_answered = true;
+    if (!received)
+        CHECK(sd_bus_message_read(reply, "s", &string) > 0);
+    (void)snprintf(error_name, sizeof(error_name), "%s", received ? received->name : "");
+    (void)snprintf(text, sizeof(text), "%s", received ? received->message : string);
+    return 0;
+}
+
+static sd_bus *open_end(int fd, bool is_server)
+{
+    sd_bus *bus = NULL;
+    sd_id128_t id;
+
+    if (sd_bus_new(&bus) < 0 || sd_bus_set_fd(bus, fd, fd) < 0 || sd_id128_randomize(&id) < 0 ||
+        (is_server && sd_bus_set_server(bus, 1, id) < 0) || sd_bus_start(bus) < 0)
+        exit(EXIT_FAILURE);
+    return bus;
+}
+
+static void bench_start(struct bench *bench)
+{
+    int fds[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) < 0)
+        exit(EXIT_FAILURE);
+    bench->server = open_end(fds[0], true);
+    bench->client = open_end(fds[1], false);
+    CHECK(sd_bus_add_filter(bench->server, NULL, serve, bench) >= 0);
+}
+
+static void bench_done(struct bench *bench)
+{
+    calls_forget_bus(&bench->calls, bench->server);
+    CHECK_UINT(bench->calls.count, 0);
+    sd_bus_close_unref(bench->client);
+    sd_bus_close_unref(bench->server);
+}
+
+/* Until the client has its answer, or nothing happens any more. */
+static void process(struct bench *bench)
+{
+    for (int i = 0; i < TURNS_MAX && !is_answered; i++) {
+        CHECK(sd_bus_process(bench->client, NULL) >= 0);
+        CHECK(sd_bus_process(bench->server, NULL) >= 0);
+    }
+}
+
+static void call(struct bench *bench, int (*with)(struct bench *, sd_bus_message *))
+{
+    answer = with;
+    is_answered = false;
+    error_name[0] = text[0] = '\0';
+    CHECK(sd_bus_call_method_async(bench->client, NULL, NULL, PROTOCOL_PATH, PROTOCOL_INTERFACE,
+                                   PROTOCOL_STATUS, note_answer, NULL, "s", "") >= 0);
+    process(bench);
+}
+
+static int answer_document(sd_bus_message *message, const char *name)
+{
+    struct json_object *document = json_object_new_object();
+
+    json_object_object_add(document, "name", json_object_new_string(name));
+    return call_answer_document(message, document);
+}
+
+static int answer_good_document(struct bench *bench, sd_bus_message *message)
+{
+    (void)bench;
+    return answer_document(message, "web");
+}
+
+static int answer_bad_document(struct bench *bench, sd_bus_message *message)
+{
+    int r;
+
+    (void)bench;
+    r = answer_document(message, "web\xff");
+    CHECK(r >= 0); /* else sd-bus answers, which it does only from here */
+    return r;
+}
+
+static int answer_bad_failure(struct bench *bench, sd_bus_message *message)
+{
+    const struct failure failure = {.name = ERROR_XEN, .text = "Domain \xff has it."};
+
+    (void)bench;
+    return call_answer_failure(message, &failure);
+}
+
+static int keep(struct bench *bench, sd_bus_message *message)
+{
+    const struct call kept = {
+        .message = message, .session = &bench->session, .until = SESSION_RUNNING};
+
+    return calls_keep(&bench->calls, &kept);
+}
+
+static void test_answers(struct bench *bench)
+{
+    test_case("a document");
+    call(bench, answer_good_document);
+    CHECK_STR(text, "{\"name\":\"web\"}");
+
+    test_case("a document that is not UTF-8");
+    call(bench, answer_bad_document);
+    CHECK(is_answered);
+    CHECK_STR(error_name, SD_BUS_ERROR_FAILED);
+
+    test_case("a failure that is not UTF-8");
+    call(bench, answer_bad_failure);
+    CHECK(is_answered);
+    CHECK_STR(error_name, SD_BUS_ERROR_FAILED);
+}
+
+static void test_kept(struct bench *bench)
+{
+    test_case("a kept call whose answer is not UTF-8");
+    call(bench, keep);
+    CHECK(!is_answered);
+    CHECK_UINT(bench->calls.count, 1);
+    bench->session.state = SESSION_ENDED;
+    (void)failure_set(&bench->session.start_failure, -EINVAL, ERROR_XEN, "Domain \xff has it.");
+    calls_handle_session(&bench->calls, &bench->session);
+    process(bench);
+    CHECK(is_answered);
+    CHECK_STR(error_name, SD_BUS_ERROR_FAILED);
+    CHECK_UINT(bench->calls.count, 0);
+}
+
+int main(void)
+{
+    static struct bench bench;
+
+    bench_start(&bench);
+    test_answers(&bench);
+    test_kept(&bench);
+    bench_done(&bench);
+    return test_end();
+}
