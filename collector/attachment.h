@@ -28,7 +28,7 @@ enum phase {
     PHASE_JOINING,  /* rounds until one takes everything: then ATTACHED, and FEEDING */
     PHASE_FEEDING,  /* records flow */
     PHASE_DRAINING, /* rounds until one takes everything: then DRAINED */
-    PHASE_DRAINED,  /* no more records, only untold losses, until the main thread decides */
+    PHASE_DRAINED,  /* no more records, only unreported losses, until the main thread decides */
     PHASE_SETTLING, /* a moment for those: then DRAINED */
     PHASE_CLOSING,  /* rounds until one takes everything: then FLUSHING */
     PHASE_FLUSHING, /* waits for the last writes: then CLOSED */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What the collector does with the sinks that are attached: each has its own phase, and all have
- * the same rounds. A sink that comes or goes changes nothing for the others.
+ * The lives of the attached sinks: each has its own phase, and all share the rounds. A sink that
+ * comes or goes changes nothing for the others.
  */
 
 #include <assert.h>
@@ -18,21 +18,21 @@
 #include "common/units.h"
 #include "common/util.h"
 
-/* The timer's longest step while nothing comes: where somebody may be waiting for what is less than
- * half a buffer, and where nobody is: a snapshot of a ring has its own round. */
+/* The timer's longest step while nothing comes: where records in less than half a buffer may be
+ * waited for, and where they are not, since a snapshot of a ring has its own round. */
 #define IDLE_INTERVAL_USEC      (2 * USEC_PER_SEC)
 #define IDLE_RING_INTERVAL_USEC (8 * USEC_PER_SEC)
 #define FLUSH_AGE_USEC          USEC_PER_SEC /* no record waits longer before it is written */
 #define SETTLE_STEP_USEC        (2 * USEC_PER_MSEC)
 #define SETTLE_MAX_USEC         (100 * USEC_PER_MSEC)
 #define SPARE_MAX_BYTES         (UINT64_C(16) << 20) /* of the pool, for one that is yet to come */
-#define ATTACH_SPARE            12u /* places that are not for those that only wait for their writes */
+#define ATTACH_SPARE            12u  /* places not for those that only wait for their writes */
 #define JOIN_MAX_ROUNDS         256u /* for one that leaves nothing over, before a sink joins */
 #define SKEW_MAX_TICKS          (UINT64_C(1) << 27) /* 50 ms, about, between the CPUs' clocks */
 #define PIN_MAX_ROUNDS          8u /* for one that leaves nothing over, before a ring is pinned */
 #define DROPPING_MAX_ROUNDS     4u /* that only dropped */
 #define DROPPING_PAUSE_USEC     (5 * USEC_PER_MSEC) /* about what a disk takes for some chunks */
-#define DRAIN_MAX_ROUNDS        64u /* for one that takes everything, while others go on */
+#define DRAIN_MAX_ROUNDS        64u /* for one that takes everything, while others continue */
 
 /* --- Attaching and detaching. --- */
 
@@ -118,7 +118,7 @@ static void attachment_begin_draining(struct collector *c, struct attachment *at
     attachment_set_phase(c, attachment, PHASE_DRAINING);
 }
 
-/* What it asked for is over; of what others still ask for, the next loss may be its own. */
+/* It takes no more records, but the next loss in those of the others may be its own. */
 static void attachment_set_drained(struct collector *c, struct attachment *attachment)
 {
     struct sink *sink = attachment->sink;
@@ -240,7 +240,7 @@ static void attachment_join(struct collector *c, struct attachment *attachment, 
 
 /*
  * What is in Xen's buffers belongs to the sinks that are there: one that joins them, or is to
- * discard it, begins behind that. Without others, it belongs to the first.
+ * discard it, begins after that. Without others, it belongs to the first.
  */
 static void attachments_attach(struct collector *c, struct sink *sink)
 {
@@ -299,7 +299,7 @@ static void attachment_succeed(struct collector *c, struct attachment *attachmen
     collector_tell(c, MESSAGE_SUCCEEDED, before, 0);
 }
 
-/* For watches: whether Xen has told what it lost, as far as known. */
+/* For watches: whether Xen has reported what it lost, as far as known. */
 static bool all_is_told(const struct collector *c, const struct sink *sink)
 {
     struct cpu_set unsettled;
@@ -500,7 +500,7 @@ static void attachment_handle_message(struct collector *c, struct attachment *at
         attachment_join(c, attachment, xen_read_tsc()); /* it ends before it has begun */
     switch (message->type) {
     case MESSAGE_DRAIN:
-        /* Else it has crossed with SUCCEEDED: the successor will be told to. */
+        /* Else it has crossed with SUCCEEDED: the main thread will send it to the successor. */
         if (attachment->phase != PHASE_FLUSHING)
             attachment_begin_draining(c, attachment, message->flag);
         break;

@@ -43,7 +43,7 @@ struct burst *burst_free(struct burst *burst)
     return NULL;
 }
 
-/* Puts TSC in its place; false if that is in front of all that are remembered. */
+/* Puts TSC in its place; false if that is before all that are remembered. */
 static bool insert(struct burst *burst, uint64_t tsc, uint32_t *ret_index)
 {
     uint32_t i;

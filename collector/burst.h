@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Whether so many events came within that time, wherever the time begins. Their times come almost
+ * Whether a number of events came within a time, wherever the time begins. Their times come almost
  * in order: in order of one CPU, one CPU after the other.
  *
  * Made by the main thread, then the collector thread's: burst_note() does not allocate.
@@ -15,7 +15,7 @@ struct burst;
 
 #define BURST_COUNT_MAX 1000u
 
-/* Of the newest so many times at least none is forgotten. */
+/* At least this many of the newest times are remembered. */
 #define BURST_REMEMBERED 2048u
 
 /* COUNT events, 1 to BURST_COUNT_MAX, no further apart than WITHIN_TSC. -ENOMEM, -EINVAL. */

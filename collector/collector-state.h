@@ -71,5 +71,5 @@ void attachments_handle_message(struct collector *collector, const struct messag
 /* After a round or a write: flushes, writes, asks for more, lets go of sinks that are done. */
 void attachments_tend(struct collector *collector);
 
-/* How long nothing is to be done for any of them; URING_FOREVER. */
+/* Time until one of them has something to do; URING_FOREVER: none has. */
 uint64_t attachments_wait_usec(const struct collector *collector);

@@ -55,7 +55,7 @@ void collector_tell(struct collector *c, enum message_type type, struct sink *si
     c->tells = true;
 }
 
-/* Wakes the main thread if it was told anything, with the next io_uring_enter(2). */
+/* Wakes the main thread if there is a message for it, with the next io_uring_enter(2). */
 static void wake_main_thread(struct collector *c)
 {
     static const uint64_t one = 1;

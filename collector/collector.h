@@ -5,14 +5,14 @@
  * The collector: the thread that empties Xen's trace buffers, and never waits for anything else
  * than for something to do. It is spoken to by messages only (mailbox.h).
  *
- * The life of a sink, as the main thread sees it; several go on beside each other:
+ * The life of a sink, as the main thread sees it; several run beside each other:
  *
  *   ATTACH -> ATTACHED     records flow; GRANT_WANTED, LIMIT, FAILED may come at any time. A sink
  *                          that joins others begins at one TSC for all CPUs: see struct sink_totals
  *   PIN    -> PINNED       of a ring: a snapshot of it may be read
- *   SUCCEED -> SUCCEEDED   another sink goes on in its place; this one comes back with CLOSED
+ *   SUCCEED -> SUCCEEDED   another sink continues in its place; this one comes back with CLOSED
  *   DRAIN  -> DRAINED      nothing of what it asked for is left in Xen's buffers
- *   SETTLE -> DRAINED      if some CPUs have losses untold: waits a little for Xen to tell them
+ *   SETTLE -> DRAINED      if some CPUs have unreported losses: waits a little for Xen
  *   CLOSE  -> CLOSED       the last records, the last write
  *   ABORT  -> ABANDONED -> CLOSED      an output that is stuck is given up
  *
@@ -63,12 +63,12 @@ bool collector_pool_is_registered(const struct collector *collector);
 bool collector_is_real_time(const struct collector *collector);
 
 /*
- * Tells where Xen's trace buffers are mapped; once, before the first sink is attached. Returns 0,
- * -ENOMEM; a buffer with an impossible state is set aside.
+ * Passes on where Xen's trace buffers are mapped; once, before the first sink is attached. Returns
+ * 0, -ENOMEM; a buffer with an impossible state is set aside.
  */
 int collector_set_buffers(struct collector *collector, const struct xen_trace_buffers *buffers);
 
-/* Sends a message; they never are so many that it could fail. */
+/* Sends a message. The mailbox is large enough that it cannot fail. */
 void collector_send(struct collector *collector, enum message_type type, struct sink *sink,
                     bool flag, int64_t value);
 
@@ -76,7 +76,7 @@ void collector_send(struct collector *collector, enum message_type type, struct 
  * MESSAGE_SUCCEED: SUCCESSOR takes SINK's place between two rounds, so that no record is lost or
  * doubled: after the next one if NOW, else when SINK is full. It may be sent again
  * before it was answered, with the same SUCCESSOR. A SINK of which something waits for a grant, or
- * could not be written, is not succeeded: what is missing could not be told in its place. DRAIN
+ * could not be written, is not succeeded: the gap could not be reported in its place. DRAIN
  * that crosses with SUCCEEDED does nothing: it is to be sent to SUCCESSOR then.
  */
 void collector_send_successor(struct collector *collector, struct sink *sink,

@@ -2,8 +2,8 @@
 /*
  * A window that one sink wants is copied from Xen's buffer straight into its chunk, walked there
  * piece by piece, and only then given back to Xen. One that several want is copied once, and walked
- * from there into the chunk of each. What the buffer says is checked at each step; a buffer that
- * says something impossible is set aside, and the others go on.
+ * from there into the chunk of each. Each step checks what the buffer holds; one in an
+ * impossible state is set aside, and the others are not affected.
  */
 
 #include "collector/drain.h"
@@ -22,7 +22,7 @@
 #include "common/util.h"
 
 /* What one visit takes of a window for several: as much as fits into a chunk with all that may have
- * to be put in front of it. */
+ * to be put before it. */
 #define SCRATCH_BYTES (CHUNK_BYTES - 2 * RECORD_MAX_BYTES)
 
 /* What is copied, and then walked, at a time: it is in the processor's own cache then. */
@@ -218,7 +218,7 @@ static void visit_for_one(const struct visit *visit, struct attachment *attachme
 
 /* --- A window that several want. --- */
 
-/* A smaller window might fit, but what came before it would be missing, and nothing tell it. */
+/* A smaller window might fit, but what came before it would be missing without a report. */
 static void end_attachment(struct attachment *attachment)
 {
     attachment->at_limit = true;
@@ -286,11 +286,11 @@ static void visit_for_several(const struct visit *visit, struct attachment *cons
     tbuf_consume(visit->tbuf, walked.consumed_bytes); /* the same for all: it is the framing's */
 }
 
-/* --- Losses that were untold when a sink's session ended. --- */
+/* --- Losses that were not reported when a sink's session ended. --- */
 
 /*
- * Whether the first record that waits, a wrap_buffer record left out, tells a loss. Xen puts it in
- * front of the first record for which both fit: if there was a loss to tell, it is the first.
+ * Whether the first record that waits, a wrap_buffer record left out, reports a loss. Xen puts it
+ * before the first record for which both fit: if there was a loss to report, it is the first.
  */
 static bool read_first_loss(const struct tbuf *tbuf, uint32_t waiting, struct lost_record *ret_lost)
 {

@@ -22,7 +22,7 @@ struct xen_trace_buffers;
 /* What a round found. */
 struct round {
     uint64_t waiting_bytes; /* that some sink is interested in */
-    bool behind;   /* a buffer was half full or more, or a window was cut: go round again at once */
+    bool behind;   /* a buffer was half full or more, or a window was cut: another round at once */
     bool had_room; /* some sink took something, or could have */
     bool dropped;  /* some sink had no room for its part of a window that others wanted too */
 };
@@ -32,8 +32,8 @@ int drain_new(const struct xen_trace_buffers *buffers, struct drain **ret_drain)
 struct drain *drain_free(struct drain *drain);
 
 /*
- * Where CPU's consumer is, in *RET_CONS; false if the CPU has no buffer. And: goes on at CONS, for
- * what lies before it was read by the daemon before us. -EBADMSG: it was not.
+ * Where CPU's consumer is, in *RET_CONS; false if the CPU has no buffer. And: continues at CONS,
+ * for what lies before it was read by the previous daemon. -EBADMSG: it was not.
  */
 bool drain_read_cons(const struct drain *drain, unsigned int cpu, uint32_t *ret_cons);
 int drain_resume_cpu(struct drain *drain, unsigned int cpu, uint32_t cons);
@@ -52,7 +52,7 @@ bool drain_is_even(const struct drain *drain);
 /* TSC of the newest record that a sink was, or would have been, given. */
 uint64_t drain_newest_tsc(const struct drain *drain);
 
-/* Those of CPUS that may hold back a loss that Xen has not told, as far as known. */
+/* Those of CPUS that may hold back a loss that Xen has not reported, as far as known. */
 struct cpu_set drain_unsettled(const struct drain *drain, const struct cpu_set *cpus);
 
 /* A CPU's trace buffer as of now. */

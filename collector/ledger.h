@@ -14,7 +14,7 @@
 struct ledger {
     uint64_t produced;  /* by Xen, for this session: kept by the filter, or lost */
     uint64_t delivered; /* in the output, or queued for it; in the ring */
-    uint64_t lost;      /* dropped by Xen, as its lost_records records tell */
+    uint64_t lost;      /* dropped by Xen, as its lost_records records report */
     uint64_t dropped;   /* by xentraced: no chunk was free, or a chunk could not be written */
     uint64_t evicted;   /* overwritten in a ring */
     uint64_t first_tsc;

@@ -6,7 +6,7 @@
  * Neither side ever waits for the other. The control plane and the collector have one each way.
  *
  * Putting and receiving are no system calls: the collector has io_uring write its wakings, and lets
- * its own eventfd count on, which tells a multishot poll each time.
+ * its own eventfd count on, which triggers a multishot poll each time.
  */
 
 #include <stdbool.h>
@@ -17,12 +17,12 @@ struct sink;
 
 enum message_type {
     /* To the collector. */
-    MESSAGE_ATTACH,  /* sink: begin to feed it */
+    MESSAGE_ATTACH,  /* sink: it takes records from now on */
     MESSAGE_PIN,     /* sink, value: pin its ring after a round; answered with MESSAGE_PINNED */
     MESSAGE_SUCCEED, /* sink, other, flag: see collector_send_successor() */
     MESSAGE_DRAIN,   /* sink: take what is in Xen's buffers, and no more; answered with
                         MESSAGE_DRAINED. flag: no events pass any more, so there is an end to it */
-    MESSAGE_SETTLE,  /* sink: wait a little for losses still untold; MESSAGE_DRAINED again */
+    MESSAGE_SETTLE,  /* sink: wait a little for unreported losses; MESSAGE_DRAINED again */
     MESSAGE_CLOSE,   /* sink: no more records; answered with MESSAGE_CLOSED once all is written.
                         flag: tracing is disabled; what is left in Xen's buffers goes with it */
     MESSAGE_GRANT,   /* sink, value: may be written up to there; flag: and never further */
@@ -35,13 +35,13 @@ enum message_type {
     MESSAGE_PINNED,       /* sink, value: the pin */
     MESSAGE_WATCHED,      /* sink: a watch of its set has come true */
     MESSAGE_SUCCEEDED,    /* sink: its successor is fed instead */
-    MESSAGE_DRAINED,      /* value: CPUs whose losses are still untold */
+    MESSAGE_DRAINED,      /* value: CPUs with unreported losses */
     MESSAGE_GRANT_WANTED, /* sink comes near the end of its grant */
     MESSAGE_LIMIT,        /* sink is as long as it may be, and there was more for it */
     MESSAGE_FAILED,       /* sink, value: negative errno of a write; -ECANCELED: of an ABORT */
     MESSAGE_ABANDONED,    /* sink: its figures are final; CLOSED follows */
     MESSAGE_CLOSED,       /* sink is the main thread's again, and holds no chunk */
-    MESSAGE_DIED,         /* value: negative errno; the collector cannot go on */
+    MESSAGE_DIED,         /* value: negative errno; the collector cannot continue */
 };
 
 struct message {
@@ -65,5 +65,5 @@ void mailbox_wake(struct mailbox *mailbox);
 
 /* Reader's thread. Takes one message; false if there is none. */
 bool mailbox_receive(struct mailbox *mailbox, struct message *ret_message);
-/* Reader's thread, in front of receiving: what is put after the last of them wakes anew. */
+/* Reader's thread, before receiving: what is put after the last of them wakes anew. */
 void mailbox_quieten(struct mailbox *mailbox);

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * While the kernel populates, locks or unmaps memory it holds the lock of the process's address
+ * space, and every thread that maps memory waits for it: malloc(3) on the main thread, too. For a
+ * GiB that is most of a second. So all three are done in steps, between which others have a turn.
+ */
 
 #include "collector/memory.h"
 
@@ -9,6 +14,7 @@
 #include "common/util.h"
 
 #define HUGE_PAGE_BYTES (UINT64_C(2) << 20)
+#define STEP_BYTES      (UINT64_C(16) << 20) /* some milliseconds */
 
 /* Addresses for it that a huge page may begin at; what is over goes back. NULL: errno says why. */
 static uint8_t *reserve(uint64_t bytes)
@@ -27,9 +33,9 @@ static uint8_t *reserve(uint64_t bytes)
     return begin + lead;
 }
 
-static int populate(uint8_t *base, uint64_t bytes)
+static int populate_step(uint8_t *base, uint64_t bytes)
 {
-    if (madvise(base, align_up(bytes, PAGE_BYTES), MADV_POPULATE_WRITE) >= 0)
+    if (madvise(base, bytes, MADV_POPULATE_WRITE) >= 0)
         return 0;
     if (errno != EINVAL)
         return -errno;
@@ -38,19 +44,37 @@ static int populate(uint8_t *base, uint64_t bytes)
     return 0;
 }
 
-int memory_map(int memfd, uint64_t bytes, void **ret_base)
+static int populate(uint8_t *base, uint64_t bytes)
+{
+    uint64_t end = align_up(bytes, PAGE_BYTES);
+
+    for (uint64_t i = 0; i < end; i += STEP_BYTES) {
+        int r = populate_step(base + i, min_u64(end - i, STEP_BYTES));
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int map_at(uint8_t *base, int memfd, uint64_t bytes)
 {
     int flags = MAP_FIXED | (memfd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED);
+
+    if (mmap(base, bytes, PROT_READ | PROT_WRITE, flags, memfd, 0) == MAP_FAILED)
+        return -errno;
+    (void)madvise(base, bytes, MADV_HUGEPAGE); /* small ones do, too */
+    return populate(base, bytes);
+}
+
+int memory_map(int memfd, uint64_t bytes, void **ret_base)
+{
     uint8_t *base = reserve(bytes);
-    int r = 0;
+    int r;
 
     if (!base)
         return -errno;
-    if (mmap(base, bytes, PROT_READ | PROT_WRITE, flags, memfd, 0) == MAP_FAILED)
-        r = -errno;
-    (void)madvise(base, bytes, MADV_HUGEPAGE); /* small ones do, too */
-    if (r >= 0)
-        r = populate(base, bytes);
+    r = map_at(base, memfd, bytes);
     if (r < 0) {
         memory_unmap(base, bytes);
         return r;
@@ -59,8 +83,20 @@ int memory_map(int memfd, uint64_t bytes, void **ret_base)
     return 0;
 }
 
+int memory_lock(void *base, uint64_t bytes)
+{
+    uint64_t end = align_up(bytes, PAGE_BYTES);
+
+    for (uint64_t i = 0; i < end; i += STEP_BYTES)
+        if (mlock((uint8_t *)base + i, min_u64(end - i, STEP_BYTES)) < 0)
+            return -errno;
+    return 0;
+}
+
 void memory_unmap(void *base, uint64_t bytes)
 {
-    if (base)
-        (void)munmap(base, align_up(bytes, PAGE_BYTES));
+    uint64_t end = align_up(bytes, PAGE_BYTES);
+
+    for (uint64_t i = 0; base && i < end; i += STEP_BYTES)
+        (void)munmap((uint8_t *)base + i, min_u64(end - i, STEP_BYTES));
 }

@@ -5,18 +5,20 @@
  * Memory for records: mapped, and touched, so that no page fault is left for the data path.
  *
  * It is in huge pages where the kernel has them. What is copied out of Xen's buffers goes round in
- * it, and when it comes by again nobody knows its small pages any more: finding each of them took
- * as long as the copy (docs/BENCHMARKS.md). Memory of a memfd has huge pages only if the host's
- * administrator allows it: /sys/kernel/mm/transparent_hugepage/shmem_enabled.
+ * it, and when it comes by again its small pages are in no TLB any more: finding each of them
+ * took as long as the copy (docs/BENCHMARKS.md). Memory of a memfd has huge pages only if the
+ * host's administrator allows it: /sys/kernel/mm/transparent_hugepage/shmem_enabled.
  *
- * Main thread.
+ * Any thread but the collector's.
  */
 
 #include <stdint.h>
 
 /*
  * Maps BYTES: of MEMFD from its start, shared, or, if that is -1, of nobody else's. Returns 0, or
- * what mmap(2) and madvise(2) say.
+ * the errors of mmap(2) and madvise(2).
  */
 int memory_map(int memfd, uint64_t bytes, void **ret_base);
+/* Keeps it in memory. -ENOMEM or -EPERM: RLIMIT_MEMLOCK; what was locked before that stays so. */
+int memory_lock(void *base, uint64_t bytes);
 void memory_unmap(void *base, uint64_t bytes); /* BASE may be NULL */

@@ -105,9 +105,14 @@ static int find_order(const struct pool *pool, unsigned int order)
 
 /* --- The pool. --- */
 
+static void pool_freep(struct pool **pool)
+{
+    pool_free(*pool);
+}
+
 int pool_new(uint64_t bytes, struct pool **ret_pool)
 {
-    struct pool *pool;
+    _cleanup_(pool_freep) struct pool *pool = NULL;
     int r;
 
     if (bytes / CHUNK_BYTES < 2)
@@ -121,14 +126,11 @@ int pool_new(uint64_t bytes, struct pool **ret_pool)
            pool->nr_frames >> (pool->max_order + 1) >= PARTS_MIN)
         pool->max_order++;
     r = memory_map(-1, pool->bytes, &pool->base);
-    if (r >= 0) {
-        pool->frames = calloc(pool->nr_frames, sizeof(*pool->frames));
-        r = pool->frames ? 0 : -ENOMEM;
-    }
-    if (r < 0) {
-        pool_free(pool);
+    if (r < 0)
         return r;
-    }
+    pool->frames = calloc(pool->nr_frames, sizeof(*pool->frames));
+    if (!pool->frames)
+        return -ENOMEM;
     for (uint64_t i = 0; i < pool->nr_frames; i++)
         pool->frames[i].chunk = (struct chunk){
             .data = (uint8_t *)pool->base + i * CHUNK_BYTES,
@@ -137,7 +139,7 @@ int pool_new(uint64_t bytes, struct pool **ret_pool)
     for (uint64_t i = pool->nr_frames; i-- > 0;)
         merge(pool, i, 0);
     pool->free_bytes = pool->bytes;
-    *ret_pool = pool;
+    *ret_pool = TAKE_PTR(pool);
     return 0;
 }
 

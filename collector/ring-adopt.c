@@ -34,7 +34,7 @@ static int check_header(int memfd, unsigned int nr_cpus, struct ring_header *ret
     uint64_t bytes;
     struct stat st;
 
-    /* Unsealed, somebody could cut it under our feet. */
+    /* Unsealed, another process could truncate it under us. */
     if (seals < 0 || !(seals & F_SEAL_SHRINK))
         return refuse(-EBADMSG, "it is no sealed memory file", ret_problem);
     if (fstat(memfd, &st) < 0 ||
@@ -61,7 +61,7 @@ static bool commit_is_possible(const struct ring *ring, const struct ring_commit
            (commit->chunk == RING_NO_CHUNK || commit->chunk < ring->nr_chunks);
 }
 
-/* What was written down and may not have been done. */
+/* The commit that was written down and may not have been done. */
 static int finish_commit(struct ring *ring, const char **ret_problem)
 {
     struct ring_commit commit = ring->header->commit;
@@ -89,7 +89,7 @@ static uint32_t end_of_last_window(const struct chunk *chunk, const struct ring_
     return state->last_window + WINDOW_HEADER_BYTES + window.bytes;
 }
 
-/* Checks a chunk that is in the ring, and completes its padding if that was going on. */
+/* Checks a chunk that is in the ring, and completes its padding if that was under way. */
 static bool adopt_chunk(struct ring *ring, struct chunk *chunk)
 {
     struct ring_chunk *state = ring_state_of(ring, chunk);
@@ -156,7 +156,7 @@ static bool take_from(uint64_t *rest, uint64_t count)
     return true;
 }
 
-/* What is in the ring, and by that what was evicted: all the rest of what was produced. */
+/* What is in the ring. All else that was produced was evicted. */
 static int settle_ledger(struct ring *ring, const char **ret_problem)
 {
     for (unsigned int cpu = 0; cpu < ring->nr_cpus; cpu++) {

@@ -44,9 +44,9 @@ struct ring_chunk {
     uint64_t seq;         /* counts up from 1 in time order; 0: not in the ring */
     uint64_t first_tsc;   /* the earliest of its windows' first records; 0: none has a TSC */
     uint64_t last_tsc;    /* the latest of their last ones */
-    uint64_t round_tsc;   /* no record, and no loss, in front of first_round is newer */
+    uint64_t round_tsc;   /* no record, and no loss, before first_round is newer */
     uint64_t passed_tsc;  /* nor one up to the chunk's end than that */
-    uint32_t fill_bytes;  /* what is behind is nothing yet */
+    uint32_t fill_bytes;  /* nothing after that is valid */
     uint32_t last_window; /* offset of the last window's header */
     uint32_t first_round; /* offset of the first round that begins here; RING_NO_ROUND */
     uint32_t has_uneven;  /* a later round began where the one before had cut a window */
@@ -55,7 +55,7 @@ struct ring_chunk {
 /* One CPU. */
 struct ring_line {
     struct ledger ledger; /* delivered and evicted follow from the rest and the counts */
-    uint32_t cons;        /* of its trace buffer, behind the last record that went through */
+    uint32_t cons;        /* of its trace buffer, after the last record that went through */
     uint32_t reserved;
 };
 
@@ -84,7 +84,7 @@ struct ring_header {
     uint64_t total_bytes;  /* of the memfd */
     uint64_t data_offset;  /* of the first chunk */
     uint32_t buffer_pages; /* of Xen's trace buffers: what `cons` goes round in; 0: not yet known */
-    uint32_t moving_cpu;   /* whose cons may not have been told to Xen yet */
+    uint32_t moving_cpu;   /* whose cons may not be published to Xen yet */
     uint32_t moving_from;  /* ... and what it was before */
     uint32_t reserved;
     struct cpu_set cpus; /* whose cons are kept */
@@ -96,7 +96,7 @@ struct ring_header {
     uint8_t note[256]; /* the owner's */
 };
 
-/* Where things are in a ring of so many chunks and CPUs. */
+/* Where things are in a ring with these numbers of chunks and CPUs. */
 struct ring_layout {
     uint64_t lines_offset;
     uint64_t chunks_offset;
@@ -106,7 +106,7 @@ struct ring_layout {
 };
 
 struct ring_layout ring_layout_of(uint64_t nr_chunks, uint32_t chunk_bytes, uint64_t nr_cpus);
-/* Of a ring of so many bytes. */
+/* Of a ring of BYTES. */
 uint32_t ring_chunk_bytes_of(uint64_t bytes);
 
 /* This process's view of that memory, and what of it need not survive. */

@@ -39,7 +39,7 @@
 #define PARTS_MIN_ROOMY 32u
 #define ROOMY_BYTES     (UINT64_C(2) << 20)
 
-/* Stores before it are done before those behind it, also as the next daemon sees them. */
+/* Stores before it are done before those after it, also as the next daemon sees them. */
 static void keep_order(void)
 {
     __atomic_thread_fence(__ATOMIC_RELEASE);
@@ -87,7 +87,7 @@ void ring_set_base(struct ring *ring, uint8_t *base, const struct ring_layout *l
     ring->nr_cpus = (unsigned int)nr_cpus;
     ring->max_listed =
         ring->nr_chunks - (unsigned int)max_u64(ring->nr_chunks / 8, MIN_SPARE_CHUNKS) - 1;
-    ring->is_locked = mlock(base, layout->total_bytes) == 0; /* RLIMIT_MEMLOCK; it is told */
+    ring->is_locked = memory_lock(base, layout->total_bytes) >= 0; /* if not, it is reported */
     for (unsigned int i = 0; i < ring->nr_chunks; i++) {
         ring->chunks[i].data = base + layout->data_offset + (uint64_t)i * ring->chunk_bytes;
         ring->chunks[i].bytes = ring->chunk_bytes;
@@ -294,7 +294,7 @@ void ring_append(struct ring *ring, struct chunk *chunk)
         drop_head(ring);
 }
 
-/* One snapshot that is stuck does not keep what others have released behind it. */
+/* One snapshot that is stuck does not keep what others have released after it. */
 static void free_limbo(struct ring *ring)
 {
     struct chunk **link = &ring->limbo_head;
@@ -370,7 +370,7 @@ void ring_pad_chunk(struct ring *ring, struct chunk *chunk)
 
     memcpy(&header, chunk->data + chunk->last_window, sizeof(header));
     walk_write_padding(chunk->data + chunk->fill_bytes, padding);
-    keep_order(); /* a window that reaches behind the chunk's fill is found padded: ring-adopt.c */
+    keep_order(); /* a window that reaches beyond the chunk's fill is found padded: ring-adopt.c */
     header.bytes += padding;
     memcpy(chunk->data + chunk->last_window, &header, sizeof(header));
     keep_order();

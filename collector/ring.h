@@ -7,11 +7,11 @@
  * any time, and so does a snapshot of it.
  *
  * A snapshot pins what is in the ring, which takes as long for a large ring as for a small one. The
- * collector thread goes on filling others: chunks that are evicted while they are pinned wait until
- * the snapshot has written them. An eighth of the chunks is kept out of the list for that time; if
- * those are used up too, the ring gets shorter, and never loses what is new.
+ * collector thread continues to fill others: chunks that are evicted while they are pinned wait
+ * until the snapshot has written them. An eighth of the chunks is kept out of the list for that
+ * time; if those are used up too, the ring gets shorter, and never loses what is new.
  *
- * The memory may be a sealed memfd with all that is needed to go on with it: ring_memfd() can be
+ * The memory may be a sealed memfd with all that is needed to continue it: ring_memfd() can be
  * kept in systemd's fd store, and ring_adopt() takes it over. See ring-state.h.
  *
  * Ownership: the main thread makes and frees it; while a sink with it is attached, it is the
@@ -44,7 +44,7 @@ int ring_new(uint64_t bytes, unsigned int nr_cpus, bool outlives, struct ring **
 
 /*
  * Takes over the ring in MEMFD, which is duplicated, from a daemon that has ended. Everything in it
- * that is needed to go on is checked; its records are not: ring_verify_chunk(). Returns 0, or
+ * that is needed to continue is checked; its records are not: ring_verify_chunk(). Returns 0, or
  * -EBADMSG, -EPROTO (another version), -ENOMEM, with a sentence part in *RET_PROBLEM, a constant.
  */
 int ring_adopt(int memfd, unsigned int nr_cpus, struct ring **ret_ring, const char **ret_problem);
@@ -64,8 +64,8 @@ uint32_t ring_buffer_pages(const struct ring *ring);
 uint64_t ring_newest_seq(const struct ring *ring); /* of a chunk; 0: none */
 
 /*
- * Where CPU's consumer must be for an adopted ring to go on without a hole, in *RET_CONS. XEN_CONS
- * is where it is. Returns false if records in between were taken by somebody else.
+ * Where CPU's consumer must be for an adopted ring to continue without a hole, in *RET_CONS.
+ * XEN_CONS is where it is. Returns false if records in between were taken by somebody else.
  */
 bool ring_resume_cpu(const struct ring *ring, unsigned int cpu, uint32_t xen_cons,
                      uint32_t *ret_cons);
@@ -75,7 +75,7 @@ bool ring_resume_cpu(const struct ring *ring, unsigned int cpu, uint32_t xen_con
 int ring_memfd(const struct ring *ring); /* stays the ring's; -1: none */
 bool ring_is_locked(const struct ring *ring);
 uint64_t ring_bytes(const struct ring *ring);
-uint64_t ring_bytes_of(uint64_t bytes); /* what it says if it was made of so many */
+uint64_t ring_bytes_of(uint64_t bytes); /* ring_bytes() of one that was made of BYTES */
 uint32_t ring_chunk_bytes(const struct ring *ring);
 
 /* RING_NOTE_BYTES of the owner's, kept with the ring. */
@@ -112,14 +112,14 @@ struct ring_chunk_info {
     uint64_t last_tsc;
     uint32_t bytes;
     uint32_t first_round; /* offset of the first round that begins in it; UINT32_MAX: none */
-    uint64_t round_tsc;   /* no record or loss in front of that is newer */
+    uint64_t round_tsc;   /* no record or loss before that is newer */
     bool cut_inside;      /* other rounds in it may begin a file too */
 };
 
 void ring_read_chunk(const struct ring *ring, const struct chunk *chunk,
                      struct ring_chunk_info *ret_info);
 
-/* Records of CPU in a chunk, and what its lost_records records tell, of Xen and of ours;
+/* Records of CPU in a chunk, and what its lost_records records report, Xen's and ours;
  * FROM_ROUND: only from first_round on. */
 void ring_read_counts(const struct ring *ring, const struct chunk *chunk, unsigned int cpu,
                       bool from_round, uint64_t *ret_records, uint64_t *ret_lost);
@@ -135,14 +135,14 @@ bool ring_verify_chunk(const struct ring *ring, const struct chunk *chunk);
 /* The chunk that is being filled; a new one if there is none. NULL: all are pinned. */
 struct chunk *ring_fill(struct ring *ring);
 
-/* A window that was put behind what is in the chunk that is being filled. */
+/* A window that was appended to the chunk that is being filled. */
 struct ring_window {
     unsigned int cpu;
     uint32_t bytes;     /* with its header */
-    uint32_t told;      /* records that its first record tells to be dropped */
+    uint32_t told;      /* records that its first record reports as dropped */
     bool begins_round;  /* it is the first of its round */
     bool begins_even;   /* ... and the round before took all there was */
-    uint32_t cons_from; /* of the trace buffer, before and behind what the window was made of */
+    uint32_t cons_from; /* of the trace buffer, before and after what the window was made of */
     uint32_t cons_to;
 };
 
@@ -168,8 +168,8 @@ void ring_pin(struct ring *ring, int pin);
 
 /*
  * Of a ring that nothing is put into any more: the records in CHUNK, which is one of a pin's, and
- * in those behind it get nowhere, and move from delivered to dropped. NULL: none. Whoever has the
- * sink.
+ * in those after it are written nowhere, and move from delivered to dropped. NULL: none. Whoever
+ * has the sink.
  */
 void ring_drop_from(struct ring *ring, const struct chunk *chunk);
 

@@ -41,7 +41,7 @@ enum change {
     CHANGE_OTHER,
 };
 
-/* Changes of one vCPU, each less than the latency behind the one before. */
+/* Changes of one vCPU, each less than the latency after the one before. */
 struct spell {
     uint64_t first_tsc;
     uint64_t last_tsc;
@@ -140,7 +140,7 @@ static void drop_found(struct runnable *runnable, size_t index)
     runnable->found[index] = runnable->found[--runnable->nr_found];
 }
 
-/* Keeps the gap in front of spells[INDEX] if it is a wait. */
+/* Keeps the gap before spells[INDEX] if it is a wait. */
 static void judge_gap(struct runnable *runnable, const struct vcpu *vcpu, uint32_t index)
 {
     const struct spell *before, *after;
@@ -210,7 +210,7 @@ size_t runnable_end_round(struct runnable *runnable, bool complete,
 
 /* --- Changes. --- */
 
-/* Whether a spell that ends at LAST_TSC goes on with a change at TSC. */
+/* Whether a spell that ends at LAST_TSC continues with a change at TSC. */
 static bool belongs(const struct runnable *runnable, uint64_t last_tsc, uint64_t tsc)
 {
     return !is_before(last_tsc, tsc) || tsc - last_tsc < runnable->latency_tsc;
@@ -223,7 +223,7 @@ static void remove_spell(struct vcpu *vcpu, uint32_t index)
             (vcpu->nr_spells - index) * sizeof(vcpu->spells[0]));
 }
 
-/* The change is behind the start of spells[INDEX], and belongs to it. */
+/* The change is after the start of spells[INDEX], and belongs to it. */
 static void extend(struct runnable *runnable, struct vcpu *vcpu, uint32_t index,
                    const struct spell *change)
 {
@@ -244,7 +244,7 @@ static void extend(struct runnable *runnable, struct vcpu *vcpu, uint32_t index,
     }
 }
 
-/* A spell of its own, in front of spells[INDEX]. */
+/* A spell of its own, before spells[INDEX]. */
 static void insert(struct runnable *runnable, struct vcpu *vcpu, uint32_t index,
                    const struct spell *change)
 {

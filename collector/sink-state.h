@@ -30,7 +30,6 @@ struct sink {
     struct pool *pool;
     struct chunk *filling;
     unsigned int order;       /* of the next chunk: see sink.c */
-    uint64_t held_bytes;      /* of the pool */
     uint64_t promised_bytes;  /* of the pool, that it may hold in any case */
     uint64_t left_bytes;      /* it takes more only while this much stays free */
     struct chunk *queue_head; /* closed, in output order; those from end_offset on are dropped */

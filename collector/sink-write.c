@@ -217,6 +217,8 @@ static int sink_note_result(struct sink *sink, struct chunk *chunk, int result, 
         return (int)written;
     if (result == -EAGAIN || result == -EINTR)
         sink_retry_later(sink, now_usec, true);
+    if (written > chunk->written_bytes)
+        ledger_publish(&sink->totals.progress_usec, now_usec);
     chunk->written_bytes = (uint32_t)written;
     if (chunk->written_bytes == chunk->fill_bytes)
         chunk->state = CHUNK_WRITTEN;

@@ -157,7 +157,9 @@ void sink_read_totals(const struct sink *sink, struct sink_totals *ret_totals)
         .output_bytes = ledger_observe(&sink->totals.output_bytes),
         .queued_bytes = ledger_observe(&sink->totals.queued_bytes),
         .windows = ledger_observe(sink_windows(sink)),
+        .held_bytes = ledger_observe(&sink->totals.held_bytes),
         .writing_since_usec = ledger_observe(&sink->totals.writing_since_usec),
+        .progress_usec = ledger_observe(&sink->totals.progress_usec),
         .complete_from_tsc = ledger_observe(&sink->totals.complete_from_tsc),
     };
 
@@ -215,7 +217,7 @@ bool sink_is_full(const struct sink *sink)
 /* Whether a chunk of BYTES is within its share of the pool. */
 static bool sink_may_hold(const struct sink *sink, uint64_t bytes)
 {
-    return sink->held_bytes + bytes <= sink->promised_bytes ||
+    return sink->totals.held_bytes + bytes <= sink->promised_bytes ||
            pool_free_bytes(sink->pool) >= sink->left_bytes + bytes;
 }
 
@@ -243,7 +245,7 @@ static struct chunk *sink_take_from_pool(struct sink *sink, uint32_t wanted_byte
         return NULL;
     chunk = pool_take(sink->pool, order);
     if (chunk)
-        sink->held_bytes += chunk->bytes;
+        ledger_add(&sink->totals.held_bytes, chunk->bytes);
     return chunk;
 }
 
@@ -283,7 +285,7 @@ static struct chunk *sink_take_chunk(struct sink *sink, uint32_t wanted_bytes)
 
 void sink_give_chunk(struct sink *sink, struct chunk *chunk)
 {
-    sink->held_bytes -= chunk->bytes;
+    ledger_publish(&sink->totals.held_bytes, sink->totals.held_bytes - chunk->bytes);
     pool_give(sink->pool, chunk);
 }
 

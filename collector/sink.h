@@ -52,11 +52,14 @@ struct sink_totals {
     uint64_t queued_bytes; /* closed chunks still to be written */
     uint64_t windows;
     uint64_t class_records[EVENT_CLASSES];
+    uint64_t held_bytes;         /* of the pool */
     uint64_t writing_since_usec; /* CLOCK_MONOTONIC, when the oldest write that the kernel has not
                                     completed was submitted; 0: none is under way */
-    /* No record of its CPUs from that TSC on is missing, but for those that are told as lost. Of a
+    uint64_t progress_usec;      /* CLOCK_MONOTONIC, when a write last made progress, complete or
+                                    not; 0: none has */
+    /* No record of its CPUs from that TSC on is missing, but for those reported as lost. Of a
      * sink that joined others: the moment it did, and no record is older. Of the first: when it was
-     * attached; what was in the buffers then is older. Of a successor: what came in front of it is
+     * attached; what was in the buffers then is older. Of a successor: what came before it is
      * older. 0: it was not attached yet. */
     uint64_t complete_from_tsc;
 };
@@ -83,7 +86,7 @@ void sink_release_ring(struct sink *sink);
 void sink_read_ledger(const struct sink *sink, unsigned int cpu, struct ledger *ret_ledger);
 void sink_read_totals(const struct sink *sink, struct sink_totals *ret_totals);
 
-/* After MESSAGE_DRAINED, until the next message to the collector: CPUs whose losses are untold. */
+/* After MESSAGE_DRAINED, until the next message to the collector: CPUs with unreported losses. */
 const struct cpu_set *sink_unsettled(const struct sink *sink);
 
 /* --- Collector thread. --- */

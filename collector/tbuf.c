@@ -20,7 +20,7 @@
 #include "common/util.h"
 
 /*
- * Xen needs room for a lost_records record and a record, each possibly behind a wrap record, so
+ * Xen needs room for a lost_records record and a record, each possibly after a wrap record, so
  * with less than this it may drop one: 4 records of the largest size, rounded up.
  */
 #define NEARLY_FULL_BYTES 160u
@@ -121,7 +121,7 @@ void tbuf_consume(struct tbuf *tbuf, uint32_t bytes)
     __atomic_store_n(&tbuf->shared->cons, next, __ATOMIC_SEQ_CST);
 
     /* Loaded after cons was published, hence no weaker order above: what Xen dropped before it saw
-     * room shows as a full buffer at the old cons, and the first record behind prod tells it. */
+     * room shows as a full buffer at the old cons, and the first record after prod reports it. */
     prod = __atomic_load_n(&tbuf->shared->prod, __ATOMIC_SEQ_CST);
     if (distance(tbuf, prod) + NEARLY_FULL_BYTES > tbuf->data_bytes) {
         tbuf->unsettled = true;

@@ -17,11 +17,11 @@ struct t_buf;
 struct tbuf {
     struct t_buf *shared;   /* NULL: this CPU has no buffer */
     uint32_t data_bytes;    /* of the data area */
-    uint32_t cons;          /* what Xen was told last, in [0, 2 * data_bytes) */
+    uint32_t cons;          /* as it was last stored for Xen, in [0, 2 * data_bytes) */
     uint64_t drained_bytes; /* consumed since tbuf_init(); also read by the main thread */
     bool set_aside;         /* prod was impossible, or the records made no sense: touched no more */
-    bool unsettled;         /* Xen may have lost records that it has not told yet */
-    uint32_t unsettled_prod; /* ... it tells with the first record behind this */
+    bool unsettled;         /* Xen may have lost records that it has not reported yet */
+    uint32_t unsettled_prod; /* ... it reports them with the first record after this */
 };
 
 /* SHARED is mapped, PAGES long. Takes over at the buffer's own cons. -EBADMSG: it is impossible. */
@@ -40,8 +40,9 @@ void tbuf_copy(const struct tbuf *tbuf, uint32_t offset, uint32_t bytes, void *d
 uint32_t tbuf_cons_behind(const struct tbuf *tbuf, uint32_t bytes);
 
 /*
- * Goes on at CONS, which is at or after where the buffer's consumer was when tbuf_init() was
- * called: what lies between was read already, but Xen was not told. -EBADMSG: that is impossible.
+ * Continues at CONS, which is at or after where the buffer's consumer was when tbuf_init() was
+ * called: what lies between was read already, but not published to Xen. -EBADMSG: that is
+ * impossible.
  */
 int tbuf_resume(struct tbuf *tbuf, uint32_t cons);
 
@@ -51,7 +52,7 @@ int tbuf_resume(struct tbuf *tbuf, uint32_t cons);
  */
 void tbuf_consume(struct tbuf *tbuf, uint32_t bytes);
 
-/* Whether Xen may hold back a count of lost records: true until a record comes behind the loss. */
+/* Whether Xen may hold back a count of lost records: true until a record comes after the loss. */
 bool tbuf_is_unsettled(const struct tbuf *tbuf);
 
 /* How full it is as of now, 0 to 100. Any thread. */

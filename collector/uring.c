@@ -14,14 +14,14 @@
  * Before Linux 6.12 that try blocks itself while the file system is being frozen: a direct write
  * waits for the freeze protection (sb_start_write) without regard to IOCB_NOWAIT. And a write that
  * goes to a worker only after the try waits in one of 64 lists, by its inode, unless its file
- * system writes directly in parallel: on one that does not, a write to another disk may be behind
- * it. The try is in vain for a file that grows, so nothing is lost without it. Pipes and eventfds
- * have no file system, and are polled: a worker each would be wasted on them.
+ * system writes directly in parallel: on one that does not, a write to another disk may be queued
+ * after it. The try is in vain for a file that grows, so nothing is lost without it. Pipes and
+ * eventfds have no file system, and are polled: a worker each would be wasted on them.
  *
- * All rings of a thread share its io-wq, in which only so many workers may be blocked in files at
- * once: by default 4 per processor, or the queue's length if that is less. Eight writes to a frozen
- * file system took all of them in a dom0 with 2 vCPUs. Whether writes with IOSQE_ASYNC count there
- * depends on the kernel, so the limit is raised as well: URING_WORKERS.
+ * All rings of a thread share its io-wq, in which a limited number of workers may be blocked in
+ * files at once: by default 4 per processor, or the queue's length if that is less. Eight writes to
+ * a frozen file system took all of them in a dom0 with 2 vCPUs. Whether writes with IOSQE_ASYNC
+ * count there depends on the kernel, so the limit is raised as well: URING_WORKERS.
  */
 
 #include "collector/uring.h"
@@ -38,7 +38,8 @@
 
 #define TAG_INTERNAL UINT64_MAX /* completions of cancellations: nobody asked for them */
 
-#define RETRY_USEC (10 * USEC_PER_MSEC) /* before requests are submitted again */
+#define RETRY_USEC     (10 * USEC_PER_MSEC) /* before requests are submitted again */
+#define RETRY_MIN_USEC USEC_PER_MSEC        /* ... while there are rounds to make */
 
 struct uring {
     struct io_uring ring;
@@ -207,7 +208,7 @@ int uring_wait(struct uring *uring, uint64_t timeout_usec, struct uring_event *r
     if (r == -EAGAIN || r == -EBUSY)
         /* No memory, or the completion queue is to be emptied first, which comes next. Without a
          * completion this would be a busy loop, at real-time priority. */
-        uring_sleep(uring, min_u64(timeout_usec, RETRY_USEC));
+        uring_sleep(uring, max_u64(min_u64(timeout_usec, RETRY_USEC), RETRY_MIN_USEC));
     else if (r < 0 && r != -ETIME && r != -EINTR)
         return r;
     io_uring_for_each_cqe(&uring->ring, head, cqe)

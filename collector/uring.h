@@ -5,7 +5,7 @@
  * io_uring, as far as xentraced needs it: the only module that includes liburing.
  *
  * Source: io_uring(7), io_uring_setup(2), io_uring_enter(2). One thread makes, uses and frees it:
- * the collector thread has one, and so has each snapshot of the main thread. After uring_new()
+ * the collector thread has one, and so has each worker that writes a ring. After uring_new()
  * nothing allocates and nothing but uring_wait() enters the kernel.
  */
 

@@ -84,7 +84,7 @@ static void note_lost(struct walk_result *result, const uint8_t *p)
     result->lost_last_tsc = record_tsc(p);
 }
 
-/* Counts the record at P, and says whether it stays. */
+/* Counts the record at P, and returns whether it stays. */
 static bool take_record(const uint8_t *p, uint32_t header, const struct walk_filter *filter,
                         uint64_t *class_records, struct walk_result *result)
 {
@@ -181,7 +181,7 @@ static uint32_t count_plain(const uint8_t *window, uint32_t offset, uint32_t byt
 
 /*
  * The fast way past records of which some stay, to KEPT elsewhere, up to one that take_record() is
- * to see. Which of them stays is hard to guess: all are copied, with what is behind them, and the
+ * to see. Which of them stays is hard to guess: all are copied, with what follows them, and the
  * next one goes over what does not stay. Returns the offset where it stopped.
  */
 static uint32_t select_records(const uint8_t *window, uint32_t offset, uint32_t bytes,

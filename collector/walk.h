@@ -22,8 +22,8 @@
 struct walk_filter {
     uint64_t allow[WALK_FILTER_BITS / 64];
     /* The same of the usual records, in short: bits 12-16 of the event as an index into a word
-     * for its lowest class; the last, without a class, lets none pass. Less than `allow` says:
-     * nothing of what tells of tracing itself. */
+     * for its lowest class; the last, without a class, lets none pass. Less than in `allow`:
+     * no records about tracing itself. */
     uint32_t plain[EVENT_CLASSES + 1];
 };
 
@@ -40,8 +40,8 @@ struct walk_result {
     uint64_t lost;           /* the sum of the lost_records counts */
     uint64_t first_tsc;      /* of the kept records; 0 if none has one */
     uint64_t last_tsc;
-    uint64_t lost_first_tsc; /* of the first loss told; 0 if there is none */
-    uint64_t lost_last_tsc;  /* of the record that tells the last one */
+    uint64_t lost_first_tsc; /* of the first loss reported; 0 if there is none */
+    uint64_t lost_last_tsc;  /* of the record that reports the last one */
     bool broken;             /* a record has no class, or reached beyond a window that was whole */
 };
 
@@ -61,7 +61,7 @@ void walk_window(const uint8_t *window, uint32_t bytes, bool whole,
  * lost_records whose losses began before LOSSES_TSC or that are older than TSC themselves. Returns
  * how many bytes that are, whole records; *RET_FOUND: a record that is not older follows.
  *
- * One without a TSC is older if an older one comes behind it. One that is older by
+ * One without a TSC is older if an older one comes after it. One that is older by
  * WALK_FOREIGN_TICKS is not: its TSC is of another clock, as in a trace that is replayed.
  */
 uint32_t walk_pass_older(const uint8_t *window, uint32_t bytes, uint64_t tsc, uint64_t losses_tsc,

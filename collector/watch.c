@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * One look into a table says for each record whether anybody wants it; few are.
+ * One table look-up shows for each record whether a watch wants it; few are wanted.
  *
  * A watch passes to and fro between the threads by its state: while it is armed its hit is the
  * collector's, once it has come true the main thread's. The release store of the one state pairs
@@ -250,7 +250,7 @@ void watch_window(struct watch_set *set, unsigned int cpu, const uint8_t *record
         set->last_tsc = record_tsc(timed);
 }
 
-/* Of the waits that are certain now, tells each watch the longest that is long enough for it. */
+/* Reports to each watch the longest of the waits that are certain now and long enough for it. */
 static void match_waits(struct watch_set *set, const struct runnable_wait *waits, size_t count)
 {
     const struct runnable_wait *longest = NULL;

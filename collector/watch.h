@@ -11,7 +11,7 @@
  * watch_arm() are the main thread's, at any time.
  *
  * A watch is armed at first. When it comes true it holds what it saw and is disarmed: nothing more
- * is told of it until the main thread arms it again.
+ * is reported until the main thread arms it again.
  */
 
 #include <stdbool.h>
@@ -46,7 +46,7 @@ struct watch_hit {
     uint32_t event;   /* WATCH_EVENT: its number */
     uint16_t domid;   /* WATCH_RUNNABLE: who */
     uint16_t vcpu;
-    uint64_t waited_tsc; /* ... and how long; the longest wait of those told together */
+    uint64_t waited_tsc; /* ... and how long; the longest wait of those reported together */
     uint32_t lost;       /* WATCH_LOST: records that did not fit */
 };
 
@@ -65,8 +65,8 @@ void watch_window(struct watch_set *set, unsigned int cpu, const uint8_t *record
 /*
  * A round over the CPUs has ended, also one in which there were no windows. COMPLETE: no buffer
  * holds anything that was in it when the round came to it (no window was cut, none was left for
- * want of a chunk). Returns whether a watch has come true since the last call: then the main thread
- * is to be told, once.
+ * want of a chunk). Returns whether a watch has come true since the last call: then that
+ * is to be reported to the main thread, once.
  */
 bool watch_end_round(struct watch_set *set, bool complete);
 

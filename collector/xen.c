@@ -79,7 +79,7 @@ static int read_version(struct xen_host *host)
     return 0;
 }
 
-/* Scheduler ids: <xen/domctl.h>. The granularity is only told by Xen's command line. */
+/* Scheduler ids: <xen/domctl.h>. The granularity is only in Xen's command line. */
 static void read_scheduler(struct xen_host *host)
 {
     static const char *const names[] = {
@@ -126,8 +126,23 @@ int xen_host_free_bytes(struct xen_host *host, uint64_t *ret_bytes)
     xc_physinfo_t physinfo = {0};
     int r = result_of(xc_physinfo(host->xc, &physinfo));
 
-    if (r >= 0)
-        *ret_bytes = physinfo.free_pages * PAGE_BYTES;
+    if (r < 0)
+        return r;
+    *ret_bytes = physinfo.free_pages * PAGE_BYTES;
+    return 0;
+}
+
+int xen_host_read_idle(struct xen_host *host, uint64_t *ret_idle_ns, unsigned int nr_cpus)
+{
+    xc_cpuinfo_t *infos = calloc(nr_cpus, sizeof(*infos));
+    int r, n = 0;
+
+    if (!infos)
+        return -ENOMEM;
+    r = result_of(xc_getcpuinfo(host->xc, (int)nr_cpus, infos, &n));
+    for (unsigned int cpu = 0; r >= 0 && cpu < nr_cpus; cpu++)
+        ret_idle_ns[cpu] = (int)cpu < n ? infos[cpu].idletime : 0;
+    free(infos);
     return r;
 }
 
@@ -153,7 +168,7 @@ static int bind_virq(struct xen_host *host)
 }
 
 /*
- * Takes over a port that is bound already. Whether it is bound to this descriptor is told by a
+ * Takes over a port that is bound already. Whether it is bound to this descriptor is shown by a
  * notification, which Xen does not deliver on a VIRQ's port but Linux refuses on a foreign one.
  * Who had it before may have died between taking an event and unmasking it; unmasking twice does
  * no harm.
@@ -166,8 +181,9 @@ static int adopt_virq(struct xen_host *host, const struct xen_virq *inherited)
     if (inherited->port < 0)
         return -ENOTCONN;
     r = result_of(xenevtchn_notify(host->evtchn, port));
-    if (r >= 0)
-        r = result_of(xenevtchn_unmask(host->evtchn, port));
+    if (r < 0)
+        return r;
+    r = result_of(xenevtchn_unmask(host->evtchn, port));
     if (r < 0)
         return r;
     host->virq_port = inherited->port;
@@ -200,7 +216,7 @@ static int open_evtchn(struct xen_host *host)
     return host->evtchn ? 0 : open_error();
 }
 
-/* The handle closes its descriptor: it gets a copy. */
+/* The handle closes its descriptor: give it a copy. */
 static int reopen_evtchn(struct xen_host *host, const struct xen_virq *inherited)
 {
     int fd = fcntl(inherited->fd, F_DUPFD_CLOEXEC, 3);
@@ -353,6 +369,19 @@ int xen_host_trace_info(struct xen_host *host, uint32_t *ret_event_mask, bool *r
     return 0;
 }
 
+/* Xen enables tracing when it has allocated the buffers. */
+static int allocate_disabled(struct xen_host *host, uint32_t pages, enum xen_step *ret_step)
+{
+    int r;
+
+    *ret_step = XEN_STEP_BUFFER_SIZE;
+    r = result_of(xc_tbuf_set_size(host->xc, pages));
+    if (r < 0)
+        return r;
+    *ret_step = XEN_STEP_DISABLE;
+    return xen_host_disable(host);
+}
+
 int xen_host_allocate_buffers(struct xen_host *host, uint32_t pages, enum xen_step *ret_step)
 {
     uint32_t mask;
@@ -369,19 +398,12 @@ int xen_host_allocate_buffers(struct xen_host *host, uint32_t pages, enum xen_st
     if (r < 0)
         return r;
 
-    *ret_step = XEN_STEP_BUFFER_SIZE;
-    r = result_of(xc_tbuf_set_size(host->xc, pages));
-    if (r >= 0) {
-        *ret_step = XEN_STEP_DISABLE;
-        r = xen_host_disable(host);
-    }
-
-    q = xen_host_set_event_mask(host, mask);
-    if (r >= 0 && q < 0) {
-        *ret_step = XEN_STEP_EVENT_MASK;
-        r = q;
-    }
-    return r;
+    r = allocate_disabled(host, pages, ret_step);
+    q = xen_host_set_event_mask(host, mask); /* in any case */
+    if (r < 0)
+        return r;
+    *ret_step = XEN_STEP_EVENT_MASK;
+    return q;
 }
 
 /* Maps one CPU's buffer, whose MFNs t_info lists at OFFSET, in 32-bit words. */

@@ -19,7 +19,7 @@
 
 struct xen_host;
 
-/* What was being done when Xen said no: with the errno it makes the sentence for the user. */
+/* The step that Xen refused: with the errno it makes the sentence for the user. */
 enum xen_step {
     XEN_STEP_OPEN,        /* /dev/xen/privcmd, /dev/xen/hypercall */
     XEN_STEP_OPEN_EVTCHN, /* /dev/xen/evtchn */
@@ -52,7 +52,7 @@ struct xen_trace_buffers {
     void **buffer;  /* [cpu]: struct t_buf, or NULL for a CPU without one */
 };
 
-/* VIRQ_TBUF as a process before us bound it: xen_host_virq_fd() and _port() of its host. */
+/* VIRQ_TBUF as an earlier process bound it: xen_host_virq_fd() and _port() of its host. */
 struct xen_virq {
     int fd; /* of /dev/xen/evtchn */
     int port;
@@ -80,7 +80,13 @@ const struct xen_host_info *xen_host_info(const struct xen_host *host);
  */
 int xen_host_free_bytes(struct xen_host *host, uint64_t *ret_bytes);
 
-/* Whether a domain still runs. A crash is its kernel's, which says so, or Xen's doing. */
+/*
+ * For how long each of the first NR_CPUS CPUs was idle since the boot, by Xen's clock; 0: it is
+ * offline, or there is none. One hypercall; main thread. Returns 0 or a negative errno.
+ */
+int xen_host_read_idle(struct xen_host *host, uint64_t *ret_idle_ns, unsigned int nr_cpus);
+
+/* Whether a domain still runs. Its kernel reports a crash, or Xen caused it. */
 struct xen_domain_state {
     uint32_t domid;
     bool shut_down; /* for whatever reason; it is there until the toolstack destroys it */
@@ -111,7 +117,7 @@ int xen_host_map_buffers(struct xen_host *host, const struct xen_trace_buffers *
 int xen_host_set_cpu_mask(struct xen_host *host, const struct cpu_set *set);
 int xen_host_set_event_mask(struct xen_host *host, uint32_t mask);
 int xen_host_enable(struct xen_host *host);
-/* Also zeroes the counts of lost records that Xen has not told yet. */
+/* Also zeroes the counts of lost records that Xen has not reported yet. */
 int xen_host_disable(struct xen_host *host);
 
 /* The event channel's descriptor, non-blocking: readable when VIRQ_TBUF has fired. */

@@ -1,8 +1,9 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
  * CPU lists, as xentrace(8) has them ("-3" is 0-3) without its traps: "0-0" is CPU 0 and not all of
- * them, masks may be longer than 32 bits, and a CPU that the host has not is told and not ignored.
+ * them, masks may be longer than 32 bits, and a CPU that the host does not have is reported, not
+ * ignored.
  */
 
 #include "common/cpu-set.h"
@@ -19,7 +20,7 @@
 #define FORMAT_MAX_BYTES (CPU_SET_MAX * 4)
 
 /*
- * A number at *P, which moves behind it; false and nothing if there is none. Anything beyond
+ * A number at *P, which moves past it; false and nothing if there is none. Anything beyond
  * CPU_SET_MAX is as good as CPU_SET_MAX.
  */
 static bool number_read(const char **p, const char *end, unsigned int *ret_number)

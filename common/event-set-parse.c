@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
  * Reads event lists. A number is a mask of Xen's and keeps that meaning, classes x subclasses: all

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
  * Xen lets an event pass if one of its class bits is in the mask and, tested apart from that, one
@@ -68,9 +68,9 @@ static unsigned int subclass_nibble(uint32_t event)
 
 void event_set_add_mask(struct event_set *set, uint32_t mask)
 {
-    for (unsigned int class = 0; class < EVENT_CLASSES; class ++) {
-        if (mask & class_bit(class))
-            set->subclasses[class] |= (uint8_t)subclass_nibble(mask);
+    for (unsigned int i = 0; i < EVENT_CLASSES; i++) {
+        if (mask & class_bit(i))
+            set->subclasses[i] |= (uint8_t)subclass_nibble(mask);
     }
 }
 
@@ -88,8 +88,8 @@ bool event_set_has(const struct event_set *set, uint32_t event)
 
     if (event & class_bit(GEN_CLASS))
         return true;
-    for (unsigned int class = 0; class < EVENT_CLASSES; class ++) {
-        if ((event & class_bit(class)) && (set->subclasses[class] & nibble))
+    for (unsigned int i = 0; i < EVENT_CLASSES; i++) {
+        if ((event & class_bit(i)) && (set->subclasses[i] & nibble))
             return true;
     }
     return false;
@@ -99,12 +99,12 @@ uint32_t event_set_xen_mask(const struct event_set *set)
 {
     uint32_t mask = 0, subclasses = 0;
 
-    for (unsigned int class = 0; class < EVENT_CLASSES; class ++) {
-        if (set->subclasses[class] == 0)
+    for (unsigned int i = 0; i < EVENT_CLASSES; i++) {
+        if (set->subclasses[i] == 0)
             continue;
-        mask |= class_bit(class);
-        if (class != GEN_CLASS)
-            subclasses |= set->subclasses[class];
+        mask |= class_bit(i);
+        if (i != GEN_CLASS)
+            subclasses |= set->subclasses[i];
     }
     if (subclasses == 0)
         subclasses = set->subclasses[GEN_CLASS];
@@ -115,8 +115,8 @@ bool event_set_is_exact(const struct event_set *set)
 {
     unsigned int nibble = subclass_nibble(event_set_xen_mask(set));
 
-    for (unsigned int class = 0; class < EVENT_CLASSES; class ++) {
-        if (class != GEN_CLASS && set->subclasses[class] != 0 && set->subclasses[class] != nibble)
+    for (unsigned int i = 0; i < EVENT_CLASSES; i++) {
+        if (i != GEN_CLASS && set->subclasses[i] != 0 && set->subclasses[i] != nibble)
             return false;
     }
     return true;
@@ -124,8 +124,8 @@ bool event_set_is_exact(const struct event_set *set)
 
 void event_set_union(struct event_set *set, const struct event_set *other)
 {
-    for (unsigned int class = 0; class < EVENT_CLASSES; class ++)
-        set->subclasses[class] |= other->subclasses[class];
+    for (unsigned int i = 0; i < EVENT_CLASSES; i++)
+        set->subclasses[i] |= other->subclasses[i];
 }
 
 const char *event_class_name(uint32_t event)

@@ -29,7 +29,7 @@
 #define LOST_RECORD_HEADER 0xc001f001u /* TRC_LOST_RECORDS with a TSC and 4 extra words */
 #define LOST_RECORD_BYTES  28u
 
-/* The cpu_change record in front of every window. */
+/* The cpu_change record before every window. */
 struct window_header {
     uint32_t header; /* WINDOW_HEADER */
     uint32_t cpu;
@@ -80,7 +80,7 @@ static inline bool record_is_wrap(uint32_t header)
     return record_event(header) == TRC_TRACE_WRAP_BUFFER;
 }
 
-/* lost_records with the size that Xen gives it: tells a loss, is not counted as a record. */
+/* lost_records with the size that Xen gives it: reports a loss, is not counted as a record. */
 static inline bool record_is_lost(uint32_t header)
 {
     return header == LOST_RECORD_HEADER;

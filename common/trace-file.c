@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
  * One pass over the file with a buffer of fixed size. A window may be as large as a trace buffer
@@ -108,7 +108,7 @@ static void reader_skip(struct reader *reader, size_t bytes)
     reader->offset += bytes;
 }
 
-/* The damage is told; the walk ends without an error. */
+/* The damage is reported; the walk ends without an error. */
 static int damaged(struct walk *walk, enum trace_file_damage damage, uint64_t offset)
 {
     walk->summary->damage = damage;
@@ -185,8 +185,8 @@ static int walk_add_window(struct walk *walk, const struct window *window)
     summary->lost_records += window->lost_records;
     summary->first_tsc = min_u64(summary->first_tsc, window->first_tsc);
     summary->last_tsc = max_u64(summary->last_tsc, window->last_tsc);
-    for (unsigned int class = 0; class < EVENT_CLASSES; class ++)
-        summary->class_records[class] += window->class_records[class];
+    for (unsigned int i = 0; i < EVENT_CLASSES; i++)
+        summary->class_records[i] += window->class_records[i];
     summary->sound_bytes = walk->reader.offset;
 
     walk->has_window = true;
@@ -289,7 +289,7 @@ static int walk_windows(struct walk *walk)
     return 0;
 }
 
-/* Bytes of FD from START on; behind a damage they have not been read. */
+/* Bytes of FD from START on; after a damage they have not been read. */
 static uint64_t file_bytes(const struct reader *reader, off_t start)
 {
     uint64_t bytes = reader->offset + reader_available(reader);

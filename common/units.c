@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
  * Integers all the way: a size that decides when a disk is full must not pass through a double.
@@ -63,7 +63,7 @@ static const char *skip_blanks(const char *p)
     return p;
 }
 
-/* Reads "12", "1.5", ".5" at *P and moves *P behind it. */
+/* Reads "12", "1.5", ".5" at *P and moves *P past it. */
 static int number_parse(const char **p, struct number *ret_number)
 {
     struct number number = {0};
@@ -106,7 +106,7 @@ static int sum_add(uint64_t *sum, const struct number *number, uint64_t factor)
     return 0;
 }
 
-/* Reads letters at *P into WORD and moves *P behind them; -EINVAL if there are too many. */
+/* Reads letters at *P into WORD and moves *P past them; -EINVAL if there are too many. */
 static int letters_read(const char **p, char word[static LETTER_MAX])
 {
     size_t length = 0;
@@ -153,7 +153,7 @@ int size_parse(const char *text, uint64_t default_unit_bytes, uint64_t *ret_byte
     factor = word[0] == '\0' ? default_unit_bytes : size_factor(word);
     if ((word[0] != '\0' && factor == 0) || *skip_blanks(p) != '\0')
         return -EINVAL;
-    if (range < 0) /* told only now: "99999999999999999999x" is no size at all */
+    if (range < 0) /* reported only now: "99999999999999999999x" is no size at all */
         return range;
 
     r = sum_add(&bytes, &number, factor);

@@ -156,7 +156,7 @@ static struct info_expected info_read_expected(const struct info *info)
 /* Whether xentraced may still be writing it, by its sidecar. */
 static bool info_is_running(const struct info *info)
 {
-    if (!info->sidecar || session_has_ended(info->sidecar))
+    if (!info->sidecar || doc_session_has_ended(info->sidecar))
         return false;
     /* a segment may be finished while its capture continues */
     return !*doc_text(storage_find_segment(info->sidecar, info->path), "reason", "");
@@ -218,16 +218,16 @@ static void print_verdict(FILE *file, const struct info *info)
                              : "; the part before it is readable";
 
     if (summary->damage == TRACE_FILE_EMPTY)
-        session_print_field(file, "Verdict", "sound, but empty: no record was written");
+        table_print_field(file, "Verdict", "sound, but empty: no record was written");
     else if (summary->damage != TRACE_FILE_SOUND)
-        session_print_field(file, "Verdict", "DAMAGED at byte %" PRIu64 ": %s%s",
+        table_print_field(file, "Verdict", "DAMAGED at byte %" PRIu64 ": %s%s",
                             summary->damage_offset, trace_file_damage_text(summary->damage),
                             summary->sound_bytes || info_is_running(info) ? advice : "");
     else if (info_is_short(info))
-        session_print_field(file, "Verdict",
+        table_print_field(file, "Verdict",
                             "INCOMPLETE: readable, but its sidecar counts more records");
     else
-        session_print_field(file, "Verdict", "sound: every reader of Xen traces can read it");
+        table_print_field(file, "Verdict", "sound: every reader of Xen traces can read it");
 }
 
 static void print_span(FILE *file, const struct info *info)
@@ -237,10 +237,10 @@ static void print_span(FILE *file, const struct info *info)
     char duration[UNITS_TEXT_MAX];
 
     if (khz)
-        session_print_field(file, "Span", "%s (%" PRIu64 " ticks of %" PRIu64 " kHz)",
+        table_print_field(file, "Span", "%s (%" PRIu64 " ticks of %" PRIu64 " kHz)",
                             duration_format(duration, str_ticks_usec(ticks, khz)), ticks, khz);
     else
-        session_print_field(file, "Span", "%" PRIu64 " TSC ticks of unknown frequency", ticks);
+        table_print_field(file, "Span", "%" PRIu64 " TSC ticks of unknown frequency", ticks);
 }
 
 static void print_complete(FILE *file, const struct info *info)
@@ -253,7 +253,7 @@ static void print_complete(FILE *file, const struct info *info)
         return;
     from = ns ? strdup(str_time(time, ns)) : str_format("TSC %" PRIu64, tsc);
     (void)duration_format(delay, str_ticks_usec(tsc - info->summary->first_tsc, khz));
-    session_print_field(file, "Complete", "from %s on%s%s%s", from ? from : "unknown",
+    table_print_field(file, "Complete", "from %s on%s%s%s", from ? from : "unknown",
                         khz ? ", " : "", khz ? delay : "", khz ? " after the first record" : "");
     (void)fprintf(file, "%9s  before that, records of some CPUs are missing\n", "");
 }
@@ -275,7 +275,7 @@ static void print_classes(FILE *file, const struct trace_file_summary *summary)
         comma = ", ";
     }
     if (text && *text)
-        session_print_field(file, "Classes", "%s", text);
+        table_print_field(file, "Classes", "%s", text);
 }
 
 static void print_cpus(FILE *file, const struct trace_file_summary *summary)
@@ -313,7 +313,7 @@ static void print_disagreement(FILE *file, const struct info *info)
 
     for (size_t i = 0; i < ARRAY_SIZE(counts) && expected.is_known; i++) {
         if (counts[i].expected != counts[i].in_file)
-            session_print_field(file, "Differs",
+            table_print_field(file, "Differs",
                                 "%s: %" PRIu64 " in the file, %" PRIu64 " in the sidecar",
                                 counts[i].what, counts[i].in_file, counts[i].expected);
     }
@@ -325,17 +325,17 @@ static void print_snapshot(FILE *file, struct json_object *snapshot)
     _cleanup_free_ char *missing = storage_missing(doc_find(snapshot, "snapshot"));
     char window[STR_WINDOW_MAX];
 
-    session_print_field(file, "Snapshot", "%s of %s on %s",
+    table_print_field(file, "Snapshot", "%s of %s on %s",
                         doc_text(snapshot, "name", "(without a name)"),
                         doc_text(snapshot, "snapshot.session", "an unknown capture"),
                         doc_text(snapshot, "host.hostname", "(unknown host)"));
-    session_print_field(file, "Cause", "%s", cause ? cause : "unknown");
+    table_print_field(file, "Cause", "%s", cause ? cause : "unknown");
     if (doc_text(snapshot, "snapshot.reason", "")[0] != '\0')
-        session_print_field(file, "Reason", "%s", doc_text(snapshot, "snapshot.reason", ""));
-    session_print_field(file, "Window", "%s",
+        table_print_field(file, "Reason", "%s", doc_text(snapshot, "snapshot.reason", ""));
+    table_print_field(file, "Window", "%s",
                         str_window(window, doc_number(snapshot, "snapshot.first_ns"),
                                    doc_number(snapshot, "snapshot.last_ns")));
-    session_print_field(file, "Missing", "%s", missing ? missing : "unknown");
+    table_print_field(file, "Missing", "%s", missing ? missing : "unknown");
 }
 
 static void print_host(FILE *file, struct json_object *session)
@@ -345,17 +345,17 @@ static void print_host(FILE *file, struct json_object *session)
     if (snapshot_is(session))
         print_snapshot(file, session);
     else
-        session_print_field(file, "Capture", "%s on %s, since %s",
+        table_print_field(file, "Capture", "%s on %s, since %s",
                             doc_text(session, "name", "(without a name)"),
                             doc_text(session, "host.hostname", "(unknown host)"),
                             str_time(since, doc_number(session, "started.realtime_ns")));
-    session_print_field(
+    table_print_field(
         file, "Host", "Xen %s, %" PRIu64 " CPUs, %s, scheduler %s",
         doc_text(session, "host.xen_version", "(unknown version)"),
         doc_number(session, "host.cpus"),
         doc_text(session, "host.cpu_model", doc_text(session, "host.cpu_vendor", "unknown CPU")),
         doc_text(session, "host.scheduler", "unknown"));
-    session_print_field(file, "Events", "%s", doc_text(session, "events.spec", "unknown"));
+    table_print_field(file, "Events", "%s", doc_text(session, "events.spec", "unknown"));
 }
 
 static void print_end(FILE *file, struct json_object *sidecar)
@@ -363,11 +363,11 @@ static void print_end(FILE *file, struct json_object *sidecar)
     bool is_snapshot = snapshot_is(sidecar);
     bool is_ok = is_snapshot ? snapshot_is_ok(sidecar) : session_is_ok(sidecar);
 
-    if (!session_has_ended(sidecar)) { /* a finished segment of a capture that continues */
-        session_print_field(file, "Ended", "this segment; its capture continues");
+    if (!doc_session_has_ended(sidecar)) { /* a finished segment of a capture that continues */
+        table_print_field(file, "Ended", "this segment; its capture continues");
         return;
     }
-    session_print_field(
+    table_print_field(
         file, "Ended", "%s%s", is_ok ? "" : "early: ",
         doc_text(sidecar, is_snapshot ? "snapshot.message" : "ended.message", "no reason given"));
 }
@@ -375,13 +375,13 @@ static void print_end(FILE *file, struct json_object *sidecar)
 static void print_sidecar(FILE *file, const struct info *info)
 {
     if (info->sidecar_error)
-        session_print_field(file, "Sidecar", "%s: %s", info->sidecar_path, info->sidecar_error);
+        table_print_field(file, "Sidecar", "%s: %s", info->sidecar_path, info->sidecar_error);
     if (!info->sidecar)
         return;
-    session_print_field(file, "Sidecar", "%s", info->sidecar_path);
+    table_print_field(file, "Sidecar", "%s", info->sidecar_path);
     print_host(file, info->sidecar);
     if (info_is_running(info)) {
-        session_print_field(file, "Ended",
+        table_print_field(file, "Ended",
                             "no, by its sidecar: xentraced is still writing, or was killed");
         return;
     }
@@ -401,13 +401,13 @@ static void info_print(FILE *file, struct info *info)
 
     (void)fprintf(file, "%s\n", strcmp(info->path, "-") == 0 ? "standard input" : info->path);
     print_verdict(file, info);
-    session_print_field(file, "Bytes", "%" PRIu64 " (%s)", summary->bytes,
+    table_print_field(file, "Bytes", "%" PRIu64 " (%s)", summary->bytes,
                         size_format(size, summary->bytes));
     if (summary->damage != TRACE_FILE_SOUND && summary->damage != TRACE_FILE_EMPTY)
-        session_print_field(file, "Sound", "%" PRIu64 " bytes", summary->sound_bytes);
-    session_print_field(file, "Records", "%" PRIu64 " in %" PRIu64 " windows, %" PRIu64 " rounds",
+        table_print_field(file, "Sound", "%" PRIu64 " bytes", summary->sound_bytes);
+    table_print_field(file, "Records", "%" PRIu64 " in %" PRIu64 " windows, %" PRIu64 " rounds",
                         summary->records, summary->windows, summary->rounds);
-    session_print_field(file, "Lost", "%" PRIu64, summary->lost);
+    table_print_field(file, "Lost", "%" PRIu64, summary->lost);
     if (summary->windows)
         print_span(file, info);
     print_complete(file, info);

@@ -49,7 +49,7 @@ static int watch(struct record *record, char **ret_error)
 {
     int r;
 
-    while (!session_has_ended(record->session)) {
+    while (!doc_session_has_ended(record->session)) {
         uint64_t elapsed = monotonic_usec() - record->started_usec;
         struct progress_sample sample = progress_read(record->session, elapsed);
         _cleanup_doc_ struct json_object *session = NULL;
@@ -130,7 +130,7 @@ static int run(struct ctl *ctl, struct record *record, const struct capture_opti
         doc_print(talk, record->session);
     else
         session_print_summary(talk, record->session);
-    return session_has_ended(record->session) && session_is_ok(record->session) ? CTL_OK
+    return doc_session_has_ended(record->session) && session_is_ok(record->session) ? CTL_OK
                                                                                 : CTL_FAILURE;
 }
 

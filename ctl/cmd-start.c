@@ -12,6 +12,7 @@
 #include "ctl/session.h"
 #include "ctl/storage.h"
 #include "ctl/str.h"
+#include "ctl/table.h"
 
 static void print_started(FILE *file, struct json_object *session)
 {
@@ -21,14 +22,14 @@ static void print_started(FILE *file, struct json_object *session)
 
     doc_make_printable(session);
     name = doc_text(session, "name", "(without a name)");
-    session_print_field(file, "Name", "%s", name);
+    table_print_field(file, "Name", "%s", name);
     storage_print_start(file, session);
     if (limit)
-        session_print_field(file, "Ends", "after %s, or: xentracectl stop %s",
+        table_print_field(file, "Ends", "after %s, or: xentracectl stop %s",
                             duration_format(duration, limit), name);
     else
-        session_print_field(file, "Ends", "with: xentracectl stop %s", name);
-    session_print_field(file, "Status", "xentracectl status %s", name);
+        table_print_field(file, "Ends", "with: xentracectl stop %s", name);
+    table_print_field(file, "Status", "xentracectl status %s", name);
 }
 
 static int start(struct ctl *ctl, const struct capture_options *options, char **ret_error)

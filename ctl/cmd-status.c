@@ -74,7 +74,7 @@ static size_t print_sessions(struct json_object *sessions, bool recorders, bool 
     for (size_t i = 0; i < doc_length(sessions); i++) {
         struct json_object *session = doc_at(sessions, i);
 
-        if (session_has_ended(session) != ended ||
+        if (doc_session_has_ended(session) != ended ||
             (storage_is_recorder(session) != recorders && !ended))
             continue;
         if (!ended)
@@ -176,7 +176,7 @@ static void print_list(struct json_object *status, bool only_names, bool only_ru
     for (size_t i = 0; i < doc_length(sessions); i++) {
         struct json_object *session = doc_at(sessions, i);
 
-        if (only_running && session_has_ended(session))
+        if (only_running && doc_session_has_ended(session))
             continue;
         rows++;
         if (only_names)

@@ -129,7 +129,7 @@ static int stop_all(struct ctl *ctl, struct client *client)
         struct json_object *session = doc_at(sessions, i);
         const char *name = doc_text(session, "name", "");
 
-        if (!*name || session_has_ended(session))
+        if (!*name || doc_session_has_ended(session))
             continue;
         if (storage_is_recorder(session)) {
             recorder = name;

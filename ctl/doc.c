@@ -257,3 +257,8 @@ void doc_add_document(struct json_object *doc, const char *key, struct json_obje
 {
     (void)add(doc, key, json_object_get(value));
 }
+
+bool doc_session_has_ended(struct json_object *session)
+{
+    return strcmp(doc_text(session, "state", ""), "ended") == 0;
+}

@@ -79,3 +79,6 @@ struct json_object *doc_append_object(struct json_object *array);
 
 /* Adds VALUE, which the caller keeps. */
 void doc_add_document(struct json_object *doc, const char *key, struct json_object *value);
+
+/* Of a session's document: nothing is recorded into it any more, and its output is complete. */
+bool doc_session_has_ended(struct json_object *session);

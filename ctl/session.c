@@ -20,11 +20,6 @@
 
 #define LOSSES_SHOWN 6u /* CPUs named in one line; status has the table */
 
-bool session_has_ended(struct json_object *session)
-{
-    return strcmp(doc_text(session, "state", ""), "ended") == 0;
-}
-
 bool session_is_ok(struct json_object *session)
 {
     return doc_flag(session, "ended.ok");
@@ -44,17 +39,6 @@ uint64_t session_duration_usec(struct json_object *session)
     if (!end && clock_gettime(CLOCK_REALTIME, &now) == 0)
         end = (uint64_t)now.tv_sec * NSEC_PER_SEC + (uint64_t)now.tv_nsec;
     return start && end > start ? (end - start) / NSEC_PER_USEC : 0;
-}
-
-void session_print_field(FILE *file, const char *label, const char *format, ...)
-{
-    va_list ap;
-
-    (void)fprintf(file, "%9s: ", label);
-    va_start(ap, format);
-    (void)vfprintf(file, format, ap);
-    va_end(ap);
-    (void)fputc('\n', file);
 }
 
 /* " (CPU 2: 7, CPU 3: 3)"; empty if no CPU is named. */
@@ -109,7 +93,7 @@ static void print_losses(FILE *file, struct json_object *session)
 {
     _cleanup_free_ char *losses = session_losses(session);
 
-    session_print_field(file, "Lost", "%s", losses ? losses : "unknown");
+    table_print_field(file, "Lost", "%s", losses ? losses : "unknown");
 }
 
 static void print_amount(FILE *file, struct json_object *session)
@@ -128,12 +112,12 @@ static void print_waiting(FILE *file, struct json_object *session)
 
     if (!since_ns)
         return;
-    session_print_field(file, "Waiting", "for the disk since %s. %s", str_since(since, since_ns),
+    table_print_field(file, "Waiting", "for the disk since %s; %s", str_since(since, since_ns),
                         strcmp(doc_text(session, "state", ""), "stopping") == 0
-                            ? "The file is finished when it answers."
-                            : "Records are kept in memory as long as there is room.");
+                            ? "the file is finished when it answers"
+                            : "records are kept in memory as long as there is room");
     if (*name && quoted && !storage_is_recorder(session))
-        (void)fprintf(file, "%9s  To end the capture now: xentracectl stop --abort %s\n", "",
+        (void)fprintf(file, "%9s  to end the capture now: xentracectl stop --abort %s\n", "",
                       quoted);
 }
 
@@ -144,7 +128,7 @@ static void print_held(FILE *file, struct json_object *session)
     char size[UNITS_TEXT_MAX];
 
     if (held)
-        session_print_field(file, "Held", "%s of memory, until the disk answers",
+        table_print_field(file, "Held", "%s of memory, until the disk answers",
                             size_format(size, held));
 }
 
@@ -157,11 +141,11 @@ static void print_limits(FILE *file, struct json_object *session)
     char text[UNITS_TEXT_MAX];
 
     if (time)
-        session_print_field(file, "Time", "ends after %s", duration_format(text, time));
+        table_print_field(file, "Time", "ends after %s", duration_format(text, time));
     if (size)
-        session_print_field(file, "Size", "ends at %s", size_format(text, size));
+        table_print_field(file, "Size", "ends at %s", size_format(text, size));
     if (reserve)
-        session_print_field(
+        table_print_field(
             file, "Reserve", "%s of the disk are left free%s", size_format(text, reserve),
             strcmp(on_reserve, "rotate") == 0  ? "; the oldest segments are deleted"
             : strcmp(on_reserve, "pause") == 0 ? "; the capture pauses until there is space"
@@ -195,24 +179,24 @@ static void print_unrecorded(FILE *file, struct json_object *session)
     const char *silent = doc_text(session, "buffers.silent", "");
 
     if (*set_aside)
-        session_print_field(file, "Damaged",
+        table_print_field(file, "Damaged",
                             "the trace buffer%s of CPU%s %s %s set aside; see: xl dmesg",
                             is_plural(set_aside) ? "s" : "", is_plural(set_aside) ? "s" : "",
                             set_aside, is_plural(set_aside) ? "are" : "is");
     if (*missing)
-        session_print_field(file, "No buffer",
+        table_print_field(file, "No buffer",
                             "CPU%s %s %s not recorded; to record %s, reboot the host while %s "
                             "online",
                             is_plural(missing) ? "s" : "", missing,
                             is_plural(missing) ? "are" : "is", is_plural(missing) ? "them" : "it",
                             is_plural(missing) ? "they are" : "it is");
     if (*silent) {
-        session_print_field(
-            file, "Silent", "CPU%s %s %s made no record for a while, although other CPUs have.",
-            is_plural(silent) ? "s" : "", silent, is_plural(silent) ? "have" : "has");
-        (void)fprintf(
-            file, "%9s  A CPU that has been offline is not traced until the host is rebooted.\n",
-            "");
+        table_print_field(
+            file, "Silent", "CPU%s %s %s in use, but Xen has recorded nothing for a minute",
+            is_plural(silent) ? "s" : "", silent, is_plural(silent) ? "are" : "is");
+        (void)fprintf(file,
+                      "%9s  a CPU that has been offline is not traced until the host is rebooted\n",
+                      "");
     }
 }
 
@@ -259,18 +243,18 @@ static void print_state(FILE *file, struct json_object *session)
 {
     char since[STR_TIME_MAX], duration[UNITS_TEXT_MAX];
     const char *state = doc_text(session, "state", "unknown");
-    bool ended = session_has_ended(session);
+    bool ended = doc_session_has_ended(session);
 
     (void)duration_format(duration, session_duration_usec(session));
-    session_print_field(file, "State", "%s%s %s", state,
+    table_print_field(file, "State", "%s%s %s", state,
                         !ended                   ? ", for"
                         : session_is_ok(session) ? " after"
                                                  : " early, after",
                         duration);
-    session_print_field(file, "Since", "%s",
+    table_print_field(file, "Since", "%s",
                         str_time(since, doc_number(session, "started.realtime_ns")));
     if (ended)
-        session_print_field(file, "Reason", "%s (%s)",
+        table_print_field(file, "Reason", "%s (%s)",
                             doc_text(session, "ended.message", "unknown"),
                             doc_text(session, "ended.reason", "unknown"));
 }
@@ -283,11 +267,11 @@ void session_print(FILE *file, struct json_object *session, bool with_cpus)
     storage_print(file, session);
     print_waiting(file, session);
     print_held(file, session);
-    session_print_field(file, "Events", "%s (Xen's mask 0x%08" PRIx64 "%s)",
+    table_print_field(file, "Events", "%s (Xen's mask 0x%08" PRIx64 "%s)",
                         doc_text(session, "events.spec", "unknown"),
                         doc_number(session, "events.xen_mask"),
                         doc_flag(session, "events.filtered") ? ", filtered" : "");
-    session_print_field(file, "CPUs", "%s",
+    table_print_field(file, "CPUs", "%s",
                         doc_text(session, "cpus.list", doc_text(session, "cpus.spec", "unknown")));
     print_limits(file, session);
     print_amount(file, session);
@@ -303,7 +287,7 @@ void session_print_result(FILE *file, struct json_object *session)
 {
     _cleanup_free_ char *losses = NULL, *place = NULL;
     char size[UNITS_TEXT_MAX], duration[UNITS_TEXT_MAX];
-    bool early = session_has_ended(session) && !session_is_ok(session);
+    bool early = doc_session_has_ended(session) && !session_is_ok(session);
 
     doc_make_printable(session);
     losses = session_losses(session);
@@ -328,13 +312,13 @@ void session_print_aborted(FILE *file, struct json_object *session)
                   doc_text(session, "name", "(without a name)"),
                   duration_format(text, session_duration_usec(session)),
                   doc_text(session, "ended.message", "no reason given"));
-    session_print_field(file, "Kept", "%s, %" PRIu64 " records in %s",
+    table_print_field(file, "Kept", "%s, %" PRIu64 " records in %s",
                         size_format(text, storage_bytes(session)),
                         doc_number(session, "ledger.delivered"), place ? place : "unknown file");
-    session_print_field(file, "Dropped", "%" PRIu64 " records",
+    table_print_field(file, "Dropped", "%" PRIu64 " records",
                         doc_number(session, "ledger.dropped"));
     if (doc_number(session, "ledger.lost"))
-        session_print_field(file, "Lost", "%" PRIu64 " records by Xen",
+        table_print_field(file, "Lost", "%" PRIu64 " records by Xen",
                             doc_number(session, "ledger.lost"));
     print_held(file, session);
 }
@@ -347,7 +331,7 @@ void session_print_next(FILE *file, struct json_object *session, const char *pat
 
     if (!quoted)
         return;
-    session_print_field(file, "Next", "xentracectl info %s", quoted);
+    table_print_field(file, "Next", "xentracectl info %s", quoted);
     if (khz)
         (void)fprintf(file, "%9s  xenalyze --cpu-hz %s --summary %s\n", "", str_hz(hz, khz),
                       quoted);

@@ -12,8 +12,6 @@
 
 #include "ctl/doc.h"
 
-bool session_has_ended(struct json_object *session);
-
 /* Whether it ended as it was asked to: false if it ended early. */
 bool session_is_ok(struct json_object *session);
 
@@ -22,9 +20,6 @@ bool session_was_aborted(struct json_object *session);
 
 /* How long it runs or ran. */
 uint64_t session_duration_usec(struct json_object *session);
-
-/* One labelled line, "   File: ...", as all blocks of status have them. */
-void session_print_field(FILE *file, const char *label, const char *format, ...) _printf_(3, 4);
 
 /* The commands that look into the file at PATH, of SESSION. */
 void session_print_next(FILE *file, struct json_object *session, const char *path);

@@ -39,17 +39,17 @@ void snapshot_print(FILE *file, struct json_object *snapshot)
     _cleanup_free_ char *missing = storage_missing(doc_find(snapshot, "snapshot"));
     char window[STR_WINDOW_MAX], size[UNITS_TEXT_MAX], duration[UNITS_TEXT_MAX];
 
-    session_print_field(file, "File", "%s", is_file ? path : "standard output");
-    session_print_field(file, "Window", "%s",
+    table_print_field(file, "File", "%s", is_file ? path : "standard output");
+    table_print_field(file, "Window", "%s",
                         str_window(window, doc_number(snapshot, "snapshot.first_ns"),
                                    doc_number(snapshot, "snapshot.last_ns")));
-    session_print_field(file, "Records", "%" PRIu64, doc_number(snapshot, "snapshot.records"));
-    session_print_field(file, "Missing", "%s", missing ? missing : "unknown");
-    session_print_field(file, "Written", "%s in %s",
+    table_print_field(file, "Records", "%" PRIu64, doc_number(snapshot, "snapshot.records"));
+    table_print_field(file, "Missing", "%s", missing ? missing : "unknown");
+    table_print_field(file, "Written", "%s in %s",
                         size_format(size, doc_number(snapshot, "output.bytes")),
                         duration_format(duration, doc_number(snapshot, "snapshot.write_usec")));
     if (!snapshot_is_ok(snapshot))
-        session_print_field(file, "Early", "%s",
+        table_print_field(file, "Early", "%s",
                             doc_text(snapshot, "snapshot.message", "no reason given"));
     if (is_file && strcmp(doc_text(snapshot, "output.kind", "file"), "file") == 0)
         session_print_next(file, snapshot, path);

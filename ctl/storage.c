@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "common/units.h"
-#include "ctl/session.h"
 #include "ctl/str.h"
 #include "ctl/table.h"
 
@@ -62,7 +61,7 @@ static char *file_place(struct json_object *session)
 
 static void file_print(FILE *file, struct json_object *session)
 {
-    session_print_field(file, "File", "%s", doc_text(session, "output.path", "unknown"));
+    table_print_field(file, "File", "%s", doc_text(session, "output.path", "unknown"));
 }
 
 /* A stream: nothing can be read from it again. */
@@ -84,7 +83,7 @@ static void stream_print(FILE *file, struct json_object *session)
 {
     _cleanup_free_ char *place = stream_place(session);
 
-    session_print_field(file, "File", "%s", place ? place : "unknown");
+    table_print_field(file, "File", "%s", place ? place : "unknown");
 }
 
 /* A ring in memory */
@@ -96,7 +95,7 @@ static bool ring_has_output(struct json_object *session)
 
 static bool ring_is_in_memory(struct json_object *session)
 {
-    return !session_has_ended(session) || !ring_has_output(session);
+    return !doc_session_has_ended(session) || !ring_has_output(session);
 }
 
 static uint64_t ring_bytes(struct json_object *session)
@@ -121,7 +120,7 @@ static void ring_print_output(FILE *file, struct json_object *session)
     _cleanup_free_ char *place = ring_place(session);
 
     if (ring_has_output(session))
-        session_print_field(file, "File", "%s%s", place ? place : "unknown",
+        table_print_field(file, "File", "%s%s", place ? place : "unknown",
                             ring_is_in_memory(session) ? ", written at the end" : "");
 }
 
@@ -129,10 +128,10 @@ static void ring_print_start(FILE *file, struct json_object *session)
 {
     char size[UNITS_TEXT_MAX];
 
-    session_print_field(file, "Memory", "%s, written to the file at the end",
+    table_print_field(file, "Memory", "%s, written to the file at the end",
                         size_format(size, storage_memory_bytes(session)));
-    session_print_field(file, "File", "%s", doc_text(session, "output.path", "unknown"));
-    session_print_field(file, "Snapshot", "xentracectl snapshot --session %s",
+    table_print_field(file, "File", "%s", doc_text(session, "output.path", "unknown"));
+    table_print_field(file, "Snapshot", "xentracectl snapshot --session %s",
                         doc_text(session, "name", "NAME"));
 }
 
@@ -142,15 +141,15 @@ static void ring_print_memory(FILE *file, struct json_object *session)
     uint64_t max_age = doc_number(session, "ring.max_age_usec");
     char age[UNITS_TEXT_MAX];
 
-    session_print_field(file, "Memory", "%s used%s%s", memory ? memory : "unknown",
+    table_print_field(file, "Memory", "%s used%s%s", memory ? memory : "unknown",
                         max_age ? ", for records of the last " : "",
                         max_age ? duration_format(age, max_age) : "");
-    if (session_has_ended(session))
+    if (doc_session_has_ended(session))
         return;
     if (says_no(session, "ring.locked"))
-        session_print_field(file, "Locked", "no: the memory can be paged out");
+        table_print_field(file, "Locked", "no: the memory can be paged out");
     if (says_no(session, "ring.kept"))
-        session_print_field(file, "Restart", "the records are lost when xentraced ends");
+        table_print_field(file, "Restart", "the records are lost when xentraced ends");
 }
 
 static void ring_print(FILE *file, struct json_object *session)
@@ -162,16 +161,16 @@ static void ring_print(FILE *file, struct json_object *session)
 
     ring_print_memory(file, session);
     if (ring_is_in_memory(session))
-        session_print_field(file, "Holds", "%s",
+        table_print_field(file, "Holds", "%s",
                             str_window(text, doc_number(session, "ring.oldest_ns"),
                                        doc_number(session, "ring.newest_ns")));
     if (evicted)
-        session_print_field(file, "Evicted", "%" PRIu64 " records, older than these", evicted);
+        table_print_field(file, "Evicted", "%" PRIu64 " records, older than these", evicted);
     if (restored)
-        session_print_field(file, "Restored", "%" PRIu64 " time%s, after restarts of xentraced",
+        table_print_field(file, "Restored", "%" PRIu64 " time%s, after restarts of xentraced",
                             restored, restored == 1 ? "" : "s");
     if (snapshots)
-        session_print_field(file, "Snapshots", "%" PRIu64 " written", snapshots);
+        table_print_field(file, "Snapshots", "%" PRIu64 " written", snapshots);
     ring_print_output(file, session);
 }
 
@@ -213,7 +212,7 @@ static char *segments_place(struct json_object *session)
 
 static void segments_print_start(FILE *file, struct json_object *session)
 {
-    session_print_field(file, "Segments", "%s", doc_text(session, "output.path", "unknown"));
+    table_print_field(file, "Segments", "%s", doc_text(session, "output.path", "unknown"));
 }
 
 /* ", each 64M or 1min", as asked for. */
@@ -247,13 +246,13 @@ static void segments_print(FILE *file, struct json_object *session)
     _cleanup_free_ char *place = segments_place(session), *shape = segments_shape(session);
     _cleanup_free_ char *bounds = segments_bounds(session);
 
-    session_print_field(file, "Files", "%s", place ? place : "unknown");
-    session_print_field(file, "Segments", "%" PRIu64 " written, %" PRIu64 " of them deleted%s%s",
+    table_print_field(file, "Files", "%s", place ? place : "unknown");
+    table_print_field(file, "Segments", "%" PRIu64 " written, %" PRIu64 " of them deleted%s%s",
                         doc_number(session, "segments.written"),
                         doc_number(session, "segments.deleted"), shape ? shape : "",
                         bounds ? bounds : "");
     if (doc_number(session, "ledger.evicted"))
-        session_print_field(file, "Evicted", "%" PRIu64 " records, in deleted segments",
+        table_print_field(file, "Evicted", "%" PRIu64 " records, in deleted segments",
                             doc_number(session, "ledger.evicted"));
 }
 
@@ -359,7 +358,7 @@ void storage_print(FILE *file, struct json_object *session)
 {
     kind_of(session)->print(file, session);
     if (doc_flag(session, "output.paused") || doc_flag(session, "segments.paused"))
-        session_print_field(file, "Paused",
+        table_print_field(file, "Paused",
                             "the disk reached its reserve; the capture continues when there is "
                             "space");
 }
@@ -373,9 +372,9 @@ void storage_print_amount(FILE *file, struct json_object *session, uint64_t reco
 
     (void)size_format(rate, per_second < 9e18 ? (uint64_t)per_second : 0);
     if (storage_is_in_memory(session))
-        session_print_field(file, "Records", "%" PRIu64 " in memory", records);
+        table_print_field(file, "Records", "%" PRIu64 " in memory", records);
     else
-        session_print_field(file, kind->amount, "%s, %" PRIu64 " records%s%s%s",
+        table_print_field(file, kind->amount, "%s, %" PRIu64 " records%s%s%s",
                             size_format(size, bytes), records, kind->has_rate ? ", " : "",
                             kind->has_rate ? rate : "", kind->has_rate ? "/s on average" : "");
 }
@@ -419,13 +418,13 @@ void storage_print_segment(FILE *file, struct json_object *segment)
     _cleanup_free_ char *missing = storage_missing(segment);
     char window[STR_WINDOW_MAX], size[UNITS_TEXT_MAX];
 
-    session_print_field(file, "File", "%s", doc_text(segment, "path", "unknown"));
-    session_print_field(
+    table_print_field(file, "File", "%s", doc_text(segment, "path", "unknown"));
+    table_print_field(
         file, "Window", "%s",
         str_window(window, doc_number(segment, "first_ns"), doc_number(segment, "last_ns")));
-    session_print_field(file, "Records", "%" PRIu64, doc_number(segment, "records"));
-    session_print_field(file, "Missing", "%s", missing ? missing : "unknown");
-    session_print_field(file, "Size", "%s", size_format(size, doc_number(segment, "bytes")));
+    table_print_field(file, "Records", "%" PRIu64, doc_number(segment, "records"));
+    table_print_field(file, "Missing", "%s", missing ? missing : "unknown");
+    table_print_field(file, "Size", "%s", size_format(size, doc_number(segment, "bytes")));
 }
 
 static const char *base_name(const char *path)

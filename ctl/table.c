@@ -118,3 +118,14 @@ void table_print(struct table *table, FILE *file, int indent)
         (void)fputs(last ? "\n" : "  ", file);
     }
 }
+
+void table_print_field(FILE *file, const char *label, const char *format, ...)
+{
+    va_list ap;
+
+    (void)fprintf(file, "%9s: ", label);
+    va_start(ap, format);
+    (void)vfprintf(file, format, ap);
+    va_end(ap);
+    (void)fputc('\n', file);
+}

@@ -30,3 +30,6 @@ void table_add(struct table *table, const char *format, ...) _printf_(2, 3);
 
 /* Prints the head and all rows, each line after INDENT blanks. */
 void table_print(struct table *table, FILE *file, int indent);
+
+/* One labelled line, "   File: ...", as all blocks of status have them. */
+void table_print_field(FILE *file, const char *label, const char *format, ...) _printf_(3, 4);

@@ -46,16 +46,16 @@ void trigger_print(FILE *file, struct json_object *trigger)
 {
     const char *state = doc_text(trigger, "state", "unknown"), *meaning = explain_state(state);
 
-    session_print_field(file, "Trigger", "%s (%s)", doc_text(trigger, "name", "(without a name)"),
+    table_print_field(file, "Trigger", "%s (%s)", doc_text(trigger, "name", "(without a name)"),
                         doc_text(trigger, "condition", "unknown condition"));
     if (trigger_was_suppressed(trigger))
-        session_print_field(file, "Outcome", "no snapshot: %s",
+        table_print_field(file, "Outcome", "no snapshot: %s",
                             doc_text(trigger, "last_suppressed_reason", "no reason given"));
     else
-        session_print_field(file, "Outcome", "fired");
-    session_print_field(file, "State", "%s%s%s", state, meaning ? ": " : "",
+        table_print_field(file, "Outcome", "fired");
+    table_print_field(file, "State", "%s%s%s", state, meaning ? ": " : "",
                         meaning ? meaning : "");
-    session_print_field(file, "Next", "xentracectl status");
+    table_print_field(file, "Next", "xentracectl status");
 }
 
 /* "busy 1, cooldown 2", or "0". */

@@ -17,35 +17,43 @@ libdaemon_a_SOURCES = \
 	daemon/control/listener.c daemon/control/listener.h \
 	daemon/control/peer.c daemon/control/peer.h \
 	daemon/control/request.c daemon/control/request.h \
+	daemon/control/status.c daemon/control/status.h \
 	daemon/document/document.c daemon/document/document.h \
-	daemon/host/domain-names.c daemon/host/domain-names.h \
 	daemon/document/trigger-document.c daemon/document/trigger-document.h \
+	daemon/host/domain-names.c daemon/host/domain-names.h \
 	daemon/host/domain-watch.c daemon/host/domain-watch.h \
 	daemon/host/domains.c daemon/host/domains.h \
 	daemon/host/explain.c daemon/host/explain.h \
 	daemon/host/fd-store.c daemon/host/fd-store.h \
 	daemon/host/host.c daemon/host/host.h \
-	daemon/host/systemd.c daemon/host/systemd.h daemon/host/systemd-state.h \
+	daemon/host/systemd.c daemon/host/systemd.h \
+	daemon/host/systemd-state.h \
 	daemon/host/tracing.c daemon/host/tracing.h \
 	daemon/host/xenstore.c daemon/host/xenstore.h \
 	daemon/output/output.c daemon/output/output.h \
+	daemon/output/output-file.c daemon/output/output-file.h \
 	daemon/output/sidecar.c daemon/output/sidecar.h \
 	daemon/session/end-reason.c daemon/session/end-reason.h \
+	daemon/session/file-storage.c daemon/session/file-storage.h \
 	daemon/session/recorder.c daemon/session/recorder.h \
+	daemon/session/ring-storage.c daemon/session/ring-storage.h \
 	daemon/session/ring-writer.c daemon/session/ring-writer.h \
+	daemon/session/segment-files.c \
 	daemon/session/segments.c daemon/session/segments.h \
-	daemon/session/segments-files.c \
+	daemon/session/segments-state.h \
 	daemon/session/session.c daemon/session/session.h \
-	daemon/session/session-setup.c \
-	daemon/session/session-space.c daemon/session/session-space.h \
+	daemon/session/session-data.h \
+	daemon/session/session-options.c \
+	daemon/session/session-state.h \
+	daemon/session/silence.c daemon/session/silence.h \
 	daemon/session/snapshot.c daemon/session/snapshot.h \
 	daemon/session/snapshot-plan.c daemon/session/snapshot-plan.h \
+	daemon/session/space.c daemon/session/space.h \
+	daemon/session/storage.c daemon/session/storage.h \
 	daemon/triggers/trigger.c daemon/triggers/trigger.h \
 	daemon/triggers/triggers.c daemon/triggers/triggers.h \
-	daemon/watchdog.c daemon/watchdog.h \
 	daemon/manager.c daemon/manager.h \
-	daemon/manager-find.c \
-	daemon/manager-snapshot.c
+	daemon/watchdog.c daemon/watchdog.h
 
 sbin_PROGRAMS += xentraced
 xentraced_SOURCES = daemon/main.c

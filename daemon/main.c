@@ -44,7 +44,7 @@ static void print_help(void)
                  XENTRACED_CONFIG_FILE, XENTRACED_SOCKET, XENTRACED_STATE_DIR);
 }
 
-/* Returns 1 to go on, 0 if all is done, a negative errno for a usage error, which is printed. */
+/* Returns 1 to continue, 0 if all is done, a negative errno for a usage error, which is printed. */
 static int parse_arguments(int argc, char *argv[])
 {
     enum { ARG_CONFIG = 256, ARG_SOCKET, ARG_STATE_DIR, ARG_LOG_LEVEL };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Order of construction: what another consumer would notice comes last, and that is nothing before
- * the first session. VIRQ_TBUF is bound first, which proves that nobody else traces.
+ * Order of construction: VIRQ_TBUF is bound first, which proves that nobody else traces. Nothing
+ * that another consumer of the buffers would notice is done before the first session.
  */
 
 #include "daemon/manager.h"
@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include <json-c/json.h>
 #include <systemd/sd-event.h>
 
 #include "collector/collector.h"
@@ -19,7 +20,9 @@
 #include "collector/ring.h"
 #include "collector/xen.h"
 #include "common/protocol.h"
+#include "common/units.h"
 #include "daemon/base/worker.h"
+#include "daemon/document/document.h"
 #include "daemon/host/domain-names.h"
 #include "daemon/host/explain.h"
 #include "daemon/host/fd-store.h"
@@ -27,84 +30,216 @@
 #include "daemon/base/priority.h"
 #include "daemon/session/recorder.h"
 #include "daemon/session/segments.h"
+#include "daemon/output/output.h"
+#include "daemon/session/ring-storage.h"
 #include "daemon/session/snapshot.h"
 #include "daemon/host/systemd.h"
 #include "daemon/host/tracing.h"
 #include "daemon/triggers/triggers.h"
 
-#define EVTCHN_STORE_PREFIX "evtchn-" /* and the port */
-#define BIND_PAUSE_MSEC     20u
-#define BIND_SURE_MSEC      500u  /* to wait for VIRQ_TBUF, while somebody seems to have it */
-#define BIND_MAX_MSEC       5000u /* ... while nobody does: seen under load were 4.5 s */
+#define EVTCHN_STORE_PREFIX  "evtchn-" /* and the port */
+#define BOOT_MASK_FILE       "boot-event-mask"
+#define EXTEND_USEC          (30 * USEC_PER_SEC)
+#define EXTEND_INTERVAL_USEC (2 * USEC_PER_SEC)
+#define BIND_PAUSE_MSEC      20u
+#define BIND_SURE_MSEC       500u  /* to wait for VIRQ_TBUF, while somebody seems to have it */
+#define BIND_MAX_MSEC        5000u /* ... while nobody does: seen under load were 4.5 s */
 
-static size_t count_running(const struct manager *manager)
+/* --- Which session is meant: by its name, or without one if there is no doubt. --- */
+
+static struct session *manager_find_by_name(const struct manager *manager, const char *name)
+{
+    /* One that could not start has ended for everybody, whatever the disk still has of it. */
+    for (size_t i = manager->nr_sessions; i-- > 0;)
+        if (strcmp(manager->sessions[i]->name, name) == 0 &&
+            !manager->sessions[i]->start_failure.name)
+            return manager->sessions[i];
+    return NULL;
+}
+
+static bool is_capture(const struct session *session)
+{
+    return !session->settings.is_recorder;
+}
+
+/* One that is ending is no longer recorded into. */
+static bool has_ring(const struct session *session)
+{
+    return ring_storage_of(session) && session->state <= SESSION_RUNNING;
+}
+
+static bool has_segments(const struct session *session)
+{
+    return session->storage->kind == &storage_segments;
+}
+
+/* The only one that runs, of those of which IS_MEANT holds; several: FAILURE names them. */
+static struct session *find_only(const struct manager *manager,
+                                 bool (*is_meant)(const struct session *session), const char *verb,
+                                 struct failure *failure)
+{
+    struct session *found = NULL;
+    char names[256] = "";
+    size_t length = 0, count = 0;
+
+    for (size_t i = 0; i < manager->nr_sessions; i++) {
+        struct session *session = manager->sessions[i];
+
+        if (session->state == SESSION_ENDED || !is_meant(session))
+            continue;
+        found = session;
+        if (count++ < 4 && length < sizeof(names))
+            length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s",
+                                       count > 1 ? ", " : "", session->name);
+    }
+    if (count <= 1)
+        return found;
+    (void)failure_set(failure, -EINVAL, ERROR_INVALID,
+                      "Several are being recorded: %s%s. Name one: `xentracectl %s NAME`.", names,
+                      count > 4 ? ", ..." : "", verb);
+    return NULL;
+}
+
+struct session *manager_find_session(struct manager *manager, const char *name,
+                                     struct failure *failure)
+{
+    struct session *session;
+
+    if (!name[0]) {
+        session = find_only(manager, is_capture, "stop", failure);
+        if (!session && !failure->name)
+            (void)failure_set(failure, -ENOENT, ERROR_NO_SESSION,
+                              "No capture is being recorded. `xentracectl list` shows what is.");
+        return session;
+    }
+    session = manager_find_by_name(manager, name);
+    if (!session)
+        (void)failure_set(failure, -ENOENT, ERROR_NO_SESSION,
+                          "There is no session '%s'. `xentracectl list` shows those there are.",
+                          name);
+    return session;
+}
+
+struct session *manager_find_segmented(struct manager *manager, const char *name,
+                                       struct failure *failure)
+{
+    struct session *session;
+
+    if (name[0])
+        return manager_find_session(manager, name, failure);
+    session = find_only(manager, has_segments, "rotate", failure);
+    if (!session && !failure->name)
+        (void)failure_set(failure, -ENOENT, ERROR_NO_SESSION,
+                          "No capture is being recorded in segments. `xentracectl start "
+                          "--segment-size` starts one.");
+    return session;
+}
+
+static struct session *manager_find_recorder(const struct manager *manager)
+{
+    for (size_t i = 0; i < manager->nr_sessions; i++)
+        if (manager->sessions[i]->settings.is_recorder &&
+            manager->sessions[i]->state == SESSION_RUNNING)
+            return manager->sessions[i];
+    return NULL;
+}
+
+struct session *manager_find_ring(struct manager *manager, const char *name,
+                                  struct failure *failure)
+{
+    struct session *session;
+
+    if (!name[0]) {
+        session = manager_find_recorder(manager);
+        if (!session)
+            session = find_only(manager, has_ring, "snapshot --session", failure);
+        if (!session && !failure->name)
+            (void)failure_set(failure, -ENOENT, ERROR_NO_RING,
+                              "Nothing is being recorded into memory: the flight recorder is "
+                              "switched off ([flight-recorder] enabled=) or could not be started "
+                              "(`journalctl -u xentraced`), and no `start --memory` runs.");
+        return session;
+    }
+    session = manager_find_session(manager, name, failure);
+    if (session && !has_ring(session)) {
+        (void)failure_set(failure, -EINVAL, ERROR_NO_RING,
+                          "'%s' does not record into memory: there is nothing to take a snapshot "
+                          "of. `xentracectl list` shows what does.",
+                          name);
+        return NULL;
+    }
+    return session;
+}
+
+/* --- What sessions report. --- */
+
+/* Those that run, and those that have ended but wait for their disk to give back what they hold. */
+static size_t manager_count_unreleased(const struct manager *manager)
 {
     size_t count = 0;
 
     for (size_t i = 0; i < manager->nr_sessions; i++)
-        count += manager->sessions[i]->state != SESSION_ENDED;
+        count += !manager->sessions[i]->is_released;
     return count;
 }
 
 /* Whether the event loop may end: what still runs is left to the next daemon. */
-static bool is_over(const struct manager *manager)
+static bool manager_is_over(const struct manager *manager)
 {
-    return count_running(manager) == (manager->keeps_recorder ? 1 : 0) &&
+    return !manager->asks_systemd &&
+           manager_count_unreleased(manager) == (manager->keeps_recorder ? 1 : 0) &&
            manager->nr_snapshots == 0;
 }
 
-static void remove_session(struct manager *manager, size_t index)
+static void manager_remove_session(struct manager *manager, const struct session *session)
 {
-    session_free(manager->sessions[index]);
-    manager->nr_sessions--;
-    memmove(&manager->sessions[index], &manager->sessions[index + 1],
-            (manager->nr_sessions - index) * sizeof(manager->sessions[0]));
-}
+    size_t i = 0;
 
-/* A session that never ran leaves nothing behind but its error. */
-static void forget_failed_start(struct manager *manager, const struct session *session)
-{
-    for (size_t i = 0; i < manager->nr_sessions; i++)
-        if (manager->sessions[i] == session)
-            remove_session(manager, i);
+    while (manager->sessions[i] != session)
+        i++;
+    session_free(manager->sessions[i]);
+    manager->nr_sessions--;
+    memmove(&manager->sessions[i], &manager->sessions[i + 1],
+            (manager->nr_sessions - i) * sizeof(manager->sessions[0]));
 }
 
 /* The recorder is asked to run for as long as the daemon does. */
 static bool ended_as_asked(const struct session *session)
 {
     return end_reason_is_ok(session->reason) ||
-           (session->is_recorder && session->reason == END_DAEMON_EXIT);
+           (session->settings.is_recorder && session->reason == END_DAEMON_EXIT);
 }
 
 static void log_change(const struct session *session)
 {
     if (session->start_failure.name)
         log_line(LOG_ERR, session->name, "Not started. %s", session->start_failure.text);
-    else if (session->state == SESSION_RUNNING && session->ring)
+    else if (session->state == SESSION_RUNNING && ring_storage_of(session))
         log_line(LOG_INFO, session->name, "%s events %s of CPUs %s in memory.",
-                 session->restored ? "Goes on recording" : "Recording", session->events_spec,
-                 session->cpus_spec);
+                 session->is_resumed ? "Continues to record" : "Recording",
+                 session->selection.events_spec, session->selection.cpus_spec);
     else if (session->state == SESSION_RUNNING)
         log_line(LOG_INFO, session->name, "Recording events %s of CPUs %s to %s.",
-                 session->events_spec, session->cpus_spec, session->output.path);
+                 session->selection.events_spec, session->selection.cpus_spec,
+                 session->storage->output->figures.path);
     else
         log_line(ended_as_asked(session) ? LOG_INFO : LOG_WARNING, session->name, "Ended. %s",
                  session->message);
 }
 
-/* The service manager has been told everything, or does not listen. */
+/* Everything was reported to the service manager, or it does not listen. */
 static void manager_exit(void *userdata)
 {
     struct manager *manager = userdata;
 
     manager->exits = false;
-    if (is_over(manager))
+    if (manager_is_over(manager))
         (void)sd_event_exit(manager->event, 0); /* cannot fail: the loop is running */
 }
 
-void manager_exit_if_over(struct manager *manager)
+static void manager_exit_if_over(struct manager *manager)
 {
-    if (!manager->shuts_down || manager->exits || !is_over(manager))
+    if (!manager->shuts_down || manager->exits || !manager_is_over(manager))
         return;
     manager->exits = true;
     systemd_flush(manager->systemd, manager_exit, manager);
@@ -126,7 +261,7 @@ static void manager_handle_ring_kept(void *userdata, bool is_kept)
 
     if (!recorder)
         return; /* it has ended meanwhile */
-    recorder->is_kept = is_kept;
+    ring_storage_of(recorder)->is_kept = is_kept;
     if (!is_kept) {
         log_line(LOG_INFO, recorder->name,
                  "No service manager keeps the ring: it is lost when xentraced ends.");
@@ -142,7 +277,7 @@ static void manager_handle_ring_kept(void *userdata, bool is_kept)
 static void keep_recorder(struct manager *manager, struct session *session)
 {
     recorder_keep(session, manager_handle_ring_kept, manager);
-    if (!ring_is_locked(session->ring))
+    if (!ring_is_locked(ring_storage_of(session)->ring))
         log_line(LOG_INFO, session->name,
                  "The ring is not locked in memory: RLIMIT_MEMLOCK (LimitMEMLOCK=) is too small.");
 }
@@ -197,31 +332,69 @@ static void handle_session_change(void *userdata, struct session *session)
     struct manager *manager = userdata;
 
     log_change(session);
-    if (session->is_recorder)
+    if (session->settings.is_recorder)
         follow_recorder(manager, session);
     if (manager->session_changed)
         manager->session_changed(manager->userdata, session);
+}
+
+/* It holds nothing any more. One that never ran leaves nothing but its error. */
+static void handle_session_released(void *userdata, struct session *session)
+{
+    struct manager *manager = userdata;
+
     if (session->start_failure.name)
-        forget_failed_start(manager, session);
+        manager_remove_session(manager, session);
     manager_exit_if_over(manager);
 }
 
 /* Without its collector the daemon is no use: end, so that it is started anew. */
 static void handle_collector_death(struct manager *manager, int error)
 {
-    log_error("The collector cannot go on: %s. What was written is whole; tracing is disabled.",
-              strerror(-error));
-    (void)tracing_stop(manager->tracing);
+    int r = tracing_force_stop(manager->tracing);
+
+    manager->has_failed = true;
+    log_error("The collector has failed: %s. What was written is whole. %s%s.", strerror(-error),
+              r < 0 ? "Tracing could not be disabled: " : "Tracing is disabled",
+              r < 0 ? strerror(-r) : "");
     (void)sd_event_exit(manager->event, error);
 }
 
-static void handle_session_message(struct manager *manager, const struct message *message)
+static void manager_handle_pinned(struct manager *manager, const struct message *message)
 {
-    for (size_t i = 0; i < manager->nr_sessions; i++) {
-        if (session_owns_sink(manager->sessions[i], message->sink)) {
-            session_handle_message(manager->sessions[i], message);
+    for (size_t i = 0; i < manager->nr_snapshots; i++) {
+        struct snapshot *snapshot = manager->snapshots[i];
+
+        if (snapshot->state == SNAPSHOT_PINNING && snapshot->pin == message->value &&
+            snapshot->session->storage->sink == message->sink) {
+            snapshot_handle_pinned(snapshot);
             return;
         }
+    }
+}
+
+/* Snapshots that wait for the collector to pin the ring pin it themselves now. */
+static void manager_handle_sink_closed(struct manager *manager, const struct session *session)
+{
+    for (size_t i = manager->nr_snapshots; i-- > 0;)
+        if (manager->snapshots[i]->state < SNAPSHOT_ENDED &&
+            manager->snapshots[i]->session == session)
+            snapshot_handle_sink_closed(manager->snapshots[i]);
+}
+
+static void manager_handle_session_message(struct manager *manager, const struct message *message)
+{
+    for (size_t i = 0; i < manager->nr_sessions; i++) {
+        struct session *session = manager->sessions[i];
+
+        if (!session_owns_sink(session, message->sink))
+            continue;
+        session_note_snapshot(session, true); /* so that it is there for those that follow */
+        session_handle_message(session, message);
+        if (message->type == MESSAGE_CLOSED)
+            manager_handle_sink_closed(manager, session);
+        session_note_snapshot(session, false);
+        return;
     }
 }
 
@@ -243,21 +416,132 @@ static int handle_collector(sd_event_source *source, int fd, uint32_t revents, v
         else if (message.type == MESSAGE_PINNED)
             manager_handle_pinned(manager, &message);
         else
-            handle_session_message(manager, &message);
+            manager_handle_session_message(manager, &message);
     }
     return 0;
 }
 
+/* --- Snapshots. --- */
+
+/* The newest documents are kept for `status`. */
+static void remember_snapshot(struct manager *manager, const struct snapshot *snapshot)
+{
+    struct json_object *document = document_of_snapshot_summary(snapshot);
+
+    if (manager->nr_history == MANAGER_SNAPSHOTS_MAX)
+        json_object_put(manager->history[--manager->nr_history]);
+    memmove(&manager->history[1], &manager->history[0],
+            manager->nr_history * sizeof(manager->history[0]));
+    manager->history[0] = document;
+    manager->nr_history++;
+}
+
+static void forget_snapshot(struct manager *manager, const struct snapshot *snapshot)
+{
+    for (size_t i = 0; i < manager->nr_snapshots; i++)
+        if (manager->snapshots[i] == snapshot)
+            manager->snapshots[i] = manager->snapshots[--manager->nr_snapshots];
+}
+
+static void handle_snapshot_released(void *userdata, struct snapshot *snapshot)
+{
+    struct manager *manager = userdata;
+
+    forget_snapshot(manager, snapshot);
+    snapshot_free(snapshot);
+    manager_exit_if_over(manager);
+}
+
+static void handle_snapshot_ended(void *userdata, struct snapshot *snapshot)
+{
+    struct manager *manager = userdata;
+    struct session *session = snapshot->session;
+    struct ring_storage *ring = ring_storage_of(session);
+
+    if (snapshot->failure.name) {
+        log_line(LOG_WARNING, session->name, "No snapshot (%s). %s",
+                 snapshot_cause_name(snapshot->cause), snapshot->failure.text);
+    } else {
+        ring->snapshots++;
+        log_line(LOG_INFO, session->name, "Snapshot %s (%s%s%s). %s", snapshot_path(snapshot),
+                 snapshot_cause_name(snapshot->cause), snapshot->label[0] ? " " : "",
+                 snapshot->label, snapshot->message);
+        remember_snapshot(manager, snapshot);
+    }
+    if (session->settings.is_recorder && ring->ring)
+        recorder_note(session);
+    if (manager->snapshot_ended)
+        manager->snapshot_ended(manager->userdata, snapshot);
+    if (snapshot->trigger)
+        triggers_snapshot_done(manager->triggers, snapshot->trigger,
+                               snapshot->failure.name ? NULL : snapshot_path(snapshot),
+                               snapshot->failure.text);
+    session_note_snapshot(session, false);
+}
+
+int manager_start_snapshot(struct manager *manager, const char *session_name,
+                           const struct snapshot_options *options, struct snapshot **ret_snapshot,
+                           struct failure *failure)
+{
+    struct session *session;
+    int r;
+
+    if (manager->shuts_down)
+        return failure_set(failure, -ESHUTDOWN, ERROR_SHUTTING_DOWN,
+                           "xentraced is being stopped and starts nothing new.");
+    session = manager_find_ring(manager, session_name, failure);
+    if (!session)
+        return -ENOENT;
+    if (manager->nr_snapshots == MANAGER_SNAPSHOTS_MAX)
+        return failure_set(failure, -EBUSY, ERROR_BUSY,
+                           "%u snapshots are being written already. Wait for one of them.",
+                           MANAGER_SNAPSHOTS_MAX);
+    r = snapshot_new(session, options, handle_snapshot_ended, handle_snapshot_released, manager,
+                     ret_snapshot, failure);
+    if (r < 0)
+        return r;
+    manager->snapshots[manager->nr_snapshots++] = *ret_snapshot;
+    session_note_snapshot(session, true);
+    return 0;
+}
+
+static void manager_handle_trigger(void *userdata, struct trigger *trigger, const char *label,
+                                   uint64_t last_usec)
+{
+    struct manager *manager = userdata;
+    const struct snapshot_options options = {
+        .cause = SNAPSHOT_TRIGGER,
+        .trigger = trigger,
+        .label = label,
+        .last_usec = last_usec,
+        .reserve_bytes = manager->config.reserve_bytes,
+        .output_fd = -1,
+        .sidecar_fd = -1,
+    };
+    struct failure failure = {0};
+    struct snapshot *snapshot;
+
+    if (manager_start_snapshot(manager, RECORDER_NAME, &options, &snapshot, &failure) >= 0)
+        return;
+    log_line(LOG_WARNING, label, "No snapshot. %s", failure.text);
+    triggers_snapshot_done(manager->triggers, trigger, NULL, failure.text);
+}
+
 /* --- Construction. --- */
 
+/* mkdir(2) waits where the file system is frozen, also if the directory is there: open it first. */
 static int open_state_dir(struct manager *manager, struct failure *failure)
 {
-    if (mkdir(manager->state_dir, 0750) < 0 && errno != EEXIST)
+    const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+
+    manager->state_dir_fd = open(manager->state_dir, flags);
+    if (manager->state_dir_fd < 0 && errno == ENOENT && mkdir(manager->state_dir, 0750) < 0)
         return failure_set(
             failure, -errno, ERROR_OUTPUT,
             "Cannot create the state directory %s: %s. Name another with --state-dir.",
             manager->state_dir, strerror(errno));
-    manager->state_dir_fd = open(manager->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (manager->state_dir_fd < 0)
+        manager->state_dir_fd = open(manager->state_dir, flags);
     if (manager->state_dir_fd < 0)
         return failure_set(failure, -errno, ERROR_OUTPUT,
                            "Cannot open the state directory %s: %s. Name another with --state-dir.",
@@ -317,7 +601,7 @@ static int bind_xen(struct manager *manager, enum xen_step *ret_step)
     }
 }
 
-/* With the event channel of the daemon before us, if it was kept. */
+/* With the event channel of the previous daemon, if it was kept. */
 static int open_xen(struct manager *manager, struct fd_store *inherited, enum xen_step *ret_step)
 {
     const char *port;
@@ -342,7 +626,7 @@ static int open_xen(struct manager *manager, struct fd_store *inherited, enum xe
     return bind_xen(manager, ret_step);
 }
 
-/* Names become known when xenstore tells them: they are wanted where they are shown. */
+/* Names become known later than domains: sessions that run take them over. */
 static void manager_handle_names(void *userdata)
 {
     struct manager *manager = userdata;
@@ -358,8 +642,9 @@ static int start_workers(struct manager *manager, struct failure *failure)
     int r;
 
     r = workers_new(manager->event, &manager->workers);
-    if (r >= 0)
-        r = systemd_new(manager->event, manager->workers, &manager->systemd);
+    if (r < 0)
+        return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot start a thread: %s.", strerror(-r));
+    r = systemd_new(manager->event, manager->workers, &manager->systemd);
     if (r < 0)
         return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot start a thread: %s.", strerror(-r));
     return 0;
@@ -374,6 +659,16 @@ static int learn_names(struct manager *manager, struct failure *failure)
     domain_names_listen(manager->names, manager_handle_names, manager);
     domain_names_refresh(manager->names);
     return 0;
+}
+
+static int manager_listen_to_collector(struct manager *manager)
+{
+    int r = sd_event_add_io(manager->event, &manager->collector_source,
+                            collector_fd(manager->collector), EPOLLIN, handle_collector, manager);
+
+    if (r < 0)
+        return r;
+    return sd_event_source_set_priority(manager->collector_source, PRIORITY_COLLECTOR);
 }
 
 static int set_up(struct manager *manager, struct fd_store *inherited, struct failure *failure)
@@ -391,17 +686,15 @@ static int set_up(struct manager *manager, struct fd_store *inherited, struct fa
     if (r < 0)
         return r;
     r = open_state_dir(manager, failure);
-    if (r >= 0)
-        r = start_collector(manager, failure);
     if (r < 0)
         return r;
-    r = tracing_new(manager->xen, manager->collector, &manager->tracing);
+    r = start_collector(manager, failure);
+    if (r < 0)
+        return r;
+    r = tracing_new(manager->xen, manager->collector, manager->boot_mask_path, &manager->tracing);
     if (r < 0)
         return explain_xen(failure, XEN_STEP_TRACE_INFO, r);
-    r = sd_event_add_io(manager->event, &manager->collector_source,
-                        collector_fd(manager->collector), EPOLLIN, handle_collector, manager);
-    if (r >= 0)
-        r = sd_event_source_set_priority(manager->collector_source, PRIORITY_COLLECTOR);
+    r = manager_listen_to_collector(manager);
     if (r < 0)
         return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot listen to the collector: %s.",
                            strerror(-r));
@@ -445,6 +738,70 @@ static void start_recorder(struct manager *manager, struct fd_store *inherited)
         log_line(LOG_ERR, RECORDER_NAME, "Not started. %s", failure.text);
 }
 
+/* Removes the unfinished files of an earlier daemon. Nobody waits for it: it may outlive us. */
+struct sweep {
+    struct job job;
+    int directory_fd;
+    struct timespec before;
+};
+
+static void sweep_run(struct job *job)
+{
+    struct sweep *sweep = job_container(job, struct sweep, job);
+
+    output_file_sweep(sweep->directory_fd, &sweep->before);
+    fd_close(&sweep->directory_fd);
+}
+
+static void sweep_done(struct job *job)
+{
+    free(job_container(job, struct sweep, job));
+}
+
+static int manager_send_sweep(const struct manager *manager)
+{
+    struct sweep *sweep = calloc(1, sizeof(*sweep));
+    struct worker *worker;
+    int r;
+
+    if (!sweep)
+        return -ENOMEM;
+    sweep->job = (struct job){.run = sweep_run, .done = sweep_done};
+    /* The clock of file systems: what is made from here on is not older. Cannot fail. */
+    (void)clock_gettime(CLOCK_REALTIME_COARSE, &sweep->before);
+    sweep->directory_fd = fcntl(manager->state_dir_fd, F_DUPFD_CLOEXEC, 3);
+    r = sweep->directory_fd < 0 ? -errno : worker_new(manager->workers, "sweep", &worker);
+    if (r < 0) {
+        fd_close(&sweep->directory_fd);
+        free(sweep);
+        return r;
+    }
+    worker_send(worker, &sweep->job);
+    worker_free(worker); /* it ends with its job */
+    return 0;
+}
+
+static void manager_sweep(const struct manager *manager)
+{
+    int r = manager_send_sweep(manager);
+
+    if (r < 0)
+        log_warning("Cannot start a thread: %s. Unfinished files of an earlier daemon stay in %s.",
+                    strerror(-r), manager->state_dir);
+}
+
+/* Beside the socket: in the runtime directory, which a boot empties. */
+static char *boot_mask_path_of(const char *socket_path)
+{
+    const char *slash = strrchr(socket_path, '/');
+    char *path;
+
+    if (asprintf(&path, "%.*s%s", slash ? (int)(slash + 1 - socket_path) : 0, socket_path,
+                 BOOT_MASK_FILE) < 0)
+        return NULL;
+    return path;
+}
+
 int manager_new(struct sd_event *event, const struct config *config, const char *socket_path,
                 const char *state_dir, struct fd_store *inherited, struct manager **ret_manager,
                 struct failure *failure)
@@ -463,13 +820,18 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
     manager->started_ns = clock_pair_now().realtime_ns;
     host_read(&manager->host);
 
-    r = set_up(manager, inherited, failure);
+    manager->boot_mask_path = boot_mask_path_of(socket_path);
+    if (manager->boot_mask_path)
+        r = set_up(manager, inherited, failure);
+    else
+        r = failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
     if (r < 0) {
         manager_free(manager);
         return r;
     }
     manager->context = (struct session_context){
         .event = event,
+        .workers = manager->workers,
         .xen = manager->xen,
         .names = manager->names,
         .systemd = manager->systemd,
@@ -481,7 +843,11 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
         .state_dir = manager->state_dir,
         .default_buffer_pages = manager->config.buffer_pages,
         .memory_share_percent = manager->config.memory_share_percent,
+        .describe_session = document_for_sidecar,
+        .describe_segment = document_of_segment_file,
+        .describe_snapshot = document_of_snapshot,
         .changed = handle_session_change,
+        .released = handle_session_released,
         .segment_finished = handle_segment_finished,
         .userdata = manager,
     };
@@ -491,7 +857,7 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
         return r;
     }
     start_recorder(manager, inherited);
-    output_sweep(manager->state_dir_fd);
+    manager_sweep(manager);
     *ret_manager = manager;
     return 0;
 }
@@ -500,11 +866,21 @@ struct manager *manager_free(struct manager *manager)
 {
     if (!manager)
         return NULL;
+    /* Workers that are busy, or stuck, still read rings and write files: all of that stays until
+     * the process ends, which is next. They are not waited for. */
+    if (manager->has_failed && !workers_are_idle(manager->workers)) {
+        collector_free(manager->collector);
+        return NULL;
+    }
     manager->collector_source = sd_event_source_disable_unref(manager->collector_source);
     collector_free(manager->collector);
-    manager_free_snapshots(manager);
+    for (size_t i = 0; i < manager->nr_snapshots; i++)
+        snapshot_free(manager->snapshots[i]);
+    for (size_t i = 0; i < manager->nr_history; i++)
+        json_object_put(manager->history[i]);
     while (manager->nr_sessions > 0)
-        remove_session(manager, manager->nr_sessions - 1);
+        manager_remove_session(manager, manager->sessions[manager->nr_sessions - 1]);
+    manager->extend_source = sd_event_source_disable_unref(manager->extend_source);
     triggers_free(manager->triggers);
     domain_names_free(manager->names);
     systemd_free(manager->systemd);
@@ -512,6 +888,7 @@ struct manager *manager_free(struct manager *manager)
     pool_free(manager->pool);
     xen_host_free(manager->xen);
     fd_close(&manager->state_dir_fd);
+    free(manager->boot_mask_path);
     workers_free(manager->workers);
     sd_event_unref(manager->event);
     free(manager);
@@ -520,14 +897,10 @@ struct manager *manager_free(struct manager *manager)
 
 /* --- Sessions. --- */
 
+/* Files are looked at by the session's worker. */
 static bool name_is_taken(const void *userdata, const char *name)
 {
-    const struct manager *manager = userdata;
-    char file[SESSION_NAME_MAX + 16];
-
-    (void)snprintf(file, sizeof(file), "%s.xentrace", name);
-    return manager_find_by_name(manager, name) ||
-           faccessat(manager->state_dir_fd, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    return manager_find_by_name(userdata, name);
 }
 
 static int check_start(const struct manager *manager, const char *name, struct failure *failure)
@@ -546,10 +919,11 @@ static int check_start(const struct manager *manager, const char *name, struct f
                            "'%s' is the recorder that [flight-recorder] of the configuration "
                            "describes. Choose another name.",
                            name);
-    if (count_running(manager) >= MANAGER_RUNNING_MAX)
+    if (manager_count_unreleased(manager) >= MANAGER_RUNNING_MAX)
         return failure_set(failure, -EBUSY, ERROR_BUSY,
-                           "%u sessions are being recorded, which is as many as there can be. "
-                           "`xentracectl list` shows them, `xentracectl stop NAME` ends one.",
+                           "%u sessions are being recorded or wait for their disk, which is the "
+                           "limit. `xentracectl list` shows them, `xentracectl stop NAME` ends "
+                           "one.",
                            MANAGER_RUNNING_MAX);
     return 0;
 }
@@ -557,12 +931,12 @@ static int check_start(const struct manager *manager, const char *name, struct f
 /* Makes room for one more: the oldest that has ended goes. */
 static void forget_oldest(struct manager *manager)
 {
-    size_t ended = manager->nr_sessions - count_running(manager);
+    size_t ended = manager->nr_sessions - manager_count_unreleased(manager);
 
     for (size_t i = 0; ended >= MANAGER_ENDED_MAX && i < manager->nr_sessions; i++) {
-        if (manager->sessions[i]->state != SESSION_ENDED)
+        if (!manager->sessions[i]->is_released)
             continue;
-        remove_session(manager, i);
+        manager_remove_session(manager, manager->sessions[i]);
         return;
     }
 }
@@ -571,6 +945,7 @@ int manager_start_session(struct manager *manager, const char *name,
                           const struct session_options *options, struct session **ret_session,
                           struct failure *failure)
 {
+    struct session_options renamed = *options;
     char made_up[SESSION_NAME_MAX + 1];
     struct session *session;
     int r;
@@ -581,8 +956,9 @@ int manager_start_session(struct manager *manager, const char *name,
     if (name[0] == '\0') {
         name_make_up("capture", name_is_taken, manager, made_up);
         name = made_up;
+        renamed.may_rename = true;
     }
-    r = session_new(&manager->context, name, options, &session, failure);
+    r = session_new(&manager->context, name, &renamed, &session, failure);
     if (r < 0)
         return r;
     forget_oldest(manager);
@@ -593,10 +969,10 @@ int manager_start_session(struct manager *manager, const char *name,
 
 /* --- The end. --- */
 
-/* Whether the next daemon is to go on with the recorder. */
+/* Whether the next daemon can continue the recorder. */
 static bool may_keep(const struct manager *manager, const struct session *recorder)
 {
-    return recorder && recorder->is_kept && manager->keeps_evtchn &&
+    return recorder && ring_storage_of(recorder)->is_kept && manager->keeps_evtchn &&
            manager->config.recorder.keep_enabled;
 }
 
@@ -613,6 +989,57 @@ static void manager_handle_stop_answer(void *userdata, bool for_good)
     manager_exit_if_over(manager);
 }
 
+/* One that waits for its disk, or NULL. */
+static const char *manager_find_waiting(const struct manager *manager)
+{
+    for (size_t i = 0; i < manager->nr_sessions; i++)
+        if (session_waiting_since_usec(manager->sessions[i]))
+            return manager->sessions[i]->name;
+    for (size_t i = 0; i < manager->nr_snapshots; i++)
+        if (snapshot_waiting_since_usec(manager->snapshots[i]))
+            return manager->snapshots[i]->name;
+    return NULL;
+}
+
+/*
+ * Systemd kills a service that takes too long to stop, and with it what waits in memory for the
+ * disk. Nothing more comes from Xen then: its event mask is empty, and tracing is disabled.
+ */
+static int manager_handle_extend_time(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    struct manager *manager = userdata;
+    const char *waiting = manager_find_waiting(manager);
+    char text[256];
+
+    (void)usec;
+    if (waiting) {
+        (void)snprintf(text, sizeof(text),
+                       "EXTEND_TIMEOUT_USEC=%llu\nSTATUS=Stopping: %s is waiting for the disk.",
+                       (unsigned long long)EXTEND_USEC, waiting);
+        systemd_notify(manager->systemd, text);
+        if (!manager->keeps_recorder && !manager->asks_systemd)
+            (void)tracing_stop(manager->tracing); /* whoever is left uses it and ends it later */
+    }
+    /* Neither can fail for a source that exists, in this process. */
+    (void)sd_event_source_set_time_relative(source, EXTEND_INTERVAL_USEC);
+    (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+    return 0;
+}
+
+static void manager_watch_end(struct manager *manager)
+{
+    int r;
+
+    if (manager->extend_source)
+        return;
+    r = sd_event_add_time_relative(manager->event, &manager->extend_source, CLOCK_MONOTONIC, 0,
+                                   USEC_PER_MSEC, manager_handle_extend_time, manager);
+    if (r < 0)
+        log_warning("Cannot set a timer: %s. If the disk does not answer, systemd kills xentraced "
+                    "after TimeoutStopSec=.",
+                    strerror(-r));
+}
+
 void manager_shut_down(struct manager *manager)
 {
     struct session *recorder = manager_find_recorder(manager);
@@ -627,5 +1054,6 @@ void manager_shut_down(struct manager *manager)
             session_stop(manager->sessions[i], END_DAEMON_EXIT);
     for (size_t i = 0; i < manager->nr_snapshots; i++)
         snapshot_limit_patience(manager->snapshots[i]);
+    manager_watch_end(manager);
     manager_exit_if_over(manager);
 }

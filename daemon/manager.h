@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/base/worker.h"
 #include "daemon/config/config.h"
 #include "daemon/base/failure.h"
 #include "daemon/host/host.h"
@@ -33,6 +34,7 @@ struct manager {
     struct config config;
     const char *socket_path;
     const char *state_dir;
+    char *boot_mask_path;
     int state_dir_fd;
     uint64_t started_ns;
     struct host host;
@@ -45,6 +47,7 @@ struct manager {
     struct tracing *tracing;
     struct triggers *triggers;
     struct sd_event_source *collector_source;
+    struct sd_event_source *extend_source; /* while it shuts down */
     struct session_context context;
     struct session *sessions[MANAGER_RUNNING_MAX + MANAGER_ENDED_MAX]; /* oldest first */
     size_t nr_sessions;
@@ -56,11 +59,11 @@ struct manager {
     bool shuts_down;
     bool asks_systemd; /* whether the recorder is to be kept */
     bool exits;
+    bool has_failed;     /* the collector has died */
     bool keeps_evtchn;   /* the service manager has the event channel, too */
     bool keeps_recorder; /* it is left to the next daemon */
 
-    /* Called when a session has come to run, could not, or has ended; before a failed one is freed.
-     */
+    /* Called when a session runs, could not start, or has ended; before a failed one is freed. */
     void (*session_changed)(void *userdata, struct session *session);
     /* Called when a snapshot has been written or has failed; before it is freed. */
     void (*snapshot_ended)(void *userdata, struct snapshot *snapshot);
@@ -72,14 +75,17 @@ struct manager {
 
 /*
  * Binds Xen, starts the collector and, if it is enabled, the flight recorder; INHERITED is what the
- * service manager kept of a daemon before us. CONFIG is copied, the strings are borrowed. FAILURE
- * says what is wrong if it returns a negative errno; a recorder that cannot be started is no
- * reason, and is told in the log.
+ * service manager kept of the previous daemon. CONFIG is copied, the strings are borrowed. FAILURE
+ * explains what is wrong if it returns a negative errno. A recorder that cannot be started is no
+ * error: the log reports it.
  */
 int manager_new(struct sd_event *event, const struct config *config, const char *socket_path,
                 const char *state_dir, struct fd_store *inherited, struct manager **ret_manager,
                 struct failure *failure);
-/* Every session must have ended, but for a recorder that is kept. */
+/*
+ * Every session must have ended, but for a recorder that is kept; unless the collector has failed:
+ * then what workers still use is not freed, and the process has to end.
+ */
 struct manager *manager_free(struct manager *manager);
 
 /* As session_new(); NAME "" makes one up. Refuses a name that is in use, and too many at once. */
@@ -103,24 +109,12 @@ struct session *manager_find_ring(struct manager *manager, const char *name,
                                   struct failure *failure);
 
 /*
- * As snapshot_new(), of the ring that manager_find_ring() finds. `snapshot_ended` tells when it is
- * written.
+ * As snapshot_new(), of the ring that manager_find_ring() finds. `snapshot_ended` reports when it
+ * is written.
  */
 int manager_start_snapshot(struct manager *manager, const char *session_name,
                            const struct snapshot_options *options, struct snapshot **ret_snapshot,
                            struct failure *failure);
 
-/* Ends every session, but for a recorder that the next daemon goes on with; then the loop. */
+/* Ends every session, but for a recorder that the next daemon continues; then the loop. */
 void manager_shut_down(struct manager *manager);
-
-/* --- Between manager.c, manager-find.c and manager-snapshot.c. --- */
-
-/* The newest session of that name; the flight recorder if it runs. NULL: none. */
-struct session *manager_find_by_name(const struct manager *manager, const char *name);
-struct session *manager_find_recorder(const struct manager *manager);
-
-void manager_handle_pinned(struct manager *manager, const struct message *message);
-void manager_handle_trigger(void *userdata, struct trigger *trigger, const char *label,
-                            uint64_t last_usec);
-void manager_exit_if_over(struct manager *manager);
-void manager_free_snapshots(struct manager *manager);

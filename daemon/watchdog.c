@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * An idle collector sleeps for as long as nothing is recorded, so that it has not run says nothing.
- * It is poked each time, and must have run when the time has come again. With WatchdogSec=60s an
- * idle host is woken every 30 s, and a collector that hangs is noticed within 90 s.
+ * An idle collector sleeps for as long as nothing is recorded, so that it has not run means
+ * nothing. It is poked each time, and must have run when the time has come again. With
+ * WatchdogSec=60s an idle host is woken every 30 s, and a collector that hangs is noticed within 90
+ * s.
  *
  * sd_notify() waits when the service manager does not read its socket, so a worker calls it.
  *

@@ -8,7 +8,7 @@ set -uo pipefail
 cd "${srcdir:-$(dirname "$0")/..}" || exit 1
 
 # The rooms of daemon/, each of which knows only those before it. `manager` and `main` are the files
-# above the folders: manager*.c, manager*.h and main.c.
+# above the folders, as `watchdog` is.
 rooms=(base config host output session triggers document watchdog manager control main)
 
 . tests/check.sh
@@ -63,6 +63,37 @@ unlisted_rooms() {
     done
 }
 report "every folder of daemon/ is a room in the list" "$(unlisted_rooms)"
+
+# includes_of FOLDER...: a line `FILE INCLUDED` for each of the project's headers that a file includes.
+# A name without a folder is in the file's own.
+includes_of() {
+    grep -rHE '^ *# *include +"' --include='*.[ch]' "$@" | sed -E 's/^([^:]*):.*"([^"]*)".*/\1 \2/' |
+        awk '$2 !~ "/" { folder = $1; sub("[^/]*$", "", folder); $2 = folder $2 } { print }'
+}
+wrong_arrows() {
+    local file included from to i
+    local -A at
+    for i in "${!rooms[@]}"; do at[${rooms[i]}]=$i; done
+    while read -r file included; do
+        [[ $included == daemon/* ]] || continue
+        from=$(room_of "$file") to=$(room_of "$included")
+        [ "${at[$to]:-99}" -le "${at[$from]:-99}" ] || echo "$file includes $included"
+    done < <(includes_of daemon)
+}
+report "the rooms of daemon/ know those before them only" "$(wrong_arrows)"
+
+# --- Circles. ---
+
+# A module is NAME.c, NAME.h, and NAME-state.h or NAME-internal.h, which only its own files include.
+circles() {
+    includes_of common collector daemon ctl tests/xensim |
+        sed -E 's/\.[ch]\>//g; s/-(state|internal)\>//g' | awk '$1 != $2' | sort -u |
+        LC_ALL=C tsort 2>&1 >/dev/null |
+        awk '/input contains a loop/ { if (loop) print loop; loop = ""; next }
+            { loop = loop (loop ? ", " : "") $2 }
+            END { if (loop) print loop }'
+}
+report "no circle of includes" "$(circles)"
 
 # --- Distribution. ---
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The wall clock beside Xen's clock, so that a reader can tell when a record was. Any thread.
+ * The wall clock beside Xen's clock, so that a reader can date a record. Any thread.
  */
 
 #include <stdint.h>
@@ -45,4 +45,15 @@ static inline uint64_t clock_realtime_ns(uint64_t tsc, double khz)
     if (tsc == 0 || khz <= 0)
         return 0;
     return now.realtime_ns - (uint64_t)(int64_t)((double)(int64_t)(now.tsc - tsc) / khz * 1e6);
+}
+
+/* The local time of day, USEC ago, as "12:00:03"; TEXT is UNITS_TEXT_MAX long. Returns TEXT. */
+static inline const char *clock_format_usec_ago(char *text, uint64_t usec)
+{
+    time_t when = time(NULL) - (time_t)(usec / USEC_PER_SEC);
+    struct tm tm;
+
+    if (!localtime_r(&when, &tm) || strftime(text, UNITS_TEXT_MAX, "%H:%M:%S", &tm) == 0)
+        text[0] = '\0';
+    return text;
 }

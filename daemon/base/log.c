@@ -26,6 +26,7 @@
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>
 
+#include "common/utf8.h"
 #include "daemon/base/name.h"
 #include "daemon/base/worker.h"
 
@@ -124,16 +125,6 @@ static void log_finish_job(struct job *job)
     log_warning("The log did not accept lines: %u were left out.", nr_left_out);
 }
 
-/* A client's path may be in the text: one call is one line. */
-static void log_copy_text(char *to, size_t size, const char *from)
-{
-    size_t length = strnlen(from, size - 1);
-
-    for (size_t i = 0; i < length; i++)
-        to[i] = (unsigned char)from[i] < ' ' || from[i] == '\x7f' ? '?' : from[i];
-    to[length] = '\0';
-}
-
 static void log_fill_line(struct line *line, int priority, const char *session, const char *format,
                           va_list arguments)
 {
@@ -144,7 +135,7 @@ static void log_fill_line(struct line *line, int priority, const char *session, 
     line->has_session = session;
     (void)snprintf(line->session, sizeof(line->session), "%s", session ? session : "");
     (void)vsnprintf(text, sizeof(text), format, arguments);
-    log_copy_text(line->text, sizeof(line->text), text);
+    (void)utf8_copy(line->text, sizeof(line->text), text);
 }
 
 void log_line(int priority, const char *session, const char *format, ...)

@@ -3,9 +3,8 @@
  * A queue, a mutex and a condition for each worker; one list of finished jobs and an eventfd for
  * all. No lock is held while a job runs, so the main thread never waits for one.
  *
- * A worker is freed by its own thread, when it has been told that nothing more will come and its
- * queue is empty: a stuck thread keeps what it uses. Threads are detached, for joining one that is
- * stuck would wait.
+ * A worker is freed by its own thread, when nothing more will come and its queue is empty: a stuck
+ * thread keeps what it uses. Threads are detached, for joining one that is stuck would wait.
  */
 
 #include "daemon/base/worker.h"
@@ -201,6 +200,39 @@ void worker_send(struct worker *worker, struct job *job)
     queue_put(&worker->queue, job);
     (void)pthread_cond_signal(&worker->changed);
     (void)pthread_mutex_unlock(&worker->mutex);
+}
+
+struct close_job {
+    struct job job;
+    int fd;
+};
+
+static void close_job_run(struct job *job)
+{
+    fd_close(&job_container(job, struct close_job, job)->fd);
+}
+
+static void close_job_done(struct job *job)
+{
+    free(job_container(job, struct close_job, job));
+}
+
+void worker_close(struct worker *worker, int *fd)
+{
+    struct close_job *job;
+
+    if (*fd < 0)
+        return;
+    job = malloc(sizeof(*job));
+    if (!job) {
+        fd_close(fd); /* waits rather than leaks */
+        return;
+    }
+    *job = (struct close_job){
+        .job = {.run = close_job_run, .done = close_job_done},
+        .fd = fd_take(fd),
+    };
+    worker_send(worker, &job->job);
 }
 
 uint64_t worker_busy_since_usec(const struct worker *worker)

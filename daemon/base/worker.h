@@ -11,7 +11,7 @@
  * two threads share nothing else. It belongs to the worker from worker_send() until `done` is
  * called, in which the owner usually frees it.
  *
- * All functions are called on the main thread and return at once, but for worker_run_all() and
+ * All functions are called on the main thread and return at once, but for workers_run_all() and
  * workers_free().
  */
 
@@ -63,6 +63,9 @@ struct worker *worker_free(struct worker *worker);
 
 /* JOB's `run` and `done` are set. Always succeeds. */
 void worker_send(struct worker *worker, struct job *job);
+
+/* Has *FD, if it is open, closed on WORKER, for that may wait, too; *FD becomes -1. */
+void worker_close(struct worker *worker, int *fd);
 
 /*
  * When the job that WORKER is running was begun (CLOCK_MONOTONIC, in microseconds); 0: it is not

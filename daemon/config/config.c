@@ -659,7 +659,7 @@ static void config_begin_section(struct config_parser *parser, const char *line)
         (void)config_begin_trigger(parser, text); /* the problem is kept */
 }
 
-/* inih's reader, which counts lines as inih does: it does not tell its handler. */
+/* inih's reader. It counts lines as inih does, which does not pass the number to its handler. */
 static char *config_read_line(char *buffer, int size, void *context)
 {
     struct config_parser *parser = context;

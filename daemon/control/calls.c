@@ -76,8 +76,10 @@ void calls_handle_session(struct calls *calls, const struct session *session)
     for (size_t i = calls->count; i-- > 0;) {
         const struct call *call = &calls->kept[i];
 
-        if (call->session != session || call->segment || session->state < call->until)
+        if (call->session != session || session->state < call->until)
             continue;
+        if (call->segment && !session->is_aborted)
+            continue; /* calls_handle_segment() comes, at the latest for the last one */
         if (session->start_failure.name)
             (void)call_answer_failure(call->message, &session->start_failure);
         else

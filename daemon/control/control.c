@@ -36,6 +36,7 @@
 #include "daemon/manager.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
+#include "daemon/control/status.h"
 #include "daemon/session/segments.h"
 #include "daemon/session/session.h"
 #include "daemon/session/snapshot.h"
@@ -60,7 +61,7 @@ struct client {
     sd_event_source *handshake_source;
     sd_event_source *leftover_source; /* see client_handle_leftover() */
     unsigned int nr_leftovers;
-    char attached[SESSION_NAME_MAX + 1]; /* the session that ends when this client goes */
+    struct session *attached; /* the session that ends when this client goes; NULL: none */
 };
 
 struct control {
@@ -84,16 +85,15 @@ static int control_keep_session_call(struct control *control, sd_bus_message *me
     return calls_keep(&control->calls, &call);
 }
 
-/* A session runs, could not start, or has ended. */
+/* SESSION runs, could not start, or has ended: then it may be freed at any time. */
 static void control_handle_session_change(void *userdata, struct session *session)
 {
     struct control *control = userdata;
 
-    /* The name may be used again, by another client. */
     for (size_t i = 0; i < MAX_CLIENTS; i++)
         if (session->state == SESSION_ENDED && control->clients[i] &&
-            strcmp(control->clients[i]->attached, session->name) == 0)
-            control->clients[i]->attached[0] = '\0';
+            control->clients[i]->attached == session)
+            control->clients[i]->attached = NULL;
     calls_handle_session(&control->calls, session);
 }
 
@@ -144,7 +144,7 @@ static int method_start(sd_bus_message *call, void *userdata, sd_bus_error *erro
     if (r < 0)
         return call_answer_failure(call, &failure);
     if (request.attached)
-        (void)snprintf(client->attached, sizeof(client->attached), "%s", session->name);
+        client->attached = session;
     return control_keep_session_call(control, call, session, SESSION_RUNNING);
 }
 
@@ -183,6 +183,25 @@ static int method_stop(sd_bus_message *call, void *userdata, sd_bus_error *error
     return r;
 }
 
+/* For a session whose disk does not answer. The answer shows what the kernel still holds. */
+static int method_abort(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+    struct client *client = userdata;
+    struct failure failure = {0};
+    struct session *session;
+
+    (void)error;
+    if (client_check_may_control(client, call) < 0)
+        return 1;
+    session = client_read_session(client, call, &failure);
+    if (!session)
+        return call_answer_failure(call, &failure);
+    session_abort(session);
+    if (session->state == SESSION_ENDED)
+        return call_answer_document(call, document_of_session(session));
+    return control_keep_session_call(client->control, call, session, SESSION_ENDED);
+}
+
 static int method_status(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
     struct client *client = userdata;
@@ -196,7 +215,7 @@ static int method_status(sd_bus_message *call, void *userdata, sd_bus_error *err
     if (r < 0)
         return r;
     if (name[0] == '\0')
-        return call_answer_document(call, document_of_manager(client->control->manager));
+        return call_answer_document(call, status_document(client->control->manager));
     session = manager_find_session(client->control->manager, name, &failure);
     if (!session)
         return call_answer_failure(call, &failure);
@@ -282,6 +301,8 @@ static const sd_bus_vtable control_vtable[] = {
                             SD_BUS_RESULT("s", session), method_start, SD_BUS_VTABLE_UNPRIVILEGED),
     SD_BUS_METHOD_WITH_ARGS(PROTOCOL_STOP, SD_BUS_ARGS("s", name), SD_BUS_RESULT("s", session),
                             method_stop, SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_ABORT, SD_BUS_ARGS("s", name), SD_BUS_RESULT("s", session),
+                            method_abort, SD_BUS_VTABLE_UNPRIVILEGED),
     SD_BUS_METHOD_WITH_ARGS(PROTOCOL_STATUS, SD_BUS_ARGS("s", name), SD_BUS_RESULT("s", status),
                             method_status, SD_BUS_VTABLE_UNPRIVILEGED),
     SD_BUS_METHOD_WITH_ARGS(PROTOCOL_SNAPSHOT, SD_BUS_ARGS("s", name, "a{sv}", options),
@@ -320,14 +341,8 @@ static const sd_bus_vtable bus_vtable[] = {
 
 static void client_end_attached_session(struct client *client)
 {
-    struct failure failure;
-    struct session *session;
-
-    if (!client->attached[0])
-        return;
-    session = manager_find_session(client->control->manager, client->attached, &failure);
-    if (session)
-        session_stop(session, END_CLIENT_GONE);
+    if (client->attached)
+        session_stop(client->attached, END_CLIENT_GONE);
 }
 
 static void client_log(const struct client *client, const char *what)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * A table of options: key, D-Bus type, and where the value goes. What the values mean is checked
- * where they are used, in session-setup.c and snapshot.c.
+ * where they are used, in session-options.c and snapshot.c.
  */
 
 #include "daemon/control/request.h"

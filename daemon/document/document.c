@@ -3,24 +3,25 @@
 #include "daemon/document/document.h"
 
 #include <limits.h>
+#include <string.h>
+#include <time.h>
 
 #include <json-c/json.h>
 
 #include "collector/collector.h"
 #include "collector/drain.h"
-#include "collector/pool.h"
 #include "collector/ring.h"
 #include "collector/sink.h"
 #include "collector/xen.h"
 #include "daemon/host/host.h"
 #include "daemon/base/json-put.h"
-#include "daemon/document/trigger-document.h"
-#include "daemon/manager.h"
+#include "daemon/output/output.h"
+#include "daemon/session/ring-storage.h"
 #include "daemon/session/segments.h"
 #include "daemon/session/session.h"
 #include "daemon/session/snapshot.h"
+#include "daemon/triggers/trigger.h"
 #include "daemon/host/tracing.h"
-#include "daemon/triggers/triggers.h"
 
 static void put_cpus(json *object, const char *key, const struct cpu_set *set)
 {
@@ -36,49 +37,64 @@ static void put_clock(json *object, struct clock_pair pair)
     json_put_count(object, "tsc", pair.tsc);
 }
 
-/* Not before Xen's masks were set for the session. */
-static void put_complete_from(json *object, const struct session *session, uint64_t tsc)
-{
-    json_put_count(object, "complete_from_tsc", max_u64(tsc, session->started.tsc));
-}
-
-static json *output_document(const struct output *output, const char *sidecar_path, uint64_t bytes,
-                             uint64_t queued_bytes)
-{
-    json *object = json_object_new_object();
-
-    json_put_text(object, "path", output->path);
-    if (sidecar_path)
-        json_put_text(object, "sidecar", sidecar_path);
-    json_put_text(object, "kind", output->is_stream ? "stream" : "file");
-    json_put_bool(object, "direct_io", output->is_direct);
-    json_put_count(object, "bytes", bytes);
-    json_put_count(object, "queued_bytes", queued_bytes);
-    return object;
-}
-
 /* The wall clock when the TSC was TSC; 0: never. */
 static uint64_t wall_clock_of(const struct session_context *context, uint64_t tsc)
 {
     return clock_realtime_ns(tsc, xen_host_info(context->xen)->tsc_khz);
 }
 
-static json *ring_document(const struct session *session)
+/* Not before Xen's masks were set for the session. */
+static void put_complete_from(json *object, const struct session *session, uint64_t tsc)
+{
+    uint64_t from_tsc = max_u64(tsc, session->started.tsc);
+
+    json_put_count(object, "complete_from_tsc", from_tsc);
+    json_put_count(object, "complete_from_ns", wall_clock_of(session->context, from_tsc));
+}
+
+/* A time of CLOCK_MONOTONIC, in microseconds, as CLOCK_REALTIME in nanoseconds. */
+static uint64_t realtime_of_monotonic(uint64_t monotonic_usec)
+{
+    struct timespec ts;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail for this clock */
+    return clock_pair_now().realtime_ns - ((uint64_t)ts.tv_sec * NSEC_PER_SEC +
+                                           (uint64_t)ts.tv_nsec - monotonic_usec * NSEC_PER_USEC);
+}
+
+static json *output_document(const struct output *output, const struct sidecar *sidecar,
+                             uint64_t bytes, uint64_t queued_bytes, uint64_t waiting_since_usec)
+{
+    json *object = json_object_new_object();
+
+    json_put_text(object, "path", output ? output->figures.path : "");
+    if (sidecar->path)
+        json_put_text(object, "sidecar", sidecar->path);
+    json_put_text(object, "kind", output && output->figures.is_stream ? "stream" : "file");
+    json_put_bool(object, "direct_io", output && output->figures.is_direct);
+    json_put_count(object, "bytes", bytes);
+    json_put_count(object, "queued_bytes", queued_bytes);
+    if (waiting_since_usec)
+        json_put_count(object, "waiting_since_ns", realtime_of_monotonic(waiting_since_usec));
+    return object;
+}
+
+static json *ring_document(const struct session *session, const struct ring_storage *ring)
 {
     json *object = json_object_new_object();
     struct ring_stats stats = {0};
 
-    if (session->ring)
-        ring_read_stats(session->ring, &stats);
-    json_put_count(object, "memory_bytes", session->memory_bytes);
+    if (ring->ring)
+        ring_read_stats(ring->ring, &stats);
+    json_put_count(object, "memory_bytes", ring->memory_bytes);
     json_put_count(object, "used_bytes", stats.used_bytes);
-    json_put_count(object, "max_age_usec", session->max_age_usec);
+    json_put_count(object, "max_age_usec", ring->max_age_usec);
     json_put_count(object, "oldest_ns", wall_clock_of(session->context, stats.oldest_tsc));
     json_put_count(object, "newest_ns", wall_clock_of(session->context, stats.newest_tsc));
-    json_put_bool(object, "locked", session->ring && ring_is_locked(session->ring));
-    json_put_bool(object, "kept", session->is_kept);
-    json_put_count(object, "restored", session->restored);
-    json_put_count(object, "snapshots", session->snapshots);
+    json_put_bool(object, "locked", ring->ring && ring_is_locked(ring->ring));
+    json_put_bool(object, "kept", ring->is_kept);
+    json_put_count(object, "restored", ring->restored);
+    json_put_count(object, "snapshots", ring->snapshots);
     return object;
 }
 
@@ -115,9 +131,8 @@ static void add_open_segment(json *files, const struct session *session, const s
     (void)json_object_array_add(files, document_of_segment(session, &segment));
 }
 
-static json *segment_files_document(const struct session *session)
+static json *segment_files_document(const struct session *session, const struct segments *segments)
 {
-    const struct segments *segments = session->segments;
     size_t first =
         segments->nr_files > SEGMENTS_SHOWN_MAX ? segments->nr_files - SEGMENTS_SHOWN_MAX : 0;
     json *files = json_object_new_array();
@@ -128,32 +143,25 @@ static json *segment_files_document(const struct session *session)
     if (segments->before && segments->before_number)
         add_open_segment(files, session, segments->before, segments->before_number,
                          segments->before_reason);
-    if (!segments->is_over)
-        add_open_segment(files, session, session->sink, segments->number, SEGMENT_IS_WRITTEN);
+    if (!segments->is_over && segments->storage.sink)
+        add_open_segment(files, session, segments->storage.sink, segments->number,
+                         SEGMENT_IS_WRITTEN);
     return files;
 }
 
-static json *segments_document(const struct session *session)
+static json *segments_document(const struct session *session, const struct segments *segments)
 {
-    const struct segments *segments = session->segments;
     json *object = json_object_new_object();
 
     json_put_count(object, "size_bytes", segments->size_bytes);
     json_put_count(object, "time_usec", segments->time_usec);
     json_put_count(object, "keep_files", segments->keep_files);
     json_put_count(object, "keep_size_bytes", segments->keep_bytes);
-    json_put_bool(object, "paused", session->space.is_paused);
+    json_put_bool(object, "paused", segments->storage.space.is_paused);
     json_put_count(object, "written", segments->written);
     json_put_count(object, "deleted", segments->deleted);
-    json_put(object, "files", segment_files_document(session));
+    json_put(object, "files", segment_files_document(session, segments));
     return object;
-}
-
-static const char *kind_of(const struct session *session)
-{
-    if (session->segments)
-        return "segments";
-    return session->memory_bytes ? "ring" : "file";
 }
 
 static json *end_document(const struct session *session)
@@ -167,36 +175,35 @@ static json *end_document(const struct session *session)
     return end;
 }
 
-static void put_selection(json *document, const struct session *session)
+static void put_selection(json *document, const struct selection *selection)
 {
     json *events = json_object_new_object();
     json *cpus = json_object_new_object();
 
-    json_put_text(events, "spec", session->events_spec);
-    json_put_count(events, "xen_mask", event_set_xen_mask(&session->events));
-    json_put_bool(events, "filtered", !event_set_is_exact(&session->events));
+    json_put_text(events, "spec", selection->events_spec);
+    json_put_count(events, "xen_mask", event_set_xen_mask(&selection->events));
+    json_put_bool(events, "filtered", !event_set_is_exact(&selection->events));
     json_put(document, "events", events);
-    json_put_text(cpus, "spec", session->cpus_spec);
-    put_cpus(cpus, "list", &session->cpus);
+    json_put_text(cpus, "spec", selection->cpus_spec);
+    put_cpus(cpus, "list", &selection->cpus);
     json_put(document, "cpus", cpus);
 }
 
 static void put_settings(json *document, const struct session *session)
 {
-    const struct output *output = &session->output;
+    const struct settings *settings = &session->settings;
     json *limits = json_object_new_object();
     json *options = json_object_new_object();
 
-    json_put_count(limits, "time_usec", session->time_usec);
-    json_put_count(limits, "reserve_bytes", output->reserve_bytes);
-    json_put_count(limits, "max_size_bytes",
-                   output->max_bytes == UINT64_MAX ? 0 : output->max_bytes);
-    json_put_text(limits, "on_reserve", on_reserve_name(session->space.on_reserve));
+    json_put_count(limits, "time_usec", settings->time_usec);
+    json_put_count(limits, "reserve_bytes", settings->reserve_bytes);
+    json_put_count(limits, "max_size_bytes", settings->max_size_bytes);
+    json_put_text(limits, "on_reserve", on_reserve_name(session->storage->space.on_reserve));
     json_put(document, "limits", limits);
-    json_put_count(options, "poll_usec", session->poll_usec);
-    json_put_bool(options, "discard", session->discard);
-    json_put_bool(options, "keep_enabled", session->keep_enabled);
-    json_put_bool(options, "start_disabled", session->start_disabled);
+    json_put_count(options, "poll_usec", settings->poll_usec);
+    json_put_bool(options, "discard", settings->discard);
+    json_put_bool(options, "keep_enabled", settings->keep_enabled);
+    json_put_bool(options, "start_disabled", settings->start_disabled);
     json_put(document, "options", options);
 }
 
@@ -206,7 +213,7 @@ static json *buffers_document(const struct session *session)
     json *buffers = json_object_new_object();
     struct cpu_set have = {0}, set_aside = {0};
 
-    for (unsigned int cpu = 0; cpu < session->nr_cpus; cpu++) {
+    for (unsigned int cpu = 0; cpu < session->selection.nr_cpus; cpu++) {
         struct drain_cpu state;
 
         drain_read_cpu(collector_drain(context->collector), cpu, &state);
@@ -215,6 +222,8 @@ static json *buffers_document(const struct session *session)
         if (state.set_aside)
             cpu_set_add(&set_aside, cpu);
     }
+    put_cpus(buffers, "silent", &session->silent);
+    put_cpus(buffers, "missing", &session->missing);
     json_put_count(buffers, "pages", tracing_buffer_pages(context->tracing));
     put_cpus(buffers, "cpus", &have);
     put_cpus(buffers, "set_aside", &set_aside);
@@ -253,10 +262,10 @@ static json *ledger_document(const struct session *session, const struct sink *s
     json *cpus = json_object_new_array();
     struct ledger total = {0};
 
-    for (unsigned int cpu = 0; cpu < session->nr_cpus; cpu++) {
+    for (unsigned int cpu = 0; cpu < session->selection.nr_cpus; cpu++) {
         struct ledger ledger;
 
-        if (!cpu_set_has(&session->cpus, cpu))
+        if (!cpu_set_has(&session->selection.cpus, cpu))
             continue;
         if (sink)
             sink_read_ledger(sink, cpu, &ledger);
@@ -315,7 +324,7 @@ static json *clocks_document(const struct session *session)
     json *clocks = json_object_new_array();
     struct clock_pair pairs[] = {
         session->started,
-        session->state == SESSION_ENDED ? session->ended : clock_pair_now(),
+        session->state >= SESSION_SEALING ? session->ended : clock_pair_now(),
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
@@ -347,16 +356,43 @@ static json *domains_document(const struct domains *domains)
 static json *session_output_document(const struct session *session,
                                      const struct sink_totals *totals)
 {
-    uint64_t bytes = session->memory_bytes ? session->final_bytes : totals->output_bytes;
-    json *object =
-        output_document(&session->output, session->sidecar_path, bytes, totals->queued_bytes);
+    const struct ring_storage *ring = ring_storage_of(session);
+    json *object = output_document(session->storage->output, &session->sidecar,
+                                   ring ? ring->final_bytes : totals->output_bytes,
+                                   totals->queued_bytes, session_waiting_since_usec(session));
 
-    json_put_bool(object, "paused", session->space.is_paused);
+    json_put_bool(object, "paused", session->storage->space.is_paused);
+    if (session_held_bytes(session))
+        json_put_count(object, "held_bytes", session_held_bytes(session));
     return object;
 }
 
-json *document_of_session(const struct session *session)
+static void put_storage(json *document, const struct session *session,
+                        const struct sink_totals *totals)
 {
+    const struct ring_storage *ring = ring_storage_of(session);
+
+    if (!session->settings.is_recorder)
+        json_put(document, "output", session_output_document(session, totals));
+    if (ring)
+        json_put(document, "ring", ring_document(session, ring));
+    if (storage_is_segmented(session->storage))
+        json_put(document, "segments", segments_document(session, segments_of(session->storage)));
+}
+
+/* A ring's file begins where the ring did when it was written. */
+static uint64_t complete_from_of(const struct session *session, const struct sink_totals *totals)
+{
+    const struct ring_storage *ring = ring_storage_of(session);
+
+    return ring && ring->final_bytes ? ring->write.plan.complete_from_tsc
+                                     : totals->complete_from_tsc;
+}
+
+/* AS_SEALED: as its last sidecar shows it. */
+static json *describe_session(const struct session *session, bool as_sealed)
+{
+    const char *state = session_state_name(session, as_sealed);
     json *document = json_object_new_object();
     json *started = json_object_new_object();
     struct sink_totals totals;
@@ -365,36 +401,41 @@ json *document_of_session(const struct session *session)
     json_put_text(document, "format", "xentraced-session");
     json_put_count(document, "version", 1);
     json_put_text(document, "name", session->name);
-    json_put_text(document, "kind", kind_of(session));
-    json_put_bool(document, "recorder", session->is_recorder);
-    json_put_text(document, "state", session_state_name(session->state));
-    if (!session->is_recorder)
-        json_put(document, "output", session_output_document(session, &totals));
-    if (session->memory_bytes)
-        json_put(document, "ring", ring_document(session));
-    if (session->segments)
-        json_put(document, "segments", segments_document(session));
+    json_put_text(document, "kind", session->storage->kind->name);
+    json_put_bool(document, "recorder", session->settings.is_recorder);
+    json_put_text(document, "state", state);
+    put_storage(document, session, &totals);
     put_clock(started, session->started);
     json_put(document, "started", started);
-    if (session->state == SESSION_ENDED)
+    if (strcmp(state, "ended") == 0)
         json_put(document, "ended", end_document(session));
-    put_selection(document, session);
+    put_selection(document, &session->selection);
     put_settings(document, session);
     json_put(document, "buffers", buffers_document(session));
     json_put(document, "ledger", ledger_document(session, NULL));
     json_put(document, "classes", classes_document(&totals));
     json_put_count(document, "windows", totals.windows);
-    put_complete_from(document, session, totals.complete_from_tsc);
+    put_complete_from(document, session, complete_from_of(session, &totals));
     json_put(document, "host", host_document(session->context, session->context->host));
     json_put(document, "clock", clocks_document(session));
     json_put(document, "domains", domains_document(&session->domains));
     return document;
 }
 
+json *document_of_session(const struct session *session)
+{
+    return describe_session(session, false);
+}
+
+json *document_for_sidecar(const struct session *session)
+{
+    return describe_session(session, true);
+}
+
 json *document_of_segment_file(const struct session *session, const struct segment *segment,
                                const struct sink *sink)
 {
-    json *document = document_of_session(session);
+    json *document = document_for_sidecar(session);
     json *object = document_of_segment(session, segment), *output = NULL, *path = NULL;
 
     json_put(object, "ledger", ledger_document(session, sink));
@@ -444,14 +485,15 @@ static void put_snapshot(json *document, const struct snapshot *snapshot)
     json_put_text(document, "kind", "snapshot");
     json_put_text(document, "state", "ended");
     json_put(document, "output",
-             output_document(&snapshot->output, snapshot->sidecar_path, snapshot->plan.bytes, 0));
+             output_document(snapshot->output, &snapshot->sidecar, snapshot->plan.bytes, 0,
+                             snapshot_waiting_since_usec(snapshot)));
     json_put(document, "snapshot", snapshot_object(snapshot));
     put_clock(times, snapshot->session->started);
     json_put(document, "started", times);
     times = json_object_new_object();
     put_clock(times, snapshot->ended);
     json_put(document, "ended", times);
-    put_selection(document, snapshot->session);
+    put_selection(document, &snapshot->session->selection);
 }
 
 json *document_of_snapshot_summary(const struct snapshot *snapshot)
@@ -471,69 +513,5 @@ json *document_of_snapshot(const struct snapshot *snapshot)
     json_put(document, "host", host_document(session->context, session->context->host));
     json_put(document, "clock", clocks_document(session));
     json_put(document, "domains", domains_document(&session->domains));
-    return document;
-}
-
-static json *daemon_document(const struct manager *manager)
-{
-    json *object = json_object_new_object();
-    struct collector_stats stats;
-
-    collector_read_stats(manager->collector, &stats);
-    json_put_text(object, "version", PACKAGE_VERSION);
-    json_put_count(object, "pid", (uint64_t)getpid());
-    json_put_count(object, "started_ns", manager->started_ns);
-    json_put_text(object, "socket", manager->socket_path);
-    json_put_text(object, "state_dir", manager->state_dir);
-    json_put_count(object, "pool_bytes", pool_bytes(manager->pool));
-    json_put_count(object, "pool_free_bytes", pool_free_bytes(manager->pool));
-    json_put_count(object, "collector_wakeups", stats.wakeups);
-    json_put_count(object, "rounds", stats.rounds);
-    return object;
-}
-
-static json *xen_document(const struct manager *manager)
-{
-    static const char *const states[] = {
-        [TRACING_UNKNOWN] = "unknown",
-        [TRACING_ON] = "on",
-        [TRACING_OFF] = "off",
-    };
-    const struct xen_host_info *xen = xen_host_info(manager->xen);
-    json *object = json_object_new_object();
-
-    json_put_text(object, "version", xen->version);
-    json_put_count(object, "cpus", xen->nr_cpus);
-    json_put_count(object, "buffer_pages", tracing_buffer_pages(manager->tracing));
-    json_put_text(object, "tracing", states[tracing_state(manager->tracing)]);
-    json_put_count(object, "event_mask", tracing_event_mask(manager->tracing));
-    return object;
-}
-
-/* Newest first. */
-static void add_sessions(json *list, const struct manager *manager, bool running)
-{
-    for (size_t i = manager->nr_sessions; i-- > 0;)
-        if ((manager->sessions[i]->state != SESSION_ENDED) == running)
-            (void)json_object_array_add(list, document_of_session(manager->sessions[i]));
-}
-
-json *document_of_manager(const struct manager *manager)
-{
-    json *document = json_object_new_object();
-    json *sessions = json_object_new_array();
-    json *snapshots = json_object_new_array();
-
-    json_put_text(document, "format", "xentraced-status");
-    json_put_count(document, "version", 1);
-    json_put(document, "daemon", daemon_document(manager));
-    json_put(document, "xen", xen_document(manager));
-    add_sessions(sessions, manager, true);
-    add_sessions(sessions, manager, false);
-    json_put(document, "sessions", sessions);
-    for (size_t i = 0; i < manager->nr_history; i++)
-        (void)json_object_array_add(snapshots, json_object_get(manager->history[i]));
-    json_put(document, "snapshots", snapshots);
-    json_put(document, "triggers", document_of_triggers(manager->triggers));
     return document;
 }

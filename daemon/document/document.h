@@ -2,13 +2,12 @@
 #pragma once
 
 /*
- * What the daemon knows, as JSON: docs/control-protocol.md describes every key. One function makes
- * the document of a session, and `status`, the sidecar and the answers of Start and Stop all are
- * it: they cannot disagree. Main thread.
+ * Sessions, segments and snapshots as JSON: docs/control-protocol.md describes every key. One
+ * function makes the document of a session, and `status`, the sidecar and the answers of Start and
+ * Stop all are it: they cannot disagree. Main thread.
  */
 
 struct json_object;
-struct manager;
 struct segment;
 struct session;
 struct sink;
@@ -16,7 +15,8 @@ struct snapshot;
 
 /* The caller owns the object: json_object_put(). */
 struct json_object *document_of_session(const struct session *session);
-struct json_object *document_of_manager(const struct manager *manager);
+/* The same for its sidecar, the last of which is written just before it has ended. */
+struct json_object *document_for_sidecar(const struct session *session);
 struct json_object *document_of_snapshot(const struct snapshot *snapshot);
 /* Without what is only of interest beside the file. */
 struct json_object *document_of_snapshot_summary(const struct snapshot *snapshot);

@@ -43,7 +43,7 @@ struct domain_names {
     void *userdata;
 
     struct names_job *job; /* under way */
-    bool is_outdated;      /* what it brings back: it was asked for again meanwhile */
+    bool is_outdated;      /* its result: names were asked for again meanwhile */
 
     unsigned int count;
     struct xen_domain domains[MAX_DOMAINS];      /* ascending ids */
@@ -175,7 +175,7 @@ void domain_names_refresh(struct domain_names *names)
     struct xen_domain *running;
 
     if (n < 0)
-        return; /* it is an extra: what was known is known still */
+        return; /* the names that are known stay known */
     running = calloc((size_t)n + 1, sizeof(*running));
     if (!running)
         return;

@@ -179,12 +179,11 @@ static void open_done(struct job *job)
 {
     struct connection *connection = job_container(job, struct connection, open_job);
     struct domain_watch *watch = connection->watch;
-    int r = connection->result;
+    int r;
 
     if (!watch)
         return; /* given up: it is being closed */
-    if (r >= 0)
-        r = watch_listen(watch);
+    r = connection->result < 0 ? connection->result : watch_listen(watch);
     if (r < 0) {
         (void)watch_retry_later(watch, r); /* without memory for a timer: the end of watching */
         return;

@@ -21,7 +21,7 @@ typedef void (*domain_crashed_fn)(void *userdata, uint32_t domid, const char *na
 /*
  * Watches from now on, and calls CRASHED once for each domain that crashes; domains that crashed
  * before and are kept are not reported. HOST and NAMES are borrowed; NAMES are refreshed whenever a
- * domain comes or goes. Where xenstored cannot be watched, the log says so once, and the watch
+ * domain comes or goes. Where xenstored cannot be watched, the log reports it once, and the watch
  * tries again now and then. -ENOMEM, or an error of the event loop's.
  */
 int domain_watch_new(struct sd_event *event, struct xen_host *host, struct domain_names *names,

@@ -76,9 +76,9 @@ static const char *step_name(enum xen_step step)
     case XEN_STEP_OPEN_EVTCHN:
         return "open its event channels";
     case XEN_STEP_HOST_INFO:
-        return "tell about the host";
+        return "report about the host";
     case XEN_STEP_TRACE_INFO:
-        return "tell about its trace buffers";
+        return "report about its trace buffers";
     case XEN_STEP_BIND_VIRQ:
         return "bind VIRQ_TBUF";
     case XEN_STEP_ADOPT_VIRQ:
@@ -171,7 +171,7 @@ int explain_xen(struct failure *failure, enum xen_step step, int error)
     for (size_t i = 0; i < ARRAY_SIZE(explanations); i++)
         if (explanations[i].step == step && explanations[i].error == error)
             return failure_set(failure, error, ERROR_XEN, "%s", explanations[i].text);
-    return failure_set(failure, error, ERROR_XEN, "Xen did not %s: %s; xl dmesg may tell more.",
+    return failure_set(failure, error, ERROR_XEN, "Xen did not %s: %s; xl dmesg may show more.",
                        step_name(step), strerror(-error));
 }
 

@@ -19,5 +19,5 @@ int explain_xen(struct failure *failure, enum xen_step step, int error);
 /* Whether somebody else who reads trace buffers runs here, by its name: "xentrace (PID 123)". */
 bool explain_consumer(char who[static CONSUMER_TEXT_MAX]);
 
-/* What a write error means: half a sentence, "the disk is full". Static. */
+/* The meaning of a write error: half a sentence, "the disk is full". Static. */
 const char *explain_write(int error);

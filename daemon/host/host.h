@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Facts about this machine that a reader of a trace needs and Xen does not tell. Main thread.
+ * Facts about this machine that a reader of a trace needs and Xen does not know. Main thread.
  */
 
 #include <stdint.h>
@@ -13,8 +13,8 @@ struct host {
     char cpu_model[128];
 };
 
-/* What cannot be found out stays empty. All of it is valid UTF-8 without control characters. */
+/* Unknown facts stay empty. All of it is valid UTF-8 without control characters. */
 void host_read(struct host *ret_host);
 
-/* Memory that dom0 can spare now, as the kernel estimates it; 0: it does not tell. */
+/* Memory that dom0 can spare now, as the kernel estimates it; 0: unknown. */
 uint64_t host_available_bytes(void);

@@ -340,14 +340,14 @@ struct flush_job {
 
 static void run_flush(struct systemd_job *job)
 {
-    (void)job; /* that it is its turn is all */
+    (void)job; /* its turn is the answer */
 }
 
 static void finish_flush(struct systemd_job *job, bool is_late)
 {
     struct flush_job *flush = (struct flush_job *)job;
 
-    (void)is_late; /* who waits has waited enough */
+    (void)is_late; /* late or not: the wait is over */
     flush->done(flush->userdata);
 }
 

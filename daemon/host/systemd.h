@@ -20,7 +20,7 @@ struct workers;
 /* -ENOMEM, -EAGAIN. */
 int systemd_new(struct sd_event *event, struct workers *workers, struct systemd **ret_systemd);
 
-/* What was asked for is done still if the process lives. Takes NULL; returns NULL. */
+/* Requests under way are still carried out if the process lives. Takes NULL; returns NULL. */
 struct systemd *systemd_free(struct systemd *systemd);
 
 /*

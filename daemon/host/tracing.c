@@ -2,12 +2,15 @@
 /*
  * The order matters. To start: CPU mask, event mask, enable; each can be taken back until the last
  * succeeded. To end: mute, drain, disable; disabling first would zero the counts of losses that Xen
- * has not told yet (tb_control() in Xen's common/trace.c).
+ * has not reported yet (tb_control() in Xen's common/trace.c).
  */
 
 #include "daemon/host/tracing.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <xen/trace.h>
 
@@ -28,8 +31,10 @@ struct tracing {
     struct xen_host *host;
     struct collector *collector;
     enum tracing_state state;
-    uint32_t event_mask;      /* in force */
-    uint32_t boot_event_mask; /* before we touched it */
+    uint32_t event_mask; /* in force */
+    const char *boot_mask_path;
+    bool is_boot_mask_noted;
+    uint32_t boot_event_mask; /* before any daemon touched it */
     struct cpu_set cpus;      /* in force, as far as we know: Xen's own default is all */
     uint32_t pages;           /* 0: not mapped */
     struct tracing_use *uses; /* whose wishes are in force */
@@ -44,7 +49,89 @@ static struct cpu_set all_cpus(void)
     return set;
 }
 
-int tracing_new(struct xen_host *host, struct collector *collector, struct tracing **ret_tracing)
+/* --- The mask that Xen was booted with. --- */
+
+#define BOOT_MASK_FORMAT "0x%08" PRIx32 "\n"
+
+/* False if PATH is not exactly what write_boot_mask() leaves: then nobody knows what it means. */
+static bool read_boot_mask(const char *path, uint32_t *ret_mask)
+{
+    _cleanup_file_ FILE *file = fopen(path, "re");
+    char text[32], expected[32];
+    uint32_t mask;
+    size_t length;
+
+    if (!file)
+        return false;
+    length = fread(text, 1, sizeof(text) - 1, file);
+    text[length] = '\0';
+    mask = (uint32_t)strtoul(text, NULL, 16);
+    (void)snprintf(expected, sizeof(expected), BOOT_MASK_FORMAT, mask);
+    if (strcmp(text, expected) != 0)
+        return false;
+    *ret_mask = mask;
+    return true;
+}
+
+/* Written aside and renamed: a daemon that is killed here leaves the file whole or absent. */
+static int write_boot_mask(const char *path, uint32_t mask)
+{
+    _cleanup_free_ char *temporary = NULL;
+    FILE *file;
+    bool is_written;
+
+    if (asprintf(&temporary, "%s.new", path) < 0) {
+        temporary = NULL;
+        return -ENOMEM;
+    }
+    file = fopen(temporary, "we");
+    if (!file)
+        return -errno;
+    is_written = fprintf(file, BOOT_MASK_FORMAT, mask) > 0;
+    if (fclose(file) != 0 || !is_written || rename(temporary, path) < 0) {
+        (void)unlink(temporary);
+        return -EIO;
+    }
+    return 0;
+}
+
+static void note_boot_mask(struct tracing *tracing)
+{
+    const char *path = tracing->boot_mask_path;
+    int r = write_boot_mask(path, tracing->boot_event_mask);
+
+    if (r < 0)
+        log_line(LOG_WARNING, NULL,
+                 "Cannot note Xen's event mask in %s: %s. If xentraced is killed, the next one "
+                 "takes the mask that it finds for the one that Xen was booted with.",
+                 path, strerror(-r));
+}
+
+static void learn_boot_mask(struct tracing *tracing)
+{
+    tracing->boot_event_mask = tracing->event_mask;
+    tracing->is_boot_mask_noted =
+        read_boot_mask(tracing->boot_mask_path, &tracing->boot_event_mask);
+}
+
+uint32_t tracing_boot_event_mask(const struct tracing *tracing)
+{
+    return tracing->boot_event_mask;
+}
+
+void tracing_set_boot_event_mask(struct tracing *tracing, uint32_t mask)
+{
+    if (mask == tracing->boot_event_mask)
+        return;
+    tracing->boot_event_mask = mask;
+    note_boot_mask(tracing);
+    tracing->is_boot_mask_noted = true;
+}
+
+/* --- Construction. --- */
+
+int tracing_new(struct xen_host *host, struct collector *collector, const char *boot_mask_path,
+                struct tracing **ret_tracing)
 {
     struct tracing *tracing;
     bool allocated;
@@ -61,7 +148,8 @@ int tracing_new(struct xen_host *host, struct collector *collector, struct traci
         free(tracing);
         return r;
     }
-    tracing->boot_event_mask = tracing->event_mask;
+    tracing->boot_mask_path = boot_mask_path;
+    learn_boot_mask(tracing);
     tracing->state = allocated ? TRACING_UNKNOWN : TRACING_OFF;
     *ret_tracing = tracing;
     return 0;
@@ -86,9 +174,9 @@ static int allocate_buffers(struct tracing *tracing, uint32_t pages, struct fail
 }
 
 /*
- * What a buffer has to outlast is the time until the collector comes to it, which is not less for
- * many CPUs, so 1 MiB for each, up to a sum; of what Xen has left, a little. Not less than what
- * xentrace takes.
+ * A buffer has to outlast the time until the collector comes to it, which is not less for many
+ * CPUs: so 1 MiB for each, up to a limit in all, and a small part of what Xen has left. Not less
+ * than xentrace takes.
  */
 static uint32_t suitable_pages(struct tracing *tracing)
 {
@@ -119,8 +207,9 @@ static int map_buffers(struct tracing *tracing, struct failure *failure)
     int r;
 
     r = xen_host_map_buffers(tracing->host, &buffers);
-    if (r >= 0)
-        r = collector_set_buffers(tracing->collector, buffers);
+    if (r < 0)
+        return explain_xen(failure, XEN_STEP_MAP, r);
+    r = collector_set_buffers(tracing->collector, buffers);
     if (r < 0)
         return explain_xen(failure, XEN_STEP_MAP, r);
     tracing->pages = buffers->pages;
@@ -158,29 +247,35 @@ int tracing_prepare(struct tracing *tracing, uint32_t wanted_pages, uint32_t def
     if (!fresh && wanted_pages && wanted_pages != tracing->pages)
         return failure_set(
             failure, -EINVAL, ERROR_BUFFER_SIZE,
-            "Xen's trace buffers have %u pages per CPU since they were allocated, and "
-            "keep them until the host reboots. Leave out --buffer-pages, or boot Xen "
-            "with tbuf_size=%u.",
+            "Xen's trace buffers were allocated with %u pages per CPU, and keep that size until "
+            "the host reboots. Leave out --buffer-pages, or boot Xen with tbuf_size=%u.",
             tracing->pages, wanted_pages);
     return 0;
 }
 
+/* The first time the boot's mask is noted: from here on Xen does not know it any more. */
 static int set_event_mask(struct tracing *tracing, uint32_t mask)
 {
-    int r = xen_host_set_event_mask(tracing->host, mask);
+    int r;
 
-    if (r >= 0)
-        tracing->event_mask = mask;
-    return r;
+    if (!tracing->is_boot_mask_noted)
+        note_boot_mask(tracing);
+    tracing->is_boot_mask_noted = true;
+    r = xen_host_set_event_mask(tracing->host, mask);
+    if (r < 0)
+        return r;
+    tracing->event_mask = mask;
+    return 0;
 }
 
 static int set_cpus(struct tracing *tracing, const struct cpu_set *cpus)
 {
     int r = xen_host_set_cpu_mask(tracing->host, cpus);
 
-    if (r >= 0)
-        tracing->cpus = *cpus;
-    return r;
+    if (r < 0)
+        return r;
+    tracing->cpus = *cpus;
+    return 0;
 }
 
 /* --- The union. --- */
@@ -193,7 +288,7 @@ bool tracing_is_used(const struct tracing *tracing, const struct tracing_use *ot
     return false;
 }
 
-/* Tells Xen what everybody wants. Returns the step that failed in *RET_STEP. */
+/* Sets what everybody wants in Xen. Returns the step that failed in *RET_STEP. */
 static int set_union(struct tracing *tracing, enum xen_step *ret_step)
 {
     struct cpu_set cpus = {0};
@@ -231,6 +326,18 @@ static void remove_use(struct tracing *tracing, struct tracing_use *use)
     use->active = false;
 }
 
+/* Returns the step that failed in *RET_STEP. */
+static int set_union_and_enable(struct tracing *tracing, bool enable, enum xen_step *ret_step)
+{
+    int r;
+
+    r = set_union(tracing, ret_step);
+    if (r < 0 || !enable)
+        return r;
+    *ret_step = XEN_STEP_ENABLE;
+    return xen_host_enable(tracing->host);
+}
+
 int tracing_start(struct tracing *tracing, struct tracing_use *use, struct failure *failure)
 {
     struct cpu_set cpus_before = tracing->cpus;
@@ -239,14 +346,10 @@ int tracing_start(struct tracing *tracing, struct tracing_use *use, struct failu
     int r;
 
     add_use(tracing, use);
-    r = set_union(tracing, &step);
-    if (r >= 0 && use->enable) {
-        step = XEN_STEP_ENABLE;
-        r = xen_host_enable(tracing->host);
-    }
+    r = set_union_and_enable(tracing, use->enable, &step);
     if (r < 0) {
         remove_use(tracing, use);
-        /* What was refused once may be refused again: then the first error is the one to tell. */
+        /* What was refused once may be refused again: then the first error is the one to report. */
         (void)set_event_mask(tracing, mask_before);
         (void)set_cpus(tracing, &cpus_before);
         return explain_xen(failure, step, r);
@@ -282,31 +385,25 @@ int tracing_provoke(struct tracing *tracing, const struct cpu_set *cpus)
     return r < 0 ? r : set_event_mask(tracing, TRC_ALL & ~(TRC_GUEST & ~TRC_GEN));
 }
 
-int tracing_stop(struct tracing *tracing)
+int tracing_force_stop(struct tracing *tracing)
 {
     struct cpu_set all = all_cpus();
-    int r, q;
+    int disable_error, mask_error, cpus_error;
 
-    if (tracing->uses)
-        return 0;
-    r = xen_host_disable(tracing->host);
-    if (r >= 0)
+    /* Each is tried, whatever became of the others. */
+    disable_error = xen_host_disable(tracing->host);
+    if (disable_error >= 0)
         tracing->state = TRACING_OFF;
-    q = set_event_mask(tracing, tracing->boot_event_mask);
-    if (r >= 0)
-        r = q;
-    q = set_cpus(tracing, &all);
-    return r < 0 ? r : q;
+    mask_error = set_event_mask(tracing, tracing->boot_event_mask);
+    cpus_error = set_cpus(tracing, &all);
+    if (disable_error < 0)
+        return disable_error;
+    return mask_error < 0 ? mask_error : cpus_error;
 }
 
-uint32_t tracing_boot_event_mask(const struct tracing *tracing)
+int tracing_stop(struct tracing *tracing)
 {
-    return tracing->boot_event_mask;
-}
-
-void tracing_set_boot_event_mask(struct tracing *tracing, uint32_t mask)
-{
-    tracing->boot_event_mask = mask;
+    return tracing->uses ? 0 : tracing_force_stop(tracing);
 }
 
 enum tracing_state tracing_state(const struct tracing *tracing)

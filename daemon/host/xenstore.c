@@ -81,7 +81,7 @@ static int watch_domains(struct xenstore_watch *watch)
     if (r < 0)
         return r;
     watch->fd = xs_fileno(watch->xs);
-    /* The tokens would tell the watches apart; who came or went is asked of Xen anyway. */
+    /* The tokens would distinguish the watches; Xen is asked who came or went anyway. */
     if (watch->fd < 0 || !xs_watch(watch->xs, "@releaseDomain", "release") ||
         !xs_watch(watch->xs, "@introduceDomain", "introduce"))
         return store_error();

@@ -1,398 +1,368 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The reserve. The writer never looks at the disk: it has a grant, a file offset up to which it may
- * write. A grant is space that is already taken, with fallocate(2), and was only taken while more
- * than the reserve remained afterwards: so the writes themselves cannot cross it, nor run into
- * ENOSPC, however late this thread is. Where fallocate() is not to be had (tmpfs: it would use
- * memory), what is granted but not yet written is reckoned as used.
- *
- * Blocks beyond the end of the file (FALLOC_FL_KEEP_SIZE) are not visible in it: a file that a
- * crash leaves behind has no zero bytes at its end.
+ * Each kind of request has a job of its own in the output, so that no request can fail for want of
+ * memory. Between worker_send() and the job's `done` the file is the worker's; what the main thread
+ * shows is copied when the job is done.
  */
 
 #include "daemon/output/output.h"
 
-#include <dirent.h>
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <sys/vfs.h>
+#include <unistd.h>
 
 #include "common/protocol.h"
-#include "common/units.h"
 
-#define GRANT_STEP_BYTES (UINT64_C(128) << 20)
-#define GRANT_LATE_BYTES (UINT64_C(1) << 20)  /* for one that is longer than was expected */
-#define GRANT_MIN_BYTES  (UINT64_C(64) << 10) /* less is not worth a window */
+#define NAMES_TRIED_MAX 1000u /* of one stem and second */
 
-/* Room for the sidecar and the file system's own blocks, which nobody grants. */
-#define MARGIN_BYTES (UINT64_C(256) << 10)
-
-void output_init(struct output *output, uint64_t reserve_bytes, uint64_t max_bytes)
+bool output_is_busy(const struct output *output, enum output_operation operation)
 {
-    *output = (struct output){
-        .fd = -1,
-        .reserve_bytes = reserve_bytes,
-        .max_bytes = max_bytes,
+    return output->under_way >> operation & 1;
+}
+
+void output_forget(struct output *output, enum output_operation operation)
+{
+    output->jobs[operation].done = NULL; /* only the main thread looks at it */
+}
+
+/* --- The way to the worker and back. --- */
+
+/* On the worker, when an operation is over. */
+static void output_note_figures(struct output_job *job)
+{
+    const struct output_file *file = &job->output->file;
+
+    job->figures = (struct output_figures){
+        .path = file->path ? strdup(file->path) : NULL,
+        .fd = file->fd,
+        .is_stream = file->is_stream,
+        .is_direct = file->is_direct,
+        .is_final = file->is_final,
+        .ran_out = file->ran_out,
+        .granted_bytes = file->granted_bytes,
+        .next_step_bytes = output_file_step_bytes(file),
     };
 }
 
-void output_done(struct output *output)
+static void output_take_figures(struct output *output, struct output_figures *figures)
 {
-    fd_close(&output->fd);
-    free_charp(&output->path);
+    if (!figures->path) /* not open; or no memory: then the path stays as it was */
+        figures->path = TAKE_PTR(output->figures.path);
+    free(output->figures.path);
+    output->figures = *figures;
 }
 
-/* What ordinary users may still use, as df(1) shows it; 0 if the file system does not tell. */
-static uint64_t available_bytes(const struct output *output)
+static void output_handle_done(struct job *job)
 {
-    struct statvfs st;
+    struct output_job *output_job = job_container(job, struct output_job, job);
+    struct output *output = output_job->output;
+    size_t operation = (size_t)(output_job - output->jobs);
 
-    if (fstatvfs(output->fd, &st) < 0)
-        return 0;
-    return (uint64_t)st.f_bavail * st.f_frsize;
+    output->under_way &= ~(UINT32_C(1) << operation);
+    output_take_figures(output, &output_job->figures);
+    if (output_job->done && !output->is_released)
+        output_job->done(output->userdata, output_job->error, &output_job->failure);
 }
 
-uint64_t output_headroom_bytes(const struct output *output, uint64_t written_bytes)
+static void output_send(struct output *output, enum output_operation operation,
+                        void (*run)(struct job *job), output_done_fn done)
 {
-    uint64_t available = available_bytes(output);
-    uint64_t taken = output->reserve_bytes + MARGIN_BYTES;
+    struct output_job *output_job = &output->jobs[operation];
 
-    if (!output->preallocates)
-        taken += output->granted_bytes - min_u64(written_bytes, output->granted_bytes);
-    return available > taken ? available - taken : 0;
+    assert(!output_is_busy(output, operation) && !output->is_closed);
+    output->under_way |= UINT32_C(1) << operation;
+    *output_job = (struct output_job){
+        .job = {.run = run, .done = output_handle_done},
+        .output = output,
+        .done = done,
+    };
+    worker_send(output->worker, &output_job->job);
 }
 
-/* Takes STEP bytes behind what is granted. Returns 0, or -ENOSPC to try with less. */
-static int take_space(struct output *output, uint64_t step)
+static struct output_job *output_job_of(struct job *job)
 {
-    off_t start = (off_t)output->granted_bytes;
+    return job_container(job, struct output_job, job);
+}
 
-    if (!output->preallocates)
-        return 0;
-    if (fallocate(output->fd, FALLOC_FL_KEEP_SIZE, start, (off_t)step) < 0) {
-        if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)
-            return -ENOSPC;
-        output->preallocates = false; /* the file system cannot */
-        return 0;
+/* --- Opening. --- */
+
+/* Under NAME, or, if that is in use and another will do, under NAME-2 and so on. */
+static int output_create(struct output *output, struct failure *failure)
+{
+    const struct output_request *request = &output->request;
+    unsigned int last = request->may_rename ? NAMES_TRIED_MAX : 1;
+    int r = -EEXIST;
+
+    for (unsigned int i = 1; i <= last && r == -EEXIST; i++) {
+        if (i > 1)
+            (void)snprintf(output->name, sizeof(output->name), "%s-%u", output->request_name, i);
+        free_charp(&output->file.path);
+        r = output_file_create(&output->file, request->directory_fd, request->directory,
+                               output->name, request->naming, request->check, failure);
     }
-    if (available_bytes(output) >= output->reserve_bytes)
-        return 0;
-    /* Somebody else was quicker: give it back. (ext4 does so only when the file is cut, at the
-     * end: behind the end of a file it punches nothing.) */
-    (void)fallocate(output->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, (off_t)step);
-    return -ENOSPC;
+    return r;
 }
 
-uint64_t output_step_bytes(const struct output *output)
+static int output_open_file(struct output *output, struct failure *failure)
 {
-    uint64_t step = GRANT_STEP_BYTES;
-
-    if (output->aim_bytes > output->granted_bytes)
-        step = min_u64(step, output->aim_bytes - output->granted_bytes);
-    else if (output->aim_bytes)
-        step = GRANT_LATE_BYTES;
-    return min_u64(step, output->max_bytes - output->granted_bytes);
-}
-
-void output_extend(struct output *output, uint64_t written_bytes)
-{
-    uint64_t step = output_step_bytes(output);
-
-    if (output->is_stream || output->is_final)
-        return;
-    output->ran_out = false;
-    while (step > 0) {
-        uint64_t headroom = output_headroom_bytes(output, written_bytes);
-
-        if (step <= headroom && take_space(output, step) == 0) {
-            output->granted_bytes += step;
-            output->is_final = output->granted_bytes == output->max_bytes;
-            return;
-        }
-        step = align_down(min_u64(step / 2, headroom), GRANT_MIN_BYTES);
-    }
-    output->is_final = !output->waits;
-    output->ran_out = true;
-}
-
-/* Whether allocating ahead costs nothing but time: not where files are memory. */
-static bool can_preallocate(int fd)
-{
-    struct statfs st;
-
-    return fstatfs(fd, &st) == 0 && st.f_type != TMPFS_MAGIC && st.f_type != RAMFS_MAGIC;
-}
-
-static bool set_direct(int fd)
-{
-    int flags = fcntl(fd, F_GETFL);
-
-    return flags >= 0 && fcntl(fd, F_SETFL, flags | O_DIRECT) == 0;
-}
-
-static int refuse_no_space(const struct output *output, struct failure *failure)
-{
-    char available_text[UNITS_TEXT_MAX], reserve_text[UNITS_TEXT_MAX];
-
-    (void)size_format(available_text, available_bytes(output));
-    if (output->reserve_bytes == 0)
-        return failure_set(
-            failure, -ENOSPC, ERROR_NO_SPACE,
-            "There is no space for %s: its file system has %s left. Free some, or write "
-            "elsewhere with --output.",
-            output->path, available_text);
-    return failure_set(
-        failure, -ENOSPC, ERROR_NO_SPACE,
-        "There is no space for %s: its file system has %s left, and %s are to stay free. "
-        "Free some, lower --reserve, or write elsewhere with --output.",
-        output->path, available_text, size_format(reserve_text, output->reserve_bytes));
-}
-
-static int grant_first(struct output *output, struct failure *failure)
-{
-    output->preallocates = can_preallocate(output->fd);
-    output->is_direct = set_direct(output->fd);
-    output_extend(output, 0);
-    return output->granted_bytes > 0 ? 0 : refuse_no_space(output, failure);
-}
-
-int output_require(struct output *output, uint64_t bytes, struct failure *failure)
-{
-    /* Not a disk full of grants, for all to see, only to find that it is too small. */
-    if (bytes > output->granted_bytes &&
-        bytes - output->granted_bytes > output_headroom_bytes(output, 0))
-        return refuse_no_space(output, failure);
-    while (output->granted_bytes < bytes && !output->is_final)
-        output_extend(output, 0);
-    return output->granted_bytes >= bytes ? 0 : refuse_no_space(output, failure);
-}
-
-/* Creates FILE, which is to be called NAME.xentrace. */
-static int create(struct output *output, int directory_fd, const char *directory, const char *file,
-                  const char *name, struct failure *failure)
-{
+    const struct output_request *request = &output->request;
+    struct output_file *file = &output->file;
     int r;
 
-    if (asprintf(&output->path, "%s/%s.xentrace", directory, name) < 0)
-        return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
-    output->fd =
-        openat(directory_fd, file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640);
-    if (output->fd < 0 && errno == EEXIST)
-        return failure_set(failure, -EEXIST, ERROR_NAME_IN_USE,
-                           "%s exists, and captures are never overwritten. Choose another name, or "
-                           "none.",
-                           output->path);
-    if (output->fd < 0)
-        return failure_set(failure, -errno, ERROR_OUTPUT, "Cannot create %s: %s.", output->path,
-                           strerror(errno));
-    r = grant_first(output, failure);
+    if (request->is_adopted)
+        r = output_file_adopt(file, request->fd, output->request_path, failure);
+    else
+        r = output_create(output, failure);
     if (r < 0)
-        (void)unlinkat(directory_fd, file, 0);
+        return r;
+    file->aim_bytes = request->aim_bytes;
+    if (!request->require_bytes || file->is_stream)
+        return 0;
+    r = output_file_require(file, request->require_bytes, failure);
+    if (r < 0 && !request->is_adopted)
+        output_file_remove(request->directory_fd, output->name, request->naming);
     return r;
 }
 
-#define HIDDEN_PREFIX  "."
-#define HIDDEN_SUFFIX  ".xentrace.new"
-#define SEGMENT_SUFFIX ".xentrace.next"
-#define SIDECAR_SUFFIX ".json.new" /* sidecar.c's */
-
-static void name_file(char file[static NAME_MAX + 1], const char *prefix, const char *name,
-                      const char *suffix)
+/* A file that could not be opened as it was asked for is closed: there is nothing to remove. */
+static int output_open(struct output *output, struct failure *failure)
 {
-    (void)snprintf(file, NAME_MAX + 1, "%s%s%s", prefix, name, suffix);
+    int r = output_open_file(output, failure);
+
+    if (r < 0)
+        output_file_done(&output->file);
+    return r;
 }
 
-int output_create(struct output *output, int directory_fd, const char *directory, const char *name,
-                  struct failure *failure)
+static void output_run_open(struct job *job)
 {
-    char file[NAME_MAX + 1];
+    struct output_job *output_job = output_job_of(job);
 
-    name_file(file, "", name, ".xentrace");
-    return create(output, directory_fd, directory, file, name, failure);
+    output_job->error = output_open(output_job->output, &output_job->failure);
+    if (output_job->error >= 0)
+        output_job->failure.name = NULL; /* of names that were in use */
+    output_note_figures(output_job);
 }
 
-int output_create_hidden(struct output *output, int directory_fd, const char *directory,
-                         const char *name, struct failure *failure)
+static int output_copy_request(struct output *output, const struct output_request *request)
 {
-    char file[NAME_MAX + 1];
-
-    name_file(file, "", name, ".xentrace");
-    if (faccessat(directory_fd, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-        return failure_set(failure, -EEXIST, ERROR_NAME_IN_USE,
-                           "%s/%s exists, and is never overwritten. Choose another name, or none.",
-                           directory, file);
-    name_file(file, HIDDEN_PREFIX, name, HIDDEN_SUFFIX);
-    return create(output, directory_fd, directory, file, name, failure);
-}
-
-/* Renames, but replaces nothing. */
-static int publish(int directory_fd, const char *hidden, const char *file)
-{
-    if (renameat2(directory_fd, hidden, directory_fd, file, RENAME_NOREPLACE) == 0)
+    output->request = *request;
+    if (!request->is_adopted) {
+        output->request_name = strdup(request->name);
+        if (!output->request_name)
+            return -ENOMEM;
+        (void)snprintf(output->name, sizeof(output->name), "%s", request->name);
         return 0;
-    /* A file system that cannot do without replacing: then the check comes a moment before. */
-    if (errno != EINVAL)
-        return -errno;
-    if (faccessat(directory_fd, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-        return -EEXIST;
-    return renameat(directory_fd, hidden, directory_fd, file) < 0 ? -errno : 0;
+    }
+    output->request_path = strdup(request->path);
+    if (!output->request_path)
+        return -ENOMEM;
+    output->request.fd = fcntl(request->fd, F_DUPFD_CLOEXEC, 3);
+    return output->request.fd < 0 ? -errno : 0;
 }
 
-int output_publish(int directory_fd, const char *name)
+static void output_destroy(struct output *output)
 {
-    char hidden[NAME_MAX + 1], file[NAME_MAX + 1];
-
-    name_file(hidden, HIDDEN_PREFIX, name, HIDDEN_SUFFIX);
-    name_file(file, "", name, ".xentrace");
-    return publish(directory_fd, hidden, file);
+    output_file_done(&output->file);
+    free(output->figures.path);
+    free(output->request_name);
+    free(output->request_path);
+    free(output->publish_name);
+    free(output);
 }
 
-void output_discard(int directory_fd, const char *name)
+int output_new(struct worker *worker, const struct output_request *request, output_done_fn done,
+               void *userdata, struct output **ret_output)
 {
-    char hidden[NAME_MAX + 1];
-
-    name_file(hidden, HIDDEN_PREFIX, name, HIDDEN_SUFFIX);
-    (void)unlinkat(directory_fd, hidden, 0); /* swept at the next start if it cannot be now */
-}
-
-int output_prepare_segment(struct output *output, int directory_fd, const char *directory,
-                           const char *name, struct failure *failure)
-{
-    char file[NAME_MAX + 1];
-
-    name_file(file, HIDDEN_PREFIX, name, SEGMENT_SUFFIX);
-    return create(output, directory_fd, directory, file, name, failure);
-}
-
-int output_publish_segment(struct output *output, int directory_fd, const char *directory,
-                           const char *prepared, const char *name)
-{
-    char hidden[NAME_MAX + 1], file[NAME_MAX + 1];
-    char *path;
+    struct output *output = calloc(1, sizeof(*output));
     int r;
 
-    name_file(hidden, HIDDEN_PREFIX, prepared, SEGMENT_SUFFIX);
-    name_file(file, "", name, ".xentrace");
-    r = publish(directory_fd, hidden, file);
-    if (r >= 0 && asprintf(&path, "%s/%s", directory, file) >= 0) {
-        free_charp(&output->path);
-        output->path = path;
+    if (!output)
+        return -ENOMEM;
+    output->worker = worker;
+    output->reserve_bytes = request->reserve_bytes;
+    output->max_bytes = request->max_bytes;
+    output->userdata = userdata;
+    output->figures.fd = -1;
+    output_file_init(&output->file, request->reserve_bytes, request->max_bytes);
+    output->file.aim_bytes =
+        request->first_aim_bytes ? request->first_aim_bytes : request->aim_bytes;
+    output->file.waits = request->waits;
+    r = output_copy_request(output, request);
+    if (r < 0) {
+        output_destroy(output);
+        return r;
     }
-    return r;
-}
-
-void output_discard_segment(int directory_fd, const char *prepared)
-{
-    char hidden[NAME_MAX + 1];
-
-    name_file(hidden, HIDDEN_PREFIX, prepared, SEGMENT_SUFFIX);
-    (void)unlinkat(directory_fd, hidden, 0); /* swept at the next start if it cannot be now */
-}
-
-static bool is_hidden(const char *file, const char *suffix)
-{
-    size_t length = strlen(file), suffix_length = strlen(suffix);
-
-    return file[0] == HIDDEN_PREFIX[0] && length > suffix_length + 1 &&
-           strcmp(file + length - suffix_length, suffix) == 0;
-}
-
-/* It was handed over, but its daemon ended before it could give it its name. */
-static bool is_written_segment(int directory_fd, const char *file)
-{
-    struct stat st;
-
-    return is_hidden(file, SEGMENT_SUFFIX) &&
-           fstatat(directory_fd, file, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size > 0;
-}
-
-/* Its place may be taken: then it stays as it is, for people. */
-static void restore_segment(int directory_fd, const char *file)
-{
-    char name[NAME_MAX + 1];
-
-    (void)snprintf(name, sizeof(name), "%.*s",
-                   (int)(strlen(file) - 1 - strlen(SEGMENT_SUFFIX) + strlen(".xentrace")),
-                   file + 1);
-    (void)publish(directory_fd, file, name);
-}
-
-void output_sweep(int directory_fd)
-{
-    int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
-    const struct dirent *entry;
-
-    if (!directory) {
-        fd_close(&fd);
-        return;
-    }
-    while ((entry = readdir(directory))) {
-        if (is_written_segment(directory_fd, entry->d_name))
-            restore_segment(directory_fd, entry->d_name);
-        else if (is_hidden(entry->d_name, HIDDEN_SUFFIX) ||
-                 is_hidden(entry->d_name, SEGMENT_SUFFIX) ||
-                 is_hidden(entry->d_name, SIDECAR_SUFFIX))
-            (void)unlinkat(directory_fd, entry->d_name, 0);
-    }
-    (void)closedir(directory);
-}
-
-int output_adopt(struct output *output, int fd, const char *path, struct failure *failure)
-{
-    struct stat st;
-    int flags;
-
-    output->path = strdup(path);
-    output->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    if (!output->path || output->fd < 0)
-        return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory or descriptors.");
-    flags = fcntl(output->fd, F_GETFL);
-    if (fstat(output->fd, &st) < 0 || flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
-        return failure_set(failure, -EBADF, ERROR_OUTPUT, "%s is not open for writing.",
-                           strcmp(path, "-") == 0 ? "Standard output" : path);
-    if (isatty(output->fd))
-        return failure_set(
-            failure, -EINVAL, ERROR_OUTPUT,
-            "Trace data is binary and is not written to a terminal: redirect it, or give "
-            "a file.");
-    /* Without a path, standard output: appended to whatever it is. */
-    output->is_stream = !S_ISREG(st.st_mode) || strcmp(path, "-") == 0;
-    if (output->is_stream) {
-        output->granted_bytes = UINT64_MAX;
-        return 0;
-    }
-    /* Writes go to offsets, several at once; appending would put them where they come. */
-    if ((flags & O_APPEND) && fcntl(output->fd, F_SETFL, flags & ~O_APPEND) < 0)
-        return failure_set(failure, -errno, ERROR_OUTPUT, "%s can only be appended to.", path);
-    if (st.st_size != 0)
-        return failure_set(failure, -EEXIST, ERROR_OUTPUT,
-                           "%s is not empty, and captures are never overwritten.", path);
-    return grant_first(output, failure);
-}
-
-int output_finish(struct output *output, uint64_t bytes)
-{
-    if (output->is_stream)
-        return 0;
-    /* Also where the length is right already: it frees the blocks behind the end. */
-    if (ftruncate(output->fd, (off_t)bytes) < 0 || fsync(output->fd) < 0)
-        return -errno;
-    output_drop_cache(output, bytes);
+    output_send(output, OUTPUT_OPEN, output_run_open, done);
+    *ret_output = output;
     return 0;
 }
 
-void output_drop_cache(const struct output *output, uint64_t bytes)
+/* --- Closing. --- */
+
+/* It may wait, too: of a file system on a network, or in user space. */
+static void output_run_close(struct job *job)
 {
-    if (output->is_stream || output->is_direct)
+    output_file_done(&output_job_of(job)->output->file);
+}
+
+static void output_handle_closed(struct job *job)
+{
+    struct output *output = output_job_of(job)->output;
+
+    output->under_way &= ~(UINT32_C(1) << OUTPUT_CLOSE);
+    output->figures.fd = -1;
+    if (output->is_released)
+        output_destroy(output);
+}
+
+void output_close(struct output *output)
+{
+    struct output_job *output_job = &output->jobs[OUTPUT_CLOSE];
+
+    if (output->is_closed)
         return;
-    /* Advice: what has not reached the disk yet stays, and goes the next time. */
-    (void)sync_file_range(output->fd, 0, (off_t)bytes, SYNC_FILE_RANGE_WRITE);
-    (void)posix_fadvise(output->fd, 0, (off_t)bytes, POSIX_FADV_DONTNEED);
+    output->is_closed = true;
+    output->under_way |= UINT32_C(1) << OUTPUT_CLOSE;
+    *output_job = (struct output_job){
+        .job = {.run = output_run_close, .done = output_handle_closed},
+        .output = output,
+    };
+    worker_send(output->worker, &output_job->job);
+}
+
+struct output *output_free(struct output *output)
+{
+    if (!output)
+        return NULL;
+    output_close(output);
+    output->is_released = true;
+    if (!output_is_busy(output, OUTPUT_CLOSE))
+        output_destroy(output);
+    return NULL;
+}
+
+/* --- Requests. --- */
+
+static void output_run_extend(struct job *job)
+{
+    struct output_job *output_job = output_job_of(job);
+    struct output *output = output_job->output;
+    struct output_file *file = &output->file;
+
+    file->waits = output->extend_waits;
+    if (!output->min_headroom_bytes ||
+        output_file_headroom_bytes(file, output->bytes) >= output->min_headroom_bytes)
+        output_file_extend(file, output->bytes);
+    output_note_figures(output_job);
+}
+
+void output_extend(struct output *output, uint64_t written_bytes, bool waits,
+                   uint64_t min_headroom_bytes, output_done_fn done)
+{
+    output->bytes = written_bytes;
+    output->extend_waits = waits;
+    output->min_headroom_bytes = min_headroom_bytes;
+    output_send(output, OUTPUT_EXTEND, output_run_extend, done);
+}
+
+static void output_run_publish(struct job *job)
+{
+    struct output_job *output_job = output_job_of(job);
+    struct output *output = output_job->output;
+    const struct output_request *request = &output->request;
+
+    if (output->publish_name)
+        output_job->error =
+            output_file_publish(&output->file, request->directory_fd, request->directory,
+                                output->name, request->naming, output->publish_name);
+    else
+        output_job->error = -ENOMEM;
+    output_note_figures(output_job);
+}
+
+void output_publish(struct output *output, const char *name, output_done_fn done)
+{
+    free(output->publish_name);
+    output->publish_name = strdup(name);
+    output_send(output, OUTPUT_PUBLISH, output_run_publish, done);
+}
+
+static void output_run_run(struct job *job)
+{
+    struct output_job *output_job = output_job_of(job);
+    struct output *output = output_job->output;
+
+    output_job->error = output->run(&output->file, output->run_argument, &output_job->failure);
+    output_note_figures(output_job);
+}
+
+void output_run(struct output *output,
+                int (*run)(struct output_file *file, void *argument, struct failure *failure),
+                void *argument, output_done_fn done)
+{
+    output->run = run;
+    output->run_argument = argument;
+    output_send(output, OUTPUT_RUN, output_run_run, done);
+}
+
+static void output_run_finish(struct job *job)
+{
+    struct output_job *output_job = output_job_of(job);
+    struct output *output = output_job->output;
+
+    output_job->error = output_file_finish(&output->file, output->finish_bytes);
+    if (output_job->error >= 0 && !output->request.is_adopted &&
+        fsync(output->request.directory_fd) < 0)
+        output_job->error = -errno;
+    output_note_figures(output_job);
+}
+
+void output_finish(struct output *output, uint64_t bytes, output_done_fn done)
+{
+    output->finish_bytes = bytes;
+    output_send(output, OUTPUT_FINISH, output_run_finish, done);
+}
+
+static void output_run_drop_cache(struct job *job)
+{
+    struct output_job *output_job = output_job_of(job);
+
+    output_file_drop_cache(&output_job->output->file, output_job->output->cache_bytes);
+    output_note_figures(output_job);
+}
+
+void output_drop_cache(struct output *output, uint64_t bytes)
+{
+    if (output->under_way || output->figures.is_stream || output->figures.is_direct)
+        return;
+    output->cache_bytes = bytes;
+    output_send(output, OUTPUT_DROP_CACHE, output_run_drop_cache, NULL);
+}
+
+static void output_run_remove(struct job *job)
+{
+    struct output_job *output_job = output_job_of(job);
+    const struct output *output = output_job->output;
+
+    output_file_remove(output->request.directory_fd, output->name, output->request.naming);
+    output_note_figures(output_job);
+}
+
+void output_remove(struct output *output, output_done_fn done)
+{
+    output_send(output, OUTPUT_REMOVE, output_run_remove, done);
+}
+
+void output_set_path(struct output *output, const char *path)
+{
+    char *copy = strdup(path);
+
+    if (!copy)
+        return;
+    free(output->figures.path);
+    output->figures.path = copy;
 }

@@ -2,91 +2,166 @@
 #pragma once
 
 /*
- * An output file, a session's or a snapshot's, as the disk sees it: opened or adopted, space
- * granted ahead of the writes so that the reserve is never touched, cut to its exact length at the
- * end. Main thread: these calls may wait for the disk, the collector never does.
+ * The main thread's side of an output file: figures as of the last request, and requests to its
+ * worker, which does everything that may wait for the disk (output-file.h). A session or snapshot
+ * has one worker, and all its outputs share it: their requests are carried out in order.
+ *
+ * Main thread; nothing here waits. Each request calls DONE (NULL: nobody) from the event loop with
+ * 0 or a negative errno, after the figures were brought up to date; not any more after
+ * output_free(). Of each kind of request one may be under way for an output.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "daemon/base/failure.h"
+#include "daemon/base/worker.h"
+#include "daemon/output/output-file.h"
 
-struct output {
+#define OUTPUT_NAME_MAX 96u /* of a file, without its ending */
+
+/* FAILURE explains the error, if the request has words for it; else its name is NULL. */
+typedef void (*output_done_fn)(void *userdata, int error, const struct failure *failure);
+
+/* What is to be opened. Copied; strings may go afterwards, but DIRECTORY outlives the output. */
+struct output_request {
+    /* A client's: output_new() duplicates FD at once; PATH is the client's name for it. */
+    bool is_adopted;
     int fd;
-    bool is_stream;    /* a pipe, a socket, a terminal-less device: written as it comes */
-    bool is_direct;    /* O_DIRECT */
-    bool preallocates; /* the file system can fallocate(2) */
-    char *path;        /* for people; "-" if there is none */
+    const char *path;
+    /* Else one of our own in the state directory. */
+    int directory_fd;
+    const char *directory;
+    const char *name;
+    enum output_naming naming;
+    bool may_rename;       /* if NAME is in use, NAME-2 and so on will do */
+    output_check_fn check; /* NULL: none */
+
     uint64_t reserve_bytes;
-    uint64_t max_bytes; /* UINT64_MAX: none */
-    uint64_t aim_bytes; /* as long as it is likely to become: no more is granted ahead; 0: any */
-    bool waits;         /* what cannot be granted now may be later: it is not final */
-    uint64_t granted_bytes; /* the writer may come as far as this */
-    bool is_final;          /* and never further */
-    bool ran_out;           /* because of the disk (not of max_bytes), at the last attempt */
+    uint64_t max_bytes;       /* UINT64_MAX: none */
+    uint64_t aim_bytes;       /* see struct output_file */
+    uint64_t first_aim_bytes; /* the same for the first grant; 0: as aim_bytes */
+    uint64_t require_bytes;   /* that have to be granted, or it fails; 0: any */
+    bool waits;
 };
 
-/* Limits set, nothing open. */
-void output_init(struct output *output, uint64_t reserve_bytes, uint64_t max_bytes);
-/* Closes. Takes what output_init() made, at any stage. */
-void output_done(struct output *output);
+enum output_operation {
+    OUTPUT_OPEN,
+    OUTPUT_EXTEND,
+    OUTPUT_PUBLISH,
+    OUTPUT_RUN,
+    OUTPUT_FINISH,
+    OUTPUT_DROP_CACHE,
+    OUTPUT_REMOVE,
+    OUTPUT_CLOSE,
+    OUTPUT_OPERATIONS,
+};
+
+/* See struct output_file for those that have the same names. */
+struct output_figures {
+    char *path; /* for people; NULL until it is open, and if it could not be opened */
+    int fd;     /* -1 likewise */
+    bool is_stream;
+    bool is_direct;
+    bool is_final;
+    bool ran_out;
+    uint64_t granted_bytes;
+    uint64_t next_step_bytes; /* how much the next request for space would like to grant */
+};
+
+struct output_job {
+    struct job job;
+    struct output *output;
+    output_done_fn done;
+    int error;
+    struct failure failure;
+    struct output_figures figures;
+};
+
+/* Read only, up to `figures`. */
+struct output {
+    struct worker *worker;          /* lent */
+    char name[OUTPUT_NAME_MAX + 1]; /* of one of our own, as it was created */
+    uint64_t reserve_bytes;
+    uint64_t max_bytes;
+    struct output_figures figures; /* when the last request was done */
+
+    /* output.c's own. */
+    struct output_job jobs[OUTPUT_OPERATIONS];
+    uint32_t under_way; /* a bit for each operation */
+    bool is_closed;
+    bool is_released;
+    void *userdata;
+    struct output_file file; /* the worker's while a job is under way, as all that follows */
+    struct output_request request;
+    char *request_name;
+    char *request_path;
+    char *publish_name;
+    uint64_t bytes; /* arguments of the requests under way, from here on */
+    uint64_t min_headroom_bytes;
+    uint64_t finish_bytes;
+    uint64_t cache_bytes;
+    bool extend_waits;
+    int (*run)(struct output_file *file, void *argument, struct failure *failure);
+    void *run_argument;
+};
 
 /*
- * Creates NAME.xentrace, 0640, in the directory DIRECTORY_FD, whose path is DIRECTORY. Fails with
- * ERROR_NAME_IN_USE, ERROR_OUTPUT, ERROR_NO_SPACE.
+ * Begins to open what REQUEST says; USERDATA goes to every DONE. Returns 0, or -ENOMEM or the error
+ * of fcntl(2), and nothing is under way. After a DONE with an error only output_free() is left.
  */
-int output_create(struct output *output, int directory_fd, const char *directory, const char *name,
-                  struct failure *failure);
+int output_new(struct worker *worker, const struct output_request *request, output_done_fn done,
+               void *userdata, struct output **ret_output);
 
 /*
- * The same under a hidden name, until output_publish(), which fails with -EEXIST if NAME.xentrace
- * is there by then; output_discard() removes it instead. output->path is the later one at once.
+ * No more requests come: what was requested is carried out, and then the file is closed. The
+ * figures stay, and the worker may be freed.
  */
-int output_create_hidden(struct output *output, int directory_fd, const char *directory,
-                         const char *name, struct failure *failure);
-int output_publish(int directory_fd, const char *name);
-void output_discard(int directory_fd, const char *name);
+void output_close(struct output *output);
 
 /*
- * The same for a segment, NAME's, that is to be written before it has its own name: while it is
- * hidden it is `prepared`, and output_publish_segment() may give it another name than it was
- * prepared for.
+ * No DONE is called any more. What was requested is carried out, and then the file is closed. Takes
+ * NULL; returns NULL.
  */
-int output_prepare_segment(struct output *output, int directory_fd, const char *directory,
-                           const char *name, struct failure *failure);
-int output_publish_segment(struct output *output, int directory_fd, const char *directory,
-                           const char *prepared, const char *name);
-void output_discard_segment(int directory_fd, const char *prepared);
+struct output *output_free(struct output *output);
+
+/* The DONE of the request of that kind that is under way, if there is one, is not called. */
+void output_forget(struct output *output, enum output_operation operation);
+
+/* Whether a request of that kind is under way. */
+bool output_is_busy(const struct output *output, enum output_operation operation);
 
 /*
- * Hidden files that a daemon before us has left in the directory: removes them, but for a segment
- * with records in it, which gets its name.
+ * Asks for more space; WRITTEN_BYTES is how far the writer has come, WAITS as in struct
+ * output_file. With less than MIN_HEADROOM_BYTES to be had nothing changes. The figures show the
+ * outcome: granted_bytes, is_final, ran_out.
  */
-void output_sweep(int directory_fd);
-
-/* Grants BYTES in all, known beforehand. Fails with ERROR_NO_SPACE. */
-int output_require(struct output *output, uint64_t bytes, struct failure *failure);
-
-/* Takes over FD, which a client opened; PATH is what it calls it. Fails with ERROR_OUTPUT,
- * _NO_SPACE. */
-int output_adopt(struct output *output, int fd, const char *path, struct failure *failure);
-
-/* How much output_extend() would like to grant. */
-uint64_t output_step_bytes(const struct output *output);
-
-/* How much of the disk may still be granted, as of now. WRITTEN_BYTES is how far the writer has
- * come. */
-uint64_t output_headroom_bytes(const struct output *output, uint64_t written_bytes);
+void output_extend(struct output *output, uint64_t written_bytes, bool waits,
+                   uint64_t min_headroom_bytes, output_done_fn done);
 
 /*
- * Grants more, if there is more, in output->granted_bytes; else sets ran_out, and is_final unless
- * it `waits`.
+ * Gives a hidden file its place as NAME.xentrace; -EEXIST: there is one. Also has the directory on
+ * the disk. -ENOMEM comes through DONE, too.
  */
-void output_extend(struct output *output, uint64_t written_bytes);
+void output_publish(struct output *output, const char *name, output_done_fn done);
 
-/* Cuts the file to BYTES, which frees what was granted too much, and has it on the disk. */
-int output_finish(struct output *output, uint64_t bytes);
+/*
+ * Has RUN called with the file on the worker: for writing it there. What ARGUMENT points to is the
+ * worker's until DONE.
+ */
+void output_run(struct output *output,
+                int (*run)(struct output_file *file, void *argument, struct failure *failure),
+                void *argument, output_done_fn done);
 
-/* Pages that buffered writes have left behind up to BYTES go out of the page cache. */
-void output_drop_cache(const struct output *output, uint64_t bytes);
+/* Cuts the file to BYTES, and has it and its directory entry on the disk. */
+void output_finish(struct output *output, uint64_t bytes, output_done_fn done);
+
+/* Pages that buffered writes have left up to BYTES leave the page cache; nothing while any other
+ * request is under way: it is done every few seconds. */
+void output_drop_cache(struct output *output, uint64_t bytes);
+
+/* Removes the file of our own, under the name under which it was created. */
+void output_remove(struct output *output, output_done_fn done);
+
+/* PATH is what it is called for people from now on; without memory for that the old one stays. */
+void output_set_path(struct output *output, const char *path);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -15,24 +16,61 @@
 #include "common/sidecar-path.h"
 #include "common/util.h"
 
-int sidecar_adopt(int fd, const char *output_path, int *ret_fd, char **ret_path,
-                  struct failure *failure)
+void sidecar_init(struct sidecar *sidecar)
 {
-    _cleanup_fd_ int own = -1;
-    char *path;
+    *sidecar = (struct sidecar){.directory_fd = -1, .fd = -1};
+}
 
+void sidecar_done(struct sidecar *sidecar, struct worker *worker)
+{
+    if (worker)
+        worker_close(worker, &sidecar->fd);
+    free_charp(&sidecar->path);
+    free_charp(&sidecar->name);
+}
+
+int sidecar_adopt(struct sidecar *sidecar, int fd, const char *output_path, struct failure *failure)
+{
     if (fd < 0)
         return 0;
-    own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    if (own < 0)
+    sidecar->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (sidecar->fd < 0)
         return failure_set(failure, -errno, ERROR_OUTPUT, "Out of descriptors.");
-    path = sidecar_path_of(output_path);
-    if (!path)
+    sidecar->path = sidecar_path_of(output_path);
+    if (!sidecar->path)
         return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
-    *ret_fd = own;
-    *ret_path = path;
-    own = -1;
     return 0;
+}
+
+int sidecar_name(struct sidecar *sidecar, int directory_fd, const char *directory, const char *name)
+{
+    sidecar_done(sidecar, NULL);
+    sidecar->directory_fd = directory_fd;
+    sidecar->name = strdup(name);
+    if (!sidecar->name)
+        return -ENOMEM;
+    if (asprintf(&sidecar->path, "%s/%s.json", directory, name) < 0) {
+        sidecar->path = NULL;
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+/* --- On the worker. --- */
+
+int sidecar_check_none(int directory_fd, const char *directory, const char *name,
+                       struct failure *failure)
+{
+    char file[NAME_MAX + 1];
+
+    (void)snprintf(file, sizeof(file), "%s.json", name);
+    if (faccessat(directory_fd, file, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0;
+    /* Its trace may have been moved away. */
+    return failure_set(failure, -EEXIST, ERROR_NAME_IN_USE,
+                       "%s/%s exists, and sidecars are never overwritten. Choose another name, or "
+                       "none.",
+                       directory, file);
 }
 
 static int write_all(int fd, const char *text, size_t bytes)
@@ -50,7 +88,7 @@ static int write_all(int fd, const char *text, size_t bytes)
     return 0;
 }
 
-static int replace_own(int directory, const char *stem, const char *text, size_t bytes)
+static int replace_own(int directory_fd, const char *stem, const char *text, size_t bytes)
 {
     char name[NAME_MAX + 1], temporary[NAME_MAX + 1];
     _cleanup_fd_ int fd = -1;
@@ -58,17 +96,19 @@ static int replace_own(int directory, const char *stem, const char *text, size_t
 
     (void)snprintf(name, sizeof(name), "%s.json", stem);
     (void)snprintf(temporary, sizeof(temporary), ".%s.json.new", stem);
-    fd = openat(directory, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
+    fd = openat(directory_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+                0640);
     if (fd < 0)
         return -errno;
     r = write_all(fd, text, bytes);
-    if (r >= 0 && fsync(fd) < 0)
+    if (r >= 0 && (fsync(fd) < 0 || renameat(directory_fd, temporary, directory_fd, name) < 0))
         r = -errno;
-    if (r >= 0 && renameat(directory, temporary, directory, name) < 0)
-        r = -errno;
-    if (r < 0)
-        (void)unlinkat(directory, temporary, 0);
-    return r;
+    if (r < 0) {
+        (void)unlinkat(directory_fd, temporary, 0); /* swept at the next start if it stays */
+        return r;
+    }
+    /* An answer relies on it: a power cut must not bring the old one back. */
+    return fsync(directory_fd) < 0 ? -errno : 0;
 }
 
 /* One pwrite() from the start; what is left of a longer old text is cut off afterwards. */
@@ -85,20 +125,98 @@ static int overwrite(int fd, const char *text, size_t bytes)
     return 0;
 }
 
-int sidecar_write(int directory_fd, const char *name, int fd, struct json_object *document)
-{
-    const char *text;
+struct sidecar_job {
+    struct job job;
+    struct json_object *document; /* owns `text` */
+    const char *text;             /* NULL: remove it */
     size_t bytes;
+    int directory_fd; /* lent */
+    char *name;       /* NULL: a client's, in `fd` */
+    int fd;
+    int error;
+    void (*done)(void *userdata, int error);
+    void *userdata;
+};
+
+static void sidecar_run_job(struct job *job)
+{
+    struct sidecar_job *sidecar = job_container(job, struct sidecar_job, job);
+    char file[NAME_MAX + 1];
+
+    if (sidecar->name && sidecar->text) {
+        sidecar->error =
+            replace_own(sidecar->directory_fd, sidecar->name, sidecar->text, sidecar->bytes);
+    } else if (sidecar->text) {
+        sidecar->error = overwrite(sidecar->fd, sidecar->text, sidecar->bytes);
+    } else {
+        (void)snprintf(file, sizeof(file), "%s.json", sidecar->name);
+        (void)unlinkat(sidecar->directory_fd, file, 0); /* there may be none */
+    }
+    fd_close(&sidecar->fd);
+}
+
+static void sidecar_finish_job(struct job *job)
+{
+    struct sidecar_job *sidecar = job_container(job, struct sidecar_job, job);
+
+    if (sidecar->done)
+        sidecar->done(sidecar->userdata, sidecar->error);
+    json_object_put(sidecar->document);
+    free(sidecar->name);
+    free(sidecar);
+}
+
+/* --- Main thread. --- */
+
+/* A job for SIDECAR that keeps what it needs of it; takes over DOCUMENT on success. */
+static int sidecar_job_new(const struct sidecar *sidecar, struct sidecar_job **ret_job)
+{
+    struct sidecar_job *job = calloc(1, sizeof(*job));
+
+    if (!job)
+        return -ENOMEM;
+    job->job = (struct job){.run = sidecar_run_job, .done = sidecar_finish_job};
+    job->directory_fd = sidecar->directory_fd;
+    job->fd = sidecar->fd >= 0 ? fcntl(sidecar->fd, F_DUPFD_CLOEXEC, 3) : -1;
+    job->name = sidecar->fd < 0 ? strdup(sidecar->name) : NULL;
+    if (job->fd < 0 && !job->name) {
+        free(job);
+        return -ENOMEM;
+    }
+    *ret_job = job;
+    return 0;
+}
+
+int sidecar_write(const struct sidecar *sidecar, struct worker *worker,
+                  struct json_object *document, void (*done)(void *userdata, int error),
+                  void *userdata)
+{
+    struct sidecar_job *job;
+    size_t bytes;
+    const char *text;
     int r;
 
     text = json_object_to_json_string_length(
         document, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE, &bytes);
-    if (!text)
-        r = -ENOMEM;
-    else if (fd >= 0)
-        r = overwrite(fd, text, bytes);
-    else
-        r = replace_own(directory_fd, name, text, bytes);
-    json_object_put(document);
-    return r;
+    r = text ? sidecar_job_new(sidecar, &job) : -ENOMEM;
+    if (r < 0) {
+        json_object_put(document);
+        return r;
+    }
+    job->document = document;
+    job->text = text;
+    job->bytes = bytes;
+    job->done = done;
+    job->userdata = userdata;
+    worker_send(worker, &job->job);
+    return 0;
+}
+
+void sidecar_remove(const struct sidecar *sidecar, struct worker *worker)
+{
+    struct sidecar_job *job;
+
+    /* Without memory for it the file stays: it shows a session that did not start. */
+    if (sidecar->name && sidecar->fd < 0 && sidecar_job_new(sidecar, &job) >= 0)
+        worker_send(worker, &job->job);
 }

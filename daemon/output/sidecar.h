@@ -2,25 +2,50 @@
 #pragma once
 
 /*
- * The sidecar: the session's document as a file beside the capture. Complete at any time: written
- * when the session starts, and again when it has ended. Main thread.
+ * The sidecar: a document as a file beside the capture. It is complete at any time: written when
+ * the session starts, and again when it has ended. Main thread; nothing here waits.
  */
 
+#include <stdbool.h>
+
 #include "daemon/base/failure.h"
+#include "daemon/base/worker.h"
 
 struct json_object;
 
-/*
- * The sidecar that a client opened as FD, beside its OUTPUT_PATH: a descriptor of our own in
- * *RET_FD, and its path in *RET_PATH, to be freed. With FD < 0 there is none, and both stay.
- * Returns 0, or a negative errno and FAILURE.
- */
-int sidecar_adopt(int fd, const char *output_path, int *ret_fd, char **ret_path,
+/* Where a sidecar goes. */
+struct sidecar {
+    int directory_fd; /* of our own, NAME.json in it; lent */
+    int fd;           /* a client's, which is the sidecar's then; -1: none */
+    char *path;       /* for people; NULL: there is no sidecar */
+    char *name;
+};
+
+/* None, until one of the two that follow. */
+void sidecar_init(struct sidecar *sidecar);
+/* WORKER may be NULL if it was never adopted. */
+void sidecar_done(struct sidecar *sidecar, struct worker *worker);
+
+/* The sidecar that a client opened as FD (< 0: none), beside its OUTPUT_PATH. Duplicates FD. */
+int sidecar_adopt(struct sidecar *sidecar, int fd, const char *output_path,
                   struct failure *failure);
+/* NAME.json in the directory DIRECTORY_FD, which is called DIRECTORY. -ENOMEM. */
+int sidecar_name(struct sidecar *sidecar, int directory_fd, const char *directory,
+                 const char *name);
 
 /*
- * Writes DOCUMENT, which is given away. With FD >= 0, a sidecar that a client opened: overwritten
- * with a single write, for it is the client's directory. Else NAME.json in DIRECTORY_FD, replaced
- * atomically. Returns 0 or a negative errno, the old content being still there.
+ * Has DOCUMENT, which is given away, written on WORKER: replaced atomically, or, in a client's
+ * file, overwritten with a single write, for it is the client's directory. DONE (NULL: nobody
+ * cares) is called from the event loop with 0 or a negative errno, the old content being still
+ * there; USERDATA lives until then. -ENOMEM: nothing is under way.
  */
-int sidecar_write(int directory_fd, const char *name, int fd, struct json_object *document);
+int sidecar_write(const struct sidecar *sidecar, struct worker *worker,
+                  struct json_object *document, void (*done)(void *userdata, int error),
+                  void *userdata);
+
+/* Has it removed on WORKER, if it is one of our own. */
+void sidecar_remove(const struct sidecar *sidecar, struct worker *worker);
+
+/* On a worker: -EEXIST if NAME.json is there. An output_check_fn. */
+int sidecar_check_none(int directory_fd, const char *directory, const char *name,
+                       struct failure *failure);

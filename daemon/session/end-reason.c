@@ -23,7 +23,8 @@ static const struct {
     [END_OUTPUT_CLOSED] = {"output-closed", true, "The reader closed the output."},
     [END_CLIENT_GONE] = {"client-gone", true, "The client that recorded went away."},
     [END_DAEMON_EXIT] = {"daemon-exit", false, "xentraced was stopped."},
-    [END_XEN_ERROR] = {"xen-error", false, "Xen refused to go on."},
+    [END_XEN_ERROR] = {"xen-error", false, "Xen did not do what it was asked."},
+    [END_ABORT] = {"abort", false, "Aborted on request."},
 };
 
 const char *end_reason_name(enum end_reason reason)

@@ -20,6 +20,7 @@ enum end_reason {
     END_CLIENT_GONE,
     END_DAEMON_EXIT,
     END_XEN_ERROR,
+    END_ABORT,
 };
 
 const char *end_reason_name(enum end_reason reason); /* "max-size" */

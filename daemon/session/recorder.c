@@ -15,10 +15,11 @@
 #include "collector/xen.h"
 #include "common/units.h"
 #include "daemon/config/config.h"
-#include "daemon/host/fd-store.h"
 #include "daemon/base/log.h"
-#include "daemon/session/session.h"
+#include "daemon/host/fd-store.h"
 #include "daemon/host/tracing.h"
+#include "daemon/session/ring-storage.h"
+#include "daemon/session/session.h"
 
 #define STORE_NAME "ring"
 #define POLL_USEC                                                                                  \
@@ -36,17 +37,29 @@ struct note {
 
 _Static_assert(sizeof(struct note) <= RING_NOTE_BYTES, "what a ring keeps for us");
 
-static void tell_dropped(const struct session_context *context, const char *problem)
+static void recorder_drop(const struct session_context *context, const char *problem)
 {
     log_line(LOG_WARNING, RECORDER_NAME,
              "The ring that was kept over the restart is dropped: %s. Recording begins anew.",
              problem);
-    fd_store_forget(context->systemd, STORE_NAME);
+    recorder_forget(context);
+}
+
+/* Why RING cannot be gone on with; NULL: it can. */
+static const char *recorder_find_problem(struct ring *ring, const struct config *config)
+{
+    const struct note *note = ring_note(ring);
+
+    if (note->is_valid != 1)
+        return "it was not in use yet";
+    if (ring_bytes(ring) != ring_bytes_of(config->recorder.memory_bytes))
+        return "memory= was changed";
+    return NULL;
 }
 
 /* The ring that was kept, if it can be gone on with; else NULL. */
-static struct ring *take_ring(const struct session_context *context, const struct config *config,
-                              struct fd_store *inherited)
+static struct ring *recorder_take_ring(const struct session_context *context,
+                                       const struct config *config, struct fd_store *inherited)
 {
     const char *rest, *problem = NULL;
     _cleanup_fd_ int fd = fd_store_take(inherited, STORE_NAME, &rest);
@@ -55,22 +68,19 @@ static struct ring *take_ring(const struct session_context *context, const struc
     if (fd < 0)
         return NULL;
     if (ring_adopt(fd, xen_host_info(context->xen)->nr_cpus, &ring, &problem) < 0) {
-        tell_dropped(context, problem);
+        recorder_drop(context, problem);
         return NULL;
     }
-    if (((const struct note *)ring_note(ring))->is_valid != 1)
-        problem = "it was not in use yet";
-    else if (ring_bytes(ring) != ring_bytes_of(config->recorder.memory_bytes))
-        problem = "memory= was changed";
+    problem = recorder_find_problem(ring, config);
     if (!problem)
         return ring;
-    tell_dropped(context, problem);
+    recorder_drop(context, problem);
     return ring_free(ring);
 }
 
-static int start(const struct session_context *context, const struct config *config,
-                 struct ring *ring, struct watch_set *watch, struct session **ret_session,
-                 struct failure *failure)
+static int recorder_start_with(const struct session_context *context, const struct config *config,
+                               struct ring *ring, struct watch_set *watch,
+                               struct session **ret_session, struct failure *failure)
 {
     struct note *note = ring ? ring_note(ring) : NULL;
     struct session_options options = {
@@ -87,15 +97,17 @@ static int start(const struct session_context *context, const struct config *con
         .since = note ? &note->started : NULL,
     };
     uint64_t adopted_seq = ring ? ring_newest_seq(ring) : 0;
+    struct ring_storage *storage;
     int r;
 
     r = session_new(context, RECORDER_NAME, &options, ret_session, failure);
     if (r < 0 || !note)
         return r;
-    (*ret_session)->restored = note->restored + 1;
-    (*ret_session)->snapshots = note->snapshots;
-    (*ret_session)->adopted_seq = adopted_seq;
-    (*ret_session)->is_kept = true;
+    storage = ring_storage_of(*ret_session);
+    storage->restored = note->restored + 1;
+    storage->snapshots = note->snapshots;
+    storage->adopted_seq = adopted_seq;
+    storage->is_kept = true;
     tracing_set_boot_event_mask(context->tracing, note->boot_event_mask);
     return 0;
 }
@@ -104,41 +116,44 @@ int recorder_start(const struct session_context *context, const struct config *c
                    struct fd_store *inherited, struct watch_set *watch,
                    struct session **ret_session, struct failure *failure)
 {
-    struct ring *ring = take_ring(context, config, inherited);
+    struct ring *ring = recorder_take_ring(context, config, inherited);
 
     if (ring) {
-        if (start(context, config, ring, watch, ret_session, failure) >= 0)
+        if (recorder_start_with(context, config, ring, watch, ret_session, failure) >= 0)
             return 0;
-        tell_dropped(context, failure->text);
+        recorder_drop(context, failure->text);
         *failure = (struct failure){0};
         ring_free(ring);
     }
-    return start(context, config, NULL, watch, ret_session, failure);
+    return recorder_start_with(context, config, NULL, watch, ret_session, failure);
+}
+
+void recorder_keep(struct session *session, void (*done)(void *userdata, bool is_kept),
+                   void *userdata)
+{
+    struct ring_storage *storage = ring_storage_of(session);
+
+    recorder_note(session);
+    /* A ring that was taken over is there already: the service manager knows the file. */
+    if (storage->is_kept)
+        done(userdata, true);
+    else
+        fd_store_keep(session->context->systemd, STORE_NAME, ring_memfd(storage->ring), done,
+                      userdata);
 }
 
 void recorder_note(struct session *session)
 {
-    struct note *note = ring_note(session->ring);
+    const struct ring_storage *storage = ring_storage_of(session);
+    struct note *note = ring_note(storage->ring);
 
     *note = (struct note){
         .started = session->started,
-        .restored = session->restored,
-        .snapshots = session->snapshots,
+        .restored = storage->restored,
+        .snapshots = storage->snapshots,
         .boot_event_mask = tracing_boot_event_mask(session->context->tracing),
         .is_valid = 1,
     };
-}
-
-void recorder_keep(struct session *session, void (*kept)(void *userdata, bool is_kept),
-                   void *userdata)
-{
-    recorder_note(session);
-    /* A ring that was taken over is there already: the manager knows the file. */
-    if (session->is_kept)
-        kept(userdata, true);
-    else
-        fd_store_keep(session->context->systemd, STORE_NAME, ring_memfd(session->ring), kept,
-                      userdata);
 }
 
 void recorder_leave(const struct session_context *context, struct fd_store *inherited)

@@ -2,21 +2,34 @@
 /*
  * Pieces are written several at once and retired in order; a piece is a chunk, or, if the snapshot
  * begins inside one, a copy of its rest: O_DIRECT wants aligned memory.
+ *
+ * The io_uring is the worker's own: several O_DIRECT writes at once are faster than one after the
+ * other, and a write into a pipe can be cancelled. Writes that block inside the kernel block this
+ * worker and the kernel's threads for it, nobody else's.
+ *
+ * Only the pin's beginning is moved here. The main thread decides whether a pin is taken, so giving
+ * it up is left to that thread.
  */
 
 #include "daemon/session/ring-writer.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
-
-#include <systemd/sd-event.h>
+#include <string.h>
+#include <time.h>
 
 #include "collector/pool.h"
 #include "collector/ring.h"
 #include "collector/uring.h"
-#include "daemon/session/snapshot-plan.h"
+#include "common/protocol.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "daemon/output/output-file.h"
 
-#define PIECES_MAX 8u /* being written at once */
+#define PIECES_MAX        8u /* being written at once */
+#define ABORT_PERIOD_USEC (150 * USEC_PER_MSEC)
+#define RETRY_MSEC        10 /* after EAGAIN of a file, which poll(2) cannot wait for */
 
 enum piece_state { PIECE_QUEUED, PIECE_WRITING, PIECE_WRITTEN };
 
@@ -30,215 +43,273 @@ struct piece {
 };
 
 struct ring_writer {
-    struct ring_writer_config config;
+    struct ring_write *write;
+    const struct output_file *file;
     struct uring *uring;
-    struct sd_event_source *source;
     uint8_t *copy;                   /* of the first chunk's rest, page aligned */
     const struct chunk *next;        /* to become a piece; NULL: all have */
     struct piece pieces[PIECES_MAX]; /* a queue: in order, from `head` on */
     unsigned int head;
     unsigned int nr_pieces;
     unsigned int nr_writing;
-    uint64_t end_offset;     /* behind the last piece */
-    uint64_t retired_offset; /* behind what is written without a gap */
+    uint64_t end_offset;     /* after the last piece */
+    uint64_t retired_offset; /* up to here everything is written */
+    bool must_pause;         /* a write came back with EAGAIN */
+    bool is_cancelled;
     int error;
 };
 
-static struct piece *piece_at(struct ring_writer *writer, unsigned int i)
+/* --- What both threads use. --- */
+
+void ring_write_abort(struct ring_write *write)
+{
+    __atomic_store_n(&write->is_aborted, true, __ATOMIC_RELAXED); /* nothing is handed over */
+}
+
+uint64_t ring_write_progress_bytes(const struct ring_write *write)
+{
+    return __atomic_load_n(&write->progress_bytes, __ATOMIC_RELAXED); /* a figure, no hand-over */
+}
+
+uint64_t ring_write_progress_usec(const struct ring_write *write)
+{
+    return __atomic_load_n(&write->progress_usec, __ATOMIC_RELAXED); /* likewise */
+}
+
+static void ring_write_note_progress(struct ring_write *write, uint64_t bytes)
+{
+    struct timespec ts;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail for this clock */
+    __atomic_store_n(&write->progress_bytes, write->progress_bytes + bytes, __ATOMIC_RELAXED);
+    __atomic_store_n(&write->progress_usec,
+                     (uint64_t)ts.tv_sec * USEC_PER_SEC + (uint64_t)ts.tv_nsec / NSEC_PER_USEC,
+                     __ATOMIC_RELAXED);
+}
+
+static bool ring_write_is_aborted(const struct ring_write *write)
+{
+    return __atomic_load_n(&write->is_aborted, __ATOMIC_RELAXED);
+}
+
+/* --- Pieces. --- */
+
+static struct piece *ring_writer_piece(struct ring_writer *writer, unsigned int i)
 {
     return &writer->pieces[(writer->head + i) % PIECES_MAX];
 }
 
-static struct piece *add_piece(struct ring_writer *writer, const struct chunk *chunk,
-                               const uint8_t *data, uint32_t bytes)
+static void ring_writer_add_piece(struct ring_writer *writer, const struct chunk *chunk,
+                                  const uint8_t *data, uint32_t bytes)
 {
-    struct piece *piece = piece_at(writer, writer->nr_pieces++);
-
-    *piece = (struct piece){
+    *ring_writer_piece(writer, writer->nr_pieces++) = (struct piece){
         .chunk = chunk,
         .data = data,
         .bytes = bytes,
         .offset = writer->end_offset,
     };
     writer->end_offset += bytes;
-    return piece;
 }
 
-static void submit_piece(struct ring_writer *writer, struct piece *piece)
+static void ring_writer_submit_piece(struct ring_writer *writer, struct piece *piece)
 {
     uint64_t offset = URING_NO_OFFSET;
 
-    if (!writer->config.is_stream)
+    if (!writer->file->is_stream)
         offset = piece->offset + piece->written_bytes;
-    /* The ring has room: it has an entry for each piece. */
-    if (uring_write(writer->uring, writer->config.fd, piece->data + piece->written_bytes,
+    /* The ring has room: it has two entries for each piece, the other one to cancel it. */
+    if (uring_write(writer->uring, writer->file->fd, piece->data + piece->written_bytes,
                     piece->bytes - piece->written_bytes, offset, (uintptr_t)piece) < 0)
         return;
     piece->state = PIECE_WRITING;
     writer->nr_writing++;
 }
 
-static void submit(struct ring_writer *writer)
+static void ring_writer_submit(struct ring_writer *writer)
 {
-    unsigned int max = writer->config.is_stream ? 1 : PIECES_MAX;
+    const struct ring_write *write = writer->write;
+    /* Into a stream one after the other, for they have no offsets. */
+    unsigned int max = writer->file->is_stream ? 1 : PIECES_MAX;
 
     while (writer->next && writer->nr_pieces < max) {
         const struct chunk *chunk = writer->next;
 
-        writer->next = ring_pin_next(writer->config.ring, writer->config.pin, chunk);
-        (void)add_piece(writer, chunk, chunk->data, chunk->fill_bytes);
+        writer->next = ring_pin_next(write->ring, write->pin, chunk);
+        ring_writer_add_piece(writer, chunk, chunk->data, chunk->fill_bytes);
     }
     for (unsigned int i = 0; i < writer->nr_pieces && writer->nr_writing < max; i++)
-        if (piece_at(writer, i)->state == PIECE_QUEUED)
-            submit_piece(writer, piece_at(writer, i));
+        if (ring_writer_piece(writer, i)->state == PIECE_QUEUED)
+            ring_writer_submit_piece(writer, ring_writer_piece(writer, i));
 }
 
-/* Gives up the pins of what is written without a gap. */
-static void retire(struct ring_writer *writer)
+static const struct chunk *ring_writer_unwritten(struct ring_writer *writer)
 {
-    while (writer->nr_pieces > 0 && piece_at(writer, 0)->state == PIECE_WRITTEN) {
-        writer->retired_offset += piece_at(writer, 0)->bytes;
+    return writer->nr_pieces > 0 ? ring_writer_piece(writer, 0)->chunk : writer->next;
+}
+
+/* Gives up the pins of everything that is written without a gap. */
+static void ring_writer_retire(struct ring_writer *writer)
+{
+    const struct chunk *unwritten;
+
+    while (writer->nr_pieces > 0 && ring_writer_piece(writer, 0)->state == PIECE_WRITTEN) {
+        writer->retired_offset += ring_writer_piece(writer, 0)->bytes;
         writer->head = (writer->head + 1) % PIECES_MAX;
         writer->nr_pieces--;
     }
-    if (ring_writer_unwritten(writer))
-        ring_advance_pin(writer->config.ring, writer->config.pin, ring_writer_unwritten(writer));
+    unwritten = ring_writer_unwritten(writer);
+    if (unwritten)
+        ring_advance_pin(writer->write->ring, writer->write->pin, unwritten);
 }
 
-static void note_result(struct ring_writer *writer, struct piece *piece, int result)
+static void ring_writer_note_result(struct ring_writer *writer, struct piece *piece, int result)
 {
-    int64_t written = uring_write_progress(result, piece->bytes, piece->written_bytes,
-                                           writer->config.align_bytes);
+    uint32_t align_bytes = writer->file->is_direct ? PAGE_BYTES : 1;
+    int64_t written = uring_write_progress(result, piece->bytes, piece->written_bytes, align_bytes);
 
     writer->nr_writing--;
     piece->state = PIECE_QUEUED;
+    if (result == -EAGAIN)
+        writer->must_pause = true;
     if (written < 0) {
         if (!writer->error)
             writer->error = (int)written;
         return;
     }
+    if (written > piece->written_bytes)
+        ring_write_note_progress(writer->write, (uint64_t)written - piece->written_bytes);
     piece->written_bytes = (uint32_t)written;
     if (piece->written_bytes == piece->bytes)
         piece->state = PIECE_WRITTEN;
 }
 
-/* Whether nothing more will come. */
-static bool is_done(const struct ring_writer *writer)
+/* --- Writing. --- */
+
+/* Whether no completion is awaited, and nothing is left to be submitted. */
+static bool ring_writer_is_done(const struct ring_writer *writer)
 {
     return writer->nr_writing == 0 && (writer->error || (writer->nr_pieces == 0 && !writer->next));
 }
 
-static void go_on(struct ring_writer *writer)
+static void ring_writer_check_abort(struct ring_writer *writer)
 {
+    if (writer->is_cancelled || !ring_write_is_aborted(writer->write))
+        return;
+    writer->is_cancelled = true;
+    if (!writer->error)
+        writer->error = -ECANCELED;
+    for (unsigned int i = 0; i < writer->nr_pieces; i++)
+        if (ring_writer_piece(writer, i)->state == PIECE_WRITING)
+            (void)uring_cancel(writer->uring, (uintptr_t)ring_writer_piece(writer, i));
+}
+
+/* Of a stream with O_NONBLOCK: not every kernel and device has io_uring wait for that one. */
+static void ring_writer_pause(struct ring_writer *writer)
+{
+    struct pollfd poll_fd = {.fd = writer->file->fd, .events = POLLOUT};
+
+    writer->must_pause = false;
+    if (writer->file->is_stream)
+        (void)poll(&poll_fd, 1, ABORT_PERIOD_USEC / USEC_PER_MSEC);
+    else
+        (void)poll(NULL, 0, RETRY_MSEC);
+}
+
+static int ring_writer_wait(struct ring_writer *writer)
+{
+    uint64_t timeout_usec = writer->file->is_stream ? ABORT_PERIOD_USEC : URING_FOREVER;
     struct uring_event events[PIECES_MAX];
     int n;
 
-    do {
+    n = uring_wait(writer->uring, timeout_usec, events, PIECES_MAX);
+    for (int i = 0; i < n; i++)
+        ring_writer_note_result(writer, (struct piece *)(uintptr_t)events[i].tag, events[i].result);
+    return n;
+}
+
+static int ring_writer_write(struct ring_writer *writer)
+{
+    int r;
+
+    for (;;) {
+        ring_writer_check_abort(writer);
         if (!writer->error)
-            submit(writer);
-        n = uring_wait(writer->uring, 0, events, PIECES_MAX);
-        for (int i = 0; i < n; i++)
-            note_result(writer, (struct piece *)(uintptr_t)events[i].tag, events[i].result);
-        if (n < 0 && !writer->error)
-            writer->error = n;
-        retire(writer);
-    } while (n > 0 && !is_done(writer));
-    /* An io_uring that is out of order completes nothing any more. */
-    if (!is_done(writer) && n >= 0)
-        return;
-    writer->source = sd_event_source_disable_unref(writer->source);
-    ring_advance_pin(writer->config.ring, writer->config.pin, NULL);
-    writer->config.done(writer->config.userdata, writer->error); /* may free the writer */
+            ring_writer_submit(writer);
+        if (ring_writer_is_done(writer))
+            return writer->error;
+        r = ring_writer_wait(writer);
+        if (r < 0) /* the io_uring completes nothing any more */
+            return writer->error ? writer->error : r;
+        ring_writer_retire(writer);
+        if (writer->must_pause)
+            ring_writer_pause(writer);
+    }
 }
 
-static int handle_completions(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+static int ring_writer_set_up(struct ring_writer *writer)
 {
-    (void)source, (void)fd, (void)revents;
-    go_on(userdata);
-    return 0;
-}
-
-/* From the event loop, so that `done` never comes before ring_writer_new() has returned. */
-static int handle_start(sd_event_source *source, void *userdata)
-{
-    struct ring_writer *writer = userdata;
+    const struct ring_write *write = writer->write;
+    const struct snapshot_plan *plan = &write->plan;
     int r;
 
-    (void)source;
-    writer->source = sd_event_source_disable_unref(writer->source);
-    r = sd_event_add_io(writer->config.event, &writer->source, uring_fd(writer->uring), EPOLLIN,
-                        handle_completions, writer);
-    if (r < 0)
-        writer->error = r;
-    go_on(writer);
-    return 0;
-}
-
-static int set_up(struct ring_writer *writer, const struct snapshot_plan *plan)
-{
-    int r;
-
-    r = uring_new(PIECES_MAX * 2, true, &writer->uring);
+    r = uring_new(PIECES_MAX * 2, false, &writer->uring);
     if (r < 0)
         return r;
     writer->next = plan->first;
     if (plan->first_offset > 0) {
-        writer->copy = aligned_alloc(PAGE_BYTES, ring_chunk_bytes(writer->config.ring));
+        writer->copy = aligned_alloc(PAGE_BYTES, ring_chunk_bytes(write->ring));
         if (!writer->copy)
             return -ENOMEM;
-        (void)add_piece(writer, plan->first, writer->copy, snapshot_copy_first(plan, writer->copy));
-        writer->next = ring_pin_next(writer->config.ring, writer->config.pin, plan->first);
+        ring_writer_add_piece(writer, plan->first, writer->copy,
+                              snapshot_copy_first(plan, writer->copy));
+        writer->next = ring_pin_next(write->ring, write->pin, plan->first);
     }
-    retire(writer); /* what lies before the beginning is not needed */
-    r = sd_event_add_defer(writer->config.event, &writer->source, handle_start, writer);
-    return r;
-}
-
-int ring_writer_new(const struct ring_writer_config *config, const struct snapshot_plan *plan,
-                    struct ring_writer **ret_writer)
-{
-    struct ring_writer *writer = calloc(1, sizeof(*writer));
-    int r;
-
-    if (!writer)
-        return -ENOMEM;
-    writer->config = *config;
-    r = set_up(writer, plan);
-    if (r < 0) {
-        ring_writer_free(writer);
-        return r;
-    }
-    *ret_writer = writer;
+    ring_writer_retire(writer); /* everything before the beginning is not needed */
     return 0;
 }
 
-struct ring_writer *ring_writer_free(struct ring_writer *writer)
+/* First the io_uring, which reads the copy. */
+static void ring_writer_done(struct ring_writer *writer)
 {
-    if (!writer)
-        return NULL;
-    sd_event_source_disable_unref(writer->source);
     uring_free(writer->uring);
     free(writer->copy);
-    free(writer);
-    return NULL;
 }
 
-void ring_writer_abort(struct ring_writer *writer)
+static int ring_write_content(struct ring_write *write, const struct output_file *file,
+                              struct failure *failure)
 {
-    if (!writer->error)
-        writer->error = -ECANCELED;
-    for (unsigned int i = 0; i < writer->nr_pieces; i++)
-        if (piece_at(writer, i)->state == PIECE_WRITING)
-            (void)uring_cancel(writer->uring, (uintptr_t)piece_at(writer, i));
-    go_on(writer);
+    struct ring_writer writer = {.write = write, .file = file};
+    int r;
+
+    r = ring_writer_set_up(&writer);
+    if (r < 0)
+        (void)failure_set(failure, r, ERROR_NO_MEMORY, "Cannot write %s: %s.", file->path,
+                          strerror(-r));
+    else
+        r = ring_writer_write(&writer);
+    write->written_bytes = writer.retired_offset;
+    write->unwritten = r < 0 ? ring_writer_unwritten(&writer) : NULL;
+    ring_writer_done(&writer);
+    return r;
 }
 
-uint64_t ring_writer_bytes(const struct ring_writer *writer)
+int ring_write_run(struct output_file *file, void *argument, struct failure *failure)
 {
-    return writer->retired_offset;
-}
+    struct ring_write *write = argument;
+    int r;
 
-const struct chunk *ring_writer_unwritten(const struct ring_writer *writer)
-{
-    return writer->nr_pieces > 0 ? writer->pieces[writer->head].chunk : writer->next;
+    ring_write_note_progress(write, 0);
+    r = snapshot_make_plan(write->ring, write->pin, &write->bounds, write->nr_cpus, &write->plan);
+    if (r < 0)
+        return r;
+    write->is_planned = true;
+    write->unwritten = write->plan.first;
+    ring_write_note_progress(write, 0);
+    if (!file->is_stream) {
+        r = output_file_require(file, write->plan.bytes, failure);
+        if (r < 0)
+            return r;
+        ring_write_note_progress(write, 0);
+    }
+    return ring_write_content(write, file, failure);
 }

@@ -2,41 +2,62 @@
 #pragma once
 
 /*
- * Writes a pinned ring to a file with an io_uring of the main thread's own: the collector has
- * nothing to do with it. As chunks are written, oldest first, their pins are given up. Main thread,
- * from the event loop; nothing here waits.
+ * Writes a pinned ring to an output. ring_write_run() is one request to the output (output_run()):
+ * it plans, takes the space, and writes, oldest chunk first, on the output's worker. The collector
+ * is not involved. Pins are given up while the chunks are written, so that the ring regains its
+ * memory early.
+ *
+ * The main thread sets up a struct ring_write, and leaves it, the ring and the pin alone until the
+ * request is done, but for the functions marked "any thread". Afterwards it reads the result, and
+ * gives up the rest of the pin: ring_advance_pin(ring, pin, NULL).
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/base/failure.h"
+#include "daemon/session/snapshot-plan.h"
+
+struct chunk;
+struct output_file;
 struct ring;
-struct ring_writer;
-struct sd_event;
-struct snapshot_plan;
 
-struct ring_writer_config {
-    struct sd_event *event;
-    struct ring *ring; /* pinned as PIN; both are borrowed */
+struct ring_write {
+    /* What to write; all else is 0 before it is begun. */
+    struct ring *ring; /* lent, pinned as PIN */
     int pin;
-    int fd;               /* borrowed */
-    bool is_stream;       /* one write after the other, without offsets */
-    uint32_t align_bytes; /* what a write that came back short goes on at */
+    unsigned int nr_cpus;
+    struct snapshot_bounds bounds;
 
-    /* Called once, when all is written or, with a negative errno, cannot be; PIN is given up. */
-    void (*done)(void *userdata, int error);
-    void *userdata;
+    /* ring-writer.c's own; both threads use them while it is under way. */
+    bool is_aborted;
+    uint64_t progress_bytes;
+    uint64_t progress_usec;
+
+    /* The result. */
+    bool is_planned; /* `plan` is valid */
+    struct snapshot_plan plan;
+    uint64_t written_bytes; /* without a gap, in whole windows: a failed file is cut to that */
+    const struct chunk *unwritten; /* the first one that is not written whole; NULL: all are */
 };
 
-/* Begins to write what PLAN says. Returns 0, -ENOMEM, or what io_uring_setup(2) says. */
-int ring_writer_new(const struct ring_writer_config *config, const struct snapshot_plan *plan,
-                    struct ring_writer **ret_writer);
-/* After `done`, or when the event loop has ended. */
-struct ring_writer *ring_writer_free(struct ring_writer *writer);
+/*
+ * Worker; an argument for output_run(). ARGUMENT is a struct ring_write. Writes all that
+ * `bounds` ask for to FILE, from its beginning. Returns 0 or a negative errno:
+ *
+ *   - is_planned is false: what snapshot_make_plan() says, -ENODATA or -EFBIG; nothing was written;
+ *   - FAILURE is set: there is no space (ERROR_NO_SPACE) or no memory (ERROR_NO_MEMORY) for it;
+ *   - else writing failed (explain_write()), with -ECANCELED after ring_write_abort().
+ */
+int ring_write_run(struct output_file *file, void *argument, struct failure *failure);
 
-/* Gives up: `done` comes with -ECANCELED. For a reader that does not read. */
-void ring_writer_abort(struct ring_writer *writer);
+/*
+ * Any thread. Gives up: writes into a stream are cancelled within 0.2 s; into a file, writes that
+ * the disk has are waited for.
+ */
+void ring_write_abort(struct ring_write *write);
 
-/* Written without a gap, in whole windows; and the first chunk that is not. NULL: all are. */
-uint64_t ring_writer_bytes(const struct ring_writer *writer);
-const struct chunk *ring_writer_unwritten(const struct ring_writer *writer);
+/* Any thread. Bytes written so far, those of chunks that are not complete included. */
+uint64_t ring_write_progress_bytes(const struct ring_write *write);
+/* Any thread. Time (CLOCK_MONOTONIC, in microseconds) of the last progress; 0: not begun. */
+uint64_t ring_write_progress_usec(const struct ring_write *write);

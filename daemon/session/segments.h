@@ -4,12 +4,19 @@
 /*
  * A disk ring: a capture as numbered files, segments, NAME.00001.xentrace and so on, in the state
  * directory. Each can be read alone, and so can all of them joined: none overlaps, and no record is
- * lost between two. Main thread.
+ * lost between two. A kind of storage (storage.h). Main thread; nothing here waits.
  *
- * Each segment has a sink of its own. The session's `sink` and `output` are those of the segment
- * that is being written. The next one is prepared beside it, its file hidden; the collector hands
- * over to it between two rounds. The one before is flushed and finished meanwhile. Of both there is
- * one at most: what cannot be prepared or finished in time makes the current one longer.
+ * Each segment has a sink and an output of its own. The storage's are those of the segment that is
+ * being written, the current one. Three more things may be under way beside it, one of each:
+ *
+ *   next     prepared ahead: its file is opened, hidden, then its sink is offered to the collector,
+ *            which hands over to it between two rounds
+ *   before   the one that was current before: flushed by the collector, then its file is finished
+ *   oldest   deleted, to make room
+ *
+ * After the collector has handed over, the new current file is given its name. The next hand-over
+ * waits for that, and for the segment before. Whatever is not ready in time, or for want of space,
+ * makes the current segment longer.
  */
 
 #include <stdbool.h>
@@ -19,11 +26,10 @@
 #include "collector/ledger.h"
 #include "collector/sink.h"
 #include "daemon/base/failure.h"
-#include "daemon/output/output.h"
+#include "daemon/base/worker.h"
+#include "daemon/session/storage.h"
 
-struct message;
 struct sd_event_source;
-struct session;
 struct session_options;
 
 #define SEGMENT_NAME_MAX   80u /* a session's name, ".00001" */
@@ -54,8 +60,22 @@ struct segment_file {
     uint64_t delivered[]; /* per CPU: what is evicted when it is deleted */
 };
 
-/* Part of a session that is segmented. */
+struct segments;
+
+/* Removes a segment's file and sidecar on the session's worker. */
+struct segment_removal {
+    struct job job;
+    struct segments *segments;
+    void (*done)(struct segments *segments, int error);
+    bool is_under_way;
+    int directory_fd; /* these three are the worker's while it is under way */
+    char name[SEGMENT_NAME_MAX];
+    int error;
+};
+
+/* Read only, but for segments.c and segment-files.c. */
 struct segments {
+    struct storage storage; /* the current one's sink and output */
     unsigned int nr_cpus;
     /* As asked for; 0: not. */
     uint64_t size_bytes; /* or what follows from keep-size= */
@@ -63,30 +83,52 @@ struct segments {
     uint32_t keep_files;
     uint64_t keep_bytes;
 
-    unsigned int number;     /* of the one that is being written */
+    bool is_released; /* free() came while something was under way: the process ends */
+    bool is_stopped;  /* nothing is prepared or offered any more */
+    bool is_over;     /* the last one is finished, too */
+
+    /* The current one. */
+    unsigned int number;
     enum segment_reason due; /* SEGMENT_IS_WRITTEN: it is not to end yet, but for its size */
+    bool is_open;            /* the session's first file was created */
+    bool is_name_due;        /* its file is hidden, and is about to be given its name */
+    bool is_named;
+    unsigned int nr_taken; /* numbers passed over because somebody else has a file of that name */
 
-    struct sink *next; /* the prepared one; NULL: none */
-    struct output next_output;
-    char next_name[SEGMENT_NAME_MAX]; /* that it was prepared for */
-    bool is_offered;                  /* to the collector ... */
-    bool is_offered_now;              /* ... to be taken after the next round */
-    bool is_failure_told;
+    /* The next one. */
+    struct output *next_output; /* NULL: none */
+    struct sink *next;          /* NULL: its output is not open yet */
+    bool is_offered;            /* to the collector ... */
+    bool is_offered_now;        /* ... to be taken after the next round */
+    bool needs_space;           /* the disk is full: the oldest one is deleted for it */
+    bool is_failure_logged;
+    int next_error;              /* why it could not be prepared at the last attempt; 0: it could */
+    struct failure next_failure; /* the same in words */
 
-    struct sink *before; /* the one before, which is being flushed; NULL: none */
-    struct output before_output;
-    unsigned int before_number; /* 0: it was empty, and its file is gone */
+    /* The one before. */
+    struct sink *before; /* NULL: none */
+    struct output *before_output;
+    unsigned int before_number; /* 0: it was empty, and its file is removed */
     enum segment_reason before_reason;
 
-    struct segment_file **files; /* oldest first */
+    /* Finished ones. */
+    struct segment_file **files; /* oldest first; what is being deleted is still in it */
     size_t nr_files;
     uint64_t files_bytes;
-    uint32_t written; /* finished ones */
-    uint32_t deleted; /* of these */
-    bool is_over;     /* the last one is finished, too */
-    bool is_changed;  /* since the session's sidecar was written */
+    uint32_t written;         /* finished ones */
+    uint32_t deleted;         /* of these */
+    unsigned int nr_sidecars; /* of segments, under way */
 
-    /* Of all that are finished, but for the session's last sink. */
+    struct segment_removal oldest; /* of files[0] */
+    struct segment_removal empty;  /* of one in which nothing was recorded */
+
+    /* make_room() of the storage's, as long as room_done is set. */
+    void (*room_done)(struct storage *storage, bool has_deleted);
+    uint64_t room_bytes;
+    bool room_needs_one; /* one has to go, whatever keep-size= says */
+    bool room_has_deleted;
+
+    /* Of all that are finished, but for the storage's last sink. */
     struct ledger *past; /* [nr_cpus] */
     struct sink_totals past_totals;
 
@@ -94,13 +136,23 @@ struct segments {
     struct sd_event_source *retry_source; /* the next one could not be prepared */
 };
 
+extern const struct storage_kind storage_segments;
+
 /*
- * What OPTIONS ask for, checked; *RET_SEGMENTS is left as it is if that is none. -EINVAL or -ENOMEM
- * with FAILURE.
+ * Checks what OPTIONS ask for as to segments, and that what needs segments does not come without.
+ * Returns 0, or -EINVAL and FAILURE.
  */
-int segments_new(const struct session_options *options, unsigned int nr_cpus,
-                 struct segments **ret_segments, struct failure *failure);
-struct segments *segments_free(struct segments *segments);
+int segments_check_options(const struct session_options *options, bool *ret_segmented,
+                           struct failure *failure);
+
+/* The storage for OPTIONS, which were checked to be segmented. -EINVAL or -ENOMEM with FAILURE. */
+int segments_new(struct session *session, const struct session_options *options,
+                 struct storage **ret_storage, struct failure *failure);
+
+bool storage_is_segmented(const struct storage *storage); /* NULL: it is not */
+
+/* STORAGE, which is of that kind. */
+const struct segments *segments_of(const struct storage *storage);
 
 const char *segment_reason_name(enum segment_reason reason); /* as in documents; "": not ended */
 
@@ -108,8 +160,12 @@ const char *segment_reason_name(enum segment_reason reason); /* as in documents;
 void segment_name(const struct session *session, unsigned int number,
                   char ret_name[static SEGMENT_NAME_MAX]);
 
-/* Fails with ERROR_NAME_IN_USE if there are segments of an older session of that name. */
-int segments_refuse_old(const struct session *session, struct failure *failure);
+/*
+ * On a worker, for NAME of a session's first segment: fails with -EEXIST, ERROR_NAME_IN_USE if
+ * there are segments or a sidecar of an older session of that name. An output_check_fn.
+ */
+int segments_check_none(int directory_fd, const char *directory, const char *name,
+                        struct failure *failure);
 
 /* How long a segment's file is to become, at most if all goes well; 0: any length. */
 uint64_t segments_aim_bytes(const struct segments *segments);
@@ -118,49 +174,10 @@ uint64_t segments_aim_bytes(const struct segments *segments);
 void segment_describe(const struct session *session, const struct sink *sink,
                       struct segment *ret_segment);
 
-/* The session runs. And: it stops, or is freed. */
-void segments_begin(struct session *session);
-void segments_stop_timers(struct segments *segments);
-
-/* The collector has handed over. And: a message about the sink before. */
-void segments_handle_succeeded(struct session *session);
-void segments_handle_message(struct session *session, const struct message *message);
-
 /*
  * Has the segment that is being written end after the next round. `segment_finished` of the
- * session's context tells when segment *RET_NUMBER is finished, or was empty. Fails with
- * ERROR_NOT_SEGMENTED, _NO_SESSION, _NO_SPACE, and what output_create() fails with.
+ * session's context reports when segment *RET_NUMBER is finished, or was empty. Fails with
+ * ERROR_NOT_SEGMENTED, _NO_SESSION, _NO_SPACE, and with what the next file could not be created
+ * for.
  */
 int segments_rotate(struct session *session, unsigned int *ret_number, struct failure *failure);
-
-/* The session's last sink has come back, and its output is finished: it is the last segment. */
-void segments_finish_last(struct session *session);
-/* The same for its sidecar, when the session has ended. */
-void segments_write_last_sidecar(const struct session *session);
-
-/* What was prepared and is not used any more is removed. */
-void segments_discard_next(struct session *session);
-
-/* keep-size=: deletes the oldest ones so that there may be BYTES more. Nothing if not segmented. */
-void segments_make_room(struct session *session, uint64_t bytes);
-/* Deletes the oldest finished one; false if there is none. */
-bool segments_delete_oldest(struct session *session);
-
-/* Adds what is not in the session's own sink. */
-void segments_add_ledger(const struct segments *segments, unsigned int cpu, struct ledger *ledger);
-void segments_add_totals(const struct segments *segments, struct sink_totals *totals);
-
-/* --- Between segments.c and segments-files.c. --- */
-
-/* The SINK of segment NUMBER has come back: its figures go to the past ones. */
-void segments_enter_past(struct segments *segments, const struct sink *sink);
-
-/* Segment NUMBER is finished: lists it, writes its sidecar, tells `segment_finished`. */
-void segments_enter_file(struct session *session, const struct sink *sink, unsigned int number,
-                         enum segment_reason reason);
-
-/* Removes the segment's file and sidecar. */
-int segments_remove_file(const struct session *session, unsigned int number);
-
-/* keep-files=: deletes the oldest ones so that there may be the current one and that before. */
-void segments_make_place(struct session *session);

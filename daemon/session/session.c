@@ -1,49 +1,63 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The life of a session as one state machine: session_set_state() is the only writer of `state`.
- * Events that move it: requests (session_new, session_stop), the collector's messages, timers.
+ * Events that move it: requests (session_new, session_stop, session_abort), the collector's
+ * messages, its storage (session_handle_*), its sidecars, and timers.
  *
- * How it ends, so that the ledger is exact: mute (no event passes, pending losses stay pending),
- * drain, let Xen tell the losses it still holds back (a CPU that lost records tells it with its
- * next record only), disable, drain once more, write, cut the file, close.
+ * The order at its end keeps the ledger exact: mute (no event passes, pending losses stay pending),
+ * drain, let Xen report the losses that it still holds back (a CPU that lost records reports it
+ * with its next record only), disable, drain once more, write, cut the file, close.
  */
 
 #include "daemon/session/session.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <systemd/sd-event.h>
 
+#include <xen/trace.h>
+
 #include "collector/collector.h"
 #include "collector/drain.h"
-#include "collector/ring.h"
 #include "collector/sink.h"
-#include "common/protocol.h"
-#include "common/record.h"
-#include "common/sidecar-path.h"
-#include "common/units.h"
 #include "collector/xen.h"
-#include "daemon/document/document.h"
+#include "common/protocol.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "daemon/base/log.h"
 #include "daemon/host/domain-names.h"
 #include "daemon/host/explain.h"
-#include "daemon/base/log.h"
+#include "daemon/output/output.h"
+#include "daemon/session/file-storage.h"
+#include "daemon/session/ring-storage.h"
 #include "daemon/session/segments.h"
-#include "daemon/output/sidecar.h"
-#include "daemon/session/snapshot.h"
-#include "daemon/host/tracing.h"
+#include "daemon/session/session-state.h"
+#include "daemon/session/silence.h"
+#include "daemon/session/space.h"
+#include "daemon/session/storage.h"
 
 #define TICK_USEC            (5 * USEC_PER_SEC)
+#define BUSY_TICK_USEC       USEC_PER_SEC /* while the disk has something to answer */
 #define RING_TICK_USEC       (60 * USEC_PER_SEC)
 #define TICK_SLACK_USEC      USEC_PER_SEC
-#define STREAM_PATIENCE_USEC (5 * USEC_PER_SEC) /* with a reader, once the session has ended */
+#define STREAM_PATIENCE_USEC (5 * USEC_PER_SEC) /* with a reader, since it read last */
 
-const char *session_state_name(enum session_state state)
+static const char *const state_names[] = {
+    [SESSION_OPENING] = "opening",     [SESSION_STARTING] = "starting",
+    [SESSION_RUNNING] = "running",     [SESSION_DRAINING] = "draining",
+    [SESSION_SETTLING] = "settling",   [SESSION_CLOSING] = "closing",
+    [SESSION_FINISHING] = "finishing", [SESSION_SEALING] = "sealing",
+    [SESSION_ENDED] = "ended",
+};
+
+const char *session_state_name(const struct session *session, bool as_sealed)
 {
-    switch (state) {
+    switch (session->state) {
+    case SESSION_OPENING:
     case SESSION_STARTING:
         return "starting";
     case SESSION_RUNNING:
@@ -51,58 +65,413 @@ const char *session_state_name(enum session_state state)
     case SESSION_DRAINING:
     case SESSION_SETTLING:
     case SESSION_CLOSING:
-    case SESSION_WRITING:
+    case SESSION_FINISHING:
         return "stopping";
+    case SESSION_SEALING:
+        return as_sealed ? "ended" : "stopping";
     case SESSION_ENDED:
         return "ended";
     }
     return "ended";
 }
 
-/* The capture is complete without its sidecar: a sidecar that cannot be written is told, no more.
- */
-static void update_sidecar(const struct session *session)
+static uint64_t monotonic_usec(void)
 {
-    int r;
+    struct timespec ts;
 
-    if (!session->sidecar_path)
-        return;
-    if (session->segments)
-        session->segments->is_changed = false;
-    r = sidecar_write(session->context->state_dir_fd, session->name, session->sidecar_fd,
-                      document_of_session(session));
-    if (session->segments && session->state == SESSION_ENDED)
-        segments_write_last_sidecar(session);
-    if (r < 0)
-        log_line(LOG_ERR, session->name,
-                 "The sidecar %s could not be brought up to date: %s. %s is complete without it.",
-                 session->sidecar_path, strerror(-r), session->output.path);
+    (void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail for this clock */
+    return (uint64_t)ts.tv_sec * USEC_PER_SEC + (uint64_t)ts.tv_nsec / NSEC_PER_USEC;
 }
 
 static void session_set_state(struct session *session, enum session_state state)
 {
-    assert(state > session->state || state == SESSION_STARTING);
+    assert(state > session->state);
+    log_debug("%s: %s, was %s.", session->name, state_names[state], state_names[session->state]);
     session->state = state;
-    if (state != SESSION_RUNNING && state != SESSION_ENDED)
-        return;
-    if (!session->start_failure.name)
-        update_sidecar(session);
-    if (state == SESSION_ENDED)
-        fd_close(&session->sidecar_fd);
-    session->context->changed(session->context->userdata, session);
+    if (state == SESSION_RUNNING || state == SESSION_ENDED)
+        session->context->changed(session->context->userdata, session);
 }
 
-static void stop_timers(struct session *session)
+static void session_stop_timers(struct session *session)
 {
+    session->start_source = sd_event_source_disable_unref(session->start_source);
     session->time_source = sd_event_source_disable_unref(session->time_source);
     session->tick_source = sd_event_source_disable_unref(session->tick_source);
-    session->abort_source = sd_event_source_disable_unref(session->abort_source);
-    space_stop_waiting(session);
-    if (session->segments)
-        segments_stop_timers(session->segments);
+    session->patience_source = sd_event_source_disable_unref(session->patience_source);
 }
 
-/* --- Making. --- */
+/* It has ended, and holds nothing any more: the manager may free it now. */
+static void session_release(struct session *session)
+{
+    if (session->is_released)
+        return;
+    session->is_released = true;
+    session_stop_timers(session);
+    if (session->storage->output)
+        output_close(session->storage->output);
+    if (session->worker)
+        worker_close(session->worker, &session->sidecar.fd);
+    session->worker = worker_free(session->worker);
+    session->context->released(session->context->userdata, session); /* may free it */
+}
+
+/* --- The disk that does not answer. --- */
+
+uint64_t session_waiting_since_usec(const struct session *session)
+{
+    const struct storage *storage = session->storage;
+    uint64_t since_usec = session->worker ? worker_busy_since_usec(session->worker) : 0;
+    struct sink_totals totals;
+
+    if (session->is_released)
+        return 0;
+    if (storage->output && !storage->output->figures.is_stream) {
+        session_read_totals(session, &totals);
+        if (totals.writing_since_usec && (!since_usec || totals.writing_since_usec < since_usec))
+            since_usec = totals.writing_since_usec;
+    }
+    if (!since_usec || monotonic_usec() < since_usec + SESSION_PATIENCE_USEC)
+        return 0;
+    return since_usec;
+}
+
+static void session_log_waiting(struct session *session)
+{
+    uint64_t since_usec = session_waiting_since_usec(session);
+    char since[UNITS_TEXT_MAX];
+
+    if (!since_usec && session->is_wait_logged)
+        log_line(LOG_NOTICE, session->name, "The disk of %s answers again.",
+                 session->storage->output->figures.path);
+    if (since_usec && session->state == SESSION_ENDED)
+        return; /* whoever aborted it knows */
+    if (since_usec && !session->is_wait_logged)
+        log_line(LOG_WARNING, session->name,
+                 "%s is waiting for the disk since %s. Records are kept in memory; once that is "
+                 "full, they are dropped and counted. `xentracectl stop --abort %s` ends the "
+                 "capture without the disk.",
+                 session->storage->output && session->storage->output->figures.path
+                     ? session->storage->output->figures.path
+                     : "The output",
+                 clock_format_usec_ago(since, monotonic_usec() - since_usec), session->name);
+    session->is_wait_logged = since_usec;
+}
+
+/* --- Sidecars. --- */
+
+static void session_handle_sealed(struct session *session);
+
+/* False: the session was freed meanwhile, and goes with its last answer. */
+static bool session_take_answer(struct session *session)
+{
+    session->nr_sidecars--;
+    if (!session->is_freed)
+        return true;
+    if (session->nr_sidecars == 0)
+        free(session);
+    return false;
+}
+
+/* The capture is complete without its sidecar: one that cannot be written is logged, no more. */
+static void session_handle_sidecar(void *userdata, int error)
+{
+    struct session *session = userdata;
+
+    if (!session_take_answer(session))
+        return;
+    if (error < 0)
+        log_line(LOG_ERR, session->name,
+                 "The sidecar %s could not be brought up to date: %s. The capture is complete "
+                 "without it.",
+                 session->sidecar.path, strerror(-error));
+    session_handle_sealed(session);
+}
+
+static void session_send_sidecar(struct session *session)
+{
+    const struct session_context *context = session->context;
+
+    if (!session->sidecar.path)
+        return;
+    session->nr_sidecars++;
+    session->is_sidecar_due = false;
+    if (sidecar_write(&session->sidecar, session->worker, context->describe_session(session),
+                      session_handle_sidecar, session) >= 0)
+        return;
+    session->nr_sidecars--;
+    log_line(LOG_ERR, session->name, "Out of memory: the sidecar %s is not up to date.",
+             session->sidecar.path);
+}
+
+void session_update_sidecar(struct session *session)
+{
+    if (session->nr_sidecars > 0 || session->state > SESSION_CLOSING)
+        session->is_sidecar_due = true; /* the next one has it all */
+    else
+        session_send_sidecar(session);
+}
+
+/* --- Starting. --- */
+
+/* Whatever happens from here on, whoever asked for it receives the failure now. */
+static void session_fail_start(struct session *session)
+{
+    session_stop_timers(session);
+    session->reason = END_OUTPUT_ERROR;
+    session->ended = clock_pair_now();
+    session_set_state(session, SESSION_ENDED);
+}
+
+/* It failed while it was opened: takes back what there is. */
+static void session_undo_start(struct session *session)
+{
+    if (session->state != SESSION_ENDED)
+        session_fail_start(session);
+    session->storage->kind->finish(session->storage); /* session_handle_finished() follows */
+}
+
+static int session_handle_start_time(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    struct session *session = userdata;
+
+    (void)source, (void)usec;
+    (void)failure_set(&session->start_failure, -ETIMEDOUT, ERROR_WAITING,
+                      "The disk has not answered for 2 s: '%s' was not started. Nothing is being "
+                      "recorded for it; what was begun on the disk is removed when that answers. "
+                      "Look at the disk, or write elsewhere with --output.",
+                      session->name);
+    session_fail_start(session);
+    return 0;
+}
+
+void session_unlimit_start(struct session *session)
+{
+    session->start_source = sd_event_source_disable_unref(session->start_source);
+}
+
+void session_limit_start(struct session *session)
+{
+    int r;
+
+    if (session->state != SESSION_OPENING)
+        return; /* it took too long, and has failed */
+    r = sd_event_add_time_relative(session->context->event, &session->start_source, CLOCK_MONOTONIC,
+                                   SESSION_PATIENCE_USEC, USEC_PER_MSEC, session_handle_start_time,
+                                   session);
+    if (r < 0) /* then it waits for as long as the disk does */
+        log_line(LOG_WARNING, session->name, "Cannot set a timer: %s.", strerror(-r));
+}
+
+/* A CPU without a buffer makes no records: Xen gave it none, as it came online later. */
+static void session_note_missing(struct session *session)
+{
+    const struct drain *drain = collector_drain(session->context->collector);
+    bool is_all = strcmp(session->selection.cpus_spec, "all") == 0;
+
+    for (unsigned int cpu = 0; cpu < session->selection.nr_cpus && !is_all; cpu++) {
+        struct drain_cpu state;
+
+        if (!cpu_set_has(&session->selection.cpus, cpu))
+            continue;
+        drain_read_cpu(drain, cpu, &state);
+        if (state.has_buffer)
+            continue;
+        cpu_set_add(&session->missing, cpu);
+        log_line(LOG_WARNING, session->name,
+                 "CPU %u has no trace buffer, and nothing is recorded of it: it was offline when "
+                 "the buffers were allocated.",
+                 cpu);
+    }
+}
+
+/* The output is open: Xen's buffers and the sink. */
+static int session_make_data_plane(struct session *session, struct failure *failure)
+{
+    const struct session_context *context = session->context;
+    int r;
+
+    r = tracing_prepare(context->tracing, session->settings.buffer_pages,
+                        context->default_buffer_pages, failure);
+    if (r < 0)
+        return r;
+    r = session->storage->kind->make_sink(session->storage, session->watch, failure);
+    if (r < 0)
+        return r;
+    session_note_missing(session);
+    session->use = (struct tracing_use){
+        .event_mask = event_set_xen_mask(&session->selection.events),
+        .cpus = session->selection.cpus,
+        .enable = !session->settings.start_disabled,
+    };
+    domain_names_refresh(context->names);
+    domains_update(&session->domains, context->names, session->started.realtime_ns);
+    return 0;
+}
+
+static void session_attach(struct session *session)
+{
+    enum end_reason stop_reason = session->stop_reason;
+
+    session->start_source = sd_event_source_disable_unref(session->start_source);
+    session_set_state(session, SESSION_STARTING);
+    session->storage->is_sink_closed = false;
+    collector_send(session->context->collector, MESSAGE_ATTACH, session->storage->sink, false, 0);
+    if (stop_reason != END_NONE)
+        session_stop(session, stop_reason);
+}
+
+/* Without its first sidecar a capture does not start: nobody could read it later. */
+static void session_handle_first_sidecar(void *userdata, int error)
+{
+    struct session *session = userdata;
+
+    if (!session_take_answer(session))
+        return;
+    if (error < 0 && session->state == SESSION_OPENING)
+        (void)failure_set(&session->start_failure, error, ERROR_OUTPUT, "Cannot write %s: %s.",
+                          session->sidecar.path, strerror(-error));
+    if (error < 0 || session->state != SESSION_OPENING)
+        session_undo_start(session);
+    else
+        session_attach(session);
+}
+
+static int session_send_first_sidecar(struct session *session, struct failure *failure)
+{
+    int r;
+
+    if (!session->sidecar.path) {
+        session_attach(session);
+        return 0;
+    }
+    session->nr_sidecars++;
+    r = sidecar_write(&session->sidecar, session->worker,
+                      session->context->describe_session(session), session_handle_first_sidecar,
+                      session);
+    if (r >= 0)
+        return 0;
+    session->nr_sidecars--;
+    return failure_set(failure, r, ERROR_NO_MEMORY, "Out of memory.");
+}
+
+/*
+ * Its name was taken by a file, and the worker has found another one. Also of a start that took too
+ * long: the sidecar of the new name is taken back then. The one of the old name belongs to the
+ * capture that has it.
+ */
+static int session_rename(struct session *session, const char *name, struct failure *failure)
+{
+    const struct session_context *context = session->context;
+    int r;
+
+    if (session->state == SESSION_OPENING)
+        (void)snprintf(session->name, sizeof(session->name), "%s", name);
+    r = sidecar_name(&session->sidecar, context->state_dir_fd, context->state_dir, name);
+    if (r < 0)
+        return failure_set(failure, r, ERROR_NO_MEMORY, "Out of memory.");
+    return 0;
+}
+
+/* FAILURE may be set on success, too: by attempts before the one that succeeded. */
+static int session_continue_start(struct session *session, const char *name,
+                                  struct failure *failure)
+{
+    int r;
+
+    if (name && strcmp(name, session->name) != 0) {
+        r = session_rename(session, name, failure);
+        if (r < 0)
+            return r;
+    }
+    if (session->state != SESSION_OPENING)
+        return -ETIMEDOUT; /* the one who asked for it knows */
+    r = session_make_data_plane(session, failure);
+    if (r < 0)
+        return r;
+    return session_send_first_sidecar(session, failure);
+}
+
+void session_handle_opened(struct session *session, const char *name, int error,
+                           const struct failure *failure)
+{
+    struct failure own = {0};
+
+    if (error >= 0) {
+        error = session_continue_start(session, name, &own);
+        failure = &own;
+    }
+    if (error >= 0)
+        return;
+    if (session->state == SESSION_OPENING)
+        session->start_failure = *failure;
+    session_undo_start(session);
+}
+
+static int session_start_worker(struct session *session, const struct session_options *options,
+                                struct failure *failure)
+{
+    const struct session_context *context = session->context;
+    int r;
+
+    if (options->is_recorder)
+        return 0;
+    r = worker_new(context->workers, session->name, &session->worker);
+    if (r < 0)
+        return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot start a thread: %s.", strerror(-r));
+    if (options->has_output)
+        return sidecar_adopt(&session->sidecar, options->sidecar_fd, options->output_path, failure);
+    r = sidecar_name(&session->sidecar, context->state_dir_fd, context->state_dir, session->name);
+    if (r < 0)
+        return failure_set(failure, r, ERROR_NO_MEMORY, "Out of memory.");
+    return 0;
+}
+
+/* The storage that OPTIONS ask for; nothing is touched yet. */
+static int session_make_storage(struct session *session, const struct session_options *options,
+                                struct failure *failure)
+{
+    bool is_segmented;
+    int r;
+
+    r = segments_check_options(options, &is_segmented, failure);
+    if (r < 0)
+        return r;
+    if (is_segmented)
+        return segments_new(session, options, &session->storage, failure);
+    if (options->memory_bytes)
+        return ring_storage_new(session, options, &session->storage, failure);
+    return file_storage_new(session, options, &session->storage, failure);
+}
+
+static int session_open(struct session *session, const struct session_options *options,
+                        struct failure *failure)
+{
+    int r;
+
+    r = session_take_options(session, options, failure);
+    if (r < 0)
+        return r;
+    r = session_start_worker(session, options, failure);
+    if (r < 0)
+        return r;
+    r = session_make_storage(session, options, failure);
+    if (r < 0)
+        return r;
+    session->started = options->since ? *options->since : clock_pair_now();
+    session->is_resumed = options->since;
+    r = session->storage->kind->open(session->storage, options, failure);
+    if (r < 0)
+        return r;
+    if (r > 0) {
+        r = session_make_data_plane(session, failure);
+        if (r < 0)
+            return r;
+        session_attach(session);
+        return 0;
+    }
+    session_limit_start(session);
+    return 0;
+}
 
 int session_new(const struct session_context *context, const char *name,
                 const struct session_options *options, struct session **ret_session,
@@ -118,18 +487,13 @@ int session_new(const struct session_context *context, const char *name,
     if (!session)
         return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
     session->context = context;
-    session->sidecar_fd = -1;
-    output_init(&session->output, 0, UINT64_MAX);
+    sidecar_init(&session->sidecar);
     (void)snprintf(session->name, sizeof(session->name), "%s", name);
-
-    r = session_prepare(session, options, failure);
+    r = session_open(session, options, failure);
     if (r < 0) {
-        session_remove_files(session);
         session_free(session);
         return r;
     }
-    session_set_state(session, SESSION_STARTING);
-    collector_send(context->collector, MESSAGE_ATTACH, session->sink, false, 0);
     *ret_session = session;
     return 0;
 }
@@ -138,43 +502,42 @@ struct session *session_free(struct session *session)
 {
     if (!session)
         return NULL;
-    stop_timers(session);
-    snapshot_free(session->final);
-    segments_free(session->segments);
-    sink_free(session->sink);
-    ring_free(session->ring);
-    output_done(&session->output);
-    fd_close(&session->sidecar_fd);
+    session_stop_timers(session);
+    if (session->storage)
+        session->storage->kind->free(session->storage);
+    sidecar_done(&session->sidecar, session->worker);
+    worker_free(session->worker);
     domains_done(&session->domains);
-    free(session->sidecar_path);
-    free(session->events_spec);
-    free(session->cpus_spec);
-    free(session);
+    silence_done(&session->silence);
+    free(session->selection.events_spec);
+    free(session->selection.cpus_spec);
+    session->is_freed = true;
+    if (session->nr_sidecars == 0)
+        free(session);
     return NULL;
 }
 
 /* --- Running. --- */
 
-static int handle_time(sd_event_source *source, uint64_t usec, void *userdata)
+static int session_handle_time(sd_event_source *source, uint64_t usec, void *userdata)
 {
-    (void)source;
-    (void)usec;
+    (void)source, (void)usec;
     session_stop(userdata, END_TIME);
     return 0;
 }
 
 /* A buffer that was set aside since the last look is worth a line in the log. */
-static void tell_set_aside(struct session *session)
+static void session_log_set_aside(struct session *session)
 {
     const struct drain *drain = collector_drain(session->context->collector);
 
-    for (unsigned int cpu = 0; cpu < session->nr_cpus; cpu++) {
+    for (unsigned int cpu = 0; cpu < session->selection.nr_cpus; cpu++) {
         struct drain_cpu state;
 
         drain_read_cpu(drain, cpu, &state);
-        if (!state.set_aside || cpu_set_has(&session->set_aside_told, cpu))
+        if (!state.set_aside || cpu_set_has(&session->set_aside_logged, cpu))
             continue;
-        cpu_set_add(&session->set_aside_told, cpu);
+        cpu_set_add(&session->set_aside_logged, cpu);
         log_line(LOG_ERR, session->name,
                  "CPU %u's trace buffer holds impossible values and is set aside: nothing of it is "
                  "recorded any more. Xen may have disabled tracing on all CPUs: see xl dmesg.",
@@ -182,85 +545,178 @@ static void tell_set_aside(struct session *session)
     }
 }
 
-/* A ring may run for ever, and is not to keep an idle host awake. */
-static uint64_t tick_usec(const struct session *session)
+/* Whether CPUs make records, and those are fetched. */
+static bool session_is_traced(const struct session *session)
 {
-    return session->ring ? RING_TICK_USEC : TICK_USEC;
+    return tracing_state(session->context->tracing) == TRACING_ON &&
+           event_set_has(&session->selection.events, TRC_SCHED_RUNSTATE_CHANGE) &&
+           !session->storage->space.source; /* it is not paused */
 }
 
-/* What has no hurry and is not on the data path: who is running, the page cache, broken buffers. */
-static int handle_tick(sd_event_source *source, uint64_t usec, void *userdata)
+/* Those silent CPUs that were not BEFORE, or the other way round. */
+static void session_log_silence(const struct session *session, const struct cpu_set *before,
+                                bool silent)
+{
+    const struct cpu_set *from = silent ? before : &session->silent;
+    const struct cpu_set *to = silent ? &session->silent : before;
+    _cleanup_free_ char *text = NULL;
+    struct cpu_set cpus = {0};
+
+    for (size_t i = 0; i < ARRAY_SIZE(cpus.bits); i++)
+        cpus.bits[i] = to->bits[i] & ~from->bits[i];
+    if (cpu_set_count(&cpus) == 0 || cpu_set_format(&cpus, &text) < 0)
+        return;
+    if (silent)
+        log_line(LOG_WARNING, session->name,
+                 "CPUs %s are in use, but Xen has recorded nothing of them for a minute. A CPU "
+                 "that was offline has no trace buffer until the host is rebooted. If no CPU is "
+                 "recorded, another tool has disabled tracing, or Xen has because of a damaged "
+                 "buffer: see `xl dmesg`, and start the capture again.",
+                 text);
+    else
+        log_line(LOG_NOTICE, session->name, "CPUs %s are recorded again, or not in use any more.",
+                 text);
+}
+
+static void session_look_for_silence(struct session *session)
+{
+    const struct session_context *context = session->context;
+    struct silence *silence = &session->silence;
+    struct cpu_set before = session->silent;
+
+    if (!session_is_traced(session)) {
+        silence_reset(silence);
+        session->silent = (struct cpu_set){0};
+        return;
+    }
+    if (xen_host_read_idle(context->xen, silence->idle_ns, silence->nr_cpus) < 0)
+        return; /* it cannot be told */
+    for (unsigned int cpu = 0; cpu < silence->nr_cpus; cpu++) {
+        struct silence_sample sample = {.idle_ns = silence->idle_ns[cpu]};
+        struct drain_cpu state;
+
+        drain_read_cpu(collector_drain(context->collector), cpu, &state);
+        sample.is_expected = cpu_set_has(&session->selection.cpus, cpu) && !state.set_aside &&
+                             !cpu_set_has(&session->missing, cpu);
+        sample.has_waiting = state.fill_percent > 0;
+        sample.drained_bytes = state.drained_bytes;
+        cpu_set_remove(&session->silent, cpu);
+        if (silence_look(silence, cpu, &sample, monotonic_usec()))
+            cpu_set_add(&session->silent, cpu);
+    }
+    session_log_silence(session, &before, true);
+    session_log_silence(session, &before, false);
+}
+
+/* A ring may run for ever, and must not keep an idle host awake. */
+static uint64_t session_tick_usec(const struct session *session)
+{
+    struct sink_totals totals;
+
+    if (session->worker && worker_busy_since_usec(session->worker))
+        return BUSY_TICK_USEC;
+    sink_read_totals(session->storage->sink, &totals);
+    if (totals.writing_since_usec)
+        return BUSY_TICK_USEC;
+    return session->worker && session->storage->output ? TICK_USEC : RING_TICK_USEC;
+}
+
+static void session_restart_tick(struct session *session, uint64_t usec)
+{
+    /* A timer that cannot be set again only costs these extras. */
+    (void)sd_event_source_set_time_relative(session->tick_source, usec);
+    (void)sd_event_source_set_enabled(session->tick_source, SD_EVENT_ONESHOT);
+}
+
+/* Work that is not urgent and not on the data path: who is running, the page cache, broken buffers.
+ */
+static int session_handle_tick(sd_event_source *source, uint64_t usec, void *userdata)
 {
     struct session *session = userdata;
     struct sink_totals totals;
 
-    (void)usec;
-    domain_names_refresh(session->context->names);
-    domains_update(&session->domains, session->context->names, clock_pair_now().realtime_ns);
-    sink_read_totals(session->sink, &totals);
-    if (session->output.fd >= 0)
-        output_drop_cache(&session->output, totals.output_bytes);
-    tell_set_aside(session);
-    if (session->segments && session->segments->is_changed)
-        update_sidecar(session);
-    /* A timer that cannot be set again only costs these extras. */
-    (void)sd_event_source_set_time_relative(source, tick_usec(session));
-    (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+    (void)source, (void)usec;
+    session_log_waiting(session);
+    if (session->state == SESSION_RUNNING) {
+        domain_names_refresh(session->context->names);
+        domains_update(&session->domains, session->context->names, clock_pair_now().realtime_ns);
+        sink_read_totals(session->storage->sink, &totals);
+        if (session->storage->output)
+            output_drop_cache(session->storage->output, totals.output_bytes);
+        session_log_set_aside(session);
+        session_look_for_silence(session);
+        if (session->is_sidecar_due)
+            session_update_sidecar(session);
+    }
+    session_restart_tick(session, session_tick_usec(session));
     return 0;
 }
 
-static int start_timers(struct session *session)
+void session_expect_answer(struct session *session)
+{
+    uint64_t now_usec = monotonic_usec(), tick_usec;
+
+    /* Only earlier, or a busy session would never come to it. */
+    if (session->tick_source && !session->is_wait_logged &&
+        sd_event_source_get_time(session->tick_source, &tick_usec) >= 0 &&
+        tick_usec > now_usec + SESSION_PATIENCE_USEC)
+        session_restart_tick(session, SESSION_PATIENCE_USEC);
+}
+
+static int session_start_timers(struct session *session)
 {
     sd_event *event = session->context->event;
-    int r = 0;
+    int r;
 
-    if (session->time_usec)
-        r = sd_event_add_time_relative(event, &session->time_source, CLOCK_BOOTTIME,
-                                       session->time_usec, USEC_PER_MSEC, handle_time, session);
-    if (r >= 0)
-        r = sd_event_add_time_relative(event, &session->tick_source, CLOCK_MONOTONIC,
-                                       tick_usec(session), TICK_SLACK_USEC, handle_tick, session);
-    return r;
+    r = sd_event_add_time_relative(event, &session->tick_source, CLOCK_MONOTONIC, TICK_USEC,
+                                   TICK_SLACK_USEC, session_handle_tick, session);
+    if (r < 0 || !session->settings.time_usec)
+        return r;
+    return sd_event_add_time_relative(event, &session->time_source, CLOCK_BOOTTIME,
+                                      session->settings.time_usec, USEC_PER_MSEC,
+                                      session_handle_time, session);
 }
 
 /* The collector takes records: now Xen may make them. */
-static void begin_running(struct session *session)
+static void session_begin_running(struct session *session)
 {
-    const struct session_context *context = session->context;
+    struct failure *failure = &session->start_failure;
     int r;
 
-    if (session->state != SESSION_STARTING)
+    if (session->state != SESSION_STARTING || session->is_aborted)
         return; /* stopped before it began */
-    r = start_timers(session);
+    r = session_start_timers(session);
     if (r < 0)
-        (void)failure_set(&session->start_failure, r, ERROR_NO_MEMORY, "Cannot set a timer: %s.",
-                          strerror(-r));
+        (void)failure_set(failure, r, ERROR_NO_MEMORY, "Cannot set a timer: %s.", strerror(-r));
     else
-        r = tracing_start(context->tracing, &session->use, &session->start_failure);
+        r = tracing_start(session->context->tracing, &session->use, failure);
     if (r < 0) {
         session_stop(session, END_XEN_ERROR);
         return;
     }
     session->told_xen = true;
-    if (!session->restored)
+    if (!session->is_resumed)
         session->started = clock_pair_now();
     session_set_state(session, SESSION_RUNNING);
-    if (session->segments)
-        segments_begin(session);
+    session_update_sidecar(session);
+    if (session->storage->kind->begin)
+        session->storage->kind->begin(session->storage);
 }
 
 /* Why the output is as long as it may be. */
-static enum end_reason limit_reason(const struct session *session)
+static enum end_reason session_limit_reason(const struct session *session)
 {
-    if (!session->output.ran_out)
+    if (!session->storage->output->figures.ran_out)
         return END_MAX_SIZE;
-    return session->output.reserve_bytes ? END_RESERVE : END_DISK_FULL;
+    return session->settings.reserve_bytes ? END_RESERVE : END_DISK_FULL;
 }
 
 /* Also while it is stopping: this is why its file ends where it does. */
 void session_end_output(struct session *session, enum end_reason reason)
 {
-    if (session->state > SESSION_RUNNING)
+    if (session->is_aborted)
+        return; /* the reason is known */
+    if (session->state > SESSION_RUNNING && session->state < SESSION_ENDED)
         session->reason = reason;
     session_stop(session, reason);
 }
@@ -269,34 +725,56 @@ void session_handle_failure(struct session *session, const struct output *output
 {
     enum end_reason reason = end_reason_of_write(error);
 
-    if (reason == END_OUTPUT_ERROR && output->is_stream)
-        (void)snprintf(
-            session->message, sizeof(session->message),
-            "The output could not be written: %s. What did not get through is counted as "
-            "dropped.",
-            explain_write(error));
+    if (session->is_aborted)
+        return; /* the reason is known */
+    if (reason == END_OUTPUT_ERROR && output->figures.is_stream)
+        (void)snprintf(session->message, sizeof(session->message),
+                       "The output could not be written: %s. What did not get through is counted "
+                       "as dropped.",
+                       explain_write(error));
     else if (reason == END_OUTPUT_ERROR)
         (void)snprintf(session->message, sizeof(session->message),
                        "%s could not be written: %s. It holds what was written before, in whole "
                        "windows; the rest is counted as dropped.",
-                       output->path, explain_write(error));
+                       output->figures.path, explain_write(error));
     session_end_output(session, reason);
 }
 
 /* --- Ending. --- */
 
-static int handle_abort(sd_event_source *source, uint64_t usec, void *userdata)
+/* Patience with a reader ends some time after it has read last. */
+static int session_handle_patience(sd_event_source *source, uint64_t usec, void *userdata)
 {
     struct session *session = userdata;
+    uint64_t now_usec = monotonic_usec(), end_usec;
+    struct sink_totals totals;
 
-    (void)source;
     (void)usec;
-    collector_send(session->context->collector, MESSAGE_ABORT, session->sink, false, 0);
+    sink_read_totals(session->storage->sink, &totals);
+    end_usec = max_u64(session->patient_since_usec, totals.progress_usec) + STREAM_PATIENCE_USEC;
+    if (now_usec >= end_usec) {
+        collector_send(session->context->collector, MESSAGE_ABORT, session->storage->sink, false,
+                       0);
+        return 0;
+    }
+    /* Neither can fail for a source that exists, in this process. */
+    (void)sd_event_source_set_time_relative(source, end_usec - now_usec);
+    (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
     return 0;
 }
 
-/* Xen not doing what it is told at the end leaves the capture as it is; it is told and logged. */
-static void note_xen_error(struct session *session, enum xen_step step, int error)
+static void session_limit_patience(struct session *session)
+{
+    if (!session->storage->output || !session->storage->output->figures.is_stream)
+        return;
+    session->patient_since_usec = monotonic_usec();
+    (void)sd_event_add_time_relative(session->context->event, &session->patience_source,
+                                     CLOCK_MONOTONIC, STREAM_PATIENCE_USEC, USEC_PER_MSEC,
+                                     session_handle_patience, session);
+}
+
+/* If Xen refuses at the end, the capture stays as it is; the log reports it. */
+static void session_note_xen_error(struct session *session, enum xen_step step, int error)
 {
     struct failure failure;
 
@@ -306,252 +784,345 @@ static void note_xen_error(struct session *session, enum xen_step step, int erro
     log_line(LOG_ERR, session->name, "%s", failure.text);
 }
 
-/* Takes its wishes back from Xen. With keep_enabled the last session leaves Xen as it is. */
-static void withdraw(struct session *session)
+/* Removes its events and CPUs from Xen's masks. With keep_enabled the last session leaves Xen as it
+ * is. */
+static void session_withdraw(struct session *session)
 {
     struct tracing *tracing = session->context->tracing;
 
-    session->keep_enabled = session->keep_enabled && !tracing_is_used(tracing, &session->use);
-    if (session->keep_enabled)
+    session->keeps_enabled =
+        session->settings.keep_enabled && !tracing_is_used(tracing, &session->use);
+    if (session->keeps_enabled)
         tracing_leave(tracing, &session->use);
     else
-        note_xen_error(session, XEN_STEP_EVENT_MASK, tracing_mute(tracing, &session->use));
+        session_note_xen_error(session, XEN_STEP_EVENT_MASK, tracing_mute(tracing, &session->use));
 }
 
-static void begin_draining(const struct session *session)
+static void session_disable_tracing(struct session *session)
 {
-    collector_send(session->context->collector, MESSAGE_DRAIN, session->sink, session->ends_tracing,
-                   0);
+    if (session->told_xen && !session->keeps_enabled)
+        session_note_xen_error(session, XEN_STEP_DISABLE, tracing_stop(session->context->tracing));
+}
+
+static void session_send_drain(const struct session *session)
+{
+    collector_send(session->context->collector, MESSAGE_DRAIN, session->storage->sink,
+                   session->ends_tracing, 0);
 }
 
 void session_handle_handover(struct session *session)
 {
     if (session->state == SESSION_DRAINING)
-        begin_draining(session);
+        session_send_drain(session);
+}
+
+/* What every end has in common. */
+static void session_begin_end(struct session *session, enum end_reason reason)
+{
+    session->reason = reason;
+    session->time_source = sd_event_source_disable_unref(session->time_source);
+    if (session->told_xen)
+        session_withdraw(session);
+    session->ended = clock_pair_now();
+    domain_names_refresh(session->context->names); /* the names come while it drains */
+    if (session->storage->kind->stop)
+        session->storage->kind->stop(session->storage);
+}
+
+/* Nothing runs yet: what is being opened is given up. */
+static void session_cancel_start(struct session *session)
+{
+    (void)failure_set(&session->start_failure, -ECANCELED, ERROR_SHUTTING_DOWN,
+                      "'%s' was stopped before it had begun.", session->name);
+    session_fail_start(session);
 }
 
 void session_stop(struct session *session, enum end_reason reason)
 {
-    const struct session_context *context = session->context;
-    bool waits = session->space.source;
+    bool waits = session->storage->space.source;
 
-    if (session->state > SESSION_RUNNING)
+    if (session->state > SESSION_RUNNING || session->is_aborted)
         return;
-    session->reason = reason;
-    stop_timers(session);
-    if (session->told_xen)
-        withdraw(session);
-    session->ended = clock_pair_now();
-    domain_names_refresh(context->names); /* the names come while it drains */
-    if (session->output.is_stream && !session->ring)
-        (void)sd_event_add_time_relative(context->event, &session->abort_source, CLOCK_MONOTONIC,
-                                         STREAM_PATIENCE_USEC, USEC_PER_MSEC, handle_abort,
-                                         session);
+    if (session->state == SESSION_OPENING) {
+        if (session->stop_reason == END_NONE)
+            session->stop_reason = reason; /* when it is open, or has taken too long */
+        return;
+    }
+    space_stop_waiting(session->storage);
+    session_begin_end(session, reason);
+    session_limit_patience(session);
     session_set_state(session, SESSION_DRAINING);
-    session->ends_tracing = !session->keep_enabled && !tracing_is_used(context->tracing, NULL);
-    begin_draining(session);
+    session->ends_tracing =
+        !session->keeps_enabled && !tracing_is_used(session->context->tracing, NULL);
+    session_send_drain(session);
     if (waits)
-        space_extend(session);
+        space_extend(session->storage);
 }
 
-static void begin_settling(struct session *session)
+static void session_begin_settling(struct session *session)
 {
     const struct session_context *context = session->context;
+    const struct sink *sink = session->storage->sink;
 
     session_set_state(session, SESSION_SETTLING);
-    note_xen_error(session, XEN_STEP_EVENT_MASK,
-                   tracing_provoke(context->tracing, sink_unsettled(session->sink)));
-    collector_send(context->collector, MESSAGE_SETTLE, session->sink, false, 0);
+    session_note_xen_error(session, XEN_STEP_EVENT_MASK,
+                           tracing_provoke(context->tracing, sink_unsettled(sink)));
+    collector_send(context->collector, MESSAGE_SETTLE, session->storage->sink, false, 0);
 }
 
-static void begin_closing(struct session *session)
+static void session_begin_closing(struct session *session)
 {
     const struct session_context *context = session->context;
-    bool last = !tracing_is_used(context->tracing, NULL);
+    bool is_last = !tracing_is_used(context->tracing, NULL);
 
-    session->loss_unknown = *sink_unsettled(session->sink);
+    session->loss_unknown = *sink_unsettled(session->storage->sink);
     session_set_state(session, SESSION_CLOSING);
-    if (session->told_xen && !session->keep_enabled)
-        note_xen_error(session, XEN_STEP_DISABLE, tracing_stop(context->tracing));
-    collector_send(context->collector, MESSAGE_CLOSE, session->sink, last, 0);
+    session_disable_tracing(session);
+    collector_send(context->collector, MESSAGE_CLOSE, session->storage->sink, is_last, 0);
 }
 
-static void handle_drained(struct session *session, bool any_unsettled)
+static void session_handle_drained(struct session *session, bool any_unsettled)
 {
-    bool may_settle = session->told_xen && !session->keep_enabled &&
+    bool may_settle = session->told_xen && !session->keeps_enabled &&
                       tracing_state(session->context->tracing) != TRACING_OFF;
 
+    if (session->is_aborted)
+        return; /* it crossed with MESSAGE_ABORT */
     if (session->state == SESSION_DRAINING && any_unsettled && may_settle)
-        begin_settling(session);
-    else
-        begin_closing(session);
+        session_begin_settling(session);
+    else if (session->state == SESSION_DRAINING || session->state == SESSION_SETTLING)
+        session_begin_closing(session);
 }
 
-static void describe_end(struct session *session)
+void session_explain_finish(struct session *session, const struct output *output, int error)
+{
+    if (session->is_aborted)
+        return;
+    session->reason = END_OUTPUT_ERROR;
+    (void)snprintf(session->message, sizeof(session->message),
+                   "%s could not be finished: %s. Check it with `xentracectl info`.",
+                   output->figures.path, explain_write(error));
+}
+
+static void session_describe_end(struct session *session)
 {
     if (!session->message[0])
         (void)snprintf(session->message, sizeof(session->message), "%s",
                        end_reason_sentence(session->reason));
 }
 
-void session_explain_finish(struct session *session, const struct output *output, int error)
+/* Nobody reads or writes the storage any more but the session. */
+static bool session_is_quiet(const struct session *session)
 {
-    (void)snprintf(session->message, sizeof(session->message),
-                   "%s could not be finished: %s. Check it with `xentracectl info`.", output->path,
-                   explain_write(error));
-}
+    const struct storage *storage = session->storage;
 
-static void finish_file(struct session *session)
-{
-    struct sink_totals totals;
-    int r;
-
-    sink_read_totals(session->sink, &totals);
-    r = output_finish(&session->output, totals.output_bytes);
-    if (r < 0) {
-        session->reason = END_OUTPUT_ERROR;
-        session_explain_finish(session, &session->output, r);
-    }
-    if (session->segments)
-        segments_finish_last(session);
-}
-
-static void end(struct session *session)
-{
-    stop_timers(session);
-    if (session->segments)
-        segments_discard_next(session);
-    if (session->start_failure.name) {
-        session_remove_files(session);
-    } else {
-        describe_end(session);
-        domains_update(&session->domains, session->context->names, session->ended.realtime_ns);
-        fd_close(&session->output.fd);
-    }
-    if (session->ring) {
-        /* Its figures stay; its memory is wanted elsewhere. */
-        sink_release_ring(session->sink);
-        session->ring = ring_free(session->ring);
-    }
-    session_set_state(session, SESSION_ENDED);
-}
-
-/* The ring is in the file, or as much of it as got there. An empty one is no failure. */
-static void handle_final(void *userdata, struct snapshot *snapshot)
-{
-    struct session *session = userdata;
-
-    session->final = NULL;
-    session->output = snapshot->output;
-    output_init(&snapshot->output, 0, UINT64_MAX);
-    session->final_bytes = snapshot->plan.bytes;
-    if (snapshot->failure.name && strcmp(snapshot->failure.name, ERROR_EMPTY) != 0) {
-        session->reason = END_OUTPUT_ERROR;
-        (void)snprintf(session->message, sizeof(session->message), "%s", snapshot->failure.text);
-    }
-    snapshot_free(snapshot);
-    end(session);
-}
-
-static void begin_writing(struct session *session)
-{
-    struct snapshot_options options = {
-        .name = session->name,
-        .cause = SNAPSHOT_END,
-        .output = &session->output,
-    };
-    struct failure failure = {0};
-
-    session_set_state(session, SESSION_WRITING);
-    if (snapshot_new(session, &options, handle_final, session, &session->final, &failure) >= 0)
-        return;
-    session->reason = END_OUTPUT_ERROR;
-    (void)snprintf(session->message, sizeof(session->message), "%s", failure.text);
-    end(session);
-}
-
-/* The sink is ours again, and nobody reads its ring any more. */
-static void handle_closed(struct session *session)
-{
-    session->is_closed = true;
-    if (session->active_snapshots > 0 || (session->segments && session->segments->before))
-        return;
-    if (session->start_failure.name || session->is_recorder) {
-        end(session);
-    } else if (session->ring) {
-        begin_writing(session);
-    } else {
-        finish_file(session);
-        end(session);
-    }
-}
-
-void session_note_snapshot(struct session *session, bool begins)
-{
-    session->active_snapshots += begins ? 1 : -1u;
-    if (!begins)
-        session_continue_end(session);
+    return storage->is_sink_closed && session->nr_snapshots == 0 &&
+           (!storage->kind->is_quiet || storage->kind->is_quiet(storage));
 }
 
 void session_continue_end(struct session *session)
 {
-    if (session->is_closed && session->state == SESSION_CLOSING)
-        handle_closed(session);
+    bool is_ending = session->state == SESSION_CLOSING ||
+                     (session->state == SESSION_ENDED && session->is_aborted);
+
+    if (!is_ending || session->is_finishing || !session_is_quiet(session))
+        return;
+    session->is_finishing = true;
+    if (session->state == SESSION_CLOSING)
+        session_set_state(session, SESSION_FINISHING);
+    session->storage->kind->finish(session->storage); /* session_handle_finished() follows */
+}
+
+void session_handle_finished(struct session *session)
+{
+    if (session->start_failure.name) {
+        if (session->state != SESSION_ENDED)
+            session_fail_start(session);
+        session_release(session);
+        return;
+    }
+    if (session->state != SESSION_ENDED) {
+        session_describe_end(session);
+        domains_update(&session->domains, session->context->names, session->ended.realtime_ns);
+        session_set_state(session, SESSION_SEALING);
+    }
+    session->is_sealed = true;
+    session_note_sidecar(session, true); /* until all are under way */
+    session_send_sidecar(session);
+    if (session->storage->kind->seal)
+        session->storage->kind->seal(session->storage);
+    session_note_sidecar(session, false);
+}
+
+/* The last sidecars are written. */
+static void session_handle_sealed(struct session *session)
+{
+    if (!session->is_sealed || session->nr_sidecars > 0)
+        return;
+    session_log_waiting(session); /* no tick comes any more that could report its end */
+    if (session->state != SESSION_ENDED)
+        session_set_state(session, SESSION_ENDED);
+    session_release(session);
+}
+
+void session_note_snapshot(struct session *session, bool begins)
+{
+    if (begins) {
+        session->nr_snapshots++;
+        return;
+    }
+    session->nr_snapshots--;
+    session_continue_end(session);
+}
+
+void session_note_sidecar(struct session *session, bool begins)
+{
+    if (begins) {
+        session->nr_sidecars++;
+        return;
+    }
+    session->nr_sidecars--;
+    session_handle_sealed(session);
+}
+
+/* --- Aborting. --- */
+
+static void session_end_aborted(struct session *session)
+{
+    char held[UNITS_TEXT_MAX];
+    uint64_t held_bytes = session_held_bytes(session);
+
+    if (session->state == SESSION_ENDED)
+        return;
+    (void)snprintf(session->message, sizeof(session->message),
+                   "Aborted on request. What was not written is counted as dropped.%s%s%s",
+                   held_bytes ? " The file is completed, and " : "",
+                   held_bytes ? size_format(held, held_bytes) : "",
+                   held_bytes ? " of memory are freed, when the disk answers." : "");
+    session_set_state(session, SESSION_ENDED);
+}
+
+uint64_t session_held_bytes(const struct session *session)
+{
+    struct sink_totals totals;
+
+    if (!session->is_aborted || session->is_released)
+        return 0;
+    session_read_totals(session, &totals);
+    return totals.held_bytes;
+}
+
+void session_abort(struct session *session)
+{
+    struct storage *storage = session->storage;
+    bool has_sink = session->state < SESSION_FINISHING && !storage->is_sink_closed;
+
+    if (session->state == SESSION_ENDED || session->is_aborted)
+        return;
+    if (session->state == SESSION_OPENING) {
+        session_cancel_start(session);
+        return;
+    }
+    if (session->state <= SESSION_RUNNING) {
+        space_stop_waiting(storage);
+        session_begin_end(session, END_ABORT);
+    }
+    session->reason = END_ABORT;
+    session->message[0] = '\0';
+    session->is_aborted = true;
+    session_disable_tracing(session);
+    if (storage->kind->abort)
+        storage->kind->abort(storage);
+    if (has_sink) { /* MESSAGE_ABANDONED follows, at once */
+        collector_send(session->context->collector, MESSAGE_ABORT, storage->sink, false, 0);
+        return;
+    }
+    session_end_aborted(session);
+    session_continue_end(session); /* may free the session */
 }
 
 /* --- The collector's messages. --- */
 
 bool session_owns_sink(const struct session *session, const struct sink *sink)
 {
-    return session->sink == sink || (session->segments && session->segments->before == sink);
+    const struct storage *storage = session->storage;
+
+    return storage->sink == sink ||
+           (storage->kind->owns_sink && storage->kind->owns_sink(storage, sink));
 }
 
 void session_read_ledger(const struct session *session, unsigned int cpu, struct ledger *ret_ledger)
 {
-    sink_read_ledger(session->sink, cpu, ret_ledger);
-    if (session->segments)
-        segments_add_ledger(session->segments, cpu, ret_ledger);
+    const struct storage *storage = session->storage;
+
+    *ret_ledger = (struct ledger){0};
+    if (storage->sink)
+        sink_read_ledger(storage->sink, cpu, ret_ledger);
+    if (storage->kind->add_ledger)
+        storage->kind->add_ledger(storage, cpu, ret_ledger);
 }
 
 void session_read_totals(const struct session *session, struct sink_totals *ret_totals)
 {
-    sink_read_totals(session->sink, ret_totals);
-    if (session->segments)
-        segments_add_totals(session->segments, ret_totals);
+    const struct storage *storage = session->storage;
+
+    *ret_totals = (struct sink_totals){0};
+    if (storage->sink)
+        sink_read_totals(storage->sink, ret_totals);
+    if (storage->kind->add_totals)
+        storage->kind->add_totals(storage, ret_totals);
+}
+
+/* CLOSED follows when the kernel has given back what it holds; DRAINED does not come any more. */
+static void session_handle_abandoned(struct session *session)
+{
+    if (session->is_aborted)
+        session_end_aborted(session);
+    else if (session->state == SESSION_DRAINING || session->state == SESSION_SETTLING)
+        session_begin_closing(session);
+}
+
+static void session_handle_closed(struct session *session)
+{
+    session->storage->is_sink_closed = true;
+    session->patience_source = sd_event_source_disable_unref(session->patience_source);
+    if (session->is_aborted)
+        session_end_aborted(session);
+    session_continue_end(session); /* may free the session */
 }
 
 void session_handle_message(struct session *session, const struct message *message)
 {
-    if (message->sink != session->sink) {
-        segments_handle_message(session, message);
+    struct storage *storage = session->storage;
+
+    if (message->sink != storage->sink || message->type == MESSAGE_SUCCEEDED) {
+        storage->kind->handle_message(storage, message);
         return;
     }
     switch (message->type) {
     case MESSAGE_ATTACHED:
-        begin_running(session);
+        session_begin_running(session);
         break;
     case MESSAGE_DRAINED:
-        handle_drained(session, message->value > 0);
+        session_handle_drained(session, message->value > 0);
         break;
     case MESSAGE_GRANT_WANTED:
-        space_extend(session);
+        if (!session->is_aborted)
+            space_extend(storage);
         break;
     case MESSAGE_LIMIT:
-        session_end_output(session, limit_reason(session));
+        session_end_output(session, session_limit_reason(session));
         break;
     case MESSAGE_FAILED:
-        session_handle_failure(session, &session->output, (int)message->value);
+        session_handle_failure(session, storage->output, (int)message->value);
         break;
-    case MESSAGE_ABANDONED: /* CLOSED follows; DRAINED does not come any more */
-        if (session->state == SESSION_DRAINING || session->state == SESSION_SETTLING)
-            begin_closing(session);
+    case MESSAGE_ABANDONED:
+        session_handle_abandoned(session);
         break;
     case MESSAGE_CLOSED:
-        handle_closed(session);
+        session_handle_closed(session);
         break;
     case MESSAGE_SUCCEEDED:
-        segments_handle_succeeded(session);
-        break;
     case MESSAGE_PINNED:
     case MESSAGE_WATCHED:
     case MESSAGE_ATTACH:

@@ -21,7 +21,7 @@
 struct place {
     const struct chunk *chunk;
     uint32_t offset;
-    uint64_t passed_tsc; /* no record, and no loss, in front of it is newer */
+    uint64_t passed_tsc; /* no record, and no loss, before it is newer */
 };
 
 struct planner {
@@ -43,7 +43,7 @@ static struct ring_chunk_info info_of(const struct planner *planner, const struc
     return info;
 }
 
-/* The first place in CHUNK or behind it where a file may begin; no chunk: nowhere. */
+/* The first place in CHUNK or after it where a file may begin; no chunk: nowhere. */
 static struct place first_round(const struct planner *planner, const struct chunk *chunk)
 {
     for (; chunk; chunk = next_chunk(planner, chunk)) {
@@ -139,7 +139,7 @@ static uint64_t bytes_from(const struct planner *planner, struct place start)
     return bytes;
 }
 
-/* The first place from START on behind which there are no more than MAX bytes. */
+/* The first place from START on after which there are no more than MAX bytes. */
 static struct place pass_bytes(const struct planner *planner, struct place start,
                                uint64_t max_bytes)
 {
@@ -183,7 +183,7 @@ static void count_rest(const struct planner *planner, struct snapshot_plan *plan
             plan->records += records;
             plan->lost += lost;
         }
-        /* Not only the first chunk's: its round may go on in the next, on another CPU. */
+        /* Not only the first chunk's: its round may continue in the next, on another CPU. */
         if (info.first_tsc && (!plan->first_tsc || info.first_tsc < plan->first_tsc))
             plan->first_tsc = info.first_tsc;
         plan->last_tsc = max_u64(plan->last_tsc, info.last_tsc);

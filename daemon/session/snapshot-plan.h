@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * What of a pinned ring goes into a snapshot: where it begins, how long it is, what is in it.
+ * Which part of a pinned ring becomes a snapshot: where it begins, how long it is, what is in it.
  *
- * A snapshot begins with a whole round, and ends where the ring did when it was pinned. Main
- * thread; reads pinned chunks, and changes nothing.
+ * A snapshot begins with a whole round, and ends where the ring did when it was pinned. The thread
+ * that has the pin; reads pinned chunks, and changes nothing.
  */
 
 #include <stdbool.h>
@@ -25,16 +25,16 @@ struct snapshot_plan {
     uint32_t first_offset;     /* ... here */
     uint64_t bytes;            /* from there to the end of the last chunk */
     uint64_t records;
-    uint64_t lost; /* as its lost_records records tell */
+    uint64_t lost; /* as its lost_records records report */
     uint64_t first_tsc;
     uint64_t last_tsc;
-    uint64_t complete_from_tsc; /* no record from then on is missing, but for those told as lost */
+    uint64_t complete_from_tsc; /* no record from then on is missing, but for those reported lost */
     bool damaged; /* older chunks had to be left out: they are not what they should be */
 };
 
 /*
- * Plans for RING, pinned as PIN. Returns 0; -ENODATA: there is no
- * record, or none since then; -EFBIG: not even the newest round fits into max_bytes.
+ * Plans for RING, pinned as PIN. Returns 0; -ENODATA: there is no record, or none since then;
+ * -EFBIG: not even the newest round fits into max_bytes.
  */
 int snapshot_make_plan(const struct ring *ring, int pin, const struct snapshot_bounds *bounds,
                        unsigned int nr_cpus, struct snapshot_plan *ret_plan);

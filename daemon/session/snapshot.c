@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What can fail is done before the ring is pinned, but for the space: how much is needed is known
- * only then.
+ * At any time the snapshot waits for one answer: of its worker (is_busy) or, while PINNING, of the
+ * collector. Each answer leads to the next request, or to the end.
+ *
+ * A snapshot that fails after its file was opened undoes the file before it ends. One that ends
+ * because the disk has not answered undoes it afterwards; the session may be gone by then.
  */
 
 #include "daemon/session/snapshot.h"
 
+#include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <systemd/sd-event.h>
@@ -17,15 +21,17 @@
 #include "collector/sink.h"
 #include "collector/xen.h"
 #include "common/protocol.h"
-#include "common/record.h"
 #include "common/units.h"
-#include "daemon/document/document.h"
-#include "daemon/host/explain.h"
+#include "common/util.h"
 #include "daemon/base/log.h"
-#include "daemon/session/ring-writer.h"
-#include "daemon/output/sidecar.h"
+#include "daemon/base/worker.h"
+#include "daemon/host/explain.h"
+#include "daemon/output/output.h"
+#include "daemon/session/ring-storage.h"
+#include "daemon/session/session.h"
+#include "daemon/session/storage.h"
 
-#define PATIENCE_USEC (5 * USEC_PER_SEC) /* with a reader, in which it has read nothing */
+#define READER_PATIENCE_USEC (5 * USEC_PER_SEC) /* since the reader's last progress */
 
 const char *snapshot_cause_name(enum snapshot_cause cause)
 {
@@ -36,244 +42,282 @@ const char *snapshot_cause_name(enum snapshot_cause cause)
         return "signal";
     case SNAPSHOT_TRIGGER:
         return "trigger";
-    case SNAPSHOT_END:
-        return "end";
     }
     return "request";
 }
 
-static const struct session_context *context_of(const struct snapshot *snapshot)
+const char *snapshot_path(const struct snapshot *snapshot)
 {
-    return snapshot->session->context;
+    const char *path = snapshot->output ? snapshot->output->figures.path : NULL;
+
+    return path ? path : "";
+}
+
+static void snapshot_set_state(struct snapshot *snapshot, enum snapshot_state state)
+{
+    static const char *const names[] = {
+        [SNAPSHOT_OPENING] = "opening", [SNAPSHOT_PINNING] = "pinning",
+        [SNAPSHOT_WRITING] = "writing", [SNAPSHOT_FINISHING] = "finishing",
+        [SNAPSHOT_SEALING] = "sealing", [SNAPSHOT_ENDED] = "ended",
+    };
+
+    assert(state > snapshot->state);
+    log_line(LOG_DEBUG, snapshot->session->name, "Snapshot %s: %s.", snapshot->name, names[state]);
+    snapshot->state = state;
+}
+
+static bool snapshot_has_open_file(const struct snapshot *snapshot)
+{
+    return snapshot->output && snapshot->output->figures.fd >= 0;
+}
+
+static struct ring *snapshot_ring(const struct snapshot *snapshot)
+{
+    return ring_storage_of(snapshot->session)->ring; /* the session keeps it for us */
+}
+
+static void snapshot_release_pin(struct snapshot *snapshot)
+{
+    if (snapshot->pin >= 0)
+        ring_advance_pin(snapshot_ring(snapshot), snapshot->pin, NULL);
+    snapshot->pin = -1;
+}
+
+static void snapshot_destroy(struct snapshot *snapshot)
+{
+    output_free(snapshot->output);
+    sidecar_done(&snapshot->sidecar, snapshot->worker);
+    worker_free(snapshot->worker);
+    free(snapshot);
+}
+
+/* An answer of the worker; false: nobody waits for it any more, and SNAPSHOT is gone. */
+static bool snapshot_take_answer(struct snapshot *snapshot)
+{
+    snapshot->is_busy = false;
+    if (!snapshot->is_freed)
+        return true;
+    snapshot_destroy(snapshot);
+    return false;
 }
 
 /* --- Ending. --- */
 
-static void release_pin(struct snapshot *snapshot)
+/* Reports to whoever asked; `released` follows when nothing is under way any more. */
+static void snapshot_tell_end(struct snapshot *snapshot)
 {
-    if (snapshot->pin >= 0)
-        ring_advance_pin(snapshot->session->ring, snapshot->pin, NULL);
-    snapshot->pin = -1;
-}
-
-/* Nothing torn stays behind: our own file goes, a client's is cut to what is whole. */
-static void undo_output(struct snapshot *snapshot)
-{
-    uint64_t bytes = snapshot->writer ? ring_writer_bytes(snapshot->writer) : 0;
-
-    if (snapshot->owns_output)
-        output_discard(context_of(snapshot)->state_dir_fd, snapshot->name);
-    else if (snapshot->output.fd >= 0)
-        (void)output_finish(&snapshot->output, bytes); /* it has failed already */
-    snapshot->plan.bytes = snapshot->owns_output ? 0 : bytes;
-    (void)snprintf(snapshot->message, sizeof(snapshot->message), "%s", snapshot->failure.text);
-}
-
-/* The ring of a capture that has ended goes with it: what is not in the output is dropped. */
-static void drop_rest(const struct snapshot *snapshot)
-{
-    const struct chunk *unwritten =
-        snapshot->writer ? ring_writer_unwritten(snapshot->writer) : snapshot->plan.first;
-
-    ring_drop_from(snapshot->session->ring, unwritten);
-}
-
-static void end(struct snapshot *snapshot)
-{
+    snapshot->open_source = sd_event_source_disable_unref(snapshot->open_source);
     snapshot->patience_source = sd_event_source_disable_unref(snapshot->patience_source);
-    if (snapshot->failure.name && snapshot->cause == SNAPSHOT_END)
-        drop_rest(snapshot);
-    if (snapshot->failure.name)
-        undo_output(snapshot);
-    snapshot->writer = ring_writer_free(snapshot->writer);
-    snapshot->ended = clock_pair_now();
-    snapshot->state = SNAPSHOT_ENDED;
-    fd_close(&snapshot->output.fd);
+    if (snapshot->failure.name) {
+        (void)snprintf(snapshot->message, sizeof(snapshot->message), "%s", snapshot->failure.text);
+        snapshot->plan.bytes = snapshot->owns_output ? 0 : snapshot->write.written_bytes;
+        snapshot->ended = clock_pair_now();
+    }
+    snapshot_set_state(snapshot, SNAPSHOT_ENDED);
     snapshot->done(snapshot->userdata, snapshot);
+    snapshot->session = NULL;
 }
 
-static void describe(struct snapshot *snapshot)
+static void snapshot_end(struct snapshot *snapshot)
+{
+    if (snapshot->state != SNAPSHOT_ENDED)
+        snapshot_tell_end(snapshot);
+    snapshot->released(snapshot->userdata, snapshot);
+}
+
+static void snapshot_handle_undone(void *userdata, int error, const struct failure *failure)
+{
+    struct snapshot *snapshot = userdata;
+
+    (void)error, (void)failure; /* it has failed already */
+    if (snapshot_take_answer(snapshot))
+        snapshot_end(snapshot);
+}
+
+/* Nothing torn stays: our own file is removed, a client's is cut to what is whole. */
+static void snapshot_undo(struct snapshot *snapshot)
+{
+    if (!snapshot_has_open_file(snapshot)) {
+        snapshot_end(snapshot);
+        return;
+    }
+    snapshot->is_busy = true;
+    if (snapshot->owns_output)
+        output_remove(snapshot->output, snapshot_handle_undone);
+    else
+        output_finish(snapshot->output, snapshot->write.written_bytes, snapshot_handle_undone);
+}
+
+/* --- Sealing. --- */
+
+static void snapshot_describe(struct snapshot *snapshot)
 {
     char size[UNITS_TEXT_MAX];
-    uint64_t usec = (clock_pair_now().realtime_ns - snapshot->requested.realtime_ns) / 1000;
+    uint64_t usec = (snapshot->ended.realtime_ns - snapshot->requested.realtime_ns) / 1000;
 
     (void)snprintf(snapshot->message, sizeof(snapshot->message), "Wrote %s in %llu.%03llu s.%s",
                    size_format(size, snapshot->plan.bytes),
                    (unsigned long long)(usec / USEC_PER_SEC),
                    (unsigned long long)(usec / USEC_PER_MSEC % 1000),
                    snapshot->plan.damaged
-                       ? " Older records, of before xentraced was restarted, were damaged and are "
-                         "left out."
+                       ? " Older records, from before xentraced was restarted, were damaged and "
+                         "are left out."
                        : "");
 }
 
-static void write_sidecar(const struct snapshot *snapshot)
+static void snapshot_log_sidecar(const struct snapshot *snapshot, int error)
 {
-    int r;
-
-    if (!snapshot->sidecar_path)
-        return;
-    r = sidecar_write(context_of(snapshot)->state_dir_fd, snapshot->name, snapshot->sidecar_fd,
-                      document_of_snapshot(snapshot));
-    if (r < 0)
-        log_line(LOG_ERR, snapshot->session->name,
-                 "The sidecar %s could not be written: %s. %s is complete without it.",
-                 snapshot->sidecar_path, strerror(-r), snapshot->output.path);
+    log_line(LOG_ERR, snapshot->session->name,
+             "The sidecar %s could not be written: %s. %s is complete without it.",
+             snapshot->sidecar.path, explain_write(error), snapshot_path(snapshot));
 }
 
-static int finish_output(struct snapshot *snapshot)
-{
-    const struct session_context *context = context_of(snapshot);
-    int r;
-
-    r = output_finish(&snapshot->output, snapshot->plan.bytes);
-    if (r >= 0 && snapshot->owns_output)
-        r = output_publish(context->state_dir_fd, snapshot->name);
-    if (r >= 0 && snapshot->owns_output && fsync(context->state_dir_fd) < 0)
-        r = -errno;
-    return r;
-}
-
-static void handle_written(void *userdata, int error)
+static void snapshot_handle_sealed(void *userdata, int error)
 {
     struct snapshot *snapshot = userdata;
 
-    snapshot->pin = -1; /* the writer has given it up */
-    if (error >= 0)
-        error = finish_output(snapshot);
+    if (!snapshot_take_answer(snapshot))
+        return;
+    if (error < 0)
+        snapshot_log_sidecar(snapshot, error);
+    snapshot_end(snapshot);
+}
+
+static void snapshot_seal(struct snapshot *snapshot)
+{
+    int r;
+
+    snapshot->ended = clock_pair_now();
+    snapshot_describe(snapshot);
+    if (!snapshot->sidecar.path) {
+        snapshot_end(snapshot);
+        return;
+    }
+    snapshot_set_state(snapshot, SNAPSHOT_SEALING);
+    snapshot->is_busy = true;
+    r = sidecar_write(&snapshot->sidecar, snapshot->worker,
+                      snapshot->context->describe_snapshot(snapshot), snapshot_handle_sealed,
+                      snapshot);
+    if (r < 0)
+        snapshot_handle_sealed(snapshot, r);
+}
+
+/* --- Finishing. --- */
+
+static void snapshot_fail_write(struct snapshot *snapshot, int error)
+{
+    (void)failure_set(&snapshot->failure, error, ERROR_OUTPUT,
+                      "%s could not be written: %s. The ring is intact; take another snapshot.",
+                      snapshot_path(snapshot), explain_write(error));
+    snapshot_undo(snapshot);
+}
+
+static void snapshot_handle_published(void *userdata, int error, const struct failure *failure)
+{
+    struct snapshot *snapshot = userdata;
+
+    (void)failure; /* it has no words for it */
+    if (!snapshot_take_answer(snapshot))
+        return;
+    if (error < 0)
+        snapshot_fail_write(snapshot, error);
+    else
+        snapshot_seal(snapshot);
+}
+
+static void snapshot_handle_finished(void *userdata, int error, const struct failure *failure)
+{
+    struct snapshot *snapshot = userdata;
+
+    (void)failure; /* it has no words for it */
+    if (!snapshot_take_answer(snapshot))
+        return;
     if (error < 0) {
-        (void)failure_set(
-            &snapshot->failure, error, ERROR_OUTPUT, "%s could not be written: %s. %s",
-            snapshot->output.path, explain_write(error),
-            snapshot->cause == SNAPSHOT_END ? "It holds what was written before, in whole windows; "
-                                              "the rest is counted as dropped."
-                                            : "The ring goes on; take another snapshot.");
-    } else {
-        snapshot->ended = clock_pair_now();
-        describe(snapshot);
-        write_sidecar(snapshot);
-    }
-    end(snapshot);
-}
-
-/* --- Patience. --- */
-
-static int handle_patience(sd_event_source *source, uint64_t usec, void *userdata)
-{
-    struct snapshot *snapshot = userdata;
-    uint64_t bytes = snapshot->writer ? ring_writer_bytes(snapshot->writer) : 0;
-
-    (void)usec;
-    if (snapshot->writer && bytes == snapshot->patience_bytes) {
-        ring_writer_abort(snapshot->writer); /* may be the end of it */
-        return 0;
-    }
-    snapshot->patience_bytes = bytes;
-    /* Neither can fail for a source that exists, in this process. */
-    (void)sd_event_source_set_time_relative(source, PATIENCE_USEC);
-    (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-    return 0;
-}
-
-void snapshot_limit_patience(struct snapshot *snapshot)
-{
-    int r;
-
-    if (!snapshot->output.is_stream || snapshot->patience_source)
+        snapshot_fail_write(snapshot, error);
         return;
-    snapshot->patience_bytes = snapshot->writer ? ring_writer_bytes(snapshot->writer) : 0;
-    r = sd_event_add_time_relative(context_of(snapshot)->event, &snapshot->patience_source,
-                                   CLOCK_MONOTONIC, PATIENCE_USEC, USEC_PER_MSEC, handle_patience,
-                                   snapshot);
-    if (r < 0)
-        log_line(LOG_WARNING, snapshot->session->name, "Cannot set a timer: %s.", strerror(-r));
+    }
+    if (!snapshot->owns_output) {
+        snapshot_seal(snapshot);
+        return;
+    }
+    /* Only now: under its own name it is complete, also after a power cut. */
+    snapshot->is_busy = true;
+    output_publish(snapshot->output, snapshot->name, snapshot_handle_published);
 }
 
 /* --- Writing. --- */
 
-static int plan(struct snapshot *snapshot)
-{
-    const struct session *session = snapshot->session;
-    uint64_t last_usec = snapshot->last_usec;
-    struct snapshot_bounds bounds = {
-        .max_bytes = snapshot->max_size_bytes,
-        .verify_seq = session->adopted_seq,
-    };
-    uint64_t last_tsc;
-
-    /* At the end all of the ring is the capture. */
-    if (snapshot->cause != SNAPSHOT_END && session->max_age_usec &&
-        (!last_usec || session->max_age_usec < last_usec))
-        last_usec = session->max_age_usec;
-    last_tsc = clock_tsc_of_usec(last_usec, xen_host_info(context_of(snapshot)->xen)->tsc_khz);
-    if (last_usec && last_tsc < snapshot->requested.tsc)
-        bounds.since_tsc = snapshot->requested.tsc - last_tsc;
-    return snapshot_make_plan(session->ring, snapshot->pin, &bounds, session->nr_cpus,
-                              &snapshot->plan);
-}
-
-static int explain_plan(struct snapshot *snapshot, int error)
+static void snapshot_explain_plan(struct snapshot *snapshot, int error)
 {
     const struct session *session = snapshot->session;
     struct failure *failure = &snapshot->failure;
     char when[UNITS_TEXT_MAX];
     uint64_t usec = (clock_pair_now().realtime_ns - session->started.realtime_ns) / 1000;
 
-    (void)duration_format(when, usec);
     if (error == -EFBIG)
-        return failure_set(failure, error, ERROR_INVALID,
-                           "Not even the newest round of records fits into --max-size. Ask for "
-                           "more.");
-    if (ring_pin_first(session->ring, snapshot->pin))
-        return failure_set(failure, error, ERROR_EMPTY,
-                           "'%s' has recorded nothing in that time. Ask for more with --last.",
-                           session->name);
-    return failure_set(failure, error, ERROR_EMPTY,
-                       "'%s' holds no records: it runs since %s, and nothing it records has "
-                       "happened. `xentracectl status %s` shows what it records.",
-                       session->name, when, session->name);
+        (void)failure_set(failure, error, ERROR_INVALID,
+                          "Not even the newest round of records fits into --max-size. Ask for "
+                          "more.");
+    else if (ring_pin_first(snapshot_ring(snapshot), snapshot->pin))
+        (void)failure_set(failure, error, ERROR_EMPTY,
+                          "'%s' has recorded nothing in that time. Ask for more with --last.",
+                          session->name);
+    else
+        (void)failure_set(failure, error, ERROR_EMPTY,
+                          "'%s' holds no records: it has run for %s, and nothing it records has "
+                          "happened. `xentracectl status %s` shows what it records.",
+                          session->name, duration_format(when, usec), session->name);
 }
 
-static int begin_writing(struct snapshot *snapshot)
+static void snapshot_handle_written(void *userdata, int error, const struct failure *failure)
 {
-    const struct ring_writer_config config = {
-        .event = context_of(snapshot)->event,
-        .ring = snapshot->session->ring,
-        .pin = snapshot->pin,
-        .fd = snapshot->output.fd,
-        .is_stream = snapshot->output.is_stream,
-        .align_bytes = snapshot->output.is_direct ? PAGE_BYTES : 1,
-        .done = handle_written,
-        .userdata = snapshot,
-    };
-    int r;
+    struct snapshot *snapshot = userdata;
 
-    r = plan(snapshot);
-    if (r < 0)
-        return explain_plan(snapshot, r);
-    if (!snapshot->output.is_stream) {
-        r = output_require(&snapshot->output, snapshot->plan.bytes, &snapshot->failure);
-        if (r < 0)
-            return r;
+    if (!snapshot_take_answer(snapshot))
+        return;
+    snapshot->plan = snapshot->write.plan;
+    if (error < 0 && failure->name)
+        snapshot->failure = *failure;
+    else if (error < 0 && !snapshot->write.is_planned)
+        snapshot_explain_plan(snapshot, error);
+    snapshot_release_pin(snapshot);
+    if (snapshot->failure.name) {
+        snapshot_undo(snapshot);
+    } else if (error < 0) {
+        snapshot_fail_write(snapshot, error);
+    } else {
+        snapshot_set_state(snapshot, SNAPSHOT_FINISHING);
+        snapshot->is_busy = true;
+        output_finish(snapshot->output, snapshot->plan.bytes, snapshot_handle_finished);
     }
-    r = ring_writer_new(&config, &snapshot->plan, &snapshot->writer);
-    if (r < 0)
-        return failure_set(&snapshot->failure, r, ERROR_NO_MEMORY, "Cannot write %s: %s.",
-                           snapshot->output.path, strerror(-r));
-    snapshot->state = SNAPSHOT_WRITING;
-    if (snapshot->cause == SNAPSHOT_END)
-        snapshot_limit_patience(snapshot);
-    return 0;
 }
 
-static uint64_t evicted_of(const struct session *session)
+static struct snapshot_bounds snapshot_bounds_of(const struct snapshot *snapshot)
+{
+    const struct ring_storage *ring = ring_storage_of(snapshot->session);
+    uint64_t last_usec = snapshot->last_usec;
+    struct snapshot_bounds bounds = {
+        .max_bytes = snapshot->max_size_bytes,
+        .verify_seq = ring->adopted_seq,
+    };
+    uint64_t last_tsc;
+
+    if (ring->max_age_usec && (!last_usec || ring->max_age_usec < last_usec))
+        last_usec = ring->max_age_usec;
+    last_tsc = clock_tsc_of_usec(last_usec, xen_host_info(snapshot->context->xen)->tsc_khz);
+    if (last_usec && last_tsc < snapshot->requested.tsc)
+        bounds.since_tsc = snapshot->requested.tsc - last_tsc;
+    return bounds;
+}
+
+static uint64_t snapshot_count_evicted(const struct session *session)
 {
     uint64_t evicted = 0;
 
-    for (unsigned int cpu = 0; cpu < session->nr_cpus; cpu++) {
+    for (unsigned int cpu = 0; cpu < session->selection.nr_cpus; cpu++) {
         struct ledger ledger;
 
-        sink_read_ledger(session->sink, cpu, &ledger);
+        sink_read_ledger(session->storage->sink, cpu, &ledger);
         evicted += ledger.evicted;
     }
     return evicted;
@@ -281,40 +325,158 @@ static uint64_t evicted_of(const struct session *session)
 
 void snapshot_handle_pinned(struct snapshot *snapshot)
 {
-    snapshot->pin_nsec = ring_pin_nsec(snapshot->session->ring, snapshot->pin);
-    snapshot->evicted = evicted_of(snapshot->session);
-    if (begin_writing(snapshot) >= 0)
+    const struct session *session = snapshot->session;
+    struct ring *ring = snapshot_ring(snapshot);
+
+    snapshot->pin_nsec = ring_pin_nsec(ring, snapshot->pin);
+    snapshot->evicted = snapshot_count_evicted(session);
+    snapshot->write = (struct ring_write){
+        .ring = ring,
+        .pin = snapshot->pin,
+        .nr_cpus = session->selection.nr_cpus,
+        .bounds = snapshot_bounds_of(snapshot),
+    };
+    snapshot_set_state(snapshot, SNAPSHOT_WRITING);
+    snapshot->is_busy = true;
+    output_run(snapshot->output, ring_write_run, &snapshot->write, snapshot_handle_written);
+}
+
+/* --- Pinning. --- */
+
+void snapshot_handle_sink_closed(struct snapshot *snapshot)
+{
+    if (snapshot->state != SNAPSHOT_PINNING)
         return;
-    release_pin(snapshot);
-    end(snapshot);
+    ring_pin(snapshot_ring(snapshot), snapshot->pin);
+    snapshot_handle_pinned(snapshot);
+}
+
+static void snapshot_begin_pinning(struct snapshot *snapshot)
+{
+    const struct session *session = snapshot->session;
+
+    snapshot_set_state(snapshot, SNAPSHOT_PINNING);
+    snapshot->pin = ring_take_pin(snapshot_ring(snapshot));
+    if (snapshot->pin < 0) {
+        snapshot->pin = -1;
+        (void)failure_set(&snapshot->failure, -EBUSY, ERROR_BUSY,
+                          "%u snapshots of '%s' are being written already. Wait for one of them.",
+                          RING_PINS_MAX, session->name);
+        snapshot_undo(snapshot);
+        return;
+    }
+    /* The session may have been stopped in the meantime. Its ring stays, and is ours again once its
+     * sink has come back. */
+    if (session->storage->is_sink_closed)
+        snapshot_handle_sink_closed(snapshot);
+    else
+        collector_send(session->context->collector, MESSAGE_PIN, session->storage->sink, false,
+                       snapshot->pin);
+}
+
+/* --- Opening. --- */
+
+static int snapshot_take_name(struct snapshot *snapshot)
+{
+    const struct session_context *context = snapshot->context;
+
+    if (!snapshot->owns_output)
+        return 0;
+    (void)snprintf(snapshot->name, sizeof(snapshot->name), "%.*s", (int)SESSION_NAME_MAX,
+                   snapshot->output->name);
+    return sidecar_name(&snapshot->sidecar, context->state_dir_fd, context->state_dir,
+                        snapshot->name);
+}
+
+static void snapshot_handle_opened(void *userdata, int error, const struct failure *failure)
+{
+    struct snapshot *snapshot = userdata;
+
+    if (!snapshot_take_answer(snapshot))
+        return;
+    snapshot->open_source = sd_event_source_disable_unref(snapshot->open_source);
+    if (error < 0) {
+        if (snapshot->state != SNAPSHOT_ENDED)
+            snapshot->failure = *failure; /* opening has words for every error */
+        snapshot_end(snapshot);           /* nothing was left of it */
+        return;
+    }
+    if (snapshot->state == SNAPSHOT_ENDED) {
+        snapshot_undo(snapshot);
+        return;
+    }
+    if (snapshot_take_name(snapshot) < 0) {
+        (void)failure_set(&snapshot->failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
+        snapshot_undo(snapshot);
+        return;
+    }
+    snapshot_begin_pinning(snapshot);
+}
+
+/* It stays until the worker comes back. */
+static int snapshot_handle_open_timeout(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    struct snapshot *snapshot = userdata;
+
+    (void)source, (void)usec;
+    (void)failure_set(&snapshot->failure, -ETIMEDOUT, ERROR_WAITING,
+                      "The disk of %s has not answered for %u s. Nothing was written; take another "
+                      "snapshot when it answers again. `xentracectl status` shows which outputs "
+                      "are waiting.",
+                      snapshot->owns_output ? snapshot->context->state_dir
+                                            : snapshot->output->request_path,
+                      (unsigned int)(SESSION_PATIENCE_USEC / USEC_PER_SEC));
+    snapshot_tell_end(snapshot);
+    return 0;
+}
+
+static int snapshot_open(struct snapshot *snapshot, const struct snapshot_options *options,
+                         struct failure *failure)
+{
+    const struct session_context *context = snapshot->context;
+    const struct output_request request = {
+        .is_adopted = options->has_output,
+        .fd = options->output_fd,
+        .path = options->output_path,
+        .directory_fd = context->state_dir_fd,
+        .directory = context->state_dir,
+        .name = snapshot->name,
+        .naming = OUTPUT_HIDDEN,
+        .may_rename = !options->name || !options->name[0],
+        .check = sidecar_check_none,
+        .reserve_bytes = options->reserve_bytes,
+        .max_bytes = UINT64_MAX,
+    };
+    int r;
+
+    r = output_new(snapshot->worker, &request, snapshot_handle_opened, snapshot, &snapshot->output);
+    if (r < 0)
+        return failure_set(failure, r, ERROR_OUTPUT, "Cannot begin to write a snapshot: %s.",
+                           strerror(-r));
+    snapshot->is_busy = true;
+    return 0;
 }
 
 /* --- Making. --- */
 
-static bool name_is_taken(const void *userdata, const char *name)
+/* Whether a file has that name is checked when it is created. */
+static bool snapshot_name_is_taken(const void *userdata, const char *name)
 {
-    const struct snapshot *snapshot = userdata;
-    int directory = context_of(snapshot)->state_dir_fd;
-    char file[SESSION_NAME_MAX + 32];
-
-    (void)snprintf(file, sizeof(file), "%s.xentrace", name);
-    if (faccessat(directory, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-        return true;
-    (void)snprintf(file, sizeof(file), ".%s.xentrace.new", name);
-    return faccessat(directory, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    (void)userdata, (void)name;
+    return false;
 }
 
-static void make_up_name(struct snapshot *snapshot)
+static void snapshot_make_up_name(struct snapshot *snapshot)
 {
     char stem[sizeof("snapshot-") + SESSION_NAME_MAX];
 
     (void)snprintf(stem, sizeof(stem), "snapshot%s%s", snapshot->label[0] ? "-" : "",
                    snapshot->label);
-    name_make_up(stem, name_is_taken, snapshot, snapshot->name);
+    name_make_up(stem, snapshot_name_is_taken, NULL, snapshot->name);
 }
 
-/* A label becomes part of a file's name: what cannot be there becomes "_". */
-static void take_label(struct snapshot *snapshot, const char *label)
+/* A label becomes part of a file's name: characters that cannot be in one become "_". */
+static void snapshot_take_label(struct snapshot *snapshot, const char *label)
 {
     (void)snprintf(snapshot->label, sizeof(snapshot->label), "%s", label ? label : "");
     for (char *p = snapshot->label; *p; p++) {
@@ -325,98 +487,72 @@ static void take_label(struct snapshot *snapshot, const char *label)
     }
 }
 
-static int open_output(struct snapshot *snapshot, const struct snapshot_options *options,
-                       struct failure *failure)
+static int snapshot_take_options(struct snapshot *snapshot, const struct snapshot_options *options,
+                                 struct failure *failure)
 {
-    const struct session_context *context = context_of(snapshot);
     int r;
 
-    if (options->output) {
-        snapshot->output = *options->output;
-        output_init(options->output, 0, UINT64_MAX);
-        return 0;
-    }
-    output_init(&snapshot->output, options->reserve_bytes, UINT64_MAX);
-    if (!options->has_output) {
-        snapshot->owns_output = true;
-        if (asprintf(&snapshot->sidecar_path, "%s/%s.json", context->state_dir, snapshot->name) < 0)
-            return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
-        return output_create_hidden(&snapshot->output, context->state_dir_fd, context->state_dir,
-                                    snapshot->name, failure);
-    }
-    r = sidecar_adopt(options->sidecar_fd, options->output_path, &snapshot->sidecar_fd,
-                      &snapshot->sidecar_path, failure);
-    if (r < 0)
-        return r;
-    return output_adopt(&snapshot->output, options->output_fd, options->output_path, failure);
-}
-
-static int take_pin(struct snapshot *snapshot, struct failure *failure)
-{
-    snapshot->pin = ring_take_pin(snapshot->session->ring);
-    if (snapshot->pin < 0)
-        return failure_set(failure, -EBUSY, ERROR_BUSY,
-                           "%u snapshots of '%s' are being written already. Wait for one of them.",
-                           RING_PINS_MAX, snapshot->session->name);
-    return 0;
-}
-
-static int prepare(struct snapshot *snapshot, const struct snapshot_options *options,
-                   struct failure *failure)
-{
-    bool is_named = options->name && options->name[0];
-    int r;
-
-    r = is_named ? name_check(options->name, failure) : 0;
-    if (r < 0)
-        return r;
-    take_label(snapshot, options->label);
-    if (is_named)
+    snapshot->cause = options->cause;
+    snapshot->trigger = options->trigger;
+    snapshot->last_usec = options->last_usec;
+    snapshot->max_size_bytes = options->max_size_bytes;
+    snapshot->owns_output = !options->has_output;
+    snapshot_take_label(snapshot, options->label);
+    if (!options->name || !options->name[0]) {
+        snapshot_make_up_name(snapshot);
+    } else {
+        r = name_check(options->name, failure);
+        if (r < 0)
+            return r;
         (void)snprintf(snapshot->name, sizeof(snapshot->name), "%s", options->name);
-    else
-        make_up_name(snapshot);
-    r = take_pin(snapshot, failure);
-    if (r < 0)
-        return r;
-    r = open_output(snapshot, options, failure);
-    if (r < 0)
-        release_pin(snapshot);
-    return r;
+    }
+    if (snapshot->owns_output)
+        return 0;
+    return sidecar_adopt(&snapshot->sidecar, options->sidecar_fd, options->output_path, failure);
 }
 
-int snapshot_new(struct session *session, const struct snapshot_options *options,
-                 void (*done)(void *userdata, struct snapshot *snapshot), void *userdata,
-                 struct snapshot **ret_snapshot, struct failure *failure)
+static int snapshot_begin(struct snapshot *snapshot, const struct snapshot_options *options,
+                          struct failure *failure)
+{
+    int r;
+
+    r = worker_new(snapshot->context->workers, "snapshot", &snapshot->worker);
+    if (r < 0)
+        return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot start a thread: %s.", strerror(-r));
+    r = snapshot_take_options(snapshot, options, failure);
+    if (r < 0)
+        return r;
+    r = sd_event_add_time_relative(snapshot->context->event, &snapshot->open_source,
+                                   CLOCK_MONOTONIC, SESSION_PATIENCE_USEC, USEC_PER_MSEC,
+                                   snapshot_handle_open_timeout, snapshot);
+    if (r < 0)
+        return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot set a timer: %s.", strerror(-r));
+    return snapshot_open(snapshot, options, failure);
+}
+
+int snapshot_new(struct session *session, const struct snapshot_options *options, snapshot_fn done,
+                 snapshot_fn released, void *userdata, struct snapshot **ret_snapshot,
+                 struct failure *failure)
 {
     struct snapshot *snapshot = calloc(1, sizeof(*snapshot));
     int r;
 
     if (!snapshot)
         return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
+    snapshot->context = session->context;
     snapshot->session = session;
-    snapshot->cause = options->cause;
-    snapshot->trigger = options->trigger;
-    snapshot->last_usec = options->last_usec;
-    snapshot->max_size_bytes = options->max_size_bytes;
     snapshot->requested = clock_pair_now();
-    snapshot->output.fd = -1;
-    snapshot->sidecar_fd = -1;
     snapshot->pin = -1;
     snapshot->done = done;
+    snapshot->released = released;
     snapshot->userdata = userdata;
-    r = prepare(snapshot, options, failure);
+    sidecar_init(&snapshot->sidecar);
+    r = snapshot_begin(snapshot, options, failure);
     if (r < 0) {
         snapshot_free(snapshot);
         return r;
     }
     *ret_snapshot = snapshot;
-    if (options->cause != SNAPSHOT_END) {
-        collector_send(session->context->collector, MESSAGE_PIN, session->sink, false,
-                       snapshot->pin);
-        return 0;
-    }
-    ring_pin(session->ring, snapshot->pin); /* it is ours again */
-    snapshot_handle_pinned(snapshot);       /* may be the end of it already */
     return 0;
 }
 
@@ -424,11 +560,64 @@ struct snapshot *snapshot_free(struct snapshot *snapshot)
 {
     if (!snapshot)
         return NULL;
-    sd_event_source_disable_unref(snapshot->patience_source);
-    ring_writer_free(snapshot->writer);
-    output_done(&snapshot->output);
-    fd_close(&snapshot->sidecar_fd);
-    free(snapshot->sidecar_path);
-    free(snapshot);
+    snapshot->open_source = sd_event_source_disable_unref(snapshot->open_source);
+    snapshot->patience_source = sd_event_source_disable_unref(snapshot->patience_source);
+    snapshot->is_freed = true;
+    if (snapshot->is_busy)
+        ring_write_abort(&snapshot->write);
+    else
+        snapshot_destroy(snapshot);
     return NULL;
+}
+
+/* --- Patience. --- */
+
+static int snapshot_handle_patience(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    struct snapshot *snapshot = userdata;
+    uint64_t since_usec =
+        max_u64(snapshot->patient_since_usec, ring_write_progress_usec(&snapshot->write));
+
+    if (snapshot->state > SNAPSHOT_WRITING)
+        return 0;
+    if (snapshot->state < SNAPSHOT_WRITING) {
+        since_usec = usec; /* there was nothing to read yet */
+    } else if (usec >= since_usec + READER_PATIENCE_USEC) {
+        if (snapshot->output->figures.is_stream)
+            ring_write_abort(&snapshot->write);
+        return 0;
+    }
+    /* Neither can fail for a source that exists, in this process. */
+    (void)sd_event_source_set_time(source, since_usec + READER_PATIENCE_USEC);
+    (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+    return 0;
+}
+
+void snapshot_limit_patience(struct snapshot *snapshot)
+{
+    sd_event *event = snapshot->context->event;
+    int r;
+
+    if (snapshot->owns_output || snapshot->patience_source || snapshot->state >= SNAPSHOT_FINISHING)
+        return;
+    /* Cannot fail for a clock that exists. */
+    (void)sd_event_now(event, CLOCK_MONOTONIC, &snapshot->patient_since_usec);
+    r = sd_event_add_time(event, &snapshot->patience_source, CLOCK_MONOTONIC,
+                          snapshot->patient_since_usec + READER_PATIENCE_USEC, USEC_PER_MSEC,
+                          snapshot_handle_patience, snapshot);
+    if (r < 0)
+        log_line(LOG_WARNING, snapshot->session->name, "Cannot set a timer: %s.", strerror(-r));
+}
+
+uint64_t snapshot_waiting_since_usec(const struct snapshot *snapshot)
+{
+    uint64_t since_usec = worker_busy_since_usec(snapshot->worker), now_usec;
+
+    if (since_usec && snapshot->state == SNAPSHOT_WRITING)
+        since_usec = max_u64(since_usec, ring_write_progress_usec(&snapshot->write));
+    /* Cannot fail for a clock that exists. */
+    (void)sd_event_now(snapshot->context->event, CLOCK_MONOTONIC, &now_usec);
+    if (!since_usec || now_usec < since_usec + SESSION_PATIENCE_USEC)
+        return 0;
+    return since_usec;
 }

@@ -2,14 +2,28 @@
 #pragma once
 
 /*
- * A snapshot: what is in a session's ring as a file, while the session goes on. Main thread.
+ * A snapshot: the content of a session's ring as a file, while the session continues. Main thread;
+ * nothing here waits. Each snapshot has a worker of its own, so that a stuck disk holds up no other
+ * snapshot, and no session.
  *
+ * States, in this order; snapshot.c is the only place that changes them:
+ *
+ *   opening    the worker opens the file
  *   pinning    the collector drains once more and pins the ring
- *   writing    ring-writer.c writes the pinned chunks
- *   ended      the file is on the disk under its name; or it failed, and nothing is left of it
+ *   writing    the worker plans, takes the space, and writes the pinned chunks (ring-writer.h)
+ *   finishing  the file is cut to its length, is on the disk, and is given its name
+ *   sealing    the sidecar is written
+ *   ended      for its caller: the file is complete; or it failed, and nothing is left of it
  *
- * In the state directory it is written under a hidden name, and gets its own when it is complete;
- * a file that a client opened is cut back to what is whole if it fails.
+ * The ring is pinned only when the file is open: a stuck disk holds no pin.
+ *
+ * In the state directory the file is written under a hidden name, and is given its own when it is
+ * complete. A file that a client opened is cut back to whole windows if the snapshot fails.
+ *
+ * If the file has not been opened within SESSION_PATIENCE_USEC, the snapshot has failed for its
+ * caller: it has ended, with ERROR_WAITING. Such a snapshot is kept until its worker comes back and
+ * the file that it may have made is removed: then it is released. Any other snapshot is released at
+ * once when it has ended.
  */
 
 #include <stdbool.h>
@@ -17,46 +31,56 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/failure.h"
-#include "daemon/output/output.h"
-#include "daemon/session/session.h"
+#include "daemon/base/name.h"
+#include "daemon/output/sidecar.h"
+#include "daemon/session/ring-writer.h"
 #include "daemon/session/snapshot-plan.h"
 
-struct ring_writer;
+struct output;
 struct sd_event_source;
+struct session;
+struct session_context;
 struct snapshot;
 struct trigger;
+struct worker;
 
 enum snapshot_cause {
     SNAPSHOT_REQUEST, /* a client */
     SNAPSHOT_SIGNAL,  /* SIGUSR2 */
     SNAPSHOT_TRIGGER,
-    SNAPSHOT_END, /* the session has ended: its ring is its capture */
 };
 
 enum snapshot_state {
+    SNAPSHOT_OPENING,
     SNAPSHOT_PINNING,
     SNAPSHOT_WRITING,
+    SNAPSHOT_FINISHING,
+    SNAPSHOT_SEALING,
     SNAPSHOT_ENDED,
 };
 
+typedef void (*snapshot_fn)(void *userdata, struct snapshot *snapshot);
+
+/* As asked for; nothing here is kept, but for the trigger. */
 struct snapshot_options {
     const char *name;  /* "" or NULL: made up of label and time */
     const char *label; /* who asks; "" or NULL: nobody in particular */
     enum snapshot_cause cause;
-    struct trigger *trigger; /* of SNAPSHOT_TRIGGER: that is told how it went */
+    struct trigger *trigger; /* of SNAPSHOT_TRIGGER: for the owner, who reports the outcome to it */
     uint64_t last_usec;      /* the newest part; 0: everything */
     uint64_t max_size_bytes; /* likewise */
     uint64_t reserve_bytes;
     bool has_output;
     int output_fd; /* borrowed */
     const char *output_path;
-    int sidecar_fd;        /* borrowed; -1: none */
-    struct output *output; /* of SNAPSHOT_END: is moved away; then none of the four above counts */
+    int sidecar_fd; /* borrowed; -1: none */
 };
 
+/* Read only, but for snapshot.c. */
 struct snapshot {
-    struct session *session;
-    char name[SESSION_NAME_MAX + 1];
+    const struct session_context *context;
+    struct session *session;         /* valid until `done` has returned */
+    char name[SESSION_NAME_MAX + 1]; /* may still change while OPENING, if it was made up */
     char label[SESSION_NAME_MAX + 1];
     enum snapshot_cause cause;
     struct trigger *trigger;
@@ -64,46 +88,76 @@ struct snapshot {
     uint64_t last_usec;
     uint64_t max_size_bytes;
 
-    struct output output;
-    bool owns_output;   /* in the state directory */
-    int sidecar_fd;     /* the client's; -1: none, or our own by name */
-    char *sidecar_path; /* NULL: none */
-    int pin;            /* -1: none */
-    struct snapshot_plan plan;
-    struct ring_writer *writer;
-    struct sd_event_source *patience_source; /* NULL: its reader may take for ever */
-    uint64_t patience_bytes;                 /* written when it was last looked at */
+    struct worker *worker;
+    struct output *output; /* its figures have the path */
+    bool owns_output;      /* in the state directory */
+    struct sidecar sidecar;
+    int pin; /* -1: none */
+    struct ring_write write;
+    struct snapshot_plan plan; /* once it was made; bytes: what is in the file, if it has ended */
 
     struct clock_pair requested;
     struct clock_pair ended;
-    uint64_t evicted; /* by the ring so far */
+    uint64_t evicted; /* by the ring, when it was pinned */
     uint64_t pin_nsec;
-    struct failure failure; /* why there is none: failure.name is set */
+    struct failure failure; /* why it failed: then failure.name is set */
     char message[768];      /* how it went, for people */
 
-    /* Called last thing when it has ended; frees it or keeps it. */
-    void (*done)(void *userdata, struct snapshot *snapshot);
+    /* snapshot.c's own. */
+    struct sd_event_source *open_source;     /* the disk has to answer by then */
+    struct sd_event_source *patience_source; /* NULL: its reader may take for ever */
+    uint64_t patient_since_usec;
+    bool is_busy;  /* the worker has a request of it */
+    bool is_freed; /* ... and its answer frees it */
+    snapshot_fn done;
+    snapshot_fn released;
     void *userdata;
 };
 
 /*
- * Begins a snapshot of SESSION, which has a ring and is running; or, for SNAPSHOT_END, whose sink
- * has come back. DONE is called from the event loop later. If it cannot be, nothing is left behind:
- * FAILURE says what. Any errno.
+ * Begins a snapshot of SESSION, which has a ring and is running; session_note_snapshot() is the
+ * caller's. Returns 0, or any errno and FAILURE, and nothing is left. Then these are called from
+ * the event loop, later and once each:
+ *
+ *   DONE      it has ended for its caller: failure, message and plan are final. The session may go
+ *             as soon as DONE has returned.
+ *   RELEASED  nothing of it is under way any more; after DONE, at once or, if the disk did not
+ *             answer, whenever it does. Frees it.
  */
-int snapshot_new(struct session *session, const struct snapshot_options *options,
-                 void (*done)(void *userdata, struct snapshot *snapshot), void *userdata,
-                 struct snapshot **ret_snapshot, struct failure *failure);
-/* Once it has ended, or when the event loop has. */
+int snapshot_new(struct session *session, const struct snapshot_options *options, snapshot_fn done,
+                 snapshot_fn released, void *userdata, struct snapshot **ret_snapshot,
+                 struct failure *failure);
+
+/*
+ * In RELEASED, or when the event loop has ended; neither of the two is called any more. If the
+ * worker still has a request, the memory is kept until it comes back, which may be never. If it is
+ * WRITING, it reads the ring: then that must not be freed. Takes NULL; returns NULL.
+ */
 struct snapshot *snapshot_free(struct snapshot *snapshot);
 
-/* The collector has pinned the ring. */
+/* The collector has pinned the ring: MESSAGE_PINNED with the session's sink and snapshot->pin. */
 void snapshot_handle_pinned(struct snapshot *snapshot);
 
 /*
- * Gives it up if its reader does not read for some seconds: for when something waits for it. A
- * snapshot into a file ends in any case.
+ * The session's sink has come back (MESSAGE_CLOSED, after storage->is_sink_closed was set), or the
+ * collector has died: a snapshot that is PINNING pins the ring itself. Nothing in other states.
+ */
+void snapshot_handle_sink_closed(struct snapshot *snapshot);
+
+/*
+ * Gives it up if its reader does not read for 5 s: for when something waits for it. A snapshot into
+ * a file is not concerned.
  */
 void snapshot_limit_patience(struct snapshot *snapshot);
+
+/*
+ * Since when (CLOCK_MONOTONIC, in microseconds) its disk, or its reader, has not answered, if that
+ * is at least SESSION_PATIENCE_USEC; 0: it does not wait. Also of one that has ended and is not
+ * released.
+ */
+uint64_t snapshot_waiting_since_usec(const struct snapshot *snapshot);
+
+/* Where it is written, for people; "" until that is known. */
+const char *snapshot_path(const struct snapshot *snapshot);
 
 const char *snapshot_cause_name(enum snapshot_cause cause); /* as in documents */

@@ -161,7 +161,7 @@ enum trigger_action trigger_fire(struct trigger *trigger, uint64_t now_usec, uin
     struct trigger_suppressed *suppressed = &trigger->suppressed;
 
     if (!trigger_is_at_work(trigger))
-        trigger_settle(trigger, now_usec); /* the timer that says so may be late */
+        trigger_settle(trigger, now_usec); /* the timer for that may be late */
     trigger->fired += trigger->state != TRIGGER_OFF;
     switch (trigger->state) {
     case TRIGGER_OFF:

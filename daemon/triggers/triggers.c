@@ -118,7 +118,7 @@ static int triggers_handle_timer(sd_event_source *source, uint64_t usec, void *u
 
 /* --- Conditions. --- */
 
-/* What it suppresses is counted, not logged: it may be much. */
+/* Suppressed snapshots are counted, not logged: there may be many. */
 static void triggers_fire(struct triggers *triggers, size_t i, const char *reason)
 {
     struct trigger *trigger = &triggers->trigger[i];
@@ -330,12 +330,8 @@ static int triggers_make_watches(struct triggers *triggers)
 static int triggers_watch_domains(struct triggers *triggers)
 {
     const struct triggers_context *context = &triggers->context;
-    bool wanted = false;
 
-    for (size_t i = 0; i < triggers->count; i++)
-        wanted = wanted || triggers->trigger[i].config.condition == TRIGGER_DOMAIN_CRASH;
-    if (!wanted)
-        return 0;
+    /* Also where no trigger is about crashes: it keeps the domains' names up to date. */
     return domain_watch_new(context->event, context->xen, context->names, triggers_handle_crash,
                             triggers, &triggers->domains);
 }

@@ -37,7 +37,8 @@ struct triggers_context {
 
 /*
  * All triggers are off until triggers_set_ring(). CONTEXT is copied. With no trigger in the
- * configuration there is nothing that ever wakes. -ENOMEM, or an error of the event loop's.
+ * configuration nothing wakes but a domain that comes or goes. -ENOMEM, or an error of the event
+ * loop's.
  */
 int triggers_new(const struct triggers_context *context, struct triggers **ret_triggers);
 /* The collector must have given back the watch set. */

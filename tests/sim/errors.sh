@@ -269,7 +269,7 @@ bad_outputs() {
     mistaken "There is no space" start -r 1000000000 -o "$dir/new.xentrace"
     mistaken "There is no space" start -r 1000000000 --force -o "$dir/exists.xentrace"
     check "what --force was to replace is as it was" same "$(cat "$dir/exists.xentrace")" precious
-    mistaken "have 16 pages per CPU.*Leave out --buffer-pages" start -S 17
+    mistaken "allocated with 16 pages per CPU.*Leave out --buffer-pages" start -S 17
 }
 
 same_name_twice() {

@@ -24,6 +24,7 @@ beside() {
         check "beside: start $i" ctl start "joins$i"
     done
     check "beside: start the segments" ctl start --segment-size 4M segments
+    check "beside: start one in memory" ctl start --memory 8M memory
     sleep 1
     check "beside: stop" ctl stop --all
 }
@@ -43,6 +44,10 @@ check_beside() {
         check "beside: $name is complete from where it says" verify --beside "$file" \
             --complete-from "$(complete_from "$name" segment)" "$dir/state/$name.xentrace"
     done
+    check "beside: what was in memory is complete from where it says" verify --beside "$file" \
+        --complete-from "$(complete_from memory)" "$dir/state/memory.xentrace"
+    check "beside: ... which is after what was evicted" above \
+        "$(number "$dir/state/memory.json" ledger evicted)" 0
     check "beside: there were segments" above "$i" 3
     check "beside: the session is complete from its first segment on" same \
         "$(complete_from segments)" "$(complete_from segments.00001 segment)"

@@ -18,10 +18,12 @@ EXTRA_DIST += \
 	tests/sim/lifecycle.sh \
 	tests/sim/log.sh \
 	tests/sim/losses.sh \
+	tests/sim/patience.sh \
 	tests/sim/restart.sh \
 	tests/sim/same-as-xentrace.sh \
 	tests/sim/segments.sh \
 	tests/sim/several.sh \
+	tests/sim/silent.sh \
 	tests/sim/snapshots.sh \
 	tests/sim/steady.sh \
 	tests/sim/triggers.sh \
@@ -33,6 +35,15 @@ noinst_PROGRAMS += tests/sim/libmallocs.so
 tests_sim_libmallocs_so_SOURCES = tests/sim/mallocs.c
 tests_sim_libmallocs_so_CFLAGS = $(XENSIM_CFLAGS) -fPIC -fvisibility=hidden
 tests_sim_libmallocs_so_LDFLAGS = -shared -pthread
+
+noinst_PROGRAMS += tests/sim/libbroken-uring.so tests/sim/liblate-clock.so
+tests_sim_libbroken_uring_so_SOURCES = tests/sim/broken-uring.c
+tests_sim_libbroken_uring_so_CFLAGS = $(XENSIM_CFLAGS) -fPIC -fvisibility=hidden
+tests_sim_libbroken_uring_so_LDFLAGS = -shared -pthread
+
+tests_sim_liblate_clock_so_SOURCES = tests/sim/late-clock.c
+tests_sim_liblate_clock_so_CFLAGS = $(XENSIM_CFLAGS) -fPIC -fvisibility=hidden
+tests_sim_liblate_clock_so_LDFLAGS = -shared -pthread
 
 # What independent.sh runs on two file systems.
 noinst_PROGRAMS += tests/sim/stuck-sink tests/sim/stuck-writes

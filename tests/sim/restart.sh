@@ -7,9 +7,9 @@
 
 . "$(dirname "$0")/lib.sh"
 
-for program in service test-service-child; do
-    if [ ! -e "$build/tests/xensim/$program" ]; then
-        echo "$script: $build/tests/xensim/$program is not built: run make check, or set BUILD" >&2
+for program in xensim/service xensim/test-service-child sim/libbroken-uring.so; do
+    if [ ! -e "$build/tests/$program" ]; then
+        echo "$script: $build/tests/$program is not built: run make check, or set BUILD" >&2
         exit 1
     fi
 done
@@ -236,7 +236,8 @@ foreign() {
 
 # What Xen does when the daemon is started the Nth time: told by a shell that becomes the daemon.
 tells_at_start=(bash -c '"$BUILD/tests/xensim/xensim" stat | tr -d "\n" | grep -o "\"enabled\":[a-z]*" \
-    >>"$dir/at-start"; exec "$@"' bash)
+    >>"$dir/at-start"; "$BUILD/tests/xensim/xensim" stat | grep -o "\"event_mask\":\"[^\"]*\"" \
+    >>"$dir/mask-at-start"; exec "$@"' bash)
 at_start() { same "$(sed -n "$1p" "$dir/at-start")" "\"enabled\":$2"; }
 
 keep_enabled() {
@@ -257,6 +258,68 @@ keep_enabled() {
     check "keep-enabled=no: who is killed disables nothing, and is gone on with" same "$(restored)" 1
     check "keep-enabled=no: stopped" service_stop
     check "keep-enabled=no: tracing is off at the end" tracing_is false
+}
+
+# Killed without a service manager: Xen has the mask of the daemon that is gone, and only the boot's
+# is to be restored.
+boot_mask() {
+    local life
+    check "boot's mask: so Xen was booted" mask_is 0x0008f000
+    for life in 1 2; do
+        daemon_start || exit 1
+        ctl start --events sched "life-$life" >/dev/null
+        check "boot's mask, killed $life: a capture sets its own" mask_is 0x0002f000
+        kill -KILL "$daemon"
+        wait "$daemon"
+        check "boot's mask, killed $life: which is left over" mask_is 0x0002f000
+    done
+    daemon_start || exit 1
+    ctl start --events sched last >/dev/null
+    check "boot's mask: a capture ends well" ctl stop last
+    check "boot's mask: it is restored" mask_is 0x0008f000
+    check "boot's mask: tracing is disabled" tracing_is false
+}
+mask_is() { same "$("$xensim" stat | grep -o '"event_mask":"[^"]*"')" "\"event_mask\":\"$1\""; }
+
+# --- The collector fails. ---
+
+# A capture is being written and a snapshot waits for its reader: it must not be waited for, and its
+# worker still reads the ring.
+collector_fails() {
+    recorder memory=32M
+    export BROKEN_URING=$dir/broken
+    before_daemon=("${tells_at_start[@]}" env
+        "LD_PRELOAD=${LD_PRELOAD:+$LD_PRELOAD:}$build/tests/sim/libbroken-uring.so")
+    service_start || exit 1
+    ctl start file >/dev/null
+    wait_until 20 test -s "$dir/state/file.xentrace"
+    wait_until 20 recorder_has $((8 * mib))
+    mkfifo "$dir/fifo"
+    read_fifo "$dir/fifo" "$dir/unread" 0
+    "$build/xentracectl" snapshot -o "$dir/fifo" >"$dir/snapshot" 2>&1 &
+    sleep 0.5
+    touch "$dir/broken"
+    check "the collector fails: the daemon ends with an error" wait_until 5 has_failed
+    rm "$dir/broken"
+    check "the collector fails: the log says why, and that Xen is told" \
+        grep -q "The collector has failed: Input/output error. .* Tracing is disabled\." "$dir/log"
+    check "the collector fails: the next daemon comes up" came_up 2
+    check "the collector fails: tracing was disabled, although sessions ran" at_start 2 false
+    check "the collector fails: the mask is the boot's" same "$(sed -n 2p "$dir/mask-at-start")" \
+        "$(sed -n 1p "$dir/mask-at-start")"
+    check "the collector fails: the next daemon continues the ring" same "$(restored)" 1
+    cut_torn file
+    check "the collector fails: the capture's file is sound" whole "$dir/state/file.xentrace"
+    ctl snapshot after >/dev/null
+    check "the collector fails: so is the ring" whole "$dir/state/after.xentrace"
+    kill "$reader"
+    service_stop
+}
+has_failed() { grep -q ' exited with 1$' "$dir/service.log"; }
+cut_torn() { # cut_torn CAPTURE: at its last whole window, if it does not end there
+    ctl --json info "$dir/state/$1.xentrace" >"$dir/info"
+    [ "$(number "$dir/info" files 0 damage kind 2>/dev/null)" != torn-window ] ||
+        truncate -s "$(number "$dir/info" files 0 sound_bytes)" "$dir/state/$1.xentrace"
 }
 
 # --- A capture beside it. ---
@@ -354,7 +417,7 @@ stop_collector() { # stop_collector PID
 }
 
 parts=(killed_by_sigkill restarted watchdog reconfigured damaged foreign keep_enabled hanging_manager
-    capture)
+    capture boot_mask collector_fails)
 [ -n "${SIM_INSIDE:-}" ] || [ $# -eq 0 ] || parts=("$@")
 
 main() {
@@ -373,6 +436,7 @@ main() {
                 sim --cpus 4 --rate 10M -- killed HUP
                 check_killed HUP
                 ;;
+            boot_mask) sim --rate 1M --preset-pages 32 --preset-mask 0x0008f000 -- boot_mask ;;
             *) sim --cpus 8 --rate 5M -- "$part" ;;
         esac
         sim_clean

@@ -182,7 +182,7 @@ most() {
     done
     check "at least 8 at once, the recorder included" above "$((started + 1))" 7
     check "one more is told how many there can be" grep -Eq \
-        "$((started + 1)) sessions are being recorded, which is as many as there can be.*stop NAME" "$dir/refused"
+        "$((started + 1)) sessions are being recorded or wait for their disk, which is the limit.*stop NAME" "$dir/refused"
     check "and leaves no file" test ! -e "$dir/state/m$((started + 1)).xentrace"
     sleep 1
     ctl stop m3 >/dev/null

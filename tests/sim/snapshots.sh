@@ -209,7 +209,7 @@ empty() {
     recorder_start memory=8M || exit 1
     sleep 0.3
     check "an empty ring: since when it runs" \
-        refuses "holds no records: it runs since [1-9][0-9.]*m?s.*nothing it records has happened" \
+        refuses "holds no records: it has run for [1-9][0-9.]*m?s.*nothing it records has happened" \
         ctl snapshot nothing
     check "an empty ring, into a file" refuses "holds no records" ctl snapshot -o "$dir/nothing.xentrace"
     kill -USR2 "$daemon"

@@ -24,7 +24,7 @@ writes_nothing() { # writes_nothing REGEX NAME
     local output status=0
     output=$(ctl trigger "$2" 2>&1) || status=$?
     echo "$output"
-    same "$status" 1 && grep -q "Outcome: nothing is written" <<<"$output" && grep -q "$1" <<<"$output"
+    same "$status" 1 && grep -q "Outcome: no snapshot" <<<"$output" && grep -q "$1" <<<"$output"
 }
 name_is_known() { ctl --json status flight-recorder | grep -c "\"$1\"" >/dev/null; }
 snapshot_of() { of_trigger "$1" last_snapshot; }

@@ -106,9 +106,8 @@ middle() {
 
     hang on
     "$xensim" domain add 7 new
-    sleep 6 # the session looks who runs
     check "it hangs: what was known is known still, and who is new" \
-        knows "0=Domain-0 1=web 2=db 7=" through
+        wait_until 10 knows "0=Domain-0 1=web 2=db 7=" through
     check "it hangs: start, status, stop" do_all hung "$dir/hung"
     check "it hangs: the capture is complete" whole "$dir/state/hung.xentrace"
     check "it hangs: no command took longer for it" as_fast_as "$dir/hung" "$dir/free"

@@ -18,27 +18,35 @@ check_PROGRAMS += \
 	tests/unit/test-joining \
 	tests/unit/test-mailbox \
 	tests/unit/test-output \
+	tests/unit/test-output-file \
 	tests/unit/test-pool \
 	tests/unit/test-record \
 	tests/unit/test-ring \
 	tests/unit/test-ring-adopt \
 	tests/unit/test-ring-hostile \
 	tests/unit/test-ring-pins \
+	tests/unit/test-ring-writer \
 	tests/unit/test-runnable \
 	tests/unit/test-segments \
+	tests/unit/test-session \
 	tests/unit/test-session-name \
+	tests/unit/test-silence \
+	tests/unit/test-snapshot \
 	tests/unit/test-sink \
 	tests/unit/test-sink-limits \
 	tests/unit/test-sink-ring \
+	tests/unit/test-space \
 	tests/unit/test-suggest \
 	tests/unit/test-systemd \
 	tests/unit/test-tbuf \
 	tests/unit/test-text \
 	tests/unit/test-trace-file \
 	tests/unit/test-trace-file-cuts \
+	tests/unit/test-tracing \
 	tests/unit/test-trigger \
 	tests/unit/test-triggers \
 	tests/unit/test-units \
+	tests/unit/test-uring \
 	tests/unit/test-utf8 \
 	tests/unit/test-walk \
 	tests/unit/test-watch \
@@ -100,6 +108,9 @@ tests_unit_test_ring_hostile_LDADD = libcollector.a libcommon.a
 tests_unit_test_ring_pins_SOURCES = \
 	tests/unit/test-ring-pins.c tests/unit/ring-rig.h tests/unit/test.h
 tests_unit_test_ring_pins_LDADD = libcollector.a libcommon.a
+tests_unit_test_ring_writer_SOURCES = \
+	tests/unit/test-ring-writer.c tests/unit/ring-rig.h tests/unit/test.h
+tests_unit_test_ring_writer_LDADD = libdaemon.a libcollector.a libcommon.a $(URING_LIBS)
 
 # The sink on a ring of the test's own, and on io_uring.
 sink_fake_sources = \
@@ -137,17 +148,43 @@ tests_unit_test_joining_SOURCES = \
 	tests/unit/fake-xen-host.h tests/unit/test.h
 tests_unit_test_joining_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 
+tests_unit_test_uring_SOURCES = tests/unit/test-uring.c tests/unit/test.h
+tests_unit_test_uring_LDADD = libcollector.a $(URING_LIBS)
+tests_unit_test_uring_LDFLAGS = \
+	-Wl,--wrap=io_uring_submit_and_get_events \
+	-Wl,--wrap=io_uring_submit_and_wait \
+	-Wl,--wrap=io_uring_submit_and_wait_timeout
+
 tests_unit_test_calls_SOURCES = tests/unit/test-calls.c tests/unit/test.h
 tests_unit_test_calls_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_unit_test_calls_LDADD = $(xentraced_LDADD)
 tests_unit_test_config_SOURCES = tests/unit/test-config.c tests/unit/test.h
 tests_unit_test_config_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
+tests_unit_test_output_file_SOURCES = tests/unit/test-output-file.c tests/unit/test.h
+tests_unit_test_output_file_LDADD = libdaemon.a libcommon.a
+# Outputs with real workers, on a real directory.
 tests_unit_test_output_SOURCES = tests/unit/test-output.c tests/unit/test.h
-tests_unit_test_output_LDADD = libdaemon.a libcommon.a
-tests_unit_test_segments_SOURCES = tests/unit/test-segments.c tests/unit/test.h
-tests_unit_test_segments_LDADD = $(xentraced_LDADD)
+tests_unit_test_output_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_output_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
+tests_unit_test_segments_SOURCES = \
+	tests/unit/test-segments.c tests/unit/segments-rig.h tests/unit/test.h
+tests_unit_test_segments_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_segments_LDADD = libdaemon.a libcommon.a
+# A session among fakes: of its storage, workers, the collector, Xen and sd-event.
+tests_unit_test_session_SOURCES = tests/unit/test-session.c tests/unit/test.h
+tests_unit_test_session_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
+tests_unit_test_session_LDADD = libdaemon.a libcommon.a
+tests_unit_test_space_SOURCES = tests/unit/test-space.c tests/unit/test.h
+tests_unit_test_space_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_space_LDADD = libdaemon.a libcommon.a
 tests_unit_test_session_name_SOURCES = tests/unit/test-session-name.c tests/unit/test.h
 tests_unit_test_session_name_LDADD = $(xentraced_LDADD)
+tests_unit_test_silence_SOURCES = tests/unit/test-silence.c tests/unit/test.h
+tests_unit_test_silence_LDADD = libdaemon.a libcommon.a
+# Snapshots among fakes: of outputs, workers, the collector and sd-event.
+tests_unit_test_snapshot_SOURCES = tests/unit/test-snapshot.c tests/unit/ring-rig.h tests/unit/test.h
+tests_unit_test_snapshot_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
+tests_unit_test_snapshot_LDADD = libdaemon.a libcollector.a libcommon.a $(URING_LIBS)
 tests_unit_test_domain_names_SOURCES = tests/unit/test-domain-names.c tests/unit/test.h
 tests_unit_test_domain_names_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_domain_names_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
@@ -159,6 +196,10 @@ tests_unit_test_systemd_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
 tests_unit_test_domain_watch_SOURCES = tests/unit/test-domain-watch.c tests/unit/test.h
 tests_unit_test_domain_watch_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_domain_watch_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
+# Replaces Xen and the collector.
+tests_unit_test_tracing_SOURCES = tests/unit/test-tracing.c tests/unit/test.h
+tests_unit_test_tracing_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_tracing_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
 tests_unit_test_trigger_SOURCES = tests/unit/test-trigger.c tests/unit/test.h
 tests_unit_test_trigger_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
 tests_unit_test_trigger_LDADD = $(xentraced_LDADD)

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
  * Event lists: a table of what people type, and the proof, over every class and subclass there can
@@ -165,8 +165,8 @@ static void test_masks(void)
     }
     test_case("random set");
     for (unsigned int i = 0; i < 300; i++) {
-        for (unsigned int class = 0; class < EVENT_CLASSES; class ++)
-            set.subclasses[class] = test_random(&random) % 3 ? 0 : test_random(&random) & 0xf;
+        for (unsigned int j = 0; j < EVENT_CLASSES; j++)
+            set.subclasses[j] = test_random(&random) % 3 ? 0 : test_random(&random) & 0xf;
         check_set(&set);
     }
     test_case("random set with like subclasses");

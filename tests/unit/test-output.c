@@ -1,332 +1,464 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
-
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The output file: what may be taken over, and that its grants never touch the reserve. The latter
- * on small file systems of the test's own, in a mount namespace of its own, which takes root.
+ * Requests to an output, with a real worker and on a real directory: they are carried out in order,
+ * each is answered once with the figures of its moment, and nothing is left of an output that was
+ * freed, whatever was under way. What the requests do to the file is test-output-file's.
  */
 
 #include "daemon/output/output.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <systemd/sd-event.h>
 
 #include "common/protocol.h"
+#include "common/util.h"
+#include "daemon/output/sidecar.h"
 #include "tests/unit/test.h"
 
 #define MIB UINT64_C(1048576)
 
 static char directory[] = "test-output-XXXXXX"; /* in the working directory */
-static char path[64];                           /* of a file in it */
+static int directory_fd = -1;
+static struct workers *workers;
+static struct worker *worker;
 
-static int open_directory(void)
+static struct output *output;
+static char text[512]; /* the answers */
+static struct failure last_failure;
+static int last_error;
+
+/* --- Answers. --- */
+
+static void note(const char *answer)
 {
-    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    size_t length = strlen(text);
 
-    if (fd < 0)
-        exit(EXIT_FAILURE);
-    return fd;
+    (void)snprintf(text + length, sizeof(text) - length, "%s%s", length > 0 ? " " : "", answer);
 }
 
-/* --- Taking over. --- */
+static void take(const char *answer, void *userdata, int error, const struct failure *failure)
+{
+    CHECK(userdata == text);
+    note(answer);
+    last_error = error;
+    last_failure = *failure;
+}
 
-struct adopt_case {
-    const char *name;
-    const char *path; /* as the client says */
-    int flags;
-    const char *content;
-    const char *error; /* NULL: taken */
-    bool is_stream;
-};
+/* An output_done_fn for each request. */
+#define ANSWER(name)                                                                               \
+    static void answer_##name(void *userdata, int error, const struct failure *failure)            \
+    {                                                                                              \
+        take(#name, userdata, error, failure);                                                     \
+    }
 
-static const struct adopt_case adopt_cases[] = {
-    {"file", "f", O_RDWR, "", NULL, false},
-    {"file for writing only", "f", O_WRONLY, "", NULL, false},
-    {"file for appending", "f", O_WRONLY | O_APPEND, "", NULL, false},
-    {"file for reading", "f", O_RDONLY, "", ERROR_OUTPUT, false},
-    {"file that is not empty", "f", O_RDWR, "x", ERROR_OUTPUT, false},
-    {"standard output to a file", "-", O_WRONLY | O_APPEND, "x", NULL, true},
-};
+ANSWER(run)
+ANSWER(finish)
+ANSWER(publish)
+ANSWER(remove)
+
+static uint64_t granted_at_open, granted_at_extend;
+
+static void answer_open(void *userdata, int error, const struct failure *failure)
+{
+    take("open", userdata, error, failure);
+    granted_at_open = output->figures.granted_bytes;
+}
+
+static void answer_extend(void *userdata, int error, const struct failure *failure)
+{
+    take("extend", userdata, error, failure);
+    granted_at_extend = output->figures.granted_bytes;
+}
+
+static void never(void *userdata, int error, const struct failure *failure)
+{
+    (void)userdata, (void)error, (void)failure;
+    CHECK(!"an answer");
+}
+
+/* --- A rig. --- */
+
+static struct output_request own(const char *name)
+{
+    return (struct output_request){
+        .directory_fd = directory_fd,
+        .directory = directory,
+        .name = name,
+        .check = sidecar_check_none,
+        .max_bytes = UINT64_MAX,
+        .first_aim_bytes = MIB,
+        .aim_bytes = 4 * MIB,
+    };
+}
+
+static void begin(const char *name)
+{
+    test_case(name);
+    text[0] = '\0';
+}
+
+static void make(const struct output_request *request, output_done_fn done)
+{
+    CHECK_INT(output_new(worker, request, done, text, &output), 0);
+}
+
+/* All that is under way is answered. */
+static void answers(const char *expected)
+{
+    workers_run_all(workers);
+    CHECK_STR(text, expected);
+    text[0] = '\0';
+}
+
+static bool exists(const char *file)
+{
+    return faccessat(directory_fd, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static void make_file(const char *file)
+{
+    int fd = openat(directory_fd, file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+    CHECK(fd >= 0);
+    fd_close(&fd);
+}
+
+static void empty_directory(void)
+{
+    DIR *stream = opendir(directory);
+    const struct dirent *entry;
+
+    while (stream && (entry = readdir(stream)))
+        (void)unlinkat(directory_fd, entry->d_name, 0);
+    if (stream)
+        (void)closedir(stream);
+}
+
+static unsigned int count_descriptors(void)
+{
+    DIR *stream = opendir("/proc/self/fd");
+    unsigned int count = 0;
+
+    while (stream && readdir(stream))
+        count++;
+    if (stream)
+        (void)closedir(stream);
+    return count;
+}
+
+/* Holds up the worker until a byte comes. */
+static int wait_for_byte(struct output_file *file, void *argument, struct failure *failure)
+{
+    char byte;
+
+    (void)file, (void)failure;
+    return read(*(const int *)argument, &byte, 1) == 1 ? 0 : -EIO;
+}
+
+static int fail_with_words(struct output_file *file, void *argument, struct failure *failure)
+{
+    (void)argument;
+    CHECK(file->fd >= 0);
+    return failure_set(failure, -EFBIG, ERROR_INVALID, "Words.");
+}
+
+/* --- Cases. --- */
+
+static void test_order(void)
+{
+    const struct output_request request = own("a");
+    int fds[2];
+
+    begin("requests keep their order, and figures are those of their moment");
+    CHECK_INT(pipe(fds), 0);
+    make(&request, answer_open);
+    CHECK_INT(output->figures.fd, -1);
+    output_extend(output, 0, false, 0, answer_extend);
+    output_run(output, wait_for_byte, &fds[0], answer_run);
+    output_finish(output, 0, answer_finish);
+    CHECK(output_is_busy(output, OUTPUT_OPEN));
+    CHECK(output_is_busy(output, OUTPUT_FINISH));
+    CHECK(!output_is_busy(output, OUTPUT_REMOVE));
+    CHECK_INT(write(fds[1], "x", 1), 1);
+    answers("open extend run finish");
+    CHECK_UINT(granted_at_open, MIB);
+    CHECK_UINT(granted_at_extend, 4 * MIB);
+    CHECK(!output_is_busy(output, OUTPUT_OPEN));
+    CHECK(!output_is_busy(output, OUTPUT_FINISH));
+    CHECK(output->figures.fd >= 0);
+    CHECK(strstr(output->figures.path, "/a.xentrace"));
+    CHECK(exists("a.xentrace"));
+
+    begin("a request that fails: its error, its words");
+    output_run(output, fail_with_words, NULL, answer_run);
+    answers("run");
+    CHECK_INT(last_error, -EFBIG);
+    CHECK_STR(last_failure.name, ERROR_INVALID);
+    output_extend(output, 0, false, 0, answer_extend);
+    answers("extend");
+    CHECK_INT(last_error, 0);
+    CHECK_STR(last_failure.name, NULL); /* not those of another request */
+
+    begin("less space than is worth it changes nothing");
+    output_extend(output, 0, false, UINT64_MAX, answer_extend);
+    granted_at_extend = output->figures.granted_bytes;
+    answers("extend");
+    CHECK(!output->figures.ran_out);
+    CHECK_UINT(output->figures.granted_bytes, granted_at_extend);
+
+    begin("a path for people");
+    output_set_path(output, "elsewhere");
+    CHECK_STR(output->figures.path, "elsewhere");
+
+    begin("it is removed under the name under which it was created");
+    output_remove(output, answer_remove);
+    answers("remove");
+    CHECK(!exists("a.xentrace"));
+    output_free(output);
+    answers("");
+    fd_close(&fds[0]);
+    fd_close(&fds[1]);
+}
+
+static void test_names(void)
+{
+    struct output_request request = own("a");
+
+    begin("a name that is in use");
+    make_file("a.xentrace");
+    make(&request, answer_open);
+    answers("open");
+    CHECK_INT(last_error, -EEXIST);
+    CHECK_STR(last_failure.name, ERROR_NAME_IN_USE);
+    CHECK_INT(output->figures.fd, -1);
+    output_free(output);
+    answers("");
+    CHECK(exists("a.xentrace"));
+
+    begin("another will do, and NAME-2 has a sidecar");
+    make_file("a-2.json");
+    request.may_rename = true;
+    make(&request, answer_open);
+    answers("open");
+    CHECK_INT(last_error, 0);
+    CHECK_STR(last_failure.name, NULL);
+    CHECK_STR(output->name, "a-3");
+    CHECK(strstr(output->figures.path, "/a-3.xentrace"));
+    CHECK(exists("a-3.xentrace"));
+    CHECK(!exists("a-2.xentrace"));
+    output_remove(output, answer_remove);
+    output_free(output);
+    answers("");
+    CHECK(!exists("a-3.xentrace"));
+    CHECK(exists("a.xentrace"));
+    CHECK(exists("a-2.json"));
+    empty_directory();
+
+    begin("a hidden file gets its place, but no other's");
+    request = own("h");
+    request.naming = OUTPUT_HIDDEN;
+    make_file("taken.xentrace");
+    make(&request, answer_open);
+    output_publish(output, "taken", answer_publish);
+    answers("open publish");
+    CHECK_INT(last_error, -EEXIST);
+    CHECK(!exists("h.xentrace"));
+    output_publish(output, "place", answer_publish);
+    answers("publish");
+    CHECK_INT(last_error, 0);
+    CHECK(exists("place.xentrace"));
+    CHECK(strstr(output->figures.path, "/place.xentrace"));
+    output_free(output);
+    answers("");
+    empty_directory();
+}
+
+static void test_requirement(void)
+{
+    struct output_request request = own("a");
+    unsigned int descriptors = count_descriptors();
+
+    begin("a requirement that cannot be met: nothing is left, nothing is open");
+    request.require_bytes = UINT64_C(1) << 60;
+    make(&request, answer_open);
+    answers("open");
+    CHECK_INT(last_error, -ENOSPC);
+    CHECK_STR(last_failure.name, ERROR_NO_SPACE);
+    CHECK(!exists("a.xentrace"));
+    CHECK_INT(output->figures.fd, -1);
+    CHECK_UINT(count_descriptors(), descriptors);
+    output_remove(output, answer_remove);
+    answers("remove");
+    output_free(output);
+    answers("");
+
+    begin("one that can");
+    request.require_bytes = 8 * MIB;
+    make(&request, answer_open);
+    answers("open");
+    CHECK_INT(last_error, 0);
+    CHECK(output->figures.granted_bytes >= 8 * MIB);
+    output_remove(output, NULL); /* nobody cares */
+    output_free(output);
+    answers("");
+    CHECK(!exists("a.xentrace"));
+    CHECK_UINT(count_descriptors(), descriptors);
+}
+
+static void test_forget(void)
+{
+    const struct output_request request = own("a");
+    int fds[2];
+
+    begin("an answer that is forgotten: the request is carried out, and the others are answered");
+    CHECK_INT(pipe(fds), 0);
+    make(&request, answer_open);
+    answers("open");
+    output_run(output, wait_for_byte, &fds[0], answer_run);
+    output_extend(output, 0, false, 0, never);
+    output_forget(output, OUTPUT_EXTEND);
+    output_forget(output, OUTPUT_FINISH); /* none is under way */
+    CHECK_INT(write(fds[1], "x", 1), 1);
+    answers("run");
+    CHECK_UINT(output->figures.granted_bytes, 4 * MIB);
+    output_finish(output, 0, answer_finish);
+    output_extend(output, 0, false, 0, answer_extend);
+    answers("finish extend");
+
+    begin("the page cache is looked after when there is nothing else to do");
+    output->figures.is_direct = false; /* whatever the file system can */
+    output_run(output, wait_for_byte, &fds[0], answer_run);
+    output_drop_cache(output, 4096);
+    CHECK(!output_is_busy(output, OUTPUT_DROP_CACHE));
+    CHECK_INT(write(fds[1], "x", 1), 1);
+    answers("run");
+    output->figures.is_direct = false;
+    output_drop_cache(output, 4096);
+    CHECK(output_is_busy(output, OUTPUT_DROP_CACHE));
+    output_drop_cache(output, 4096); /* twice is once */
+    answers("");
+    output_free(output);
+    answers("");
+    empty_directory();
+    fd_close(&fds[0]);
+    fd_close(&fds[1]);
+}
+
+static void free_output(void *userdata, int error, const struct failure *failure)
+{
+    (void)userdata, (void)failure;
+    CHECK_INT(error, 0);
+    CHECK(!output_free(output));
+}
+
+static void test_free(void)
+{
+    unsigned int descriptors = count_descriptors();
+    const struct output_request request = own("a");
+    int fds[2];
+
+    begin("freed while requests are under way: they are carried out, nobody is told");
+    CHECK_INT(pipe(fds), 0);
+    make(&request, answer_open);
+    answers("open");
+    output_run(output, wait_for_byte, &fds[0], never);
+    output_extend(output, 0, false, 0, never);
+    output_finish(output, 4096, never);
+    output_free(output);
+    CHECK(exists("a.xentrace"));
+    CHECK_INT(write(fds[1], "x", 1), 1);
+    answers("");
+    fd_close(&fds[0]);
+    fd_close(&fds[1]);
+    CHECK_UINT(count_descriptors(), descriptors);
+    empty_directory();
+
+    begin("freed before it is open");
+    make(&request, never);
+    output_free(output);
+    answers("");
+    CHECK_UINT(count_descriptors(), descriptors);
+    empty_directory();
+
+    begin("freed by its own answer, and before the next one");
+    make(&request, free_output);
+    output_extend(output, 0, false, 0, never);
+    CHECK(!output_free(NULL));
+    answers("");
+    CHECK_UINT(count_descriptors(), descriptors);
+    empty_directory();
+}
 
 static void test_adopt(void)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(adopt_cases); i++) {
-        const struct adopt_case *c = &adopt_cases[i];
-        struct failure failure = {0};
-        struct output output;
-        int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-
-        test_case(c->name);
-        if (fd < 0 || write(fd, c->content, strlen(c->content)) < 0 || close(fd) < 0)
-            exit(EXIT_FAILURE);
-        fd = open(path, c->flags | O_CLOEXEC);
-        output_init(&output, 0, 5 * MIB);
-        CHECK_INT(output_adopt(&output, fd, c->path, &failure) < 0, c->error != NULL);
-        CHECK_STR(failure.name, c->error);
-        if (!c->error) {
-            CHECK(output.is_stream == c->is_stream);
-            CHECK(output.fd != fd);
-            CHECK_UINT(output.granted_bytes, c->is_stream ? UINT64_MAX : 5 * MIB);
-            /* Writes go to offsets: appending would put them where they come. */
-            CHECK(c->is_stream || !(fcntl(output.fd, F_GETFL) & O_APPEND));
-        }
-        output_done(&output);
-        (void)close(fd);
-        (void)unlink(path);
-    }
-}
-
-static void test_adopt_pipe(void)
-{
-    struct failure failure = {0};
-    struct output output;
-    int fds[2];
-
-    test_case("pipe");
-    if (pipe2(fds, O_CLOEXEC) < 0)
-        exit(EXIT_FAILURE);
-    output_init(&output, 0, UINT64_MAX);
-    CHECK_INT(output_adopt(&output, fds[1], "fifo", &failure), 0);
-    CHECK(output.is_stream && !output.is_final);
-    CHECK_UINT(output.granted_bytes, UINT64_MAX);
-    output_extend(&output, 1000);
-    CHECK_UINT(output.granted_bytes, UINT64_MAX);
-    CHECK_INT(output_finish(&output, 1000), 0);
-    output_done(&output);
-    (void)close(fds[0]);
-    (void)close(fds[1]);
-}
-
-static void test_create(void)
-{
-    _cleanup_fd_ int directory_fd = open_directory();
-    struct output output, second;
-    struct failure failure = {0};
+    unsigned int descriptors = count_descriptors();
+    struct output_request request = {
+        .is_adopted = true,
+        .path = "client",
+        .max_bytes = MIB,
+    };
     struct stat st;
 
-    test_case("create");
-    output_init(&output, 0, 3 * MIB + 5);
-    CHECK_INT(output_create(&output, directory_fd, directory, "f", &failure), 0);
-    CHECK_UINT(output.granted_bytes, 3 * MIB + 5);
-    CHECK(output.is_final && !output.ran_out);
-    CHECK_INT(fstat(output.fd, &st), 0);
-    CHECK_UINT(st.st_size, 0); /* what is granted shows nowhere */
-    CHECK_UINT(st.st_mode & 0777 & ~0640u, 0);
-    CHECK_STR(output.path, path);
+    begin("a client's file: the client's descriptor stays its own");
+    request.fd = openat(directory_fd, "c", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    make(&request, answer_open);
+    fd_close(&request.fd);
+    output_finish(output, 8192, answer_finish);
+    answers("open finish");
+    CHECK_INT(last_error, 0);
+    CHECK_STR(output->figures.path, "client");
+    CHECK(output->figures.is_final);
+    CHECK_UINT(output->figures.granted_bytes, MIB);
+    CHECK_INT(fstat(output->figures.fd, &st), 0);
+    CHECK_INT(st.st_size, 8192);
+    output_free(output);
+    answers("");
+    CHECK_UINT(count_descriptors(), descriptors);
 
-    output_init(&second, 0, UINT64_MAX);
-    CHECK_INT(output_create(&second, directory_fd, directory, "f", &failure), -EEXIST);
-    CHECK_STR(failure.name, ERROR_NAME_IN_USE);
-    output_done(&second);
+    begin("one that is not empty is refused, and stays");
+    request.fd = openat(directory_fd, "c", O_RDWR | O_CLOEXEC);
+    make(&request, answer_open);
+    answers("open");
+    CHECK_STR(last_failure.name, ERROR_OUTPUT);
+    CHECK_INT(output->figures.fd, -1);
+    output_free(output);
+    fd_close(&request.fd);
+    answers("");
+    CHECK(exists("c"));
+    CHECK_UINT(count_descriptors(), descriptors);
 
-    CHECK_INT(output_finish(&output, 0), 0);
-    CHECK_INT(fstat(output.fd, &st), 0);
-    CHECK_UINT(st.st_blocks, 0);
-    output_done(&output);
-    CHECK_INT(unlink(path), 0);
-
-    test_case("no space");
-    output_init(&output, UINT64_C(1) << 60, UINT64_MAX);
-    CHECK_INT(output_create(&output, directory_fd, directory, "f", &failure), -ENOSPC);
-    CHECK_STR(failure.name, ERROR_NO_SPACE);
-    CHECK(access(path, F_OK) < 0); /* nothing is left behind */
-    output_done(&output);
-}
-
-/* --- The reserve. --- */
-
-struct reserve_case {
-    const char *name;
-    uint64_t reserve_bytes;
-    uint64_t max_bytes;
-    uint64_t hog_bytes; /* what somebody else writes in the middle */
-    bool ran_out;
-};
-
-static const struct reserve_case reserve_cases[] = {
-    {"no reserve", 0, UINT64_MAX, 0, true},
-    {"a reserve", 7 * MIB, UINT64_MAX, 0, true},
-    {"a reserve and somebody else", 4 * MIB, UINT64_MAX, 6 * MIB, true},
-    {"a size below the reserve", 4 * MIB, 9 * MIB + 1234, 0, false},
-    {"a size that the reserve does not leave", 8 * MIB, 100 * MIB, 0, true},
-};
-
-static uint64_t available_in(int fd)
-{
-    struct statvfs st;
-
-    if (fstatvfs(fd, &st) < 0)
-        exit(EXIT_FAILURE);
-    return (uint64_t)st.f_bavail * st.f_frsize;
-}
-
-/* Fills [BEGIN, END), and has it on the disk. Returns 0 or a negative errno. */
-static int fill(int fd, uint64_t begin, uint64_t end)
-{
-    static const uint8_t block[65536] = {1};
-
-    while (begin < end) {
-        ssize_t n = pwrite(fd, block, min_u64(sizeof(block), end - begin), (off_t)begin);
-
-        if (n <= 0)
-            return n < 0 ? -errno : -ENOSPC;
-        begin += (uint64_t)n;
-    }
-    return fsync(fd) < 0 ? -errno : 0;
-}
-
-static void hog(int directory_fd, uint64_t bytes)
-{
-    _cleanup_fd_ int fd = openat(directory_fd, "hog", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-
-    CHECK_INT(fill(fd, 0, bytes), 0);
-}
-
-/* A writer that uses each grant to its end. Returns how far it came. */
-static uint64_t use_grants(struct output *output, const struct reserve_case *c)
-{
-    uint64_t written = 0;
-
-    while (CHECK_INT(fill(output->fd, written, output->granted_bytes), 0)) {
-        written = output->granted_bytes;
-        CHECK(available_in(output->fd) >= c->reserve_bytes);
-        CHECK(written <= c->max_bytes);
-        if (output->is_final)
-            break;
-        output_extend(output, written);
-        CHECK(output->is_final || output->granted_bytes > written);
-        CHECK(available_in(output->fd) >= c->reserve_bytes);
-    }
-    return written;
-}
-
-static void check_reserve(const struct reserve_case *c)
-{
-    _cleanup_fd_ int directory_fd = open_directory();
-    uint64_t before = available_in(directory_fd), written, left;
-    struct failure failure = {0};
-    struct output output;
-    struct stat st;
-
-    output_init(&output, c->reserve_bytes + c->hog_bytes, c->max_bytes);
-    if (!CHECK_INT(output_create(&output, directory_fd, directory, "f", &failure), 0))
-        return;
-    if (c->hog_bytes) {
-        hog(directory_fd, c->hog_bytes);
-        output.reserve_bytes = c->reserve_bytes;
-    }
-    (void)fcntl(output.fd, F_SETFL, 0); /* for the writes here need not be of whole blocks */
-    written = use_grants(&output, c);
-    left = available_in(directory_fd);
-    CHECK(output.ran_out == c->ran_out);
-    if (c->ran_out)
-        CHECK(left < c->reserve_bytes + MIB); /* nothing is wasted either */
-    else
-        CHECK_UINT(written, c->max_bytes);
-
-    /* Cut to less: what was granted too much is free again. */
-    CHECK_INT(output_finish(&output, 100001), 0);
-    CHECK_INT(fstat(output.fd, &st), 0);
-    CHECK_UINT(st.st_size, 100001);
-    CHECK((uint64_t)st.st_blocks * 512 <= 100001 + 8192);
-    CHECK(available_in(directory_fd) + MIB / 2 + c->hog_bytes >= before);
-    output_done(&output);
-    (void)unlinkat(directory_fd, "f.xentrace", 0);
-    (void)unlinkat(directory_fd, "hog", 0);
-}
-
-/* A file that never used its grant: what is allocated ahead goes, and nothing of it showed. */
-static void check_unused(void)
-{
-    _cleanup_fd_ int directory_fd = open_directory();
-    struct failure failure = {0};
-    struct output output;
-    struct stat st;
-
-    test_case("an unused grant");
-    output_init(&output, 2 * MIB, UINT64_MAX);
-    CHECK_INT(output_create(&output, directory_fd, directory, "f", &failure), 0);
-    (void)fcntl(output.fd, F_SETFL, 0);
-    CHECK(output.granted_bytes > MIB);
-    CHECK(available_in(directory_fd) >= 2 * MIB);
-    CHECK_INT(fill(output.fd, 0, 5000), 0);
-    CHECK_INT(fstat(output.fd, &st), 0);
-    CHECK_UINT(st.st_size, 5000);
-    CHECK(!output.preallocates || (uint64_t)st.st_blocks * 512 >= output.granted_bytes);
-    CHECK_INT(output_finish(&output, 5000), 0); /* its length is right already */
-    CHECK_INT(fstat(output.fd, &st), 0);
-    CHECK((uint64_t)st.st_blocks * 512 <= 8192);
-    output_done(&output);
-    (void)unlinkat(directory_fd, "f.xentrace", 0);
-}
-
-static void test_reserve(const char *what)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(reserve_cases); i++) {
-        char name[96];
-
-        (void)snprintf(name, sizeof(name), "%s: %s", what, reserve_cases[i].name);
-        test_case(name);
-        check_reserve(&reserve_cases[i]);
-    }
-    check_unused();
-}
-
-/* A file system in a file, mounted over the directory. */
-static bool mount_ext4(void)
-{
-    char command[256];
-
-    (void)snprintf(command, sizeof(command),
-                   "truncate -s 40M %s.img && mkfs.ext4 -q -F %s.img && mount -o loop %s.img %s",
-                   directory, directory, directory, directory);
-    return system(command) == 0; /* all of it is ours */
-}
-
-static bool own_mounts(void)
-{
-    return geteuid() == 0 && unshare(CLONE_NEWNS) == 0 &&
-           mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
-}
-
-static void test_reserves(void)
-{
-    char image[64];
-
-    if (!own_mounts()) {
-        printf("grants on small file systems: skipped, for want of the right to mount\n");
-        return;
-    }
-    if (mount("none", directory, "tmpfs", 0, "size=24m") == 0) {
-        test_reserve("tmpfs");
-        CHECK_INT(umount(directory), 0);
-    } else {
-        printf("grants on tmpfs: skipped, %s\n", strerror(errno));
-    }
-    if (mount_ext4()) {
-        test_reserve("ext4");
-        CHECK_INT(umount(directory), 0);
-    } else {
-        printf("grants on ext4: skipped, it could not be made or mounted\n");
-    }
-    (void)snprintf(image, sizeof(image), "%s.img", directory);
-    (void)unlink(image);
+    begin("a descriptor that is none");
+    request.fd = -1;
+    CHECK_INT(output_new(worker, &request, never, text, &output), -EBADF);
+    answers("");
+    empty_directory();
 }
 
 int main(void)
 {
-    if (!mkdtemp(directory)) {
-        perror("a directory in the working directory");
+    sd_event *event = NULL;
+
+    if (!mkdtemp(directory))
         return TEST_SKIPPED;
-    }
-    (void)snprintf(path, sizeof(path), "%s/f.xentrace", directory);
+    directory_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory_fd < 0 || sd_event_new(&event) < 0 || workers_new(event, &workers) < 0 ||
+        worker_new(workers, "output", &worker) < 0)
+        return EXIT_FAILURE;
+    test_order();
+    test_names();
+    test_requirement();
+    test_forget();
+    test_free();
     test_adopt();
-    test_adopt_pipe();
-    test_create();
-    test_reserves();
+    worker_free(worker);
+    workers_free(workers);
+    sd_event_unref(event);
+    fd_close(&directory_fd);
     (void)rmdir(directory);
     return test_end();
 }

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
  * A ring against what must hold of it (ring-rig.h), while it is filled and expires. Snapshots of

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
  * The sink on io_uring, writing to real files and pipes. What ends a file: RLIMIT_FSIZE, /dev/full;

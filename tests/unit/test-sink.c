@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
  * The sink's state machine, with writes that end as the test wants: filling, the order of
@@ -497,11 +497,16 @@ static void test_stream(uint64_t seed)
     disk = disk_new(&config, seed);
     for (unsigned int i = 0; i < CHUNKS; i++)
         disk_put_chunk(disk, 20000);
+    CHECK_UINT(disk_totals(disk).progress_usec, 0);
     for (unsigned int i = 0; !sink_is_quiet(disk->rig.sink); i++) {
+        int32_t result = results[i % ARRAY_SIZE(results)];
+        uint64_t progress_usec = disk_totals(disk).progress_usec;
+
         disk->now_usec += RETRY_USEC;
         disk_submit(disk);
         CHECK_UINT(disk->uring.nr_writes, 1);
-        CHECK_INT(disk_end_write(disk, 0, results[i % ARRAY_SIZE(results)]), 0);
+        CHECK_INT(disk_end_write(disk, 0, result), 0);
+        CHECK_UINT(disk_totals(disk).progress_usec, result > 0 ? disk->now_usec : progress_usec);
     }
     CHECK_UINT(disk->stream_bytes, disk_totals(disk).output_bytes);
     disk_check_end(disk);

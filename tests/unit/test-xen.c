@@ -31,6 +31,7 @@ static struct {
     bool is_unmasked;
     uint32_t nr_domains; /* 0: Xen refuses */
     xc_domaininfo_t domains[4];
+    int nr_idle; /* CPUs whose idle time Xen tells; -1: it refuses */
     xen_extraversion_t extraversion;
     xen_changeset_info_t changeset;
     xen_commandline_t commandline;
@@ -112,6 +113,17 @@ int xc_domain_getinfolist(xc_interface *xch, uint32_t first, unsigned int max,
     CHECK(xch && first == 0);
     memcpy(info, fake.domains, n * sizeof(*info));
     return fake.nr_domains ? (int)n : fail(EACCES);
+}
+
+int xc_getcpuinfo(xc_interface *xch, int max_cpus, xc_cpuinfo_t *info, int *nr_cpus)
+{
+    CHECK(xch && max_cpus == 4);
+    if (fake.nr_idle < 0)
+        return fail(EPERM);
+    for (int cpu = 0; cpu < fake.nr_idle; cpu++)
+        info[cpu].idletime = (uint64_t)cpu * 1000 + 1;
+    *nr_cpus = fake.nr_idle;
+    return 0;
 }
 
 xencall_handle *xencall_open(struct xentoollog_logger *logger, unsigned int flags)
@@ -356,11 +368,34 @@ static void test_domains(void)
     CHECK_INT(fake.handles, 0);
 }
 
+static void test_idle(void)
+{
+    uint64_t idle_ns[4] = {9, 9, 9, 9};
+    struct xen_host *host = NULL;
+    enum xen_step step;
+
+    CHECK_INT(xen_host_open(NULL, &host, &step), 0);
+    test_case("idle times");
+    fake.nr_idle = 3;
+    CHECK_INT(xen_host_read_idle(host, idle_ns, 4), 0);
+    CHECK_UINT(idle_ns[0], 1);
+    CHECK_UINT(idle_ns[2], 2001);
+    CHECK_UINT(idle_ns[3], 0); /* Xen has no such CPU */
+
+    test_case("idle times are refused");
+    fake.nr_idle = -1;
+    CHECK_INT(xen_host_read_idle(host, idle_ns, 4), -EPERM);
+    CHECK_UINT(idle_ns[2], 2001); /* untouched */
+    xen_host_free(host);
+    CHECK_INT(fake.handles, 0);
+}
+
 int main(void)
 {
     test_bind();
     test_adopt();
     test_texts();
     test_domains();
+    test_idle();
     return test_end();
 }

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * `xensim domain`: domains that come, shut down and go, as a toolstack and the guests would have
  * it.

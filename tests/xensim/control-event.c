@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * `xensim event`: one record, or a burst of them, of any event on any CPU, at the moment that the
  * test chooses. Masks, losses and the interrupt are Xen's, as for every record.

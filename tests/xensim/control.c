@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The commands that tests call inside `xensim run`: looking at the hypervisor's variables, stopping
  * the producer at the right moment, and breaking what a consumer must survive.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * What the scripts ask of JSON documents, hundreds of times: a process of a millisecond.
  *

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * As xenstored does it: a watch fires once when it is set; @introduceDomain when a domain is there;
  * @releaseDomain when one has shut down, and again when it is gone. Nothing says which domain: who

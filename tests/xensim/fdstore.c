@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * systemd's rules, as its manual pages tell them and as version 252 was seen to act. Two
  * descriptors are the same if they are duplicates of one open file (kcmp(2)); another open() of the

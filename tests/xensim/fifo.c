@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Whether anybody still holds a handle is asked of the kernel: opening a FIFO for writing without
  * waiting fails with ENXIO when it has no reader.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The socket passes credentials (SO_PASSCRED), so that the sender is known without its help. A
  * message that was cut, or that has none, is not used; its descriptors are closed all the same.

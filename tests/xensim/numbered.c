@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Numbered records. Which event a record has is a fixed function of how many its CPU has made, so
  * that runs are alike; the CPUs start at different places of the table.

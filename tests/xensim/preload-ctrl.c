@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * libxenctrl: handles, CPU maps, facts about the host, trace buffer control. All go through the
  * same sysctls that libxencall's users call, so that faults and rules stand in one place.
@@ -53,6 +53,19 @@ EXPORT int xc_physinfo(xc_interface *xch, xc_physinfo_t *info)
 
     if (r == 0)
         *info = sysctl.u.physinfo;
+    return r;
+}
+
+EXPORT int xc_getcpuinfo(xc_interface *xch, int max_cpus, xc_cpuinfo_t *info, int *nr_cpus)
+{
+    struct xen_sysctl sysctl = {.cmd = XEN_SYSCTL_getcpuinfo};
+    int r;
+
+    sysctl.u.getcpuinfo.max_cpus = (uint32_t)max_cpus;
+    sysctl.u.getcpuinfo.info.p = info;
+    r = call(xch, &sysctl);
+    if (r == 0)
+        *nr_cpus = (int)sysctl.u.getcpuinfo.nr_cpus;
     return r;
 }
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * libxenevtchn over the FIFOs of virq.c. A handle knows nothing but its descriptor, so one that was
  * kept elsewhere (systemd's fd store, a fork) and comes back by xenevtchn_fdopen() goes on.

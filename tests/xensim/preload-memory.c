@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * libxenforeignmemory, and libxenctrl's older calls for the same: pages of the memfd, put side by
  * side with MAP_FIXED over a reservation. Xen shares t_info read-only, so asking for more fails.

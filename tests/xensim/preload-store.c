@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * libxenstore, as much as domains need: reading /local/domain/N/name, and watches, of which
  * @introduceDomain and @releaseDomain fire. A connection for them is made when it is first asked

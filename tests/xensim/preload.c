@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Attaching to the run, lazily: programs that never ask for Xen (the shells and sleeps of a test)
  * must not notice that they are preloaded. The attachment is kept for the life of the process: a

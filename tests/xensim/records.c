@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * `xensim records`: what is in a file per CPU, however it was cut into windows. Lost and wrap
  * records are left out: they depend on when the consumer came by. Two captures of the same

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * `xensim rules`: is a trace one that every reader of Xen's traces reads? Any trace, whatever made
  * its records; docs/xensim.md says which rules there are and why.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Options of `xensim run`: one table, one usage text, one parser for the producer's and one for the
  * machine's. Option letters are none: all are long, since these lines stand in tests.

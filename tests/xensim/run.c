@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * `xensim run`: makes the Xen, starts the producer and the command, waits for the command, stops
  * the producer. Three processes, so that the CPU time of the consumer, the producer and this one

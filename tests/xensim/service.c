@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * A service manager for one service, as systemd is for a unit with Type=notify, NotifyAccess=main,
  * RestartSec=, FileDescriptorStoreMax=, WatchdogSec= and StartLimitIntervalSec=0. See

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The preloaded library as a consumer sees it. Linked with the real Xen libraries and run by
  * `xensim run`: what is called here is the simulation or the test fails.

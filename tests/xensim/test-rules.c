@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * `xensim rules` finds every form that a reader dies of: a good trace, one thing wrong in each
  * case.

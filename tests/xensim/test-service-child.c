@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * A service for tests of the service manager: does what its arguments say, one after the other,
  * with libsystemd's own functions. Run by test-service.sh.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The file is read whole into memory: captures that are verified are of a few GB at most, and a
  * mapping would make a verifier of a file on a failing disk die of SIGBUS.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * `numbered`: every CPU gets the same share of the rate, in one batch a tick. A share that is too
  * small for a record is carried over.

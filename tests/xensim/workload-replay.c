@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * `replay`: the records of a real trace, inserted on their CPUs in the order of their TSCs.
  *

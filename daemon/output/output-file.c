@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The reserve. The writer never looks at the disk: it has a grant, a file offset up to which it may
+ * write. A grant is space that is already taken, with fallocate(2), and was only taken while more
+ * than the reserve remained afterwards: so the writes themselves cannot cross it, nor run into
+ * ENOSPC, however late this thread is. Where fallocate() is unavailable (tmpfs: it would use
+ * memory), space that is granted but not written yet counts as used.
+ *
+ * Blocks beyond the end of the file (FALLOC_FL_KEEP_SIZE) are not visible in it: a file that a
+ * crash leaves has no zero bytes at its end.
+ */
+
+#include "daemon/output/output-file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+
+#include "common/protocol.h"
+#include "common/units.h"
+
+#define GRANT_STEP_BYTES (UINT64_C(128) << 20)
+#define GRANT_LATE_BYTES (UINT64_C(1) << 20)  /* for one that is longer than was expected */
+#define GRANT_MIN_BYTES  (UINT64_C(64) << 10) /* less is not worth a window */
+
+/* Room for the sidecar and the file system's own blocks, which nobody grants. */
+#define MARGIN_BYTES (UINT64_C(256) << 10)
+
+void output_file_init(struct output_file *output, uint64_t reserve_bytes, uint64_t max_bytes)
+{
+    *output = (struct output_file){
+        .fd = -1,
+        .reserve_bytes = reserve_bytes,
+        .max_bytes = max_bytes,
+    };
+}
+
+void output_file_done(struct output_file *output)
+{
+    fd_close(&output->fd);
+    free_charp(&output->path);
+}
+
+/* What ordinary users may still use, as df(1) shows it; 0 if it is unknown. */
+static uint64_t available_bytes(const struct output_file *output)
+{
+    struct statvfs st;
+
+    if (fstatvfs(output->fd, &st) < 0)
+        return 0;
+    return (uint64_t)st.f_bavail * st.f_frsize;
+}
+
+uint64_t output_file_headroom_bytes(const struct output_file *output, uint64_t written_bytes)
+{
+    uint64_t available = available_bytes(output);
+    uint64_t taken = output->reserve_bytes + MARGIN_BYTES;
+
+    if (!output->preallocates)
+        taken += output->granted_bytes - min_u64(written_bytes, output->granted_bytes);
+    return available > taken ? available - taken : 0;
+}
+
+/* Takes STEP bytes after what is granted. Returns 0, or -ENOSPC to try with less. */
+static int take_space(struct output_file *output, uint64_t step)
+{
+    off_t start = (off_t)output->granted_bytes;
+
+    if (!output->preallocates)
+        return 0;
+    if (fallocate(output->fd, FALLOC_FL_KEEP_SIZE, start, (off_t)step) < 0) {
+        if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)
+            return -ENOSPC;
+        output->preallocates = false; /* the file system cannot */
+        return 0;
+    }
+    if (available_bytes(output) >= output->reserve_bytes)
+        return 0;
+    /* Somebody else was quicker: give it back. (ext4 does so only when the file is cut, at the
+     * end: beyond the end of a file it punches nothing.) */
+    (void)fallocate(output->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, (off_t)step);
+    return -ENOSPC;
+}
+
+uint64_t output_file_step_bytes(const struct output_file *output)
+{
+    uint64_t step = GRANT_STEP_BYTES;
+
+    if (output->aim_bytes > output->granted_bytes)
+        step = min_u64(step, output->aim_bytes - output->granted_bytes);
+    else if (output->aim_bytes)
+        step = GRANT_LATE_BYTES;
+    return min_u64(step, output->max_bytes - output->granted_bytes);
+}
+
+void output_file_extend(struct output_file *output, uint64_t written_bytes)
+{
+    uint64_t step = output_file_step_bytes(output);
+
+    if (output->is_stream || output->is_final)
+        return;
+    output->ran_out = false;
+    while (step > 0) {
+        uint64_t headroom = output_file_headroom_bytes(output, written_bytes);
+
+        if (step <= headroom && take_space(output, step) == 0) {
+            output->granted_bytes += step;
+            output->is_final = output->granted_bytes == output->max_bytes;
+            return;
+        }
+        step = align_down(min_u64(step / 2, headroom), GRANT_MIN_BYTES);
+    }
+    output->is_final = !output->waits;
+    output->ran_out = true;
+}
+
+/* Whether allocating ahead costs nothing but time: not where files are memory. */
+static bool can_preallocate(int fd)
+{
+    struct statfs st;
+
+    return fstatfs(fd, &st) == 0 && st.f_type != TMPFS_MAGIC && st.f_type != RAMFS_MAGIC;
+}
+
+static bool set_direct(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+
+    return flags >= 0 && fcntl(fd, F_SETFL, flags | O_DIRECT) == 0;
+}
+
+static int refuse_no_space(const struct output_file *output, struct failure *failure)
+{
+    char available_text[UNITS_TEXT_MAX], reserve_text[UNITS_TEXT_MAX];
+
+    (void)size_format(available_text, available_bytes(output));
+    if (output->reserve_bytes == 0)
+        return failure_set(
+            failure, -ENOSPC, ERROR_NO_SPACE,
+            "There is no space for %s: its file system has %s left. Free some, or write "
+            "elsewhere with --output.",
+            output->path, available_text);
+    return failure_set(
+        failure, -ENOSPC, ERROR_NO_SPACE,
+        "There is no space for %s: its file system has %s left, and %s are to stay free. "
+        "Free some, lower --reserve, or write elsewhere with --output.",
+        output->path, available_text, size_format(reserve_text, output->reserve_bytes));
+}
+
+static int grant_first(struct output_file *output, struct failure *failure)
+{
+    output->preallocates = can_preallocate(output->fd);
+    output->is_direct = set_direct(output->fd);
+    output_file_extend(output, 0);
+    return output->granted_bytes > 0 ? 0 : refuse_no_space(output, failure);
+}
+
+int output_file_require(struct output_file *output, uint64_t bytes, struct failure *failure)
+{
+    /* Checked first, so as not to fill a disk with grants only to find that it is too small. */
+    if (bytes > output->granted_bytes &&
+        bytes - output->granted_bytes > output_file_headroom_bytes(output, 0))
+        return refuse_no_space(output, failure);
+    while (output->granted_bytes < bytes && !output->is_final)
+        output_file_extend(output, 0);
+    return output->granted_bytes >= bytes ? 0 : refuse_no_space(output, failure);
+}
+
+#define HIDDEN_PREFIX  "."
+#define HIDDEN_SUFFIX  ".xentrace.new"
+#define SEGMENT_SUFFIX ".xentrace.next"
+#define SIDECAR_SUFFIX ".json.new" /* sidecar.c's */
+
+static void name_file(char file[static NAME_MAX + 1], const char *name, enum output_naming naming)
+{
+    static const char *const suffixes[] = {
+        [OUTPUT_NAMED] = ".xentrace",
+        [OUTPUT_HIDDEN] = HIDDEN_SUFFIX,
+        [OUTPUT_PREPARED] = SEGMENT_SUFFIX,
+    };
+
+    (void)snprintf(file, NAME_MAX + 1, "%s%s%s", naming == OUTPUT_NAMED ? "" : HIDDEN_PREFIX, name,
+                   suffixes[naming]);
+}
+
+static int refuse_existing(const struct output_file *output, struct failure *failure)
+{
+    return failure_set(failure, -EEXIST, ERROR_NAME_IN_USE,
+                       "%s exists, and captures are never overwritten. Choose another name, or "
+                       "none.",
+                       output->path);
+}
+
+int output_file_create(struct output_file *output, int directory_fd, const char *directory,
+                       const char *name, enum output_naming naming, output_check_fn check,
+                       struct failure *failure)
+{
+    char file[NAME_MAX + 1], published[NAME_MAX + 1];
+    int r;
+
+    name_file(file, name, naming);
+    name_file(published, name, OUTPUT_NAMED);
+    if (asprintf(&output->path, "%s/%s", directory, published) < 0) {
+        output->path = NULL;
+        return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
+    }
+    if (naming != OUTPUT_PREPARED && /* a segment whose name is taken is given another one */
+        faccessat(directory_fd, published, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return refuse_existing(output, failure);
+    r = check ? check(directory_fd, directory, name, failure) : 0;
+    if (r < 0)
+        return r;
+    output->fd =
+        openat(directory_fd, file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640);
+    if (output->fd < 0 && errno == EEXIST)
+        return refuse_existing(output, failure);
+    if (output->fd < 0)
+        return failure_set(failure, -errno, ERROR_OUTPUT, "Cannot create %s: %s.", output->path,
+                           strerror(errno));
+    r = grant_first(output, failure);
+    if (r < 0)
+        (void)unlinkat(directory_fd, file, 0); /* swept at the next start if it cannot be now */
+    return r;
+}
+
+/* Renames, but replaces nothing. */
+static int publish(int directory_fd, const char *hidden, const char *file)
+{
+    if (renameat2(directory_fd, hidden, directory_fd, file, RENAME_NOREPLACE) == 0)
+        return 0;
+    /* A file system that cannot rename without replacing: check a moment before. */
+    if (errno != EINVAL)
+        return -errno;
+    if (faccessat(directory_fd, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return -EEXIST;
+    return renameat(directory_fd, hidden, directory_fd, file) < 0 ? -errno : 0;
+}
+
+int output_file_publish(struct output_file *output, int directory_fd, const char *directory,
+                        const char *prepared, enum output_naming naming, const char *name)
+{
+    char hidden[NAME_MAX + 1], file[NAME_MAX + 1];
+    char *path;
+    int r;
+
+    name_file(hidden, prepared, naming);
+    name_file(file, name, OUTPUT_NAMED);
+    r = publish(directory_fd, hidden, file);
+    if (r < 0)
+        return r;
+    if (asprintf(&path, "%s/%s", directory, file) >= 0) {
+        free_charp(&output->path);
+        output->path = path;
+    }
+    return fsync(directory_fd) < 0 ? -errno : 0;
+}
+
+void output_file_remove(int directory_fd, const char *name, enum output_naming naming)
+{
+    char file[NAME_MAX + 1];
+
+    name_file(file, name, naming);
+    (void)unlinkat(directory_fd, file, 0); /* swept at the next start if it cannot be now */
+}
+
+static bool is_hidden(const char *file, const char *suffix)
+{
+    size_t length = strlen(file), suffix_length = strlen(suffix);
+
+    return file[0] == HIDDEN_PREFIX[0] && length > suffix_length + 1 &&
+           strcmp(file + length - suffix_length, suffix) == 0;
+}
+
+static bool is_before(const struct timespec *time, const struct timespec *other)
+{
+    return time->tv_sec < other->tv_sec ||
+           (time->tv_sec == other->tv_sec && time->tv_nsec < other->tv_nsec);
+}
+
+/* If its name is taken, the hidden file stays, for people to look at. */
+static void restore_segment(int directory_fd, const char *file)
+{
+    char name[NAME_MAX + 1];
+
+    (void)snprintf(name, sizeof(name), "%.*s",
+                   (int)(strlen(file) - 1 - strlen(SEGMENT_SUFFIX) + strlen(".xentrace")),
+                   file + 1);
+    (void)publish(directory_fd, file, name);
+}
+
+static void sweep_file(int directory_fd, const char *file, const struct timespec *before)
+{
+    bool is_segment = is_hidden(file, SEGMENT_SUFFIX);
+    struct stat st;
+
+    if (!is_segment && !is_hidden(file, HIDDEN_SUFFIX) && !is_hidden(file, SIDECAR_SUFFIX))
+        return;
+    if (fstatat(directory_fd, file, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+        !is_before(&st.st_ctim, before))
+        return;
+    /* A segment that holds records, whose daemon ended before it could name the file. */
+    if (is_segment && st.st_size > 0)
+        restore_segment(directory_fd, file);
+    else
+        (void)unlinkat(directory_fd, file, 0);
+}
+
+void output_file_sweep(int directory_fd, const struct timespec *before)
+{
+    int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *entry;
+
+    if (!directory) {
+        fd_close(&fd);
+        return;
+    }
+    while ((entry = readdir(directory)))
+        sweep_file(directory_fd, entry->d_name, before);
+    (void)closedir(directory);
+}
+
+int output_file_adopt(struct output_file *output, int fd, const char *path, struct failure *failure)
+{
+    struct stat st;
+    int flags;
+
+    output->fd = fd;
+    output->path = strdup(path);
+    if (!output->path)
+        return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
+    flags = fcntl(output->fd, F_GETFL);
+    if (fstat(output->fd, &st) < 0 || flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
+        return failure_set(failure, -EBADF, ERROR_OUTPUT, "%s is not open for writing.",
+                           strcmp(path, "-") == 0 ? "Standard output" : path);
+    if (isatty(output->fd))
+        return failure_set(
+            failure, -EINVAL, ERROR_OUTPUT,
+            "Trace data is binary and is not written to a terminal: redirect it, or give "
+            "a file.");
+    /* Without a path, standard output: appended to whatever it is. */
+    output->is_stream = !S_ISREG(st.st_mode) || strcmp(path, "-") == 0;
+    if (output->is_stream) {
+        output->granted_bytes = UINT64_MAX;
+        return 0;
+    }
+    /* Writes go to offsets, several at once; with O_APPEND they would land in the order of their
+     * arrival. */
+    if ((flags & O_APPEND) && fcntl(output->fd, F_SETFL, flags & ~O_APPEND) < 0)
+        return failure_set(failure, -errno, ERROR_OUTPUT, "%s can only be appended to.", path);
+    if (st.st_size != 0)
+        return failure_set(failure, -EEXIST, ERROR_OUTPUT,
+                           "%s is not empty, and captures are never overwritten.", path);
+    return grant_first(output, failure);
+}
+
+int output_file_finish(struct output_file *output, uint64_t bytes)
+{
+    if (output->is_stream)
+        return 0;
+    /* Also where the length is right already: it frees the blocks beyond the end. */
+    if (ftruncate(output->fd, (off_t)bytes) < 0 || fsync(output->fd) < 0)
+        return -errno;
+    output_file_drop_cache(output, bytes);
+    return 0;
+}
+
+void output_file_drop_cache(const struct output_file *output, uint64_t bytes)
+{
+    if (output->is_stream || output->is_direct)
+        return;
+    /* Advice: pages that have not reached the disk yet stay, and leave the next time. */
+    (void)sync_file_range(output->fd, 0, (off_t)bytes, SYNC_FILE_RANGE_WRITE);
+    (void)posix_fadvise(output->fd, 0, (off_t)bytes, POSIX_FADV_DONTNEED);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * An output file, a session's or a snapshot's, as the disk sees it: opened or adopted, space
+ * granted ahead of the writes so that the reserve is never touched, cut to its exact length at the
+ * end.
+ *
+ * Every function here may wait for the disk: they belong to the output's worker (output.h). The
+ * state directory is named by a descriptor, DIRECTORY_FD, and by its path for people, DIRECTORY.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "daemon/base/failure.h"
+
+/* What a new file is called until it is published. */
+enum output_naming {
+    OUTPUT_NAMED,    /* NAME.xentrace at once */
+    OUTPUT_HIDDEN,   /* a snapshot: what a daemon that died leaves of it is removed */
+    OUTPUT_PREPARED, /* a segment: the same, but one that holds records is named */
+};
+
+struct output_file {
+    int fd;
+    bool is_stream;         /* a pipe, a socket, a device: written as it comes */
+    bool is_direct;         /* O_DIRECT */
+    bool preallocates;      /* the file system can fallocate(2) */
+    char *path;             /* for people; "-" if there is none */
+    uint64_t reserve_bytes; /* of free space, to be left */
+    uint64_t max_bytes;     /* UINT64_MAX: none */
+    uint64_t aim_bytes;     /* its likely length: no more is granted ahead; 0: any */
+    bool waits;             /* space that cannot be granted now may be later: it is not final */
+    uint64_t granted_bytes; /* the writer may come as far as this */
+    bool is_final;          /* and never further */
+    bool ran_out;           /* because of the disk (not of max_bytes), at the last attempt */
+};
+
+/* Limits set, nothing open. */
+void output_file_init(struct output_file *output, uint64_t reserve_bytes, uint64_t max_bytes);
+/* Closes. Takes what output_file_init() made, at any stage. */
+void output_file_done(struct output_file *output);
+
+/* Whether NAME may be used, beside its own file: 0, or -EEXIST and FAILURE. */
+typedef int (*output_check_fn)(int directory_fd, const char *directory, const char *name,
+                               struct failure *failure);
+
+/*
+ * Creates NAME's file, 0640, if CHECK (NULL: none) lets it, and grants its first space. Replaces
+ * nothing. Fails with ERROR_NAME_IN_USE, ERROR_OUTPUT, ERROR_NO_SPACE; then no file is left.
+ */
+int output_file_create(struct output_file *output, int directory_fd, const char *directory,
+                       const char *name, enum output_naming naming, output_check_fn check,
+                       struct failure *failure);
+
+/*
+ * Gives the file that was created for PREPARED its place as NAME.xentrace, which is in output->path
+ * from then on, and has the directory on the disk. Replaces nothing: -EEXIST. Returns 0 or a
+ * negative errno.
+ */
+int output_file_publish(struct output_file *output, int directory_fd, const char *directory,
+                        const char *prepared, enum output_naming naming, const char *name);
+
+/* Removes what output_file_create() made, under the name that it has while it is not published. */
+void output_file_remove(int directory_fd, const char *name, enum output_naming naming);
+
+/*
+ * Hidden files that an earlier daemon has left in the directory: removes them, but for a segment
+ * with records in it, which is given its name. Files that have changed since BEFORE are ours, and
+ * stay: outputs may be opened meanwhile.
+ */
+void output_file_sweep(int directory_fd, const struct timespec *before);
+
+/* Grants BYTES in all, known beforehand. Fails with ERROR_NO_SPACE. */
+int output_file_require(struct output_file *output, uint64_t bytes, struct failure *failure);
+
+/*
+ * Takes over FD, which a client opened; PATH is what it calls it. FD is the output's from then on,
+ * also on failure. Fails with ERROR_OUTPUT, _NO_SPACE.
+ */
+int output_file_adopt(struct output_file *output, int fd, const char *path,
+                      struct failure *failure);
+
+/* How much output_file_extend() would like to grant. */
+uint64_t output_file_step_bytes(const struct output_file *output);
+
+/*
+ * How much of the disk may still be granted, as of now. WRITTEN_BYTES is how far the writer has
+ * come.
+ */
+uint64_t output_file_headroom_bytes(const struct output_file *output, uint64_t written_bytes);
+
+/*
+ * Grants more, if there is more, in output->granted_bytes; else sets ran_out, and is_final unless
+ * it `waits`.
+ */
+void output_file_extend(struct output_file *output, uint64_t written_bytes);
+
+/*
+ * Cuts the file to BYTES, which frees what was granted too much, and has it on the disk. Returns 0
+ * or a negative errno.
+ */
+int output_file_finish(struct output_file *output, uint64_t bytes);
+
+/* Pages that buffered writes have left up to BYTES leave the page cache. */
+void output_file_drop_cache(const struct output_file *output, uint64_t bytes);

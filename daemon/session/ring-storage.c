@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * A ring that has an output is written to it by the output's worker, when the session has ended;
+ * the space for it was taken when the session was started, for its end is no time to find that
+ * there is none.
+ */
+
+#include "daemon/session/ring-storage.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <systemd/sd-event.h>
+
+#include "collector/collector.h"
+#include "collector/drain.h"
+#include "collector/ring.h"
+#include "collector/sink.h"
+#include "collector/xen.h"
+#include "common/protocol.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
+#include "daemon/host/explain.h"
+#include "daemon/host/host.h"
+#include "daemon/output/output.h"
+#include "daemon/session/space.h"
+
+#define PATIENCE_USEC (5 * USEC_PER_SEC) /* with a reader, since it read last */
+
+static struct ring_storage *ring_of(struct storage *storage)
+{
+    return (struct ring_storage *)storage; /* its first member */
+}
+
+struct ring_storage *ring_storage_of(const struct session *session)
+{
+    return session->storage->kind == &storage_ring ? ring_of(session->storage) : NULL;
+}
+
+/* --- Making. --- */
+
+static int refuse_memory(const struct ring_storage *ring, struct failure *failure)
+{
+    uint32_t percent = ring->storage.session->context->memory_share_percent;
+    uint64_t available = host_available_bytes();
+    char wanted[UNITS_TEXT_MAX], free_text[UNITS_TEXT_MAX], share[UNITS_TEXT_MAX];
+
+    if (ring->memory_bytes < RING_MIN_BYTES)
+        return failure_set(
+            failure, -EINVAL, ERROR_INVALID, "A ring of %s is too small: give it at least %s.",
+            size_format(wanted, ring->memory_bytes), size_format(share, RING_MIN_BYTES));
+    if (ring->memory_bytes / 100 < available / 10000 * percent || available == 0)
+        return 0;
+    return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY,
+                       "A ring of %s is more than dom0 can spare: %s are free, and memory-share= "
+                       "lets a ring take %u %% of that, %s. Ask for less, or set another "
+                       "memory-share=.",
+                       size_format(wanted, ring->memory_bytes), size_format(free_text, available),
+                       percent, size_format(share, available / 100 * percent));
+}
+
+static int check_options(const struct ring_storage *ring, const struct session_options *options,
+                         struct failure *failure)
+{
+    if (ring->storage.space.on_reserve == ON_RESERVE_PAUSE)
+        return failure_set(failure, -EINVAL, ERROR_INVALID,
+                           "A ring takes its space on the disk when it starts, and never pauses: "
+                           "give either --memory or --on-reserve pause.");
+    if (options->max_size_bytes)
+        return failure_set(failure, -EINVAL, ERROR_INVALID,
+                           "A ring never ends because of its size: give either --memory or "
+                           "--max-size.");
+    /* Before space for it is taken on the disk, which may be all there is. */
+    return options->ring ? 0 : refuse_memory(ring, failure);
+}
+
+static struct storage *ring_storage_free(struct storage *storage)
+{
+    struct ring_storage *ring = ring_of(storage);
+
+    ring->patience_source = sd_event_source_disable_unref(ring->patience_source);
+    space_stop_waiting(storage);
+    if (storage->output && output_is_busy(storage->output, OUTPUT_RUN)) {
+        /* The process is about to end, and the worker may not be done with the ring before. */
+        ring_write_abort(&ring->write);
+        output_free(storage->output);
+        return NULL;
+    }
+    sink_free(storage->sink);
+    ring_free(ring->ring);
+    ring_free(ring->made);
+    output_free(storage->output);
+    free(ring);
+    return NULL;
+}
+
+int ring_storage_new(struct session *session, const struct session_options *options,
+                     struct storage **ret_storage, struct failure *failure)
+{
+    struct ring_storage *ring = calloc(1, sizeof(*ring));
+    int r;
+
+    if (!ring)
+        return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
+    ring->memory_bytes = options->memory_bytes;
+    ring->max_age_usec = options->max_age_usec;
+    r = storage_init(&ring->storage, &storage_ring, session, options, failure);
+    if (r >= 0)
+        r = check_options(ring, options, failure);
+    if (r < 0) {
+        ring_storage_free(&ring->storage);
+        return r;
+    }
+    *ret_storage = &ring->storage;
+    return 0;
+}
+
+/* --- Its memory: a GiB takes most of a second to populate and to unmap, so a worker does it. ---
+ */
+
+static int ring_storage_run_make(struct output_file *file, void *argument, struct failure *failure)
+{
+    struct ring_storage *ring = argument;
+    char wanted[UNITS_TEXT_MAX];
+    int r;
+
+    (void)file;
+    r = ring_new(ring->memory_bytes, ring->storage.session->selection.nr_cpus, false, &ring->made);
+    if (r < 0)
+        return failure_set(failure, r, ERROR_NO_MEMORY, "No memory for a ring of %s: %s.",
+                           size_format(wanted, ring->memory_bytes), strerror(-r));
+    return 0;
+}
+
+static int ring_storage_run_free(struct output_file *file, void *argument, struct failure *failure)
+{
+    struct ring_storage *ring = argument;
+
+    (void)file, (void)failure;
+    ring->made = ring_free(ring->made);
+    return 0;
+}
+
+static void ring_storage_handle_made(void *userdata, int error, const struct failure *failure)
+{
+    struct ring_storage *ring = userdata;
+
+    session_limit_start(ring->storage.session);
+    storage_handle_opened(&ring->storage, error, failure);
+}
+
+static void ring_storage_handle_opened(void *userdata, int error, const struct failure *failure)
+{
+    struct ring_storage *ring = userdata;
+    struct session *session = ring->storage.session;
+
+    if (error < 0 || session->state != SESSION_OPENING) {
+        storage_handle_opened(&ring->storage, error, failure);
+        return;
+    }
+    session_unlimit_start(session); /* the disk has answered */
+    output_run(ring->storage.output, ring_storage_run_make, ring, ring_storage_handle_made);
+}
+
+static int ring_storage_open(struct storage *storage, const struct session_options *options,
+                             struct failure *failure)
+{
+    struct output_request request = storage_request(storage, storage->session->name, options);
+
+    ring_of(storage)->offered = options->ring;
+    if (options->is_recorder)
+        return 1;
+    request.require_bytes = options->memory_bytes;
+    return storage_open_output(storage, &request, ring_storage_handle_opened, failure);
+}
+
+/* A ring that was taken over continues where Xen's consumer stood. */
+static int resume_buffers(const struct session *session, const struct ring *ring,
+                          struct failure *failure)
+{
+    struct drain *drain = collector_drain(session->context->collector);
+
+    for (unsigned int cpu = 0; cpu < session->selection.nr_cpus; cpu++) {
+        uint32_t xen_cons, cons;
+
+        if (!cpu_set_has(ring_cpus(ring), cpu) || !drain_read_cons(drain, cpu, &xen_cons))
+            continue;
+        if (!ring_resume_cpu(ring, cpu, xen_cons, &cons) || drain_resume_cpu(drain, cpu, cons) < 0)
+            return failure_set(failure, -EBADMSG, ERROR_XEN,
+                               "somebody else has read CPU %u's trace buffer meanwhile", cpu);
+    }
+    return 0;
+}
+
+/* Takes over the ring that is offered, takes the one that was made, or makes the recorder's. */
+static int take_ring(struct ring_storage *ring, struct ring **ret_ring, struct failure *failure)
+{
+    const struct session *session = ring->storage.session;
+    char wanted[UNITS_TEXT_MAX];
+    int r;
+
+    if (ring->offered) {
+        if (ring_buffer_pages(ring->offered) != tracing_buffer_pages(session->context->tracing))
+            return failure_set(failure, -EBADMSG, ERROR_XEN,
+                               "it is of trace buffers of another size");
+        *ret_ring = ring->offered;
+        return resume_buffers(session, ring->offered, failure);
+    }
+    if (ring->made) {
+        *ret_ring = TAKE_PTR(ring->made);
+        return 0;
+    }
+    r = ring_new(ring->memory_bytes, session->selection.nr_cpus, true, ret_ring);
+    if (r < 0)
+        return failure_set(failure, r, ERROR_NO_MEMORY, "No memory for a ring of %s: %s.",
+                           size_format(wanted, ring->memory_bytes), strerror(-r));
+    return 0;
+}
+
+static int ring_storage_make_sink(struct storage *storage, struct watch_set *watch,
+                                  struct failure *failure)
+{
+    const struct session *session = storage->session;
+    struct ring_storage *ring_storage = ring_of(storage);
+    uint32_t khz = xen_host_info(session->context->xen)->tsc_khz;
+    const struct sink_config config = {
+        .fd = -1,
+        .poll_usec = session->settings.poll_usec,
+        .discard = session->settings.discard,
+        .watch = watch,
+        .max_age_tsc = clock_tsc_of_usec(ring_storage->max_age_usec, khz),
+        .events = session->selection.events,
+        .cpus = session->selection.cpus,
+        .nr_cpus = session->selection.nr_cpus,
+    };
+    struct ring *ring;
+    int r;
+
+    r = take_ring(ring_storage, &ring, failure);
+    if (r < 0)
+        return r;
+    ring_set_source(ring, &session->selection.cpus,
+                    tracing_buffer_pages(session->context->tracing));
+    r = sink_new_ring(&config, ring, &storage->sink);
+    if (r < 0) {
+        if (!ring_storage->offered)
+            ring_free(ring);
+        return failure_set(failure, r, ERROR_NO_MEMORY, "Out of memory.");
+    }
+    ring_storage->ring = ring;
+    ring_storage->offered = NULL;
+    return 0;
+}
+
+static void ring_storage_handle_message(struct storage *storage, const struct message *message)
+{
+    (void)storage, (void)message; /* it has one sink, which the session knows */
+}
+
+/* --- The end. --- */
+
+/* Its figures stay; its memory is wanted elsewhere. */
+static void release_ring(struct ring_storage *ring)
+{
+    if (!ring->ring)
+        return;
+    if (ring->storage.sink)
+        sink_release_ring(ring->storage.sink);
+    ring->made = TAKE_PTR(ring->ring);
+}
+
+static void ring_storage_handle_freed(void *userdata, int error, const struct failure *failure)
+{
+    struct ring_storage *ring = userdata;
+
+    (void)error, (void)failure;
+    if (ring->storage.session->start_failure.name)
+        storage_remove_output(&ring->storage);
+    else
+        session_handle_finished(ring->storage.session);
+}
+
+/* The last step: gives back the memory. */
+static void ring_storage_end(struct ring_storage *ring)
+{
+    ring->patience_source = sd_event_source_disable_unref(ring->patience_source);
+    release_ring(ring);
+    if (ring->made && ring->storage.output) {
+        output_run(ring->storage.output, ring_storage_run_free, ring, ring_storage_handle_freed);
+        return;
+    }
+    ring->made = ring_free(ring->made); /* the recorder's: it has no worker */
+    ring_storage_handle_freed(ring, 0, NULL);
+}
+
+static void ring_storage_handle_cut(void *userdata, int error, const struct failure *failure)
+{
+    struct ring_storage *ring = userdata;
+
+    (void)failure;
+    if (error < 0)
+        session_explain_finish(ring->storage.session, ring->storage.output, error);
+    ring_storage_end(ring);
+}
+
+/* An empty ring is no failure: its file is empty then. */
+static void explain_write_error(struct ring_storage *ring, int error, const struct failure *failure)
+{
+    struct session *session = ring->storage.session;
+
+    if (error == -ENODATA || session->is_aborted)
+        return;
+    session->reason = END_OUTPUT_ERROR;
+    if (failure->name)
+        (void)snprintf(session->message, sizeof(session->message), "%s", failure->text);
+    else
+        (void)snprintf(session->message, sizeof(session->message),
+                       "%s could not be written: %s. It holds what was written before, in whole "
+                       "windows; the rest is counted as dropped.",
+                       ring->storage.output->figures.path, explain_write(error));
+}
+
+static void ring_storage_handle_written(void *userdata, int error, const struct failure *failure)
+{
+    struct ring_storage *ring = userdata;
+    const struct ring_write *write = &ring->write;
+
+    ring->final_bytes = write->written_bytes;
+    if (error < 0) {
+        explain_write_error(ring, error, failure);
+        ring_drop_from(ring->ring, write->is_planned ? write->unwritten
+                                                     : ring_pin_first(ring->ring, write->pin));
+    }
+    ring_advance_pin(ring->ring, write->pin, NULL);
+    output_finish(ring->storage.output, ring->final_bytes, ring_storage_handle_cut);
+}
+
+static int ring_storage_handle_patience(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    struct ring_storage *ring = userdata;
+    uint64_t progress_usec = ring_write_progress_usec(&ring->write);
+    uint64_t end_usec = max_u64(ring->patient_since_usec, progress_usec) + PATIENCE_USEC;
+
+    if (usec >= end_usec) {
+        ring_write_abort(&ring->write);
+        return 0;
+    }
+    /* Neither can fail for a source that exists, in this process. */
+    (void)sd_event_source_set_time(source, end_usec);
+    (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+    return 0;
+}
+
+static void ring_storage_limit_patience(struct ring_storage *ring)
+{
+    sd_event *event = ring->storage.session->context->event;
+
+    if (!ring->storage.output->figures.is_stream)
+        return;
+    /* Cannot fail for a clock that exists. */
+    (void)sd_event_now(event, CLOCK_MONOTONIC, &ring->patient_since_usec);
+    (void)sd_event_add_time(event, &ring->patience_source, CLOCK_MONOTONIC,
+                            ring->patient_since_usec + PATIENCE_USEC, USEC_PER_MSEC,
+                            ring_storage_handle_patience, ring);
+}
+
+static void ring_storage_finish(struct storage *storage)
+{
+    struct session *session = storage->session;
+    struct ring_storage *ring = ring_of(storage);
+    int pin;
+
+    if (session->start_failure.name || !storage->output) {
+        ring_storage_end(ring);
+        return;
+    }
+    pin = ring_take_pin(ring->ring);
+    if (pin < 0) { /* no snapshot is left that could hold one */
+        session_explain_finish(session, storage->output, pin);
+        ring_storage_end(ring);
+        return;
+    }
+    ring_pin(ring->ring, pin);
+    ring->write = (struct ring_write){
+        .ring = ring->ring,
+        .pin = pin,
+        .nr_cpus = session->selection.nr_cpus,
+        .bounds = {.verify_seq = ring->adopted_seq},
+        .is_aborted = session->is_aborted,
+    };
+    ring_storage_limit_patience(ring);
+    output_run(storage->output, ring_write_run, &ring->write, ring_storage_handle_written);
+    session_expect_answer(session);
+}
+
+/* While the ring is written; else nothing is on its way to a disk. */
+static void ring_storage_abort(struct storage *storage)
+{
+    ring_write_abort(&ring_of(storage)->write);
+}
+
+const struct storage_kind storage_ring = {
+    .name = "ring",
+    .open = ring_storage_open,
+    .make_sink = ring_storage_make_sink,
+    .handle_message = ring_storage_handle_message,
+    .abort = ring_storage_abort,
+    .finish = ring_storage_finish,
+    .free = ring_storage_free,
+};

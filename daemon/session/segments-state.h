@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * What segments.c and segment-files.c share: the one knows when a file comes and goes, the other
+ * which there are. Main thread; nothing here waits.
+ */
+
+#include "daemon/session/segments.h"
+
+/* --- segments.c --- */
+
+/* Does what can be done now; to be called whenever something has changed. */
+void segments_advance(struct segments *segments);
+
+/* That the next segment's file is granted when it is opened, at most. */
+uint64_t segments_first_grant_bytes(const struct segments *segments);
+
+static inline struct session *segments_session(const struct segments *segments)
+{
+    return segments->storage.session;
+}
+
+/* --- segment-files.c --- */
+
+/* What OPTIONS ask for, checked together. -EINVAL and FAILURE. */
+int segments_take_options(struct segments *segments, const struct session_options *options,
+                          struct failure *failure);
+
+/* The SINK of a segment has come back: its figures go to the past ones. */
+void segments_enter_past(struct segments *segments, const struct sink *sink);
+
+/* Segment NUMBER is finished: lists it. RET_SEGMENT is what there is to report of it. */
+void segments_enter_file(struct segments *segments, const struct sink *sink, unsigned int number,
+                         enum segment_reason reason, struct segment *ret_segment);
+
+/*
+ * Has the sidecar of SEGMENT written; then, also if that failed, `segment_finished` is called. And:
+ * the session waits for it, as it is the last one.
+ */
+void segments_write_sidecar(struct segments *segments, const struct segment *segment,
+                            const struct sink *sink);
+void segments_write_last_sidecar(struct segments *segments);
+
+/* Has the oldest file deleted; nothing if that is under way, or there is none. */
+void segments_delete_oldest(struct segments *segments);
+
+/* Has the files of segment NUMBER removed, which was empty. DONE may be NULL. */
+void segments_remove_empty(struct segments *segments, unsigned int number,
+                           void (*done)(struct segments *segments, int error));
+
+/* Whether keep-files= asks for the oldest to go before the current one is given its name. */
+bool segments_exceed_keep_files(const struct segments *segments);
+/* Whether keep-size= asks for the oldest to go if there are to be BYTES more. */
+bool segments_exceed_keep_bytes(const struct segments *segments, uint64_t bytes);
+
+/* Of the storage's kind. */
+void segments_make_room(struct storage *storage, uint64_t bytes, bool disk_is_full,
+                        void (*done)(struct storage *storage, bool has_deleted));
+/* ... as far as it can be done now. */
+void segments_advance_room(struct segments *segments);
+void segments_add_ledger(const struct storage *storage, unsigned int cpu, struct ledger *ledger);
+void segments_add_totals(const struct storage *storage, struct sink_totals *totals);

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Space on the disk for what a session writes: grants for its sink, asked of its output, and what
+ * happens when no more can be granted. Main thread; nothing here waits.
+ */
+
+struct storage;
+
+/*
+ * The storage's sink comes near the end of its grant: has another one sent to it, or the last one,
+ * or waits until there is space.
+ */
+void space_extend(struct storage *storage);
+
+/* No more looking: the session stops, or writes to another file. */
+void space_stop_waiting(struct storage *storage);
+
+/* STORAGE has another output, with a grant of its own: the answer to an old request is void. */
+void space_reset(struct storage *storage);
