@@ -125,8 +125,8 @@ static void log_finish_job(struct job *job)
     log_warning("The log did not accept lines: %u were left out.", nr_left_out);
 }
 
-static void log_fill_line(struct line *line, int priority, const char *session, const char *format,
-                          va_list arguments)
+_printf_(4, 0) static void log_fill_line(struct line *line, int priority, const char *session,
+                                         const char *format, va_list arguments)
 {
     char text[TEXT_MAX];
 

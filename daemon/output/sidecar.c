@@ -88,7 +88,8 @@ static int write_all(int fd, const char *text, size_t bytes)
     return 0;
 }
 
-static int replace_own(int directory_fd, const char *stem, const char *text, size_t bytes)
+static int replace_own(int directory_fd, const char *stem, const char *text, size_t bytes,
+                       bool is_last)
 {
     char name[NAME_MAX + 1], temporary[NAME_MAX + 1];
     _cleanup_fd_ int fd = -1;
@@ -107,8 +108,8 @@ static int replace_own(int directory_fd, const char *stem, const char *text, siz
         (void)unlinkat(directory_fd, temporary, 0); /* swept at the next start if it stays */
         return r;
     }
-    /* An answer relies on it: a power cut must not bring the old one back. */
-    return fsync(directory_fd) < 0 ? -errno : 0;
+    /* After an answer a power cut must not bring the old one back. */
+    return is_last && fsync(directory_fd) < 0 ? -errno : 0;
 }
 
 /* One pwrite() from the start; what is left of a longer old text is cut off afterwards. */
@@ -130,6 +131,7 @@ struct sidecar_job {
     struct json_object *document; /* owns `text` */
     const char *text;             /* NULL: remove it */
     size_t bytes;
+    bool is_last;
     int directory_fd; /* lent */
     char *name;       /* NULL: a client's, in `fd` */
     int fd;
@@ -144,8 +146,8 @@ static void sidecar_run_job(struct job *job)
     char file[NAME_MAX + 1];
 
     if (sidecar->name && sidecar->text) {
-        sidecar->error =
-            replace_own(sidecar->directory_fd, sidecar->name, sidecar->text, sidecar->bytes);
+        sidecar->error = replace_own(sidecar->directory_fd, sidecar->name, sidecar->text,
+                                     sidecar->bytes, sidecar->is_last);
     } else if (sidecar->text) {
         sidecar->error = overwrite(sidecar->fd, sidecar->text, sidecar->bytes);
     } else {
@@ -188,8 +190,8 @@ static int sidecar_job_new(const struct sidecar *sidecar, struct sidecar_job **r
 }
 
 int sidecar_write(const struct sidecar *sidecar, struct worker *worker,
-                  struct json_object *document, void (*done)(void *userdata, int error),
-                  void *userdata)
+                  struct json_object *document, bool is_last,
+                  void (*done)(void *userdata, int error), void *userdata)
 {
     struct sidecar_job *job;
     size_t bytes;
@@ -206,6 +208,7 @@ int sidecar_write(const struct sidecar *sidecar, struct worker *worker,
     job->document = document;
     job->text = text;
     job->bytes = bytes;
+    job->is_last = is_last;
     job->done = done;
     job->userdata = userdata;
     worker_send(worker, &job->job);

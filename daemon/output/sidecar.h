@@ -37,11 +37,12 @@ int sidecar_name(struct sidecar *sidecar, int directory_fd, const char *director
  * Has DOCUMENT, which is given away, written on WORKER: replaced atomically, or, in a client's
  * file, overwritten with a single write, for it is the client's directory. DONE (NULL: nobody
  * cares) is called from the event loop with 0 or a negative errno, the old content being still
- * there; USERDATA lives until then. -ENOMEM: nothing is under way.
+ * there; USERDATA lives until then. IS_LAST: an answer relies on it, so its directory entry is
+ * on the disk before DONE, too. -ENOMEM: nothing is under way.
  */
 int sidecar_write(const struct sidecar *sidecar, struct worker *worker,
-                  struct json_object *document, void (*done)(void *userdata, int error),
-                  void *userdata);
+                  struct json_object *document, bool is_last,
+                  void (*done)(void *userdata, int error), void *userdata);
 
 /* Has it removed on WORKER, if it is one of our own. */
 void sidecar_remove(const struct sidecar *sidecar, struct worker *worker);

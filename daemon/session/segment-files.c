@@ -426,8 +426,8 @@ static int segments_send_sidecar(struct segments *segments, const struct segment
         return r;
     }
     r = sidecar_write(&sidecar->sidecar, session->worker,
-                      context->describe_segment(session, segment, sink), segments_handle_sidecar,
-                      sidecar);
+                      context->describe_segment(session, segment, sink), true,
+                      segments_handle_sidecar, sidecar);
     if (r < 0) {
         segment_sidecar_free(sidecar);
         return r;

@@ -196,7 +196,7 @@ static void session_send_sidecar(struct session *session)
     session->nr_sidecars++;
     session->is_sidecar_due = false;
     if (sidecar_write(&session->sidecar, session->worker, context->describe_session(session),
-                      session_handle_sidecar, session) >= 0)
+                      session->is_sealed, session_handle_sidecar, session) >= 0)
         return;
     session->nr_sidecars--;
     log_line(LOG_ERR, session->name, "Out of memory: the sidecar %s is not up to date.",
@@ -346,8 +346,8 @@ static int session_send_first_sidecar(struct session *session, struct failure *f
     }
     session->nr_sidecars++;
     r = sidecar_write(&session->sidecar, session->worker,
-                      session->context->describe_session(session), session_handle_first_sidecar,
-                      session);
+                      session->context->describe_session(session), false,
+                      session_handle_first_sidecar, session);
     if (r >= 0)
         return 0;
     session->nr_sidecars--;

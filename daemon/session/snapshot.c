@@ -196,7 +196,7 @@ static void snapshot_seal(struct snapshot *snapshot)
     snapshot_set_state(snapshot, SNAPSHOT_SEALING);
     snapshot->is_busy = true;
     r = sidecar_write(&snapshot->sidecar, snapshot->worker,
-                      snapshot->context->describe_snapshot(snapshot), snapshot_handle_sealed,
+                      snapshot->context->describe_snapshot(snapshot), true, snapshot_handle_sealed,
                       snapshot);
     if (r < 0)
         snapshot_handle_sealed(snapshot, r);

@@ -26,8 +26,10 @@ beside() {
     check "beside: start the segments" ctl start --segment-size 4M segments
     check "beside: start one in memory" ctl start --memory 8M memory
     sleep 1
+    wait_until 20 has_segments 5 # the disk may be slow
     check "beside: stop" ctl stop --all
 }
+has_segments() { [ "$(ls "$dir/state" | grep -c '^segments\.[0-9]*\.json$')" -ge "$1" ]; }
 check_beside() {
     local i name file=$dir/state/first.xentrace
     check "beside: the first is complete" verify "$file"

@@ -259,9 +259,10 @@ int sidecar_name(struct sidecar *sidecar, int directory_fd, const char *director
 }
 
 int sidecar_write(const struct sidecar *sidecar, struct worker *worker,
-                  struct json_object *document, void (*done)(void *userdata, int error),
-                  void *userdata)
+                  struct json_object *document, bool is_last,
+                  void (*done)(void *userdata, int error), void *userdata)
 {
+    (void)is_last;
     struct request *request = add_request();
 
     (void)worker, (void)document;

@@ -78,7 +78,7 @@ static void answer_extend(void *userdata, int error, const struct failure *failu
 static void never(void *userdata, int error, const struct failure *failure)
 {
     (void)userdata, (void)error, (void)failure;
-    CHECK(!"an answer");
+    CHECK_NEVER("an answer");
 }
 
 /* --- A rig. --- */

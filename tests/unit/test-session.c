@@ -290,7 +290,7 @@ void collector_send(struct collector *collector, enum message_type type, struct 
         note("ABORT");
         break;
     default:
-        CHECK(!"a message of the session's");
+        CHECK_NEVER("a message of the session's");
     }
 }
 
@@ -411,9 +411,10 @@ int sidecar_name(struct sidecar *sidecar, int directory_fd, const char *director
 }
 
 int sidecar_write(const struct sidecar *sidecar, struct worker *worker,
-                  struct json_object *document, void (*done)(void *userdata, int error),
-                  void *userdata)
+                  struct json_object *document, bool is_last,
+                  void (*done)(void *userdata, int error), void *userdata)
 {
+    (void)is_last;
     (void)sidecar, (void)worker, (void)document;
     note("write");
     if (has(NO_MEMORY))
@@ -568,7 +569,7 @@ int segments_new(struct session *session, const struct session_options *options,
                  struct storage **ret_storage, struct failure *failure)
 {
     (void)session, (void)options, (void)ret_storage, (void)failure;
-    CHECK(!"segments");
+    CHECK_NEVER("segments");
     return -ENOMEM;
 }
 
@@ -576,7 +577,7 @@ int ring_storage_new(struct session *session, const struct session_options *opti
                      struct storage **ret_storage, struct failure *failure)
 {
     (void)session, (void)options, (void)ret_storage, (void)failure;
-    CHECK(!"a ring");
+    CHECK_NEVER("a ring");
     return -ENOMEM;
 }
 
@@ -903,7 +904,7 @@ static void play(struct rig *rig, const char *word)
     } else if (strcmp(word, "free") == 0) {
         rig->session = session_free(rig->session);
     } else {
-        CHECK(!"a word");
+        CHECK_NEVER("a word");
     }
 }
 

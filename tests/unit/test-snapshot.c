@@ -60,7 +60,7 @@ static struct {
     } timers[2];
 } fake;
 
-static void note(const char *format, ...)
+_printf_(1, 2) static void note(const char *format, ...)
 {
     size_t length = strlen(fake.text);
     va_list arguments;
@@ -239,9 +239,10 @@ int sidecar_check_none(int directory_fd, const char *directory, const char *name
 }
 
 int sidecar_write(const struct sidecar *sidecar, struct worker *worker,
-                  struct json_object *document, void (*done)(void *userdata, int error),
-                  void *userdata)
+                  struct json_object *document, bool is_last,
+                  void (*done)(void *userdata, int error), void *userdata)
 {
+    (void)is_last;
     (void)worker, (void)document;
     CHECK(!fake.done && !fake.sealed);
     note("seal:%s", sidecar->name);
@@ -480,7 +481,7 @@ static void play(struct rig *rig, const char *word)
         rig->storage.storage.is_sink_closed = true;
         snapshot_handle_sink_closed(rig->snapshot);
     } else {
-        CHECK(!"a word");
+        CHECK_NEVER("a word");
     }
 }
 

@@ -237,7 +237,7 @@ static void play(struct rig *rig, const char *word)
     else if (strcmp(word, "reset") == 0)
         space_reset(&rig->storage);
     else
-        CHECK(!"a word");
+        CHECK_NEVER("a word");
 }
 
 static const struct space_case {

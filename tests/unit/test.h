@@ -73,6 +73,9 @@ static inline bool test_passed(bool ok)
 /* Each is an expression that tells whether the check passed. */
 #define CHECK(condition) (test_passed(condition) || (TEST_SAY("not true: %s", #condition), false))
 
+/* Where the test must not come. */
+#define CHECK_NEVER(what) (test_passed(false) || (TEST_SAY("%s", what), false))
+
 #define CHECK_INT(got, expected)                                                                   \
     ({                                                                                             \
         intmax_t got_ = (intmax_t)(got), expected_ = (intmax_t)(expected);                         \
