@@ -477,16 +477,32 @@ void attachments_run_round(struct collector *c, bool timer_fired)
 
 /* --- Messages, and what is left to do after them. --- */
 
-/* Its figures are final with this; its chunks come back when the kernel lets go of them. */
+static bool attachments_take_any(const struct collector *c)
+{
+    for (unsigned int i = 0; i < c->nr_attachments; i++)
+        if (c->attachments[i].mode != DRAIN_NOTHING)
+            return true;
+    return false;
+}
+
+/*
+ * Its figures are final with this; its chunks come back when the kernel lets go of them. Without
+ * others, the records that it has left in Xen's buffers must not be the first of whoever is next.
+ */
 static void attachment_abandon(struct collector *c, struct attachment *attachment)
 {
     struct sink *sink = attachment->sink;
 
+    if (attachment->phase <= PHASE_DRAINING)
+        attachment->pending = drain_unsettled(c->drain, &sink_config(sink)->cpus);
+    sink_set_unsettled(sink, &attachment->pending);
     attachment->abandoned = true;
     attachment->successor = NULL;
     if (sink_abandon(sink, c->uring))
         collector_tell(c, MESSAGE_FAILED, sink, -ECANCELED);
     attachment_begin_flushing(c, attachment);
+    if (!attachments_take_any(c))
+        drain_discard(c->drain);
     share_pool(c);
     collector_tell(c, MESSAGE_ABANDONED, sink, 0);
 }

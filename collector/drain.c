@@ -451,6 +451,21 @@ uint64_t drain_newest_tsc(const struct drain *drain)
     return drain->newest_tsc;
 }
 
+void drain_discard(struct drain *drain)
+{
+    for (unsigned int cpu = 0; cpu < drain->nr_cpus; cpu++) {
+        struct tbuf *tbuf = &drain->tbufs[cpu];
+        uint32_t waiting;
+
+        if (!tbuf->shared || tbuf->set_aside)
+            continue;
+        if (tbuf_peek(tbuf, &waiting) < 0)
+            set_aside(tbuf);
+        else if (waiting > 0)
+            tbuf_consume(tbuf, waiting);
+    }
+}
+
 struct cpu_set drain_unsettled(const struct drain *drain, const struct cpu_set *cpus)
 {
     struct cpu_set set = {0};
@@ -469,7 +484,7 @@ void drain_read_cpu(const struct drain *drain, unsigned int cpu, struct drain_cp
     const struct tbuf *tbuf;
 
     *ret_cpu = (struct drain_cpu){0};
-    if (cpu >= drain->nr_cpus || !drain->tbufs[cpu].shared)
+    if (!drain || cpu >= drain->nr_cpus || !drain->tbufs[cpu].shared)
         return;
     tbuf = &drain->tbufs[cpu];
     *ret_cpu = (struct drain_cpu){

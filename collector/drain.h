@@ -52,6 +52,9 @@ bool drain_is_even(const struct drain *drain);
 /* TSC of the newest record that a sink was, or would have been, given. */
 uint64_t drain_newest_tsc(const struct drain *drain);
 
+/* Throws away all records in the buffers: no sink takes any. Collector thread. */
+void drain_discard(struct drain *drain);
+
 /* Those of CPUS that may hold back a loss that Xen has not reported, as far as known. */
 struct cpu_set drain_unsettled(const struct drain *drain, const struct cpu_set *cpus);
 
@@ -63,5 +66,6 @@ struct drain_cpu {
     uint64_t drained_bytes; /* so far: a CPU for which it does not grow makes no records */
 };
 
-/* Any thread. A CPU that does not exist has no buffer. */
+/* Any thread. A CPU that does not exist has no buffer; nor has any before they are mapped (NULL).
+ */
 void drain_read_cpu(const struct drain *drain, unsigned int cpu, struct drain_cpu *ret_cpu);

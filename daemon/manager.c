@@ -62,10 +62,11 @@ static bool is_capture(const struct session *session)
     return !session->settings.is_recorder;
 }
 
-/* One that is ending is no longer recorded into. */
+/* One that is being opened has no ring yet; one that is ending is no longer recorded into. */
 static bool has_ring(const struct session *session)
 {
-    return ring_storage_of(session) && session->state <= SESSION_RUNNING;
+    return ring_storage_of(session) && session->state > SESSION_OPENING &&
+           session->state <= SESSION_RUNNING;
 }
 
 static bool has_segments(const struct session *session)
@@ -163,9 +164,9 @@ struct session *manager_find_ring(struct manager *manager, const char *name,
     session = manager_find_session(manager, name, failure);
     if (session && !has_ring(session)) {
         (void)failure_set(failure, -EINVAL, ERROR_NO_RING,
-                          "'%s' does not record into memory: there is nothing to take a snapshot "
+                          "'%s' does not record into memory%s: there is nothing to take a snapshot "
                           "of. `xentracectl list` shows what does.",
-                          name);
+                          name, session->state == SESSION_OPENING ? " yet" : "");
         return NULL;
     }
     return session;
@@ -186,8 +187,9 @@ static size_t manager_count_unreleased(const struct manager *manager)
 /* Whether the event loop may end: what still runs is left to the next daemon. */
 static bool manager_is_over(const struct manager *manager)
 {
-    return !manager->asks_systemd &&
-           manager_count_unreleased(manager) == (manager->keeps_recorder ? 1 : 0) &&
+    bool keeps = manager->keeps_recorder && manager_find_recorder(manager); /* it may have ended */
+
+    return !manager->asks_systemd && manager_count_unreleased(manager) == (keeps ? 1 : 0) &&
            manager->nr_snapshots == 0;
 }
 
@@ -378,8 +380,10 @@ static void manager_handle_sink_closed(struct manager *manager, const struct ses
 {
     for (size_t i = manager->nr_snapshots; i-- > 0;)
         if (manager->snapshots[i]->state < SNAPSHOT_ENDED &&
-            manager->snapshots[i]->session == session)
-            snapshot_handle_sink_closed(manager->snapshots[i]);
+            manager->snapshots[i]->session == session) {
+            snapshot_limit_patience(manager->snapshots[i]);     /* the session's end waits for it */
+            snapshot_handle_sink_closed(manager->snapshots[i]); /* may be the end of it */
+        }
 }
 
 static void manager_handle_session_message(struct manager *manager, const struct message *message)
@@ -1001,25 +1005,45 @@ static const char *manager_find_waiting(const struct manager *manager)
     return NULL;
 }
 
+/* One that is still to be completed, or NULL. */
+static const char *manager_find_unfinished(const struct manager *manager)
+{
+    for (size_t i = 0; i < manager->nr_sessions; i++)
+        if (!manager->sessions[i]->is_released && is_capture(manager->sessions[i]))
+            return manager->sessions[i]->name;
+    return manager->nr_snapshots > 0 ? manager->snapshots[0]->name : NULL;
+}
+
+/* For a session that waits for its disk before it comes to that; unless one is to leave it on. */
+static void manager_disable_tracing(struct manager *manager)
+{
+    for (size_t i = 0; i < manager->nr_sessions; i++)
+        if (manager->sessions[i]->keeps_enabled)
+            return;
+    if (!manager->keeps_recorder && !manager->asks_systemd)
+        (void)tracing_stop(manager->tracing); /* nothing while somebody is traced for */
+}
+
 /*
- * Systemd kills a service that takes too long to stop, and with it what waits in memory for the
- * disk. Nothing more comes from Xen then: its event mask is empty, and tracing is disabled.
+ * Systemd kills a service that takes too long to stop, and with it the records in memory that are
+ * on their way to the disk.
  */
 static int manager_handle_extend_time(sd_event_source *source, uint64_t usec, void *userdata)
 {
     struct manager *manager = userdata;
     const char *waiting = manager_find_waiting(manager);
+    const char *unfinished = waiting ? waiting : manager_find_unfinished(manager);
     char text[256];
 
     (void)usec;
-    if (waiting) {
-        (void)snprintf(text, sizeof(text),
-                       "EXTEND_TIMEOUT_USEC=%llu\nSTATUS=Stopping: %s is waiting for the disk.",
-                       (unsigned long long)EXTEND_USEC, waiting);
+    if (unfinished) {
+        (void)snprintf(text, sizeof(text), "EXTEND_TIMEOUT_USEC=%llu\nSTATUS=Stopping: %s is %s.",
+                       (unsigned long long)EXTEND_USEC, unfinished,
+                       waiting ? "waiting for the disk" : "being completed");
         systemd_notify(manager->systemd, text);
-        if (!manager->keeps_recorder && !manager->asks_systemd)
-            (void)tracing_stop(manager->tracing); /* whoever is left uses it and ends it later */
     }
+    if (waiting)
+        manager_disable_tracing(manager);
     /* Neither can fail for a source that exists, in this process. */
     (void)sd_event_source_set_time_relative(source, EXTEND_INTERVAL_USEC);
     (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);

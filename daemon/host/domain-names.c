@@ -134,9 +134,10 @@ static void names_job_done(struct job *job)
     }
     names->job = NULL;
     names->slow_source = sd_event_source_disable_unref(names->slow_source);
-    if (names->has_complained)
+    if (names->has_complained && names_job->result >= 0) {
         log_info("Xenstore answers again.");
-    names->has_complained = false;
+        names->has_complained = false;
+    }
     is_changed = names_merge(names, names_job);
     if (names_job->result < 0)
         names_retry_later(names);

@@ -396,6 +396,11 @@ static void ring_storage_finish(struct storage *storage)
     session_expect_answer(session);
 }
 
+static uint64_t ring_storage_progress_usec(const struct storage *storage)
+{
+    return ring_write_progress_usec(&((const struct ring_storage *)storage)->write);
+}
+
 /* While the ring is written; else nothing is on its way to a disk. */
 static void ring_storage_abort(struct storage *storage)
 {
@@ -409,5 +414,6 @@ const struct storage_kind storage_ring = {
     .handle_message = ring_storage_handle_message,
     .abort = ring_storage_abort,
     .finish = ring_storage_finish,
+    .progress_usec = ring_storage_progress_usec,
     .free = ring_storage_free,
 };

@@ -125,6 +125,8 @@ uint64_t session_waiting_since_usec(const struct session *session)
 
     if (session->is_released)
         return 0;
+    if (since_usec && storage->kind->progress_usec)
+        since_usec = max_u64(since_usec, storage->kind->progress_usec(storage));
     if (storage->output && !storage->output->figures.is_stream) {
         session_read_totals(session, &totals);
         if (totals.writing_since_usec && (!since_usec || totals.writing_since_usec < since_usec))
@@ -833,8 +835,9 @@ static void session_begin_end(struct session *session, enum end_reason reason)
 static void session_cancel_start(struct session *session)
 {
     (void)failure_set(&session->start_failure, -ECANCELED, ERROR_SHUTTING_DOWN,
-                      "'%s' was stopped before it had begun.", session->name);
+                      "'%s' was aborted before it had begun: nothing was recorded.", session->name);
     session_fail_start(session);
+    session->reason = END_ABORT;
 }
 
 void session_stop(struct session *session, enum end_reason reason)
@@ -1076,10 +1079,12 @@ void session_read_totals(const struct session *session, struct sink_totals *ret_
 /* CLOSED follows when the kernel has given back what it holds; DRAINED does not come any more. */
 static void session_handle_abandoned(struct session *session)
 {
-    if (session->is_aborted)
+    if (session->is_aborted) {
+        session->loss_unknown = *sink_unsettled(session->storage->sink);
         session_end_aborted(session);
-    else if (session->state == SESSION_DRAINING || session->state == SESSION_SETTLING)
+    } else if (session->state == SESSION_DRAINING || session->state == SESSION_SETTLING) {
         session_begin_closing(session);
+    }
 }
 
 static void session_handle_closed(struct session *session)

@@ -74,6 +74,12 @@ struct storage_kind {
     void (*add_totals)(const struct storage *storage, struct sink_totals *totals);
 
     /*
+     * When the worker's long write last came further (CLOCK_MONOTONIC, in microseconds): it does
+     * not wait for the disk then; 0: never. NULL: there is no such write.
+     */
+    uint64_t (*progress_usec)(const struct storage *storage);
+
+    /*
      * Space for BYTES more is wanted, as far as limits of its own go; and: the disk has no more,
      * something may be deleted for it. `done` of storage.c's is called when that is over, with
      * whether anything was deleted. NULL: nothing ever is.

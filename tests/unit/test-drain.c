@@ -587,10 +587,37 @@ static void test_drained_bytes(uint64_t seed)
     bench_done(&bench);
 }
 
+/* `status` may be asked for before the first session has mapped the buffers. */
+static void test_not_mapped(void)
+{
+    struct drain_cpu state = {.has_buffer = true};
+
+    test_case("no buffers are mapped yet");
+    drain_read_cpu(NULL, 0, &state);
+    CHECK(!state.has_buffer && !state.set_aside && state.fill_percent == 0);
+}
+
+static void test_discard(uint64_t seed)
+{
+    struct bench bench;
+
+    test_case("all that is in the buffers is thrown away");
+    bench_init(&bench, SMALL_PAGES, seed);
+    for (unsigned int cpu = 0; cpu < BENCH_CPUS; cpu++)
+        bench_produce_some(&bench, cpu, 50);
+    CHECK(bench_waiting(&bench, 0) > 0);
+    drain_discard(bench.drain);
+    for (unsigned int cpu = 0; cpu < BENCH_CPUS; cpu++)
+        CHECK_UINT(bench_waiting(&bench, cpu), 0);
+    bench_done(&bench);
+}
+
 int main(void)
 {
     uint64_t seed = test_seed();
 
+    test_not_mapped();
+    test_discard(seed);
     test_several(seed);
     test_cut(seed);
     test_lone_starves(seed);
