@@ -458,7 +458,7 @@ wait_for_the_thaw_alive() { # wait_for_the_thaw_alive NAME
     local pid
     pid=$(cat "$dir/pid")
     check "$1: the service manager is asked for more time" wait_until 3 tells_to_wait
-    check "$1: ... with a reason" logged ' status .*([Dd]isk|[Ff]ile system)'
+    check "$1: ... with a reason" wait_until 5 logged ' status .*([Dd]isk|[Ff]ile system)'
     sleep $((stop_timeout_msec / 1000 + 1))
     check "$1: it lives on" kill -0 "$pid"
     check "$1: ... and was not told to die" same "$(grep -c 'does not end: SIGKILL' "$dir/service.log")" 0

@@ -19,7 +19,8 @@
 #define JOBS 1000u
 
 static pthread_t main_thread;
-static unsigned int nr_run, nr_done; /* of one worker: in order, so no lock is needed to check it */
+static unsigned int nr_run; /* atomic: counted on the worker */
+static unsigned int nr_done;
 
 struct numbered_job {
     struct job job;
@@ -35,8 +36,8 @@ static void run_numbered(struct job *job)
 
     if (numbered->release_fd >= 0)
         (void)!read(numbered->release_fd, &byte, 1);
-    numbered->ran_in_order =
-        numbered->number == nr_run++ && !pthread_equal(pthread_self(), main_thread);
+    numbered->ran_in_order = numbered->number == __atomic_fetch_add(&nr_run, 1, __ATOMIC_RELAXED) &&
+                             !pthread_equal(pthread_self(), main_thread);
 }
 
 static void finish_numbered(struct job *job)
@@ -51,7 +52,8 @@ static void finish_numbered(struct job *job)
 
 static void reset(struct numbered_job *jobs, unsigned int count)
 {
-    nr_run = nr_done = 0;
+    __atomic_store_n(&nr_run, 0, __ATOMIC_RELAXED);
+    nr_done = 0;
     for (unsigned int i = 0; i < count; i++)
         jobs[i] = (struct numbered_job){
             .job = {.run = run_numbered, .done = finish_numbered},
@@ -112,7 +114,7 @@ static void test_stuck(struct workers *workers)
     reset(&other, 1);
     worker_send(other_worker, &other.job);
     worker_free(other_worker);
-    while (nr_run == 0)
+    while (__atomic_load_n(&nr_run, __ATOMIC_RELAXED) == 0)
         (void)usleep(1000);
     CHECK(worker_busy_since_usec(stuck_worker) > 0);
 
