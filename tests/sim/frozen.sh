@@ -373,6 +373,30 @@ start() {
     complete "start: the one beside it" "$other/healthy.json"
 }
 
+# Nothing has mapped Xen's buffers yet: the very first session is being opened, and looked at.
+first() {
+    local client
+    sed -i 's/^events=all$/enabled=no/' "$dir/xentraced.conf"
+    daemon_start || exit 1
+    check "first: the file system is frozen" freeze "$state" 6
+    ctl_soon start early >"$dir/started" 2>&1 &
+    client=$!
+    sleep 0.3
+    check "first: it is being opened" state_is early starting
+    check "first: status of everything" ctl_soon status
+    check "first: no ring of it can be written" fails "" ctl_soon snapshot --session early
+    check "first: it can be aborted" is_answered ctl_soon stop --abort early
+    check "first: ... and who started it is answered" wait_until 3 is_a_zombie "$client"
+    check "first: the daemon lives" kill -0 "$daemon"
+    wait_for_thaw first
+    check "first: no file is left after the thaw" wait_until 10 nothing_left_of early
+}
+is_answered() { # COMMAND: it may fail, but it is answered
+    local status=0
+    "$@" || status=$?
+    same "$((status == 124))" 0
+}
+
 # --- stop --abort. ---
 
 pool_is_free() {
@@ -500,7 +524,7 @@ restart() {
     check "restart: the service ends" wait_until 20 is_a_zombie "$manager"
 }
 
-parts=(beside_state beside_output short start abort abort_stopping sigterm restart)
+parts=(beside_state beside_output short start first abort abort_stopping sigterm restart)
 [ -n "${SIM_INSIDE:-}" ] || [ $# -eq 0 ] || parts=("$@")
 
 # Whether a file system can be mounted and frozen here.
@@ -536,7 +560,7 @@ main() {
             ;;
         abort) sim --cpus 4 --paused --rate "$rate" -- on_disks abort running ;;
         abort_stopping) sim --cpus 4 --paused --rate "$rate" -- on_disks abort stopping ;;
-        start) sim --cpus 4 --paused --rate 4M -- on_disks start ;;
+        start | first) sim --cpus 4 --paused --rate 4M -- on_disks "$part" ;;
         sigterm | restart) sim --cpus 4 --rate "$rate" -- on_disks "$part" ;;
         *) fail "there is a case $part" ;;
         esac
