@@ -196,7 +196,7 @@ static int set_up_ring(struct collector *c)
 {
     int r;
 
-    r = uring_new(URING_ENTRIES, false, &c->uring);
+    r = uring_new(URING_ENTRIES, &c->uring);
     if (r < 0)
         return r;
     c->pool_is_registered =

@@ -4,8 +4,7 @@
  * them, waits and reaps in one io_uring_enter(2).
  *
  * SINGLE_ISSUER and DEFER_TASKRUN (Linux 6.1) keep completions from interrupting the drain; kernels
- * that do not know them refuse with EINVAL, and the ring works the same without. Deferred
- * completions do not make the ring's descriptor readable: a ring that is polled does without.
+ * that do not know them refuse with EINVAL, and the ring works the same without.
  *
  * Outputs must not wait for each other's disks, which takes two things beside the queue:
  *
@@ -47,11 +46,10 @@ struct uring {
     uint64_t fixed_bytes;
 };
 
-static int uring_set_up(struct uring *uring, unsigned int entries, bool is_polled)
+static int uring_set_up(struct uring *uring, unsigned int entries)
 {
-    const unsigned int waited_in = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
     struct io_uring_params params = {
-        .flags = IORING_SETUP_CQSIZE | (is_polled ? 0 : waited_in),
+        .flags = IORING_SETUP_CQSIZE | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
         .cq_entries = entries * 4, /* multishot polls may complete often between two waits */
     };
     int r;
@@ -78,7 +76,7 @@ static void uring_raise_workers(struct uring *uring)
     (void)io_uring_register_iowq_max_workers(&uring->ring, limits);
 }
 
-int uring_new(unsigned int entries, bool is_polled, struct uring **ret_uring)
+int uring_new(unsigned int entries, struct uring **ret_uring)
 {
     struct uring *uring;
     int r;
@@ -86,7 +84,7 @@ int uring_new(unsigned int entries, bool is_polled, struct uring **ret_uring)
     uring = calloc(1, sizeof(*uring));
     if (!uring)
         return -ENOMEM;
-    r = uring_set_up(uring, entries, is_polled);
+    r = uring_set_up(uring, entries);
     if (r < 0) {
         free(uring);
         return r;
@@ -152,11 +150,6 @@ int uring_write(struct uring *uring, int fd, const void *data, uint32_t bytes, u
         io_uring_sqe_set_flags(sqe, IOSQE_ASYNC);
     io_uring_sqe_set_data64(sqe, tag);
     return 0;
-}
-
-int uring_fd(const struct uring *uring)
-{
-    return uring->ring.ring_fd;
 }
 
 int uring_cancel(struct uring *uring, uint64_t tag)

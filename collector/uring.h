@@ -33,13 +33,12 @@ struct uring_event {
 #define URING_FOREVER UINT64_MAX
 
 /*
- * ENTRIES requests may be under way at once. Its thread waits in uring_wait(), or, with IS_POLLED,
- * for uring_fd() to become readable. Returns 0 or a negative errno of io_uring_setup(2).
+ * ENTRIES requests may be under way at once. Returns 0 or a negative errno of io_uring_setup(2).
  *
  * Raises the calling thread's limit of io_uring workers to URING_WORKERS, so that writes that are
  * stuck on one file system do not hold up writes to another.
  */
-int uring_new(unsigned int entries, bool is_polled, struct uring **ret_uring);
+int uring_new(unsigned int entries, struct uring **ret_uring);
 struct uring *uring_free(struct uring *uring);
 
 /*
@@ -90,9 +89,6 @@ static inline int64_t uring_write_progress(int result, uint32_t total_bytes, uin
     now_bytes = (uint32_t)align_down(now_bytes, align_bytes);
     return now_bytes == written_bytes ? -ENOSPC : (int64_t)now_bytes;
 }
-
-/* Readable when there are events, if the ring was made to be polled. */
-int uring_fd(const struct uring *uring);
 
 /*
  * Submits the queued requests, and waits until there is an event or TIMEOUT_USEC is over (0: does

@@ -252,7 +252,7 @@ static int ring_writer_set_up(struct ring_writer *writer)
     const struct snapshot_plan *plan = &write->plan;
     int r;
 
-    r = uring_new(PIECES_MAX * 2, false, &writer->uring);
+    r = uring_new(PIECES_MAX * 2, &writer->uring);
     if (r < 0)
         return r;
     writer->next = plan->first;

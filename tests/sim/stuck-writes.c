@@ -153,7 +153,7 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     }
     arg_flags = strcmp(argv[3], "direct") == 0 ? O_DIRECT : 0;
-    r = uring_new(2 * URING_WORKERS, false, &uring);
+    r = uring_new(2 * URING_WORKERS, &uring);
     if (r < 0) {
         fprintf(stderr, "io_uring: %s\n", strerror(-r));
         return EXIT_FAILURE;

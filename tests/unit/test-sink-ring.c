@@ -30,7 +30,7 @@ static void setup_init(struct setup *setup, struct sink_config *config, uint64_t
 {
     setup->fd = config->fd;
     setup->told = 0;
-    if (uring_new(64, false, &setup->uring) < 0)
+    if (uring_new(64, &setup->uring) < 0)
         exit(EXIT_FAILURE);
     rig_init(&setup->rig, config, seed);
     /* Both ways are to work; RLIMIT_MEMLOCK may refuse this one. */
@@ -331,7 +331,7 @@ int main(void)
 {
     uint64_t seed = test_seed();
     struct uring *uring;
-    int r = uring_new(8, false, &uring);
+    int r = uring_new(8, &uring);
 
     if (r < 0) {
         printf("no io_uring here: %s\n", strerror(-r));

@@ -73,7 +73,7 @@ int main(void)
     };
     struct uring *uring;
 
-    if (uring_new(8, false, &uring) < 0) {
+    if (uring_new(8, &uring) < 0) {
         (void)puts("# no io_uring here");
         return TEST_SKIPPED;
     }
