@@ -8,6 +8,8 @@ libcollector_a_SOURCES = \
 	collector/burst.c collector/burst.h \
 	collector/collector.c collector/collector.h \
 	collector/drain.c collector/drain.h \
+	collector/extent.c collector/extent.h collector/extent-state.h \
+	collector/grower.c collector/grower.h \
 	collector/mailbox.c collector/mailbox.h \
 	collector/ledger.h \
 	collector/memory.c collector/memory.h \

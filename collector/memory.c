@@ -44,12 +44,12 @@ static int populate_step(uint8_t *base, uint64_t bytes)
     return 0;
 }
 
-static int populate(uint8_t *base, uint64_t bytes)
+int memory_populate(void *base, uint64_t bytes)
 {
     uint64_t end = align_up(bytes, PAGE_BYTES);
 
     for (uint64_t i = 0; i < end; i += STEP_BYTES) {
-        int r = populate_step(base + i, min_u64(end - i, STEP_BYTES));
+        int r = populate_step((uint8_t *)base + i, min_u64(end - i, STEP_BYTES));
 
         if (r < 0)
             return r;
@@ -57,24 +57,24 @@ static int populate(uint8_t *base, uint64_t bytes)
     return 0;
 }
 
-static int map_at(uint8_t *base, int memfd, uint64_t bytes)
+static int map_at(uint8_t *base, int memfd, uint64_t bytes, uint64_t touched_bytes)
 {
-    int flags = MAP_FIXED | (memfd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED);
+    int flags = MAP_FIXED | (memfd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED);
 
     if (mmap(base, bytes, PROT_READ | PROT_WRITE, flags, memfd, 0) == MAP_FAILED)
         return -errno;
     (void)madvise(base, bytes, MADV_HUGEPAGE); /* small ones do, too */
-    return populate(base, bytes);
+    return memory_populate(base, touched_bytes);
 }
 
-int memory_map(int memfd, uint64_t bytes, void **ret_base)
+int memory_map(int memfd, uint64_t bytes, uint64_t touched_bytes, void **ret_base)
 {
     uint8_t *base = reserve(bytes);
     int r;
 
     if (!base)
         return -errno;
-    r = map_at(base, memfd, bytes);
+    r = map_at(base, memfd, bytes, touched_bytes);
     if (r < 0) {
         memory_unmap(base, bytes);
         return r;
@@ -91,6 +91,19 @@ int memory_lock(void *base, uint64_t bytes)
         if (mlock((uint8_t *)base + i, min_u64(end - i, STEP_BYTES)) < 0)
             return -errno;
     return 0;
+}
+
+void memory_return(void *base, uint64_t bytes, bool shared)
+{
+    uint64_t end = align_up(bytes, PAGE_BYTES);
+
+    for (uint64_t i = 0; i < end; i += STEP_BYTES) {
+        uint8_t *step = (uint8_t *)base + i;
+        uint64_t step_bytes = min_u64(end - i, STEP_BYTES);
+
+        (void)munlock(step, step_bytes); /* the kernel takes nothing back that is locked */
+        (void)madvise(step, step_bytes, shared ? MADV_REMOVE : MADV_DONTNEED);
+    }
 }
 
 void memory_unmap(void *base, uint64_t bytes)

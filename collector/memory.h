@@ -12,13 +12,21 @@
  * Any thread but the collector's.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
- * Maps BYTES: of MEMFD from its start, shared, or, if that is -1, of nobody else's. Returns 0, or
+ * Maps BYTES: of MEMFD from its start, shared, or, if that is -1, of nobody else's. The first
+ * TOUCHED_BYTES are touched; the others are addresses only, for memory_populate(). Returns 0, or
  * the errors of mmap(2) and madvise(2).
  */
-int memory_map(int memfd, uint64_t bytes, void **ret_base);
+int memory_map(int memfd, uint64_t bytes, uint64_t touched_bytes, void **ret_base);
+
+/* Touches BYTES from BASE, a page's begin, on. Returns 0, or what madvise(2) says. */
+int memory_populate(void *base, uint64_t bytes);
+/* The opposite: the kernel has it back, unlocked, and it reads as zeroes. SHARED: of a memfd. */
+void memory_return(void *base, uint64_t bytes, bool shared);
+
 /* Keeps it in memory. -ENOMEM or -EPERM: RLIMIT_MEMLOCK; what was locked before that stays so. */
 int memory_lock(void *base, uint64_t bytes);
 void memory_unmap(void *base, uint64_t bytes); /* BASE may be NULL */

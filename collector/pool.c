@@ -125,7 +125,7 @@ int pool_new(uint64_t bytes, struct pool **ret_pool)
     while (pool->max_order < CHUNK_ORDER_MAX &&
            pool->nr_frames >> (pool->max_order + 1) >= PARTS_MIN)
         pool->max_order++;
-    r = memory_map(-1, pool->bytes, &pool->base);
+    r = memory_map(-1, pool->bytes, pool->bytes, &pool->base);
     if (r < 0)
         return r;
     pool->frames = calloc(pool->nr_frames, sizeof(*pool->frames));
@@ -206,11 +206,12 @@ void pool_give(struct pool *pool, struct chunk *chunk)
 
 int pool_reserve_notes(struct pool *pool, unsigned int count)
 {
+    uint64_t bytes = pool->nr_frames * count * sizeof(uint64_t);
     int r;
 
     if (pool->notes)
         return count <= pool->notes_per_frame ? 0 : -EINVAL;
-    r = memory_map(-1, pool->nr_frames * count * sizeof(uint64_t), &pool->notes);
+    r = memory_map(-1, bytes, bytes, &pool->notes);
     if (r < 0)
         return r;
     pool->notes_per_frame = count;

@@ -235,7 +235,7 @@ static int map_ring(struct ring *ring, int memfd, const struct ring_header *head
         return -ENOMEM;
     for (unsigned int i = 0; i < RING_PINS_MAX; i++)
         ring->pins[i].first = RING_UNPINNED;
-    r = memory_map(ring->memfd, layout.total_bytes, &base);
+    r = memory_map(ring->memfd, layout.total_bytes, layout.total_bytes, &base);
     if (r < 0)
         return r;
     ring_set_base(ring, base, &layout, header->nr_chunks, header->nr_cpus);

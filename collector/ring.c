@@ -121,7 +121,7 @@ static int ring_set_up(struct ring *ring, uint64_t nr_chunks, unsigned int nr_cp
         if (r < 0)
             return r;
     }
-    r = memory_map(ring->memfd, layout.total_bytes, &base);
+    r = memory_map(ring->memfd, layout.total_bytes, layout.total_bytes, &base);
     if (r < 0)
         return r;
     ring_set_base(ring, base, &layout, nr_chunks, nr_cpus);

@@ -15,6 +15,7 @@ check_PROGRAMS += \
 	tests/unit/test-domains \
 	tests/unit/test-drain \
 	tests/unit/test-event-set \
+	tests/unit/test-extent \
 	tests/unit/test-joining \
 	tests/unit/test-mailbox \
 	tests/unit/test-output \
@@ -79,6 +80,8 @@ tests_unit_test_burst_SOURCES = tests/unit/test-burst.c tests/unit/test.h
 tests_unit_test_burst_LDADD = libcollector.a
 tests_unit_test_mailbox_SOURCES = tests/unit/test-mailbox.c tests/unit/test.h
 tests_unit_test_mailbox_LDADD = libcollector.a
+tests_unit_test_extent_SOURCES = tests/unit/test-extent.c tests/unit/test.h
+tests_unit_test_extent_LDADD = libcollector.a
 tests_unit_test_pool_SOURCES = tests/unit/test-pool.c tests/unit/test.h
 tests_unit_test_pool_LDADD = libcollector.a
 tests_unit_test_runnable_SOURCES = tests/unit/test-runnable.c tests/unit/test.h

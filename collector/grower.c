@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The thread looks at all extents whenever it is woken, and does one step after the other until
+ * nothing is left to do: first what goes back, so that others may have it. The lock is not held
+ * while a step is made; `busy` says whose it is.
+ */
+
+#include "collector/grower.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "collector/extent-state.h"
+#include "collector/extent.h"
+#include "collector/memory.h"
+#include "common/util.h"
+
+#define STACK_BYTES (128u * 1024u)
+
+struct grower {
+    pthread_t thread;
+    bool thread_runs;
+    int fd;
+    uint64_t budget_bytes;
+    bool quits; /* atomic */
+
+    pthread_mutex_t mutex;
+    pthread_cond_t is_done; /* `busy` is another one */
+    struct extent *extents;
+    struct extent *busy;
+    uint64_t used_bytes; /* read by any thread: atomic */
+    bool unlocked;       /* likewise */
+};
+
+void grower_wake(struct grower *grower)
+{
+    const uint64_t one = 1;
+
+    (void)!write(grower->fd, &one, sizeof(one)); /* cannot block: nobody adds that much */
+}
+
+static void grower_count(struct grower *grower, int64_t bytes)
+{
+    __atomic_fetch_add(&grower->used_bytes, (uint64_t)bytes, __ATOMIC_RELAXED);
+}
+
+/* What there is to do for an extent: the step to be made memory, or to be given back. */
+struct task {
+    struct extent *extent;
+    unsigned int step;
+    bool grows;
+};
+
+static uint32_t extent_wanted(const struct extent *extent)
+{
+    return __atomic_load_n(&extent->wanted, __ATOMIC_ACQUIRE);
+}
+
+/* A step that goes back: one that is released, or an offer for which there is no want. */
+static bool find_shrink(struct extent *extent, struct task *ret_task)
+{
+    uint32_t present = 0, wanted = extent_wanted(extent);
+
+    for (unsigned int i = 0; i < extent->nr_steps; i++) {
+        uint32_t state = extent_step_state(extent, i);
+        uint32_t offered = EXTENT_OFFERED;
+
+        *ret_task = (struct task){.extent = extent, .step = i};
+        if (state == EXTENT_RELEASED)
+            return true;
+        if (state == EXTENT_OFFERED && present >= wanted &&
+            __atomic_compare_exchange_n(&extent->steps[i], &offered, EXTENT_RELEASED, false,
+                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            return true;
+        present += state != EXTENT_ABSENT;
+    }
+    return false;
+}
+
+static bool find_growth(const struct grower *grower, struct extent *extent, struct task *ret_task)
+{
+    unsigned int absent = extent->nr_steps;
+    uint32_t present = 0;
+
+    for (unsigned int i = extent->nr_steps; i-- > 0;) {
+        if (extent_step_state(extent, i) == EXTENT_ABSENT)
+            absent = i;
+        else
+            present++;
+    }
+    if (present >= extent_wanted(extent))
+        return false;
+    if (absent == extent->nr_steps ||
+        grower->used_bytes + extent->step_bytes > grower->budget_bytes) {
+        __atomic_store_n(&extent->is_refused, 1, __ATOMIC_RELAXED);
+        return false;
+    }
+    *ret_task = (struct task){.extent = extent, .step = absent, .grows = true};
+    return true;
+}
+
+static bool find_task(struct grower *grower, struct task *ret_task)
+{
+    for (struct extent *extent = grower->extents; extent; extent = extent->next)
+        if (find_shrink(extent, ret_task))
+            return true;
+    for (struct extent *extent = grower->extents; extent; extent = extent->next)
+        if (!__atomic_load_n(&extent->is_refused, __ATOMIC_RELAXED) &&
+            find_growth(grower, extent, ret_task))
+            return true;
+    return false;
+}
+
+static void run_task(struct grower *grower, const struct task *task)
+{
+    struct extent *extent = task->extent;
+    uint8_t *base = extent->base + task->step * extent->step_bytes;
+
+    if (!task->grows) {
+        memory_return(base, extent->step_bytes, extent->is_shared);
+        grower_count(grower, -(int64_t)extent->step_bytes);
+        extent_set_step(extent, task->step, EXTENT_ABSENT);
+        return;
+    }
+    grower_count(grower, (int64_t)extent->step_bytes);
+    if (memory_populate(base, extent->step_bytes) < 0) {
+        memory_return(base, extent->step_bytes, extent->is_shared);
+        grower_count(grower, -(int64_t)extent->step_bytes);
+        __atomic_store_n(&extent->is_refused, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    if (memory_lock(base, extent->step_bytes) < 0)
+        __atomic_store_n(&grower->unlocked, true, __ATOMIC_RELAXED);
+    extent_set_step(extent, task->step, EXTENT_OFFERED);
+}
+
+/* When something has come back, what was refused may be granted. */
+static void forget_refusals(struct grower *grower)
+{
+    for (struct extent *extent = grower->extents; extent; extent = extent->next)
+        __atomic_store_n(&extent->is_refused, 0, __ATOMIC_RELAXED);
+}
+
+static void serve(struct grower *grower)
+{
+    struct task task;
+
+    (void)pthread_mutex_lock(&grower->mutex);
+    while (find_task(grower, &task)) {
+        grower->busy = task.extent;
+        (void)pthread_mutex_unlock(&grower->mutex);
+        run_task(grower, &task);
+        (void)pthread_mutex_lock(&grower->mutex);
+        grower->busy = NULL;
+        if (!task.grows)
+            forget_refusals(grower);
+        (void)pthread_cond_broadcast(&grower->is_done);
+    }
+    (void)pthread_mutex_unlock(&grower->mutex);
+}
+
+static void *grower_run(void *argument)
+{
+    struct grower *grower = argument;
+    uint64_t count;
+
+    while (!__atomic_load_n(&grower->quits, __ATOMIC_ACQUIRE)) {
+        (void)!read(grower->fd, &count, sizeof(count)); /* EINTR: looks once more */
+        serve(grower);
+    }
+    return NULL;
+}
+
+static int grower_start(struct grower *grower)
+{
+    pthread_attr_t attributes;
+    int r;
+
+    grower->fd = eventfd(0, EFD_CLOEXEC);
+    if (grower->fd < 0)
+        return -errno;
+    (void)pthread_attr_init(&attributes); /* neither can fail, with glibc and this size */
+    (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    r = pthread_create(&grower->thread, &attributes, grower_run, grower);
+    (void)pthread_attr_destroy(&attributes);
+    grower->thread_runs = r == 0;
+    if (r == 0)
+        (void)pthread_setname_np(grower->thread, "grower");
+    return -r;
+}
+
+int grower_new(uint64_t budget_bytes, struct grower **ret_grower)
+{
+    struct grower *grower = calloc(1, sizeof(*grower));
+    int r;
+
+    if (!grower)
+        return -ENOMEM;
+    grower->fd = -1;
+    grower->budget_bytes = budget_bytes;
+    (void)pthread_mutex_init(&grower->mutex, NULL);
+    (void)pthread_cond_init(&grower->is_done, NULL);
+    r = grower_start(grower);
+    if (r < 0) {
+        grower_free(grower);
+        return r;
+    }
+    *ret_grower = grower;
+    return 0;
+}
+
+struct grower *grower_free(struct grower *grower)
+{
+    if (!grower)
+        return NULL;
+    if (grower->thread_runs) {
+        __atomic_store_n(&grower->quits, true, __ATOMIC_RELEASE);
+        grower_wake(grower);
+        (void)pthread_join(grower->thread, NULL);
+    }
+    fd_close(&grower->fd);
+    (void)pthread_cond_destroy(&grower->is_done);
+    (void)pthread_mutex_destroy(&grower->mutex);
+    free(grower);
+    return NULL;
+}
+
+void grower_add(struct grower *grower, struct extent *extent)
+{
+    (void)pthread_mutex_lock(&grower->mutex);
+    extent->grower = grower;
+    extent->next = grower->extents;
+    grower->extents = extent;
+    grower_count(grower, (int64_t)extent_bytes(extent));
+    (void)pthread_mutex_unlock(&grower->mutex);
+    grower_wake(grower);
+}
+
+void grower_remove(struct grower *grower, struct extent *extent)
+{
+    struct extent **link = &grower->extents;
+
+    (void)pthread_mutex_lock(&grower->mutex);
+    while (grower->busy == extent)
+        (void)pthread_cond_wait(&grower->is_done, &grower->mutex);
+    for (; *link; link = &(*link)->next) {
+        if (*link != extent)
+            continue;
+        *link = extent->next;
+        break;
+    }
+    grower_count(grower, -(int64_t)extent_bytes(extent));
+    extent->grower = NULL;
+    forget_refusals(grower);
+    (void)pthread_mutex_unlock(&grower->mutex);
+    grower_wake(grower);
+}
+
+uint64_t grower_budget_bytes(const struct grower *grower)
+{
+    return grower->budget_bytes;
+}
+
+uint64_t grower_used_bytes(const struct grower *grower)
+{
+    return __atomic_load_n(&grower->used_bytes, __ATOMIC_RELAXED);
+}
+
+bool grower_could_lock(const struct grower *grower)
+{
+    return !__atomic_load_n(&grower->unlocked, __ATOMIC_RELAXED);
+}
