@@ -38,7 +38,11 @@ struct workers {
     pthread_mutex_t mutex;
     struct job_queue finished; /* under the mutex */
     unsigned int nr_jobs;      /* sent, and not done: the main thread's */
+    struct workers *next;      /* of workers_left */
 };
+
+/* Freed while a worker was stuck: kept with the jobs, whose `done` is never called. */
+static struct workers *workers_left;
 
 struct worker {
     struct workers *workers;
@@ -311,8 +315,11 @@ struct workers *workers_free(struct workers *workers)
         workers_handle_finished(workers);
     workers->source = sd_event_source_disable_unref(workers->source);
     workers->event = sd_event_unref(workers->event);
-    if (workers->nr_jobs > 0)
-        return NULL; /* a stuck worker may come back to it */
+    if (workers->nr_jobs > 0) { /* a stuck worker may come back to it */
+        workers->next = workers_left;
+        workers_left = workers;
+        return NULL;
+    }
     fd_close(&workers->fd);
     free(workers);
     return NULL;

@@ -152,6 +152,35 @@ static void test_again(struct workers *workers)
     worker_free(worker);
 }
 
+/* The daemon ends while a worker is stuck, and the worker comes back before the process is gone:
+ * LeakSanitizer, in tests/all, looks whether its job is still known to somebody. */
+static void test_left(sd_event *event)
+{
+    struct numbered_job *late = calloc(1, sizeof(*late));
+    struct workers *workers;
+    struct worker *worker;
+    int fds[2];
+
+    test_case("a worker that comes back when all others are freed is no leak");
+    if (!CHECK(late) || !CHECK_INT(pipe(fds), 0) || !CHECK_INT(workers_new(event, &workers), 0) ||
+        !CHECK_INT(worker_new(workers, "late", &worker), 0))
+        return;
+    reset(late, 1);
+    late->release_fd = fds[0];
+    worker_send(worker, &late->job);
+    while (worker_busy_since_usec(worker) == 0)
+        (void)usleep(1000);
+    worker_free(worker);
+    CHECK(!workers_free(workers));
+    CHECK_INT(write(fds[1], "x", 1), 1);
+    while (__atomic_load_n(&nr_run, __ATOMIC_RELAXED) == 0)
+        (void)usleep(1000);
+    (void)usleep(20000); /* the thread ends */
+    CHECK_UINT(nr_done, 0);
+    fd_close(&fds[0]);
+    fd_close(&fds[1]);
+}
+
 int main(void)
 {
     struct workers *workers;
@@ -165,6 +194,7 @@ int main(void)
     test_stuck(workers);
     test_again(workers);
     workers_free(workers);
+    test_left(event);
     sd_event_unref(event);
     return test_end();
 }
