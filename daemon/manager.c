@@ -16,6 +16,7 @@
 #include <systemd/sd-event.h>
 
 #include "collector/collector.h"
+#include "collector/grower.h"
 #include "collector/pool.h"
 #include "collector/ring.h"
 #include "collector/xen.h"
@@ -37,13 +38,15 @@
 #include "daemon/host/tracing.h"
 #include "daemon/triggers/triggers.h"
 
-#define EVTCHN_STORE_PREFIX  "evtchn-" /* and the port */
-#define BOOT_MASK_FILE       "boot-event-mask"
-#define EXTEND_USEC          (30 * USEC_PER_SEC)
-#define EXTEND_INTERVAL_USEC (2 * USEC_PER_SEC)
-#define BIND_PAUSE_MSEC      20u
-#define BIND_SURE_MSEC       500u  /* to wait for VIRQ_TBUF, while somebody seems to have it */
-#define BIND_MAX_MSEC        5000u /* ... while nobody does: seen under load were 4.5 s */
+#define EVTCHN_STORE_PREFIX    "evtchn-" /* and the port */
+#define BOOT_MASK_FILE         "boot-event-mask"
+#define EXTEND_USEC            (30 * USEC_PER_SEC)
+#define EXTEND_INTERVAL_USEC   (2 * USEC_PER_SEC)
+#define POOL_MAX_DEFAULT_BYTES (UINT64_C(512) << 20)
+
+#define BIND_PAUSE_MSEC 20u
+#define BIND_SURE_MSEC  500u  /* to wait for VIRQ_TBUF, while somebody seems to have it */
+#define BIND_MAX_MSEC   5000u /* ... while nobody does: seen under load were 4.5 s */
 
 /* --- Which session is meant: by its name, or without one if there is no doubt. --- */
 
@@ -553,10 +556,23 @@ static int open_state_dir(struct manager *manager, struct failure *failure)
     return 0;
 }
 
+/* What pool and rings may take beyond their own: pool-max= is what the pool may become. */
+static uint64_t budget_bytes(const struct config *config)
+{
+    uint64_t max_bytes = config->pool_max_bytes;
+
+    if (max_bytes == 0)
+        max_bytes = min_u64(POOL_MAX_DEFAULT_BYTES, host_total_bytes() / 8);
+    return max_bytes > config->pool_bytes ? max_bytes - config->pool_bytes : 0;
+}
+
 static int start_collector(struct manager *manager, struct failure *failure)
 {
     int r;
 
+    r = grower_new(budget_bytes(&manager->config), &manager->grower);
+    if (r < 0)
+        return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot start a thread: %s.", strerror(-r));
     r = pool_new(manager->config.pool_bytes, &manager->pool);
     if (r < 0)
         return failure_set(
@@ -843,6 +859,7 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
         .tracing = manager->tracing,
         .collector = manager->collector,
         .pool = manager->pool,
+        .grower = manager->grower,
         .state_dir_fd = manager->state_dir_fd,
         .state_dir = manager->state_dir,
         .default_buffer_pages = manager->config.buffer_pages,
@@ -890,6 +907,7 @@ struct manager *manager_free(struct manager *manager)
     systemd_free(manager->systemd);
     tracing_free(manager->tracing);
     pool_free(manager->pool);
+    grower_free(manager->grower);
     xen_host_free(manager->xen);
     fd_close(&manager->state_dir_fd);
     free(manager->boot_mask_path);

@@ -42,6 +42,7 @@ struct manager {
     struct systemd *systemd;
     struct xen_host *xen;
     struct domain_names *names;
+    struct grower *grower; /* of what pool and rings take beyond their own */
     struct pool *pool;
     struct collector *collector;
     struct tracing *tracing;

@@ -178,6 +178,15 @@ static int config_parse_pool(struct config_parser *parser, const char *value)
     return config_parse_memory(parser, value, &parser->config.pool_bytes);
 }
 
+static int config_parse_pool_max(struct config_parser *parser, const char *value)
+{
+    if (strcmp(value, "auto") == 0) {
+        parser->config.pool_max_bytes = 0;
+        return 0;
+    }
+    return config_parse_memory(parser, value, &parser->config.pool_max_bytes);
+}
+
 int config_read_log_level(const char *name, int *ret_level)
 {
     /* As systemd.exec(5) calls them, LogLevelMax=. */
@@ -493,6 +502,7 @@ static const struct {
     config_parse_fn parse;
 } keys[] = {
     {"daemon", "pool", config_parse_pool},
+    {"daemon", "pool-max", config_parse_pool_max},
     {"daemon", "log-level", config_parse_log_level},
     {"daemon", "control-group", config_parse_control_group},
     {"daemon", "memory-share", config_parse_memory_share},

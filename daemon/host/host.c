@@ -4,6 +4,7 @@
 #include "daemon/host/host.h"
 
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -36,14 +37,25 @@ void host_read(struct host *ret_host)
     }
 }
 
-uint64_t host_available_bytes(void)
+/* A line of proc(5)'s meminfo, such as "MemTotal: 1024 kB"; 0: there is none. */
+static uint64_t read_meminfo(const char *key)
 {
     _cleanup_file_ FILE *file = fopen("/proc/meminfo", "re");
-    unsigned long long kib = 0;
+    size_t length = strlen(key);
     char line[128];
 
     while (file && fgets(line, sizeof(line), file))
-        if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
-            break;
-    return (uint64_t)kib * 1024;
+        if (strncmp(line, key, length) == 0 && line[length] == ':')
+            return strtoull(line + length + 1, NULL, 10) * 1024;
+    return 0;
+}
+
+uint64_t host_total_bytes(void)
+{
+    return read_meminfo("MemTotal");
+}
+
+uint64_t host_available_bytes(void)
+{
+    return read_meminfo("MemAvailable");
 }

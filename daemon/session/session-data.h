@@ -26,6 +26,7 @@ struct host;
 struct json_object;
 struct ledger;
 struct message;
+struct grower;
 struct pool;
 struct ring;
 struct sd_event;
@@ -56,6 +57,7 @@ struct session_context {
     struct tracing *tracing;
     struct collector *collector;
     struct pool *pool;
+    struct grower *grower;
     int state_dir_fd;
     const char *state_dir;
     uint32_t default_buffer_pages;
