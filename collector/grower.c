@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -178,6 +179,7 @@ static void *grower_run(void *argument)
 static int grower_start(struct grower *grower)
 {
     pthread_attr_t attributes;
+    sigset_t all, before;
     int r;
 
     grower->fd = eventfd(0, EFD_CLOEXEC);
@@ -185,7 +187,11 @@ static int grower_start(struct grower *grower)
         return -errno;
     (void)pthread_attr_init(&attributes); /* neither can fail, with glibc and this size */
     (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    /* Signals are the main thread's. */
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     r = pthread_create(&grower->thread, &attributes, grower_run, grower);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     (void)pthread_attr_destroy(&attributes);
     grower->thread_runs = r == 0;
     if (r == 0)
