@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CPU_SET_MAX 4096u /* Xen 4.17: NR_CPUS <= 4095 (xen/arch/Kconfig) */
+#define CPU_SET_MAX 16384u /* Xen 4.19 and later: NR_CPUS <= 16383 (xen/arch/Kconfig) */
 
 struct cpu_set {
     uint64_t bits[CPU_SET_MAX / 64];

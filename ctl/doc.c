@@ -15,7 +15,7 @@
 #include "common/text.h"
 #include "ctl/str.h"
 
-/* A sidecar with 4096 CPUs and a few thousand domains is below 2 MiB. */
+/* A sidecar with 16383 CPUs and a few thousand domains is below 8 MiB. */
 #define DOC_FILE_MAX_BYTES (16u * 1024 * 1024)
 
 #define DOC_VERSION 1u /* keys are only ever added to it */

@@ -18,6 +18,7 @@ EXTRA_DIST += \
 	tests/sim/lifecycle.sh \
 	tests/sim/log.sh \
 	tests/sim/losses.sh \
+	tests/sim/many-cpus.sh \
 	tests/sim/patience.sh \
 	tests/sim/restart.sh \
 	tests/sim/same-as-xentrace.sh \

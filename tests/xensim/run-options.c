@@ -14,7 +14,7 @@
 
 static const char usage[] =
     "usage: xensim run [OPTION]... -- COMMAND [ARGUMENT]...\n"
-    "  --cpus N             possible CPUs, 1-4095 (8)\n"
+    "  --cpus N             possible CPUs, 1-16383 (8)\n"
     "  --offline LIST       CPUs that are not online when the buffers are allocated\n"
     "  --pages N            memory for N pages per CPU, more is ENOMEM (Xen's own limit only)\n"
     "  --preset-pages N     as booted with tbuf_size=N: buffers are there, tracing is on\n"

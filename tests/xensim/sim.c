@@ -134,7 +134,8 @@ static void init_shared(struct sim_shared *shared, uint32_t nr_cpus)
     pthread_mutexattr_destroy(&attr);
 
     shared->nr_cpus = nr_cpus;
-    shared->nr_cpus_config = nr_cpus <= 256 ? 256 : SIM_MAX_CPUS; /* Debian's, and the most */
+    /* Debian's, the most until Xen 4.18, and the most. */
+    shared->nr_cpus_config = nr_cpus <= 256 ? 256 : nr_cpus <= 4095 ? 4095 : SIM_MAX_CPUS;
     shared->cpu_khz = calibrate_khz();
     shared->tb_event_mask = TRC_ALL;
     memset(shared->tb_cpu_mask, 0xff, sizeof(shared->tb_cpu_mask));

@@ -25,7 +25,7 @@
 #define SIM_ENV "XENSIM" /* the directory of a run: evtchn.N, and `memory`, a link to the memfd */
 
 #define SIM_MAGIC        0x584e5331u
-#define SIM_MAX_CPUS     4095u /* Xen 4.17: NR_CPUS <= 4095 */
+#define SIM_MAX_CPUS     16383u /* Xen 4.19 and later; 4.17: 4095 */
 #define SIM_MFN_BASE     0x48000u
 #define SIM_T_INFO_PAGES 80u    /* 16-bit word offsets reach 256 KiB, then one CPU's list */
 #define SIM_POOL_PAGES   70000u /* the same limit, in pages of buffers; the memfd is sparse */

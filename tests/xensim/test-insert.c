@@ -69,7 +69,7 @@ static void test_limits(void)
 {
     static const struct {
         uint32_t cpus, pages;
-    } limits[] = {{256, 256}, {64, 1038}, {16, 4360}, {1, 65535}, {4095, 15}};
+    } limits[] = {{256, 256}, {64, 1038}, {16, 4360}, {1, 65535}, {4095, 15}, {16383, 3}};
 
     for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
         struct sim sim = test_sim_new(limits[i].cpus, 65535);
