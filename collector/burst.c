@@ -6,6 +6,7 @@
  */
 
 #include "collector/burst.h"
+#include "collector/memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@ int burst_new(uint32_t count, uint64_t within_tsc, struct burst **ret_burst)
 
     if (count == 0 || count > BURST_COUNT_MAX)
         return -EINVAL;
-    burst = malloc(sizeof(*burst));
+    burst = memory_alloc(1, sizeof(*burst));
     if (!burst)
         return -ENOMEM;
     memset(burst, 0xff, sizeof(*burst)); /* so that the collector finds its pages present */

@@ -34,7 +34,6 @@ struct grower {
     struct extent *extents;
     struct extent *busy;
     uint64_t used_bytes; /* read by any thread: atomic */
-    bool unlocked;       /* likewise */
 };
 
 void grower_wake(struct grower *grower)
@@ -134,8 +133,7 @@ static void run_task(struct grower *grower, const struct task *task)
         __atomic_store_n(&extent->is_refused, 1, __ATOMIC_RELAXED);
         return;
     }
-    if (memory_lock(base, extent->step_bytes) < 0)
-        __atomic_store_n(&grower->unlocked, true, __ATOMIC_RELAXED);
+    (void)memory_lock(base, extent->step_bytes); /* if not, it is reported: memory_is_locked() */
     extent_set_step(extent, task->step, EXTENT_OFFERED);
 }
 
@@ -274,9 +272,4 @@ uint64_t grower_budget_bytes(const struct grower *grower)
 uint64_t grower_used_bytes(const struct grower *grower)
 {
     return __atomic_load_n(&grower->used_bytes, __ATOMIC_RELAXED);
-}
-
-bool grower_could_lock(const struct grower *grower)
-{
-    return !__atomic_load_n(&grower->unlocked, __ATOMIC_RELAXED);
 }

@@ -30,5 +30,3 @@ void grower_remove(struct grower *grower, struct extent *extent);
 /* Any thread, the collector's too. */
 uint64_t grower_budget_bytes(const struct grower *grower);
 uint64_t grower_used_bytes(const struct grower *grower);
-/* Whether all that was ever taken could be locked (RLIMIT_MEMLOCK). */
-bool grower_could_lock(const struct grower *grower);

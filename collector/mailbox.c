@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 
+#include "collector/memory.h"
 #include "common/util.h"
 
 #define MAILBOX_SLOTS                                                                              \
@@ -26,7 +27,7 @@ struct mailbox {
 
 int mailbox_new(struct mailbox **ret_mailbox)
 {
-    struct mailbox *mailbox = calloc(1, sizeof(*mailbox));
+    struct mailbox *mailbox = memory_alloc(1, sizeof(*mailbox));
 
     if (!mailbox)
         return -ENOMEM;

@@ -13,6 +13,7 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /*
@@ -27,6 +28,25 @@ int memory_populate(void *base, uint64_t bytes);
 /* The opposite: the kernel has it back, unlocked, and it reads as zeroes. SHARED: of a memfd. */
 void memory_return(void *base, uint64_t bytes, bool shared);
 
-/* Keeps it in memory. -ENOMEM or -EPERM: RLIMIT_MEMLOCK; what was locked before that stays so. */
-int memory_lock(void *base, uint64_t bytes);
 void memory_unmap(void *base, uint64_t bytes); /* BASE may be NULL */
+
+/*
+ * What the collector thread uses is locked: under memory pressure it would otherwise wait for a
+ * page to come back from the disk, perhaps the very one that it writes to, while Xen's buffers
+ * overflow. Objects and code are named one by one: mlockall(2) would lock, and populate, all that
+ * other threads ever map.
+ *
+ * Each touches all of it, too. Returns 0; or -ENOMEM or -EPERM: RLIMIT_MEMLOCK; what was locked
+ * before that stays so. Nothing is ever unlocked but by memory_return() and by unmapping: a page
+ * may hold more than one object.
+ */
+int memory_lock(const void *base, uint64_t bytes);
+/* As calloc(3), and locked: an object of the collector thread's. To be freed with free(3). */
+void *memory_alloc(size_t count, size_t bytes);
+/* The code and data of this program and of the libraries that the collector thread calls. */
+int memory_lock_code(void);
+/* The calling thread's stack. */
+int memory_lock_stack(void);
+
+/* Whether all of these calls have succeeded, of all threads. */
+bool memory_is_locked(void);

@@ -117,7 +117,7 @@ int pool_new(uint64_t bytes, struct pool **ret_pool)
 
     if (bytes / CHUNK_BYTES < 2)
         return -EINVAL;
-    pool = calloc(1, sizeof(*pool));
+    pool = memory_alloc(1, sizeof(*pool));
     if (!pool)
         return -ENOMEM;
     pool->nr_frames = bytes / CHUNK_BYTES;
@@ -128,7 +128,8 @@ int pool_new(uint64_t bytes, struct pool **ret_pool)
     r = memory_map(-1, pool->bytes, pool->bytes, &pool->base);
     if (r < 0)
         return r;
-    pool->frames = calloc(pool->nr_frames, sizeof(*pool->frames));
+    (void)memory_lock(pool->base, pool->bytes); /* if not, it is reported: memory_is_locked() */
+    pool->frames = memory_alloc(pool->nr_frames, sizeof(*pool->frames));
     if (!pool->frames)
         return -ENOMEM;
     for (uint64_t i = 0; i < pool->nr_frames; i++)
@@ -214,6 +215,7 @@ int pool_reserve_notes(struct pool *pool, unsigned int count)
     r = memory_map(-1, bytes, bytes, &pool->notes);
     if (r < 0)
         return r;
+    (void)memory_lock(pool->notes, bytes);
     pool->notes_per_frame = count;
     return 0;
 }

@@ -23,6 +23,7 @@
 #include <xen/trace.h>
 #include <xen/vcpu.h>
 
+#include "collector/memory.h"
 #include "common/record.h"
 
 #define WAYS      8u
@@ -83,7 +84,7 @@ int runnable_new(uint64_t latency_tsc, struct runnable **ret_runnable)
 
     if (latency_tsc == 0 || latency_tsc > INT64_MAX)
         return -EINVAL;
-    runnable = calloc(1, sizeof(*runnable));
+    runnable = memory_alloc(1, sizeof(*runnable));
     if (!runnable)
         return -ENOMEM;
     runnable->latency_tsc = latency_tsc;

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/memory.h"
 #include "collector/pool.h"
 #include "collector/ring.h"
 #include "collector/sink-state.h"
@@ -32,7 +33,7 @@ static int sink_set_up(struct sink *sink)
 {
     const struct sink_config *config = &sink->config;
 
-    sink->gaps = calloc(config->nr_cpus, sizeof(*sink->gaps));
+    sink->gaps = memory_alloc(config->nr_cpus, sizeof(*sink->gaps));
     if (!sink->gaps)
         return -ENOMEM;
     sink->end_offset = SINK_NO_LIMIT;
@@ -41,7 +42,7 @@ static int sink_set_up(struct sink *sink)
     walk_filter_init(&sink->filter, &config->events);
     if (sink->ring)
         return 0;
-    sink->ledger = calloc(config->nr_cpus, sizeof(*sink->ledger));
+    sink->ledger = memory_alloc(config->nr_cpus, sizeof(*sink->ledger));
     if (!sink->ledger)
         return -ENOMEM;
     return pool_reserve_notes(sink->pool, MARK_DELIVERED + config->nr_cpus);
@@ -50,7 +51,7 @@ static int sink_set_up(struct sink *sink)
 static int sink_new_into(const struct sink_config *config, struct pool *pool, struct ring *ring,
                          struct sink **ret_sink)
 {
-    struct sink *sink = calloc(1, sizeof(*sink));
+    struct sink *sink = memory_alloc(1, sizeof(*sink));
     int r;
 
     if (!sink)

@@ -33,6 +33,7 @@
 
 #include <liburing.h>
 
+#include "collector/memory.h"
 #include "common/units.h"
 
 #define TAG_INTERNAL UINT64_MAX /* completions of cancellations: nobody asked for them */
@@ -81,7 +82,7 @@ int uring_new(unsigned int entries, struct uring **ret_uring)
     struct uring *uring;
     int r;
 
-    uring = calloc(1, sizeof(*uring));
+    uring = memory_alloc(1, sizeof(*uring));
     if (!uring)
         return -ENOMEM;
     r = uring_set_up(uring, entries);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "collector/burst.h"
+#include "collector/memory.h"
 #include "collector/runnable.h"
 #include "common/record.h"
 #include "common/util.h"
@@ -105,7 +106,7 @@ int watch_set_new(const struct watch_config *configs, size_t count, struct watch
 
     if (count > WATCH_MAX)
         return -EINVAL;
-    set = calloc(1, sizeof(*set));
+    set = memory_alloc(1, sizeof(*set));
     if (!set)
         return -ENOMEM;
     set->count = count;

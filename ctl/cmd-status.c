@@ -51,6 +51,9 @@ static void print_daemon(struct json_object *status)
                  str_time(since, doc_number(status, "daemon.started_ns")),
                  size_format(total, doc_number(status, "daemon.pool_bytes")),
                  size_format(left, doc_number(status, "daemon.pool_free_bytes")));
+    if (doc_says_no(status, "daemon.memory_locked"))
+        (void)puts("Its memory is not locked: under memory pressure records may be lost. Set "
+                   "LimitMEMLOCK= to pool-max= plus memory= plus 64M.");
 }
 
 static void print_xen(struct json_object *status)

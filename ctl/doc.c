@@ -141,6 +141,11 @@ bool doc_flag(struct json_object *doc, const char *path)
     return json_object_is_type(found, json_type_boolean) && json_object_get_boolean(found);
 }
 
+bool doc_says_no(struct json_object *doc, const char *path)
+{
+    return doc_find(doc, path) && !doc_flag(doc, path);
+}
+
 struct json_object *doc_array(struct json_object *doc, const char *path)
 {
     struct json_object *found = doc_find(doc, path);

@@ -53,6 +53,9 @@ uint64_t doc_number(struct json_object *doc, const char *path);
 
 /* Whether true stands at PATH. */
 bool doc_flag(struct json_object *doc, const char *path);
+/* Whether the flag at PATH is there and off. One that is absent is of an older daemon, and says
+ * nothing. */
+bool doc_says_no(struct json_object *doc, const char *path);
 
 /* The array at PATH, or NULL; doc_length() of NULL is 0. Borrowed. */
 struct json_object *doc_array(struct json_object *doc, const char *path);

@@ -36,12 +36,6 @@ uint64_t storage_memory_bytes(struct json_object *session)
     return doc_number(session, "ring.memory_bytes");
 }
 
-/* A key that is absent is of an older daemon, and says nothing. */
-static bool says_no(struct json_object *session, const char *path)
-{
-    return doc_find(session, path) && !doc_flag(session, path);
-}
-
 /* A file */
 
 static uint64_t file_bytes(struct json_object *session)
@@ -146,9 +140,9 @@ static void ring_print_memory(FILE *file, struct json_object *session)
                         max_age ? duration_format(age, max_age) : "");
     if (doc_session_has_ended(session))
         return;
-    if (says_no(session, "ring.locked"))
+    if (doc_says_no(session, "ring.locked"))
         table_print_field(file, "Locked", "no: the memory can be paged out");
-    if (says_no(session, "ring.kept"))
+    if (doc_says_no(session, "ring.kept"))
         table_print_field(file, "Restart", "the records are lost when xentraced ends");
 }
 

@@ -24,7 +24,7 @@
 #include "common/units.h"
 #include "common/util.h"
 
-#define STACK_BYTES (256u * 1024u) /* json-c and libxenstore need little; it may be locked */
+#define STACK_BYTES (128u * 1024u) /* json-c and libxenstore need little */
 
 struct job_queue {
     struct job *head;

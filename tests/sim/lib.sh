@@ -117,10 +117,11 @@ settle_recorder() {
     recorder_status
 }
 
+launcher=() # a command that starts the daemon in its own place, as setpriv does
 daemon_start() {
     [ ! -e "$dir/log" ] || cat "$dir/log" >>"$dir/log.before"
     : >"$dir/log" # here, or the last one's log is taken for this one's
-    "$build/xentraced" --config "$dir/xentraced.conf" --socket "$dir/control" \
+    "${launcher[@]}" "$build/xentraced" --config "$dir/xentraced.conf" --socket "$dir/control" \
         --state-dir "$dir/state" "$@" 2>"$dir/log" &
     daemon=$!
     wait_until 60 daemon_is_ready && kill -0 "$daemon" 2>/dev/null || {

@@ -16,6 +16,7 @@ EXTRA_DIST += \
 	tests/sim/joining.sh \
 	tests/sim/lib.sh \
 	tests/sim/lifecycle.sh \
+	tests/sim/locked.sh \
 	tests/sim/log.sh \
 	tests/sim/losses.sh \
 	tests/sim/many-cpus.sh \

@@ -18,6 +18,7 @@ check_PROGRAMS += \
 	tests/unit/test-extent \
 	tests/unit/test-joining \
 	tests/unit/test-mailbox \
+	tests/unit/test-memory \
 	tests/unit/test-output \
 	tests/unit/test-output-file \
 	tests/unit/test-pool \
@@ -82,6 +83,8 @@ tests_unit_test_mailbox_SOURCES = tests/unit/test-mailbox.c tests/unit/test.h
 tests_unit_test_mailbox_LDADD = libcollector.a
 tests_unit_test_extent_SOURCES = tests/unit/test-extent.c tests/unit/test.h
 tests_unit_test_extent_LDADD = libcollector.a
+tests_unit_test_memory_SOURCES = tests/unit/test-memory.c tests/unit/test.h
+tests_unit_test_memory_LDADD = libcollector.a
 tests_unit_test_pool_SOURCES = tests/unit/test-pool.c tests/unit/test.h
 tests_unit_test_pool_LDADD = libcollector.a
 tests_unit_test_runnable_SOURCES = tests/unit/test-runnable.c tests/unit/test.h

@@ -128,7 +128,7 @@ static void swallow_window(struct test_file *file)
 
 static void unknown_cpu(struct test_file *file)
 {
-    capture_set_word(file, capture_window(file, 3) + 4, 5000);
+    capture_set_word(file, capture_window(file, 3) + 4, 20000);
 }
 
 static void two_in_a_row(struct test_file *file)

@@ -1,0 +1,49 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What the thread that empties Xen's buffers uses is locked in memory, and nothing else is; if it
+# cannot be, status reports it, and recording goes on.
+
+. "$(dirname "$0")/lib.sh"
+
+mib=$((1024 * 1024))
+
+locked_bytes() { awk '/^VmLck:/ { print $2 * 1024 }' "/proc/$daemon/status"; }
+daemon_says() { ctl --json status >"$dir/all" && [ "$(number "$dir/all" daemon memory_locked)" = "$1" ]; }
+
+records() {
+    check "$1: a capture" ctl start "$1"
+    check "$1: records come" wait_until 20 test -s "$dir/state/$1.xentrace"
+    check "$1: and are whole" ctl stop "$1"
+}
+
+locked() {
+    configure '[daemon]' pool=16M
+    recorder_start memory=16M || exit 1
+    records locked
+    check "locked: pool and ring are" above "$(locked_bytes)" $((32 * mib))
+    check "locked: and not much more" below "$(locked_bytes)" $((48 * mib))
+    check "locked: status reports it" daemon_says true
+}
+
+# Without the capability that knows no limit.
+unlocked() {
+    launcher=(prlimit --memlock=1048576 setpriv --bounding-set=-ipc_lock)
+    configure '[daemon]' pool=16M
+    recorder_start memory=16M || exit 1
+    records unlocked
+    check "unlocked: within the limit" below "$(locked_bytes)" $((mib + 1))
+    check "unlocked: status reports it" daemon_says false
+    ctl status >"$dir/text"
+    check "unlocked: for people, too" grep -q "not locked.*LimitMEMLOCK=" "$dir/text"
+}
+
+run() {
+    sim --cpus 4 --rate 1M -- "$1"
+    check "$1: the capture is whole" whole "$dir/state/$1.xentrace"
+    sim_clean
+}
+
+main() { together run locked unlocked; }
+
+dispatch "$@"
