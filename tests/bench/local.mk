@@ -12,7 +12,8 @@ EXTRA_DIST += \
 	tests/bench/xenbench/account.py tests/bench/xenbench/bounds.py \
 	tests/bench/xenbench/disk.py tests/bench/xenbench/inside.py \
 	tests/bench/xenbench/machine.py tests/bench/xenbench/rows.py \
-	tests/bench/xenbench/sim.py tests/bench/xenbench/table.py
+	tests/bench/xenbench/sim.py tests/bench/xenbench/table.py \
+	tests/bench/xenbench/trace.py
 
 .PHONY: bench
 bench: all

@@ -77,8 +77,16 @@ def page_cache_bytes():
 
 
 def resident_bytes(pid):
-    """Without shared memory: what is mapped of Xen's buffers is Xen's."""
+    """With the recorder's memory file; without other shared memory: Xen's buffers are Xen's."""
     with open(f"/proc/{pid}/status", encoding="ascii") as f:
         status = f.read()
-    return 1024 * sum(int(re.search(rf"^{name}:\s*(\d+)", status, re.M)[1])
-                      for name in ("RssAnon", "RssFile"))
+    return ring_bytes(pid) + 1024 * sum(
+        int(re.search(rf"^{name}:\s*(\d+)", status, re.M)[1]) for name in ("RssAnon", "RssFile"))
+
+
+def ring_bytes(pid):
+    """Of the recorder's memory file, what is memory."""
+    with open(f"/proc/{pid}/smaps", encoding="utf-8") as f:
+        mappings = f.read()
+    return 1024 * sum(map(int, re.findall(r"memfd:xentraced-ring.*?^Rss:\s*(\d+)", mappings,
+                                          re.M | re.S)))

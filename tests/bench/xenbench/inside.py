@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 
-from . import account
+from . import account, trace
 
 XENTRACE = "/usr/lib/xen-4.17/bin/xentrace"
 PRODUCERS_CPU = 0
@@ -83,7 +83,8 @@ class Xentrace(Capture):
         return {}
 
     def done(self):
-        pass
+        if not self.usage:
+            self.stop()
 
 
 class Xentraced(Capture):
@@ -104,10 +105,11 @@ class Xentraced(Capture):
         with open(self.log.name, encoding="utf-8") as f:
             return "Ready at" in f.read()
 
-    def serve(self, recorder="enabled=no"):
+    def serve(self, recorder=None):
+        recorder = self.spec["recorder"] if recorder is None else recorder
         config = os.path.join(self.directory, "xentraced.conf")
         with open(config, "w", encoding="ascii") as f:
-            f.write(f"[daemon]\npool={self.spec['pool']}\n[flight-recorder]\n{recorder}\n"
+            f.write(f"[daemon]\n{self.spec['daemon']}\n[flight-recorder]\n{recorder}\n"
                     f"[capture]\nbuffer-pages={self.spec['pages']}\n")
         self.spawn(os.path.join(self.build, "xentraced"), "--config", config, "--socket",
                    self.socket, "--state-dir", os.path.join(self.directory, "state"))
@@ -165,19 +167,44 @@ def pass_time(capture, seconds):
     return cache, resident
 
 
+def rest(capture):
+    """What is resident when nothing has come for so long."""
+    if not capture.spec["rest_seconds"]:
+        return 0
+    capture.xensim("pause")
+    time.sleep(capture.spec["rest_seconds"])
+    return account.resident_bytes(capture.pid)
+
+
+def measure_alone(capture):
+    """The recorder, without a capture: what a host pays all the time."""
+    capture.serve()
+    before = account.cpu_seconds(capture.pid), account.wakeups(capture.pid)
+    time.sleep(capture.spec["seconds"])
+    after = account.cpu_seconds(capture.pid), account.wakeups(capture.pid)
+    capture.done()
+    return {"cpu_share": (after[0] - before[0]) / capture.spec["seconds"],
+            "wakeups_per_second": (after[1] - before[1]) / capture.spec["seconds"]}
+
+
 def measure_capture(capture):
     """One capture, with what it cost."""
     seconds = capture.spec["seconds"]
     kernel = account.kernel_threads()
     cache = account.page_cache_bytes()
     capture.start()
+    tracer = trace.Trace(capture.directory)
+    if capture.spec["trace"]:
+        tracer.begin()
     wakeups = account.wakeups(capture.pid)
     cache_peak, resident = pass_time(capture, seconds)
     wakeups = account.wakeups(capture.pid) - wakeups
+    waited = tracer.end(capture.pid)
     begun = time.monotonic()
     capture.stop()
     stopped = time.monotonic()
     ledger = capture.ledger()
+    rested = rest(capture)
     capture.done()
     with open(capture.file, "rb") as f:
         os.fsync(f.fileno())
@@ -189,6 +216,8 @@ def measure_capture(capture):
         "kernel_seconds": account.kernel_seconds_since(kernel),
         "wakeups_per_second": wakeups / seconds,
         "resident_bytes": resident,
+        "rested_bytes": rested,
+        "waited_msec": waited,
         "cache_bytes": max(cache_peak - cache, 0),
         "stop_seconds": stopped - begun,
     }
@@ -220,12 +249,14 @@ def measure_start(capture):
 
 def measure_idle(capture):
     """Once it has noticed that nothing happens."""
-    capture.start()
+    if capture.spec["program"] == "xentraced":
+        capture.serve()
+    if capture.spec["captures"]:
+        capture.start()
     time.sleep(capture.spec["settle_seconds"])
     before = account.wakeups(capture.pid)
     time.sleep(capture.spec["seconds"])
     wakeups = account.wakeups(capture.pid) - before
-    capture.stop()
     capture.done()
     return {"wakeups_per_second": wakeups / capture.spec["seconds"]}
 
@@ -252,7 +283,7 @@ def measure_snapshots(capture):
     return {"snapshots": taken, "lost": lost}
 
 
-MEASURES = {"capture": measure_capture, "idle": measure_idle, "start": measure_start,
+MEASURES = {"capture": measure_capture, "alone": measure_alone, "idle": measure_idle, "start": measure_start,
             "snapshots": measure_snapshots}
 
 

@@ -27,13 +27,17 @@ DEFAULTS = {
     "seconds": 10.0,
     "events": "all",
     "ring_bytes": 0,  # 0: into a file
-    "pool": "64M",
+    "recorder": "",  # lines of its section: "" is what is shipped
+    "daemon": "",  # lines of that section
     "burst_usec": 0,  # of each second; 0: all of it
+    "captures": True,  # of "idle": False: only the recorder
     "measure": "capture",  # see MEASURES in inside.py
     "settle_seconds": 8.0,
+    "rest_seconds": 0,  # behind the capture, when nothing is produced any more
     "freeze_seconds": 0,
     "mount": None,  # the file system to write to, and to freeze
     "snapshots": 0,
+    "trace": False,  # what held up the collector: trace.py
 }
 
 
@@ -69,7 +73,7 @@ def simulate(spec, path):
 
 
 def run(**changes):
-    """One run; what was lost, how much came and how fast are the producer's own account.
+    """One run; what Xen lost, how much came and how fast are the producer's own account.
 
     Where this machine is a guest and its CPUs were taken away, that is done again: it would tell
     of other guests.
@@ -100,9 +104,11 @@ def settle():
 
 
 def figures(result):
+    """Lost is what Xen had no room for, and what the program took and did not keep."""
     total = result["report"]["total"]
+    lost = total["lost"] + result.get("ledger", {}).get("dropped", 0)
     return {
-        "lost_share": total["lost"] / total["attempted"] if total["attempted"] else 0.0,
+        "lost_share": lost / total["attempted"] if total["attempted"] else 0.0,
         "gigabytes": total["inserted_bytes"] / 1e9,
         "rate": result["report"]["rate_achieved"],
     }
