@@ -141,7 +141,7 @@ names() {
     sleep 0.5
     ctl snapshot >/dev/null && ctl snapshot >/dev/null && ctl snapshot >/dev/null
     check "three made-up names" same "$(ls "$dir/state" |
-        grep -cE '^snapshot-[0-9]{8}-[0-9]{6}(-[0-9])?\.xentrace$')" 3
+        grep -cE '^snapshot-[0-9]{8}-[0-9]{6}(-[0-9]{3})?\.xentrace$')" 3
     ctl --json snapshot --label "slow-guest" >"$dir/labelled"
     check "a label is in the name" same "$(ls "$dir/state" |
         grep -cE '^snapshot-slow-guest-[0-9]{8}-[0-9]{6}\.xentrace$')" 1
