@@ -72,7 +72,9 @@ struct json_object *fake_recorder(uint64_t now_ns, bool ended)
         "},%s\"events\":{\"spec\":\"all\",\"xen_mask\":4294963200},\"cpus\":{\"list\":\"0-7\"},"
         "\"ring\":{\"memory_bytes\":8589934592,\"used_bytes\":6442450944,\"max_age_usec\":0,"
         "\"oldest_ns\":%" PRIu64 ",\"newest_ns\":%" PRIu64
-        ",\"locked\":true,\"kept\":true,\"restored\":2,\"snapshots\":3},"
+        ",\"history_usec\":723000000,\"history_full_usec\":1084500000,"
+        "\"bytes_per_second\":8910721,\"full\":false,\"locked\":true,\"kept\":true,\"restored\":2,"
+        "\"snapshots\":3},"
         "\"ledger\":{\"produced\":12000000000,\"delivered\":5000000000,\"lost\":0,\"dropped\":0,"
         "\"evicted\":7000000000,\"loss_unknown_cpus\":\"\",\"cpus\":[{\"cpu\":0,"
         "\"delivered\":5000000000,\"lost\":0,\"dropped\":0,\"evicted\":7000000000,"
