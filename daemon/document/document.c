@@ -504,6 +504,10 @@ static json *snapshot_object(const struct snapshot *snapshot)
     json_put_count(object, "first_tsc", plan->first_tsc);
     json_put_count(object, "last_tsc", plan->last_tsc);
     put_complete_from(object, snapshot->session, plan->complete_from_tsc);
+    json_put_count(object, "asked_usec", snapshot->last_usec);
+    json_put_count(object, "held_usec", snapshot->coverage.held_usec);
+    json_put_text(object, "shorter_because", history_limit_name(snapshot->coverage.limit));
+    json_put_text(object, "shorter_message", snapshot->shorter);
     json_put_count(object, "records", plan->records);
     json_put_count(object, "lost", plan->lost);
     json_put_count(object, "evicted", snapshot->evicted);
