@@ -15,6 +15,9 @@
 #define RATE_MIN_USEC     (5 * USEC_PER_SEC)
 #define RATE_MIN_OLD_USEC (10 * USEC_PER_MSEC)
 
+/* The largest memory= there is. */
+#define MEMORY_MAX_BYTES (UINT64_C(64) << 30)
+
 #define TOLERANCE_MIN_USEC (1 * USEC_PER_MSEC)
 #define TOLERANCE_MAX_USEC (1 * USEC_PER_SEC)
 
@@ -93,6 +96,16 @@ static bool is_aged(const struct history_snapshot *snapshot)
     return snapshot->max_age_usec && !is_less(usec, snapshot->max_age_usec);
 }
 
+/*
+ * Whether the ring goes back further than was asked for. A file from within it begins with a whole
+ * round, after losses that may have been reported late.
+ */
+static bool is_within(const struct history_snapshot *snapshot)
+{
+    return snapshot->oldest_tsc && usec_between(snapshot->oldest_tsc, snapshot->requested_tsc,
+                                                snapshot->tsc_khz) >= snapshot->asked_usec;
+}
+
 static enum history_limit find_limit(const struct history_snapshot *snapshot)
 {
     if (snapshot->is_damaged)
@@ -102,7 +115,7 @@ static enum history_limit find_limit(const struct history_snapshot *snapshot)
     if (is_aged(snapshot))
         return HISTORY_MAX_AGE;
     if (snapshot->from_tsc > max_u64(snapshot->started_tsc, snapshot->complete_from_tsc))
-        return HISTORY_EVICTED;
+        return is_within(snapshot) ? HISTORY_NO_LIMIT : HISTORY_EVICTED;
     if (snapshot->is_resumed && snapshot->from_tsc > snapshot->started_tsc)
         return HISTORY_JOINED;
     return HISTORY_BEGAN;
@@ -112,19 +125,15 @@ struct history_coverage history_of_snapshot(const struct history_snapshot *snaps
 {
     struct history_snapshot file = *snapshot;
     struct history_coverage coverage = {.asked_usec = snapshot->asked_usec};
-    bool is_short;
 
     file.from_tsc = max_u64(snapshot->from_tsc, snapshot->started_tsc);
     coverage.held_usec = usec_between(file.from_tsc, file.requested_tsc, file.tsc_khz);
     if (file.max_age_usec)
         coverage.held_usec = min_u64(coverage.held_usec, file.max_age_usec);
-    is_short = is_less(coverage.held_usec, file.asked_usec);
-    if (is_short)
+    if (is_less(coverage.held_usec, file.asked_usec))
         coverage.limit = find_limit(&file);
-    else if (file.asked_usec)
+    if (coverage.limit == HISTORY_NO_LIMIT && file.asked_usec)
         coverage.held_usec = file.asked_usec;
-    if (coverage.limit == HISTORY_BEGAN || coverage.limit == HISTORY_JOINED)
-        coverage.since_tsc = file.from_tsc;
     return coverage;
 }
 
@@ -167,29 +176,49 @@ static const char *format_time(char text[static TIME_MAX], uint64_t realtime_ns)
     return text;
 }
 
-const char *history_explain(enum history_limit limit, const struct history_words *words,
-                            char text[static HISTORY_TEXT_MAX])
+/* What to do against a ring that is full; TEXT is HISTORY_TEXT_MAX long. */
+static void explain_evicted(const struct history_words *words, char *text)
 {
+    const struct history_coverage *coverage = &words->coverage;
+    const char *option = words->is_recorder ? "memory= in [flight-recorder]" : "--memory";
+    char memory[UNITS_TEXT_MAX], asked[UNITS_TEXT_MAX], needed[UNITS_TEXT_MAX];
+    uint64_t needed_bytes = 0;
+
+    /* Of a ring that lent memory to other snapshots nothing can be concluded. */
+    if (coverage->held_usec && words->bytes >= words->memory_bytes / 2)
+        needed_bytes =
+            multiply_divide(words->memory_bytes, coverage->asked_usec, coverage->held_usec);
+    if (needed_bytes && needed_bytes <= MEMORY_MAX_BYTES)
+        (void)snprintf(
+            text, HISTORY_TEXT_MAX, "The ring of %s is full; %s would take about %s: %s.",
+            size_format(memory, words->memory_bytes), duration_format(asked, coverage->asked_usec),
+            size_format(needed, needed_bytes), option);
+    else
+        (void)snprintf(text, HISTORY_TEXT_MAX,
+                       "The ring of %s is full; a larger one holds more: %s.",
+                       size_format(memory, words->memory_bytes), option);
+}
+
+const char *history_explain(const struct history_words *words, char text[static HISTORY_TEXT_MAX])
+{
+    uint64_t since_ns = words->requested_ns - words->coverage.held_usec * NSEC_PER_USEC;
     char time[TIME_MAX], amount[UNITS_TEXT_MAX];
 
     text[0] = '\0';
-    switch (limit) {
+    switch (words->coverage.limit) {
     case HISTORY_NO_LIMIT:
         break;
     case HISTORY_BEGAN:
         (void)snprintf(text, HISTORY_TEXT_MAX, "Recording began at %s.",
-                       format_time(time, words->since_ns));
+                       format_time(time, since_ns));
         break;
     case HISTORY_JOINED:
         (void)snprintf(text, HISTORY_TEXT_MAX,
                        "Records are complete from %s on, when xentraced was restarted.",
-                       format_time(time, words->since_ns));
+                       format_time(time, since_ns));
         break;
     case HISTORY_EVICTED:
-        (void)snprintf(text, HISTORY_TEXT_MAX,
-                       "The ring of %s is full; a larger one holds more: %s.",
-                       size_format(amount, words->memory_bytes),
-                       words->is_recorder ? "memory= in [flight-recorder]" : "--memory");
+        explain_evicted(words, text);
         break;
     case HISTORY_MAX_AGE:
         (void)snprintf(text, HISTORY_TEXT_MAX, "The ring keeps records for %s only: %s.",

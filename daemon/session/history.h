@@ -74,7 +74,6 @@ struct history_coverage {
     uint64_t asked_usec;
     uint64_t held_usec; /* before it was requested, asked_usec at most if that is given */
     enum history_limit limit;
-    uint64_t since_tsc; /* of HISTORY_BEGAN and HISTORY_JOINED: when that was */
 };
 
 /*
@@ -87,14 +86,15 @@ const char *history_limit_name(enum history_limit limit); /* as in documents; ""
 
 /* For the sentence. */
 struct history_words {
+    struct history_coverage coverage;
     bool is_recorder;
     uint64_t memory_bytes;
     uint64_t max_age_usec;
-    uint64_t since_ns; /* CLOCK_REALTIME, of since_tsc */
+    uint64_t bytes;        /* of the file */
+    uint64_t requested_ns; /* CLOCK_REALTIME */
 };
 
 #define HISTORY_TEXT_MAX 160u
 
 /* Why it is shorter, and what to do, for people; "" if it is not. Returns TEXT. */
-const char *history_explain(enum history_limit limit, const struct history_words *words,
-                            char text[static HISTORY_TEXT_MAX]);
+const char *history_explain(const struct history_words *words, char text[static HISTORY_TEXT_MAX]);

@@ -155,9 +155,8 @@ static void snapshot_measure(struct snapshot *snapshot)
 {
     const struct session *session = snapshot->session;
     const struct ring_storage *ring = ring_storage_of(session);
-    uint32_t khz = xen_host_info(snapshot->context->xen)->tsc_khz;
     const struct history_snapshot facts = {
-        .tsc_khz = khz,
+        .tsc_khz = xen_host_info(snapshot->context->xen)->tsc_khz,
         .asked_usec = snapshot->last_usec,
         .requested_tsc = snapshot->requested.tsc,
         .pinned_tsc = snapshot->pinned.tsc,
@@ -172,19 +171,22 @@ static void snapshot_measure(struct snapshot *snapshot)
         .max_size_bytes = snapshot->max_size_bytes,
         .is_damaged = snapshot->plan.damaged,
     };
-    struct history_words words = {
+    const struct history_words words = {
+        .coverage = history_of_snapshot(&facts),
         .is_recorder = session->settings.is_recorder,
         .memory_bytes = ring->memory_bytes,
         .max_age_usec = ring->max_age_usec,
+        .bytes = snapshot->plan.bytes,
+        .requested_ns = snapshot->requested.realtime_ns,
     };
 
-    snapshot->coverage = history_of_snapshot(&facts);
-    words.since_ns = clock_realtime_ns(snapshot->coverage.since_tsc, khz);
-    (void)history_explain(snapshot->coverage.limit, &words, snapshot->shorter);
+    snapshot->coverage = words.coverage;
+    (void)history_explain(&words, snapshot->shorter);
 }
 
 static void snapshot_describe(struct snapshot *snapshot)
 {
+    static const struct history_words damaged = {.coverage.limit = HISTORY_DAMAGED};
     const struct history_coverage *coverage = &snapshot->coverage;
     uint64_t usec = (snapshot->ended.realtime_ns - snapshot->requested.realtime_ns) / 1000;
     char size[UNITS_TEXT_MAX], part[UNITS_PART_MAX], older[HISTORY_TEXT_MAX];
@@ -201,7 +203,7 @@ static void snapshot_describe(struct snapshot *snapshot)
                        snapshot->shorter);
     else if (snapshot->plan.damaged)
         (void)snprintf(snapshot->message + length, sizeof(snapshot->message) - (size_t)length,
-                       " %s", history_explain(HISTORY_DAMAGED, NULL, older));
+                       " %s", history_explain(&damaged, older));
 }
 
 static void snapshot_log_sidecar(const struct snapshot *snapshot, int error)
