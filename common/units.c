@@ -267,3 +267,44 @@ const char *duration_format(char buffer[static UNITS_TEXT_MAX], uint64_t usec)
     }
     return buffer;
 }
+
+/* A step is about a tenth of what it is for. */
+static uint64_t about_step_usec(uint64_t usec)
+{
+    const uint64_t second = USEC_PER_SEC, minute = 60 * second, hour = 60 * minute;
+
+    if (usec < 10 * second)
+        return second;
+    if (usec < 2 * minute)
+        return 10 * second;
+    if (usec < hour)
+        return minute;
+    if (usec < 10 * hour)
+        return 10 * minute;
+    return usec < 240 * hour ? hour : 24 * hour;
+}
+
+const char *duration_format_about(char buffer[static UNITS_TEXT_MAX], uint64_t usec)
+{
+    uint64_t step = about_step_usec(usec);
+
+    if (usec < USEC_PER_SEC)
+        return duration_format(buffer, usec);
+    return duration_format(buffer, (usec / step + (usec % step >= step / 2)) * step);
+}
+
+const char *duration_format_part(char buffer[static UNITS_PART_MAX], uint64_t part_usec,
+                                 uint64_t whole_usec)
+{
+    char part[UNITS_TEXT_MAX], whole[UNITS_TEXT_MAX];
+    const char *but = "";
+
+    (void)duration_format(part, part_usec);
+    (void)duration_format(whole, whole_usec);
+    if (part_usec < whole_usec && strcmp(part, whole) == 0) {
+        but = "all but ";
+        (void)duration_format(part, whole_usec - part_usec);
+    }
+    (void)snprintf(buffer, UNITS_PART_MAX, "%s%s of the %s", but, part, whole);
+    return buffer;
+}

@@ -35,3 +35,14 @@ const char *size_format(char buffer[static UNITS_TEXT_MAX], uint64_t bytes);
 
 /* "250us", "12ms", "1.5s", "10s", "5min", "2h 5min": cut off, never rounded up. Returns BUFFER. */
 const char *duration_format(char buffer[static UNITS_TEXT_MAX], uint64_t usec);
+
+/* Roughly, for a forecast: "8s", "8min", "3h 20min", "12d"; rounded. Returns BUFFER. */
+const char *duration_format_about(char buffer[static UNITS_TEXT_MAX], uint64_t usec);
+
+#define UNITS_PART_MAX (2 * UNITS_TEXT_MAX + 16)
+
+/*
+ * "9min 58s of the 1h"; "all but 20s of the 2h" if both would be shown alike. Returns BUFFER.
+ */
+const char *duration_format_part(char buffer[static UNITS_PART_MAX], uint64_t part_usec,
+                                 uint64_t whole_usec);

@@ -335,6 +335,7 @@ static void print_snapshot(FILE *file, struct json_object *snapshot)
     table_print_field(file, "Window", "%s",
                         str_window(window, doc_number(snapshot, "snapshot.first_ns"),
                                    doc_number(snapshot, "snapshot.last_ns")));
+    snapshot_print_shorter(file, snapshot);
     table_print_field(file, "Missing", "%s", missing ? missing : "unknown");
 }
 

@@ -111,7 +111,9 @@ static int cmd_snapshot(struct ctl *ctl, int argc, char **argv)
         doc_make_printable(snapshot);
         snapshot_print(talk, snapshot);
     }
-    return snapshot_is_ok(snapshot) ? CTL_OK : CTL_FAILURE;
+    if (!snapshot_is_ok(snapshot))
+        return CTL_FAILURE;
+    return snapshot_is_shorter(snapshot) ? CTL_SHORTER : CTL_OK;
 }
 
 const struct verb verb_snapshot = {
@@ -121,7 +123,8 @@ const struct verb verb_snapshot = {
     .summary = "write what the flight recorder holds to a file",
     .help = "Writes the records that a ring in memory holds to a file, while recording\n"
             "continues, and waits for the file. The ring is the flight recorder, or else the\n"
-            "only capture with -M.\n",
+            "only capture with -M. Exit status 3: the ring does not go back as far as --last,\n"
+            "and the file holds what there was.\n",
     .options = snapshot_options,
     .examples = "  xentracectl snapshot --last 30s --label slow-guest\n",
 };

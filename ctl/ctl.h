@@ -17,6 +17,7 @@ enum ctl_exit {
     CTL_OK = 0,
     CTL_FAILURE = 1, /* refused, ended early, damaged, no daemon */
     CTL_USAGE = 2,   /* the command line */
+    CTL_SHORTER = 3, /* a snapshot is complete, but covers less time than was asked for */
 };
 
 /* The global options. */

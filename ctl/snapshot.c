@@ -24,6 +24,24 @@ bool snapshot_is_ok(struct json_object *snapshot)
     return doc_flag(snapshot, "snapshot.ok");
 }
 
+bool snapshot_is_shorter(struct json_object *snapshot)
+{
+    return *doc_text(snapshot, "snapshot.shorter_because", "");
+}
+
+void snapshot_print_shorter(FILE *file, struct json_object *snapshot)
+{
+    char part[UNITS_PART_MAX];
+
+    if (!snapshot_is_shorter(snapshot))
+        return;
+    table_print_field(file, "Holds", "%s asked for",
+                      duration_format_part(part, doc_number(snapshot, "snapshot.held_usec"),
+                                           doc_number(snapshot, "snapshot.asked_usec")));
+    (void)fprintf(file, "%9s  %s\n", "",
+                  doc_text(snapshot, "snapshot.shorter_message", "no reason given"));
+}
+
 char *snapshot_cause(struct json_object *snapshot)
 {
     const char *label = doc_text(snapshot, "snapshot.label", "");
@@ -41,16 +59,17 @@ void snapshot_print(FILE *file, struct json_object *snapshot)
 
     table_print_field(file, "File", "%s", is_file ? path : "standard output");
     table_print_field(file, "Window", "%s",
-                        str_window(window, doc_number(snapshot, "snapshot.first_ns"),
-                                   doc_number(snapshot, "snapshot.last_ns")));
+                      str_window(window, doc_number(snapshot, "snapshot.first_ns"),
+                                 doc_number(snapshot, "snapshot.last_ns")));
+    snapshot_print_shorter(file, snapshot);
     table_print_field(file, "Records", "%" PRIu64, doc_number(snapshot, "snapshot.records"));
     table_print_field(file, "Missing", "%s", missing ? missing : "unknown");
     table_print_field(file, "Written", "%s in %s",
-                        size_format(size, doc_number(snapshot, "output.bytes")),
-                        duration_format(duration, doc_number(snapshot, "snapshot.write_usec")));
+                      size_format(size, doc_number(snapshot, "output.bytes")),
+                      duration_format(duration, doc_number(snapshot, "snapshot.write_usec")));
     if (!snapshot_is_ok(snapshot))
         table_print_field(file, "Early", "%s",
-                            doc_text(snapshot, "snapshot.message", "no reason given"));
+                          doc_text(snapshot, "snapshot.message", "no reason given"));
     if (is_file && strcmp(doc_text(snapshot, "output.kind", "file"), "file") == 0)
         session_print_next(file, snapshot, path);
 }
@@ -73,19 +92,32 @@ static char *describe_state(struct json_object *snapshot)
     return strdup(snapshot_is_ok(snapshot) ? "" : " (incomplete)");
 }
 
+/* "5min", or "9min 58s of the 1h" that was asked for. */
+static void add_covered(struct table *table, struct json_object *snapshot)
+{
+    uint64_t first = doc_number(snapshot, "snapshot.first_ns");
+    uint64_t last = doc_number(snapshot, "snapshot.last_ns");
+    char part[UNITS_PART_MAX], covers[UNITS_TEXT_MAX];
+
+    if (snapshot_is_shorter(snapshot))
+        table_add(table, "%s",
+                  duration_format_part(part, doc_number(snapshot, "snapshot.held_usec"),
+                                       doc_number(snapshot, "snapshot.asked_usec")));
+    else
+        table_add(table, "%s",
+                  duration_format(covers, last > first ? (last - first) / NSEC_PER_USEC : 0));
+}
+
 static void add_row(struct table *table, struct json_object *snapshot)
 {
     _cleanup_free_ char *state = describe_state(snapshot);
     _cleanup_free_ char *cause = snapshot_cause(snapshot);
-    uint64_t first = doc_number(snapshot, "snapshot.first_ns");
-    uint64_t last = doc_number(snapshot, "snapshot.last_ns");
-    char taken[STR_AGO_MAX], covers[UNITS_TEXT_MAX];
+    char taken[STR_AGO_MAX];
 
     table_add(table, "%s", str_ago(taken, taken_ns(snapshot)));
     table_add(table, "%s", cause ? cause : "-");
     table_add(table, "%s", doc_text(snapshot, "snapshot.session", "-"));
-    table_add(table, "%s",
-              duration_format(covers, last > first ? (last - first) / NSEC_PER_USEC : 0));
+    add_covered(table, snapshot);
     table_add(table, "%" PRIu64, doc_number(snapshot, "snapshot.records"));
     table_add(table, "%" PRIu64,
               doc_number(snapshot, "snapshot.lost") + doc_number(snapshot, "snapshot.dropped"));

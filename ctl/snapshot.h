@@ -13,8 +13,12 @@
 
 bool snapshot_is(struct json_object *doc);
 
-/* Whether all that was asked for is in its file. */
+/* Whether its file is complete. */
 bool snapshot_is_ok(struct json_object *snapshot);
+
+/* Whether it covers less time than was asked for; and prints how much, and why. */
+bool snapshot_is_shorter(struct json_object *snapshot);
+void snapshot_print_shorter(FILE *file, struct json_object *snapshot);
 
 /* "trigger (crash)", "request": why it was taken, and the label. NULL: no memory. */
 char *snapshot_cause(struct json_object *snapshot);

@@ -115,7 +115,7 @@ static void ring_print_output(FILE *file, struct json_object *session)
 
     if (ring_has_output(session))
         table_print_field(file, "File", "%s%s", place ? place : "unknown",
-                            ring_is_in_memory(session) ? ", written at the end" : "");
+                          ring_is_in_memory(session) ? ", written at the end" : "");
 }
 
 static void ring_print_start(FILE *file, struct json_object *session)
@@ -123,10 +123,10 @@ static void ring_print_start(FILE *file, struct json_object *session)
     char size[UNITS_TEXT_MAX];
 
     table_print_field(file, "Memory", "%s, written to the file at the end",
-                        size_format(size, storage_memory_bytes(session)));
+                      size_format(size, storage_memory_bytes(session)));
     table_print_field(file, "File", "%s", doc_text(session, "output.path", "unknown"));
     table_print_field(file, "Snapshot", "xentracectl snapshot --session %s",
-                        doc_text(session, "name", "NAME"));
+                      doc_text(session, "name", "NAME"));
 }
 
 static void ring_print_memory(FILE *file, struct json_object *session)
@@ -136,14 +136,45 @@ static void ring_print_memory(FILE *file, struct json_object *session)
     char age[UNITS_TEXT_MAX];
 
     table_print_field(file, "Memory", "%s used%s%s", memory ? memory : "unknown",
-                        max_age ? ", for records of the last " : "",
-                        max_age ? duration_format(age, max_age) : "");
+                      max_age ? ", for records of the last " : "",
+                      max_age ? duration_format(age, max_age) : "");
     if (doc_session_has_ended(session))
         return;
     if (doc_says_no(session, "ring.locked"))
         table_print_field(file, "Locked", "no: the memory can be paged out");
     if (doc_says_no(session, "ring.kept"))
         table_print_field(file, "Restart", "the records are lost when xentraced ends");
+}
+
+/* "; about 8min at 102K/s when full", "; full, 102K/s", "; 5min at most, 102K/s", or nothing. */
+static char *ring_forecast(struct json_object *session)
+{
+    uint64_t full_usec = doc_number(session, "ring.history_full_usec");
+    uint64_t per_second = doc_number(session, "ring.bytes_per_second");
+    char rate[UNITS_TEXT_MAX], time[UNITS_TEXT_MAX];
+
+    if (!full_usec || !per_second)
+        return strdup("");
+    (void)size_format(rate, per_second);
+    if (full_usec == doc_number(session, "ring.max_age_usec"))
+        return str_format("; %s at most, %s/s", duration_format(time, full_usec), rate);
+    if (doc_flag(session, "ring.full"))
+        return str_format("; full, %s/s", rate);
+    return str_format("; about %s at %s/s when full", duration_format_about(time, full_usec), rate);
+}
+
+static void ring_print_history(FILE *file, struct json_object *session)
+{
+    uint64_t usec = doc_number(session, "ring.history_usec");
+    _cleanup_free_ char *forecast = ring_forecast(session);
+    char time[UNITS_TEXT_MAX];
+
+    if (!usec)
+        return;
+    if (usec >= 10 * USEC_PER_SEC)
+        usec -= usec % USEC_PER_SEC;
+    table_print_field(file, "History", "%s%s", duration_format(time, usec),
+                      forecast ? forecast : "");
 }
 
 static void ring_print(FILE *file, struct json_object *session)
@@ -156,13 +187,14 @@ static void ring_print(FILE *file, struct json_object *session)
     ring_print_memory(file, session);
     if (ring_is_in_memory(session))
         table_print_field(file, "Holds", "%s",
-                            str_window(text, doc_number(session, "ring.oldest_ns"),
-                                       doc_number(session, "ring.newest_ns")));
+                          str_window(text, doc_number(session, "ring.oldest_ns"),
+                                     doc_number(session, "ring.newest_ns")));
+    ring_print_history(file, session);
     if (evicted)
         table_print_field(file, "Evicted", "%" PRIu64 " records, older than these", evicted);
     if (restored)
         table_print_field(file, "Restored", "%" PRIu64 " time%s, after restarts of xentraced",
-                            restored, restored == 1 ? "" : "s");
+                          restored, restored == 1 ? "" : "s");
     if (snapshots)
         table_print_field(file, "Snapshots", "%" PRIu64 " written", snapshots);
     ring_print_output(file, session);
@@ -242,12 +274,12 @@ static void segments_print(FILE *file, struct json_object *session)
 
     table_print_field(file, "Files", "%s", place ? place : "unknown");
     table_print_field(file, "Segments", "%" PRIu64 " written, %" PRIu64 " of them deleted%s%s",
-                        doc_number(session, "segments.written"),
-                        doc_number(session, "segments.deleted"), shape ? shape : "",
-                        bounds ? bounds : "");
+                      doc_number(session, "segments.written"),
+                      doc_number(session, "segments.deleted"), shape ? shape : "",
+                      bounds ? bounds : "");
     if (doc_number(session, "ledger.evicted"))
         table_print_field(file, "Evicted", "%" PRIu64 " records, in deleted segments",
-                            doc_number(session, "ledger.evicted"));
+                          doc_number(session, "ledger.evicted"));
 }
 
 /* The table */
@@ -353,8 +385,8 @@ void storage_print(FILE *file, struct json_object *session)
     kind_of(session)->print(file, session);
     if (doc_flag(session, "output.paused") || doc_flag(session, "segments.paused"))
         table_print_field(file, "Paused",
-                            "the disk reached its reserve; the capture continues when there is "
-                            "space");
+                          "the disk reached its reserve; the capture continues when there is "
+                          "space");
 }
 
 void storage_print_amount(FILE *file, struct json_object *session, uint64_t records, uint64_t usec)
@@ -369,8 +401,8 @@ void storage_print_amount(FILE *file, struct json_object *session, uint64_t reco
         table_print_field(file, "Records", "%" PRIu64 " in memory", records);
     else
         table_print_field(file, kind->amount, "%s, %" PRIu64 " records%s%s%s",
-                            size_format(size, bytes), records, kind->has_rate ? ", " : "",
-                            kind->has_rate ? rate : "", kind->has_rate ? "/s on average" : "");
+                          size_format(size, bytes), records, kind->has_rate ? ", " : "",
+                          kind->has_rate ? rate : "", kind->has_rate ? "/s on average" : "");
 }
 
 char *storage_missing(struct json_object *counts)

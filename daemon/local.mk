@@ -35,6 +35,7 @@ libdaemon_a_SOURCES = \
 	daemon/output/sidecar.c daemon/output/sidecar.h \
 	daemon/session/end-reason.c daemon/session/end-reason.h \
 	daemon/session/file-storage.c daemon/session/file-storage.h \
+	daemon/session/history.c daemon/session/history.h \
 	daemon/session/recorder.c daemon/session/recorder.h \
 	daemon/session/ring-storage.c daemon/session/ring-storage.h \
 	daemon/session/ring-writer.c daemon/session/ring-writer.h \

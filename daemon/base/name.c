@@ -10,8 +10,7 @@
 #include "common/protocol.h"
 #include "common/text.h"
 
-#define STEM_MAX        43
-#define NAMES_TRIED_MAX 100u /* within one second */
+#define STEM_MAX 42 /* "-20261121-060512" and "-99999" fit after it */
 
 bool name_is_valid(const char *name, size_t max_length)
 {
@@ -38,17 +37,26 @@ int name_check(const char *name, struct failure *failure)
                        name, SESSION_NAME_MAX);
 }
 
+void name_number(const char *name, unsigned int number, char ret_name[static SESSION_NAME_MAX + 1])
+{
+    char suffix[16];
+    int length = snprintf(suffix, sizeof(suffix), "-%03u", number);
+
+    (void)snprintf(ret_name, SESSION_NAME_MAX + 1, "%.*s%s", (int)SESSION_NAME_MAX - length, name,
+                   suffix);
+}
+
 void name_make_up(const char *stem, bool (*is_taken)(const void *userdata, const char *name),
                   const void *userdata, char ret_name[static SESSION_NAME_MAX + 1])
 {
-    char when[16];
+    char when[16], first[SESSION_NAME_MAX + 1];
     time_t now = time(NULL);
     struct tm tm;
-    int length;
 
     if (!localtime_r(&now, &tm) || strftime(when, sizeof(when), "%Y%m%d-%H%M%S", &tm) == 0)
         (void)snprintf(when, sizeof(when), "now");
-    length = snprintf(ret_name, SESSION_NAME_MAX + 1, "%.*s-%s", STEM_MAX, stem, when);
-    for (unsigned int i = 2; i < NAMES_TRIED_MAX && is_taken(userdata, ret_name); i++)
-        (void)snprintf(ret_name + length, SESSION_NAME_MAX + 1 - (size_t)length, "-%u", i);
+    (void)snprintf(first, sizeof(first), "%.*s-%s", STEM_MAX, stem, when);
+    (void)strcpy(ret_name, first);
+    for (unsigned int i = 2; i <= NAME_NUMBER_MAX && is_taken(userdata, ret_name); i++)
+        name_number(first, i, ret_name);
 }

@@ -19,9 +19,17 @@ bool name_is_valid(const char *name, size_t max_length);
 /* Returns 0, or -EINVAL and FAILURE if NAME can be no session's and no snapshot's. */
 int name_check(const char *name, struct failure *failure);
 
+#define NAME_NUMBER_MAX 99999u /* of names that are alike, made up in the same second */
+
 /*
- * Makes up a name that is not taken: STEM (at most 43 characters) and the local time, such as
- * "capture-20261121-060512"; "-2" and so on is appended if that is taken.
+ * NAME with a number, such as "capture-20261121-060512-002": with three digits or more, so that
+ * lists of them are sorted. A NAME that is too long loses its end.
+ */
+void name_number(const char *name, unsigned int number, char ret_name[static SESSION_NAME_MAX + 1]);
+
+/*
+ * Makes up a name that is not taken: STEM (at most 42 characters) and the local time, such as
+ * "capture-20261121-060512"; if that is taken, it is numbered from 2 on.
  */
 void name_make_up(const char *stem, bool (*is_taken)(const void *userdata, const char *name),
                   const void *userdata, char ret_name[static SESSION_NAME_MAX + 1]);

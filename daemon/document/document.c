@@ -16,6 +16,7 @@
 #include "daemon/host/host.h"
 #include "daemon/base/json-put.h"
 #include "daemon/output/output.h"
+#include "daemon/session/history.h"
 #include "daemon/session/ring-storage.h"
 #include "daemon/session/segments.h"
 #include "daemon/session/session.h"
@@ -79,6 +80,41 @@ static json *output_document(const struct output *output, const struct sidecar *
     return object;
 }
 
+static bool ring_has_evicted(const struct session *session)
+{
+    for (unsigned int cpu = 0; cpu < session->selection.nr_cpus; cpu++) {
+        struct ledger ledger;
+
+        session_read_ledger(session, cpu, &ledger);
+        if (ledger.evicted)
+            return true;
+    }
+    return false;
+}
+
+/* How far back it goes. */
+static void put_history(json *object, const struct session *session,
+                        const struct ring_storage *ring, const struct ring_stats *stats)
+{
+    const struct history_ring facts = {
+        .tsc_khz = xen_host_info(session->context->xen)->tsc_khz,
+        .now_tsc = clock_pair_now().tsc,
+        .started_tsc = session->started.tsc,
+        .complete_from_tsc = ring_complete_from_tsc(ring->ring),
+        .oldest_tsc = stats->oldest_tsc,
+        .used_bytes = stats->used_bytes,
+        .memory_bytes = ring->memory_bytes,
+        .max_age_usec = ring->max_age_usec,
+        .has_evicted = ring_has_evicted(session),
+    };
+    struct history history = history_of_ring(&facts);
+
+    json_put_count(object, "history_usec", history.usec);
+    json_put_count(object, "history_full_usec", history.full_usec);
+    json_put_count(object, "bytes_per_second", history.bytes_per_second);
+    json_put_bool(object, "full", history.is_full);
+}
+
 static json *ring_document(const struct session *session, const struct ring_storage *ring)
 {
     json *object = json_object_new_object();
@@ -91,6 +127,8 @@ static json *ring_document(const struct session *session, const struct ring_stor
     json_put_count(object, "max_age_usec", ring->max_age_usec);
     json_put_count(object, "oldest_ns", wall_clock_of(session->context, stats.oldest_tsc));
     json_put_count(object, "newest_ns", wall_clock_of(session->context, stats.newest_tsc));
+    if (ring->ring && session->state < SESSION_FINISHING)
+        put_history(object, session, ring, &stats);
     json_put_bool(object, "locked", ring->ring && ring_is_locked(ring->ring));
     json_put_bool(object, "kept", ring->is_kept);
     json_put_count(object, "restored", ring->restored);
@@ -466,6 +504,10 @@ static json *snapshot_object(const struct snapshot *snapshot)
     json_put_count(object, "first_tsc", plan->first_tsc);
     json_put_count(object, "last_tsc", plan->last_tsc);
     put_complete_from(object, snapshot->session, plan->complete_from_tsc);
+    json_put_count(object, "asked_usec", snapshot->last_usec);
+    json_put_count(object, "held_usec", snapshot->coverage.held_usec);
+    json_put_text(object, "shorter_because", history_limit_name(snapshot->coverage.limit));
+    json_put_text(object, "shorter_message", snapshot->shorter);
     json_put_count(object, "records", plan->records);
     json_put_count(object, "lost", plan->lost);
     json_put_count(object, "evicted", snapshot->evicted);

@@ -224,7 +224,12 @@ int output_file_create(struct output_file *output, int directory_fd, const char 
     if (output->fd < 0)
         return failure_set(failure, -errno, ERROR_OUTPUT, "Cannot create %s: %s.", output->path,
                            strerror(errno));
-    r = grant_first(output, failure);
+    /* Another file may have been published, and given up the hidden name, since the first look. */
+    if (naming == OUTPUT_HIDDEN &&
+        faccessat(directory_fd, published, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        r = refuse_existing(output, failure);
+    else
+        r = grant_first(output, failure);
     if (r < 0)
         (void)unlinkat(directory_fd, file, 0); /* swept at the next start if it cannot be now */
     return r;

@@ -15,8 +15,7 @@
 #include <unistd.h>
 
 #include "common/protocol.h"
-
-#define NAMES_TRIED_MAX 1000u /* of one stem and second */
+#include "daemon/base/name.h"
 
 bool output_is_busy(const struct output *output, enum output_operation operation)
 {
@@ -89,16 +88,16 @@ static struct output_job *output_job_of(struct job *job)
 
 /* --- Opening. --- */
 
-/* Under NAME, or, if that is in use and another will do, under NAME-2 and so on. */
+/* Under NAME, or, if that is in use and another will do, under NAME-002 and so on. */
 static int output_create(struct output *output, struct failure *failure)
 {
     const struct output_request *request = &output->request;
-    unsigned int last = request->may_rename ? NAMES_TRIED_MAX : 1;
+    unsigned int last = request->may_rename ? NAME_NUMBER_MAX : 1;
     int r = -EEXIST;
 
     for (unsigned int i = 1; i <= last && r == -EEXIST; i++) {
         if (i > 1)
-            (void)snprintf(output->name, sizeof(output->name), "%s-%u", output->request_name, i);
+            name_number(output->request_name, i, output->name);
         free_charp(&output->file.path);
         r = output_file_create(&output->file, request->directory_fd, request->directory,
                                output->name, request->naming, request->check, failure);

@@ -34,7 +34,7 @@ struct output_request {
     const char *directory;
     const char *name;
     enum output_naming naming;
-    bool may_rename;       /* if NAME is in use, NAME-2 and so on will do */
+    bool may_rename;       /* if NAME is in use, NAME-002 and so on will do */
     output_check_fn check; /* NULL: none */
 
     uint64_t reserve_bytes;

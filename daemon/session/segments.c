@@ -200,7 +200,7 @@ static void segments_handle_opened(void *userdata, int error, const struct failu
     session_handle_opened(session, session->name, error, failure); /* may free the segments */
 }
 
-/* Its name is the session's or none: "-2" after it would be a part of the number. */
+/* Its name is the session's or none: "-002" after it would be a part of the number. */
 static int segments_open(struct storage *storage, const struct session_options *options,
                          struct failure *failure)
 {

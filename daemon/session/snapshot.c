@@ -150,19 +150,60 @@ static void snapshot_undo(struct snapshot *snapshot)
 
 /* --- Sealing. --- */
 
+/* What it covers of the time that was asked for. */
+static void snapshot_measure(struct snapshot *snapshot)
+{
+    const struct session *session = snapshot->session;
+    const struct ring_storage *ring = ring_storage_of(session);
+    const struct history_snapshot facts = {
+        .tsc_khz = xen_host_info(snapshot->context->xen)->tsc_khz,
+        .asked_usec = snapshot->last_usec,
+        .requested_tsc = snapshot->requested.tsc,
+        .pinned_tsc = snapshot->pinned.tsc,
+        .started_tsc = session->started.tsc,
+        .complete_from_tsc = ring_complete_from_tsc(ring->ring),
+        .oldest_tsc = snapshot->oldest_tsc,
+        .max_age_usec = ring->max_age_usec,
+        .chunk_bytes = ring_chunk_bytes(ring->ring),
+        .is_resumed = session->is_resumed,
+        .from_tsc = snapshot->plan.complete_from_tsc,
+        .bytes = snapshot->plan.bytes,
+        .max_size_bytes = snapshot->max_size_bytes,
+        .is_damaged = snapshot->plan.damaged,
+    };
+    const struct history_words words = {
+        .coverage = history_of_snapshot(&facts),
+        .is_recorder = session->settings.is_recorder,
+        .memory_bytes = ring->memory_bytes,
+        .max_age_usec = ring->max_age_usec,
+        .bytes = snapshot->plan.bytes,
+        .requested_ns = snapshot->requested.realtime_ns,
+    };
+
+    snapshot->coverage = words.coverage;
+    (void)history_explain(&words, snapshot->shorter);
+}
+
 static void snapshot_describe(struct snapshot *snapshot)
 {
-    char size[UNITS_TEXT_MAX];
+    static const struct history_words damaged = {.coverage.limit = HISTORY_DAMAGED};
+    const struct history_coverage *coverage = &snapshot->coverage;
     uint64_t usec = (snapshot->ended.realtime_ns - snapshot->requested.realtime_ns) / 1000;
+    char size[UNITS_TEXT_MAX], part[UNITS_PART_MAX], older[HISTORY_TEXT_MAX];
+    int length;
 
-    (void)snprintf(snapshot->message, sizeof(snapshot->message), "Wrote %s in %llu.%03llu s.%s",
-                   size_format(size, snapshot->plan.bytes),
-                   (unsigned long long)(usec / USEC_PER_SEC),
-                   (unsigned long long)(usec / USEC_PER_MSEC % 1000),
-                   snapshot->plan.damaged
-                       ? " Older records, from before xentraced was restarted, were damaged and "
-                         "are left out."
-                       : "");
+    length =
+        snprintf(snapshot->message, sizeof(snapshot->message), "Wrote %s in %llu.%03llu s.",
+                 size_format(size, snapshot->plan.bytes), (unsigned long long)(usec / USEC_PER_SEC),
+                 (unsigned long long)(usec / USEC_PER_MSEC % 1000));
+    if (coverage->limit != HISTORY_NO_LIMIT)
+        (void)snprintf(snapshot->message + length, sizeof(snapshot->message) - (size_t)length,
+                       " The file holds %s asked for. %s",
+                       duration_format_part(part, coverage->held_usec, coverage->asked_usec),
+                       snapshot->shorter);
+    else if (snapshot->plan.damaged)
+        (void)snprintf(snapshot->message + length, sizeof(snapshot->message) - (size_t)length,
+                       " %s", history_explain(&damaged, older));
 }
 
 static void snapshot_log_sidecar(const struct snapshot *snapshot, int error)
@@ -188,6 +229,7 @@ static void snapshot_seal(struct snapshot *snapshot)
     int r;
 
     snapshot->ended = clock_pair_now();
+    snapshot_measure(snapshot);
     snapshot_describe(snapshot);
     if (!snapshot->sidecar.path) {
         snapshot_end(snapshot);
@@ -327,7 +369,11 @@ void snapshot_handle_pinned(struct snapshot *snapshot)
 {
     const struct session *session = snapshot->session;
     struct ring *ring = snapshot_ring(snapshot);
+    struct ring_stats stats;
 
+    ring_read_stats(ring, &stats);
+    snapshot->pinned = clock_pair_now();
+    snapshot->oldest_tsc = stats.oldest_tsc;
     snapshot->pin_nsec = ring_pin_nsec(ring, snapshot->pin);
     snapshot->evicted = snapshot_count_evicted(session);
     snapshot->write = (struct ring_write){

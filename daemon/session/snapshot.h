@@ -33,6 +33,7 @@
 #include "daemon/base/failure.h"
 #include "daemon/base/name.h"
 #include "daemon/output/sidecar.h"
+#include "daemon/session/history.h"
 #include "daemon/session/ring-writer.h"
 #include "daemon/session/snapshot-plan.h"
 
@@ -98,10 +99,14 @@ struct snapshot {
 
     struct clock_pair requested;
     struct clock_pair ended;
-    uint64_t evicted; /* by the ring, when it was pinned */
+    struct clock_pair pinned;
+    uint64_t oldest_tsc; /* of the ring, when it was pinned */
+    uint64_t evicted;    /* likewise, by the ring */
     uint64_t pin_nsec;
-    struct failure failure; /* why it failed: then failure.name is set */
-    char message[768];      /* how it went, for people */
+    struct history_coverage coverage; /* once it is complete */
+    char shorter[HISTORY_TEXT_MAX];   /* why it covers less than was asked for; "": it does not */
+    struct failure failure;           /* why it failed: then failure.name is set */
+    char message[768];                /* how it went, for people */
 
     /* snapshot.c's own. */
     struct sd_event_source *open_source;     /* the disk has to answer by then */

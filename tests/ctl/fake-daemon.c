@@ -469,6 +469,8 @@ static int write_snapshot(struct fake *fake, sd_bus_message *message, struct sna
     call->asked.records = NR_CPUS * 2;
     call->asked.lost = is_mode(fake, "lossy") ? 10 : 0;
     call->asked.ok = !is_mode(fake, "early");
+    call->asked.held_usec =
+        is_mode(fake, "lossy") ? call->asked.last_usec / 10 * 9 : call->asked.last_usec;
     if (call->fd < 0)
         (void)strcpy(call->asked.path, "/fake/snapshot.xentrace");
     if (!*call->asked.path)

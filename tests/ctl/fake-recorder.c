@@ -72,7 +72,9 @@ struct json_object *fake_recorder(uint64_t now_ns, bool ended)
         "},%s\"events\":{\"spec\":\"all\",\"xen_mask\":4294963200},\"cpus\":{\"list\":\"0-7\"},"
         "\"ring\":{\"memory_bytes\":8589934592,\"used_bytes\":6442450944,\"max_age_usec\":0,"
         "\"oldest_ns\":%" PRIu64 ",\"newest_ns\":%" PRIu64
-        ",\"locked\":true,\"kept\":true,\"restored\":2,\"snapshots\":3},"
+        ",\"history_usec\":723000000,\"history_full_usec\":1084500000,"
+        "\"bytes_per_second\":8910721,\"full\":false,\"locked\":true,\"kept\":true,\"restored\":2,"
+        "\"snapshots\":3},"
         "\"ledger\":{\"produced\":12000000000,\"delivered\":5000000000,\"lost\":0,\"dropped\":0,"
         "\"evicted\":7000000000,\"loss_unknown_cpus\":\"\",\"cpus\":[{\"cpu\":0,"
         "\"delivered\":5000000000,\"lost\":0,\"dropped\":0,\"evicted\":7000000000,"
@@ -85,6 +87,8 @@ struct json_object *fake_recorder(uint64_t now_ns, bool ended)
 
 struct json_object *fake_snapshot(const struct fake_snapshot *snapshot, uint64_t now_ns)
 {
+    bool is_shorter = snapshot->held_usec < snapshot->last_usec;
+
     return document(
         "{\"format\":\"xentraced-snapshot\",\"version\":1,\"name\":\"%s\",\"kind\":\"snapshot\","
         "\"state\":\"ended\",\"ended\":{\"realtime_ns\":%" PRIu64
@@ -92,13 +96,16 @@ struct json_object *fake_snapshot(const struct fake_snapshot *snapshot, uint64_t
         "},\"events\":{\"spec\":\"all\"},\"host\":{\"hostname\":\"dom0\",\"tsc_khz\":2300000},"
         "\"snapshot\":{\"session\":\"%s\",\"label\":\"%s\",\"cause\":\"%s\",\"message\":\"last "
         "%" PRIu64 ", size %" PRIu64 "\",\"ok\":%s,\"first_ns\":%" PRIu64 ",\"last_ns\":%" PRIu64
-        ",\"records\":%" PRIu64 ",\"lost\":%" PRIu64
+        ",\"asked_usec\":%" PRIu64 ",\"held_usec\":%" PRIu64
+        ",\"shorter_because\":\"%s\",\"shorter_message\":\"%s\",\"records\":%" PRIu64
+        ",\"lost\":%" PRIu64
         ",\"dropped\":0,\"evicted\":1000,\"pin_usec\":12,\"write_usec\":900000}}",
         snapshot->name, now_ns, snapshot->path, *snapshot->path == '/' ? "file" : "stream",
         snapshot->bytes, snapshot->session, snapshot->label,
         strcmp(snapshot->name, "crash") == 0 ? "trigger" : "request", snapshot->last_usec,
         snapshot->max_size_bytes, snapshot->ok ? "true" : "false", now_ns - 300 * NSEC_PER_SEC,
-        now_ns, snapshot->records, snapshot->lost);
+        now_ns, snapshot->last_usec, snapshot->held_usec, is_shorter ? "began" : "",
+        is_shorter ? "Recording began at 12:03:04." : "", snapshot->records, snapshot->lost);
 }
 
 struct json_object *fake_snapshots(size_t count, uint64_t now_ns)
@@ -108,6 +115,8 @@ struct json_object *fake_snapshots(size_t count, uint64_t now_ns)
         .session = "flight-recorder",
         .label = "crash",
         .path = "/fake/crash.xentrace",
+        .last_usec = 600 * USEC_PER_SEC,
+        .held_usec = 300 * USEC_PER_SEC,
         .records = 6000000000,
         .lost = 5,
         .ok = true,

@@ -103,6 +103,57 @@ static void test_missing(void)
     }
 }
 
+/* The line of a printed document that begins with LABEL, without it; "" if there is none. */
+static char *line_of(char *text, const char *label)
+{
+    char *line = text ? strstr(text, label) : NULL;
+
+    if (!line)
+        return strdup("");
+    line += strlen(label);
+    return strndup(line, strcspn(line, "\n"));
+}
+
+static void test_history(void)
+{
+    static const struct {
+        const char *name, *ring, *want;
+    } cases[] = {
+        {"it fills",
+         "\"history_usec\":19400000,\"history_full_usec\":493000000,\"bytes_per_second\":104448,"
+         "\"full\":false",
+         "19s; about 8min at 102K/s when full"},
+        {"full",
+         "\"history_usec\":482000000,\"history_full_usec\":482000000,\"bytes_per_second\":104448,"
+         "\"full\":true",
+         "8min 2s; full, 102K/s"},
+        {"too short to tell", "\"history_usec\":1500000,\"history_full_usec\":0", "1.5s"},
+        {"silent", "\"history_usec\":3600000000,\"bytes_per_second\":0", "1h"},
+        {"max-age",
+         "\"history_usec\":19000000,\"history_full_usec\":300000000,\"bytes_per_second\":104448,"
+         "\"max_age_usec\":300000000,\"full\":true",
+         "19s; 5min at most, 102K/s"},
+        {"an older daemon's", "\"used_bytes\":5", ""},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        _cleanup_free_ char *json = NULL, *text = NULL, *line = NULL;
+        size_t bytes = 0;
+        FILE *file = open_memstream(&text, &bytes);
+
+        if (!file || asprintf(&json, "{\"kind\":\"ring\",\"ring\":{%s}}", cases[i].ring) < 0)
+            continue;
+        {
+            _cleanup_doc_ struct json_object *doc = parse(json);
+
+            storage_print(file, doc);
+        }
+        (void)fclose(file);
+        line = line_of(text, "History: ");
+        check_text(line, cases[i].want, "history", cases[i].name);
+    }
+}
+
 static void test_suppressed(void)
 {
     static const struct {
@@ -161,7 +212,10 @@ static void test_odd(void)
         "{\"kind\":\"ring\",\"ring\":7,\"recorder\":\"yes\",\"ledger\":[]}",
         "{\"kind\":\"segments\",\"segments\":{\"files\":[1,null,{\"path\":7,\"bytes\":-1}]}}",
         "{\"kind\":\"segments\",\"segments\":{\"files\":{}},\"limits\":{\"on_reserve\":3}}",
-        "{\"snapshot\":{\"first_ns\":18446744073709551615,\"last_ns\":1,\"lost\":\"x\"}}",
+        "{\"snapshot\":{\"first_ns\":18446744073709551615,\"last_ns\":1,\"lost\":\"x\","
+        "\"shorter_because\":7,\"held_usec\":18446744073709551615,\"asked_usec\":[]}}",
+        "{\"kind\":\"ring\",\"ring\":{\"history_usec\":18446744073709551615,"
+        "\"history_full_usec\":18446744073709551615,\"bytes_per_second\":1}}",
         "{\"state\":[],\"suppressed\":[1],\"fired\":\"never\",\"last_error\":{},\"name\":null}",
         "{\"suppressed\":{\"busy\":99999999999999999999,\"cooldown\":-3},\"last_fired_ns\":1e99}",
     };
@@ -198,6 +252,7 @@ int main(void)
         return 77;
     test_storage();
     test_missing();
+    test_history();
     test_suppressed();
     test_times();
     test_odd();

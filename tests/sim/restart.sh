@@ -132,6 +132,11 @@ reconfigured() {
     check "events= is changed: it holds from now on" grep -q '"event_mask":"0x0002f000"' <(xen_state)
     check "events= is changed: a snapshot" ctl snapshot changed
     check "events= is changed: its records are those it has" tells_its_records changed
+    "$xensim" pause
+    recorder memory=8M
+    again kill_daemon || exit 1
+    check "events= has more again: a snapshot is complete from then on only" is_short_of_an_hour joined
+    "$xensim" resume
 
     recorder memory=8M enabled=no
     n=$(readies)
@@ -146,6 +151,11 @@ reconfigured() {
     service_stop
 }
 
+is_short_of_an_hour() { # is_short_of_an_hour BECAUSE
+    local status=0
+    ctl --json snapshot --last 1h "hour-$1" >"$dir/hour" || status=$?
+    same "$status" 3 && same "$(number "$dir/hour" snapshot shorter_because)" "$1"
+}
 tells_its_records() { # tells_its_records SNAPSHOT: what it says is what is in the file
     ctl --json info "$dir/state/$1.xentrace" >"$dir/info" || return
     above "$(number "$dir/info" files 0 records)" 0 &&
@@ -193,6 +203,8 @@ damaged() {
             grep -Eq "kept over the restart is dropped: $regex.*Recording begins anew" "$dir/log"
         check "$what: recording begins anew" same "$(restored)" 0
         sleep 0.3
+        check "$what: a snapshot of an hour is short of that" is_short_of_an_hour began
+        rm -f "$dir/state"/hour-*
         ctl snapshot "$what" >/dev/null
         check "$what: a snapshot is complete" whole "$dir/state/$what.xentrace"
     done <<'END'

@@ -107,7 +107,15 @@ parts() {
     check "--last: complete" whole "$dir/state/last.xentrace"
     check "--last: has what its sidecar says" agrees "$dir/state/last.xentrace" "$dir/last"
     check "--last 1: is of that time" spans "$dir/last" 1 "$before" "$after"
-    check "--last 1h" ctl snapshot --last 1h hour
+    check "--last 1h: not as much" shorter "Recording began at [0-9:]*\." --last 1h hour
+    check "--last 1h: so does the sidecar" is_shorter "$dir/state/hour.json" began 3600
+    check "--last 1h: it goes back to the beginning" \
+        test "$(of_snapshot "$dir/state/hour.json" first_ns)" -lt $(($(recorder_started) + 10 ** 9))
+    check "--last 1: as much as that" test "$(of_snapshot "$dir/last" asked_usec)" = 1000000 \
+        -a "$(of_snapshot "$dir/last" held_usec)" = 1000000 \
+        -a -z "$(of_snapshot "$dir/last" shorter_because)"
+    check "status: how far back it goes, and a full one will" wait_until 5 shows_history \
+        '[0-9.]+s; about [0-9.]+s at [0-9.]+M/s when full'
     check "--last 1h: complete" whole "$dir/state/hour.xentrace"
     check "--last 1h: everything" above "$(size_of "$dir/state/hour.xentrace")" $((20 * mib))
     for size in 700000 $((10 * mib)); do
@@ -135,17 +143,77 @@ parts() {
     nothing_lost parts
 }
 
+# A ring that goes round, and one that forgets: the log, the answer and the exit status agree.
+shorter() { # shorter REGEX OPTION...: a snapshot covers less than was asked for, and reports why
+    local regex=$1 status=0
+    shift
+    ctl snapshot "$@" >"$dir/shorter" 2>&1 || status=$?
+    same "$status" 3 && matches "Holds: .* of the .* asked for$" "$(cat "$dir/shorter")" &&
+        matches "$regex" "$(cat "$dir/shorter")" && grep -Eq "Wrote .* asked for\. .*$regex" "$dir/log"
+}
+is_shorter() { # is_shorter DOCUMENT BECAUSE SECONDS-ASKED-FOR
+    same "$(of_snapshot "$1" shorter_because)" "$2" && same "$(of_snapshot "$1" ok)" true &&
+        same "$(of_snapshot "$1" asked_usec)" "$3"000000 &&
+        below "$(of_snapshot "$1" held_usec)" "$3"000000
+}
+shows_history() { # shows_history REGEX [NAME]
+    matches "History: $1" "$(ctl status "${2:-flight-recorder}")"
+}
+recorder_started() { recorder_status && number "$dir/recorder" started realtime_ns; }
+is_full() { recorder_status && same "$(number "$dir/recorder" ring full)" true; }
+
+too_short() {
+    local held
+    recorder_start memory=64M max-age=20min || exit 1
+    ctl start -M 16M --max-age 400ms aged >/dev/null
+    wait_until 30 is_full
+    check "full: a minute" shorter "The ring of 64M is full.*memory= in" --last 1min full
+    check "full: its sidecar" is_shorter "$dir/state/full.json" evicted 60
+    check "full: complete" whole "$dir/state/full.xentrace"
+    held=$(of_snapshot "$dir/state/full.json" held_usec)
+    # Its records go on from the request until it was pinned.
+    check "full: what it holds is all there was" above \
+        $((held / 1000 + 200)) "$(age_of "$dir/state/full.json" snapshot first_ns last_ns)"
+    check "full: status" shows_history "[0-9.]+s; full, [0-9.]+M/s"
+    check "max-age" shorter "keeps records for 400ms only: --max-age\." --session aged --last 10s aged-10
+    check "max-age: its sidecar" is_shorter "$dir/state/aged-10.json" max-age 10
+    check "max-age: status" shows_history "[0-9.m]*s; 400ms at most, [0-9.]+M/s" aged
+    check "max-age: what is left is not too short" ctl snapshot --session aged --last 300ms aged-1
+    check "too short: stop" ctl stop aged
+    nothing_lost too_short
+}
+
 names() {
     local i pids=()
     recorder_start memory=8M || exit 1
     sleep 0.5
     ctl snapshot >/dev/null && ctl snapshot >/dev/null && ctl snapshot >/dev/null
     check "three made-up names" same "$(ls "$dir/state" |
-        grep -cE '^snapshot-[0-9]{8}-[0-9]{6}(-[0-9])?\.xentrace$')" 3
+        grep -cE '^snapshot-[0-9]{8}-[0-9]{6}(-[0-9]{3})?\.xentrace$')" 3
     ctl --json snapshot --label "slow-guest" >"$dir/labelled"
     check "a label is in the name" same "$(ls "$dir/state" |
         grep -cE '^snapshot-slow-guest-[0-9]{8}-[0-9]{6}\.xentrace$')" 1
     check "and in the sidecar" same "$(of_snapshot "$dir/labelled" label)" slow-guest
+    # Of this second and those that follow, 300 names are in use.
+    python3 - "$dir/state" <<'END'
+import sys, time
+for second in range(int(time.time()), int(time.time()) + 4):
+    stem = sys.argv[1] + time.strftime("/snapshot-taken-%Y%m%d-%H%M%S", time.localtime(second))
+    for name in [stem] + [f"{stem}-{number:03}" for number in range(2, 301)]:
+        open(name + ".xentrace", "x").close()
+END
+    check "300 names of a second are in use" ctl snapshot --label taken
+    check "300 names of a second are in use: the next one is taken" \
+        compgen -G "$dir/state/snapshot-taken-*-301.json"
+    rm "$dir"/state/snapshot-taken-*
+    for i in 1 2 3 4 5 6 7 8; do
+        "$build/xentracectl" snapshot --label together >/dev/null 2>>"$dir/together" &
+        pids+=($!)
+    done
+    wait "${pids[@]}"
+    check "eight at once without a name: all have one" \
+        same "$(find "$dir/state" -name 'snapshot-together-*.json' | wc -l)$(cat "$dir/together")" 8
+    pids=()
     check "a name" ctl snapshot mine
     cp "$dir/state/mine.xentrace" "$dir/mine"
     check "a name in use is refused" refuses "mine.xentrace exists.*another name" ctl snapshot mine
@@ -168,7 +236,7 @@ names() {
     check "SIGUSR2: its cause" same \
         "$(of_snapshot "$dir"/state/snapshot-sigusr2-*.json cause)" signal
     check "nothing hidden is left" nothing_hidden
-    check "the recorder counts them" same "$(snapshots_of_recorder)" 7
+    check "the recorder counts them" same "$(snapshots_of_recorder)" 16
     ctl --json status >"$dir/status"
     check "status lists them, the newest first" \
         same "$(number "$dir/status" snapshots 0 snapshot cause)" signal
@@ -559,7 +627,7 @@ large() {
 }
 memory_for_large() { [ "$(awk '/^MemAvailable/ { print $2 }' /proc/meminfo)" -gt $((8 * mib)) ]; }
 
-parts=(in_a_row parts names outputs empty slow stubborn small_disk signal_reserve torn killed in_memory
+parts=(in_a_row parts too_short names outputs empty slow stubborn small_disk signal_reserve torn killed in_memory
     max_age in_memory_slowly memory_share large)
 [ -n "${SIM_INSIDE:-}" ] || [ $# -eq 0 ] || parts=("$@")
 

@@ -142,6 +142,7 @@ policy() {
     trigger hour condition=manual cooldown=1h
     trigger daily condition=manual cooldown=0 max-per-day=2
     trigger short condition=manual cooldown=0 last=500ms
+    trigger long condition=manual cooldown=0 last=1h
     daemon_start && wait_until 10 recorder_runs || exit 1
     sleep 0.5
 
@@ -193,9 +194,14 @@ short, hour = ((s["last_ns"] - s["first_ns"]) / 1e9
 print(short, hour)
 assert 0.4 < short < 0.6 * hour # it begins with the window that was taken before that time
 END
+    ctl trigger long >/dev/null
+    has_written long
+    check "last, longer than there is: the sidecar has the reason" grep -Eq '"shorter_because":"(began|evicted)"' \
+        <(tr -d ' \n' <"$(snapshot_of long | sed 's/xentrace$/json/')")
+    check "last, longer than there is: so has the log" grep -q 'trigger long.*Wrote .* of the 1h asked for' "$dir/log"
     check "status, to people: the triggers" grep -Eq 'daily.*exhausted' <(ctl status)
-    check "list --triggers" same "$(ctl list --triggers --names | tr '\n' ' ')" "after hour daily short "
-    check "triggers write nothing else" same "$(ls "$dir/state" | grep -c 'xentrace$')" 6
+    check "list --triggers" same "$(ctl list --triggers --names | tr '\n' ' ')" "after hour daily short long "
+    check "triggers write nothing else" same "$(ls "$dir/state" | grep -c 'xentrace$')" 7
 }
 
 # It is looked for again a second after it was found.

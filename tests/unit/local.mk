@@ -17,6 +17,7 @@ check_PROGRAMS += \
 	tests/unit/test-event-set \
 	tests/unit/test-extent \
 	tests/unit/test-joining \
+	tests/unit/test-history \
 	tests/unit/test-mailbox \
 	tests/unit/test-memory \
 	tests/unit/test-output \
@@ -185,6 +186,8 @@ tests_unit_test_space_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_space_LDADD = libdaemon.a libcommon.a
 tests_unit_test_session_name_SOURCES = tests/unit/test-session-name.c tests/unit/test.h
 tests_unit_test_session_name_LDADD = $(xentraced_LDADD)
+tests_unit_test_history_SOURCES = tests/unit/test-history.c tests/unit/test.h
+tests_unit_test_history_LDADD = libdaemon.a libcommon.a
 tests_unit_test_silence_SOURCES = tests/unit/test-silence.c tests/unit/test.h
 tests_unit_test_silence_LDADD = libdaemon.a libcommon.a
 # Snapshots among fakes: of outputs, workers, the collector and sd-event.

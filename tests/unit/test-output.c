@@ -17,6 +17,7 @@
 
 #include "common/protocol.h"
 #include "common/util.h"
+#include "daemon/base/name.h"
 #include "daemon/output/sidecar.h"
 #include "tests/unit/test.h"
 
@@ -240,23 +241,23 @@ static void test_names(void)
     answers("");
     CHECK(exists("a.xentrace"));
 
-    begin("another will do, and NAME-2 has a sidecar");
-    make_file("a-2.json");
+    begin("another will do, and NAME-002 has a sidecar");
+    make_file("a-002.json");
     request.may_rename = true;
     make(&request, answer_open);
     answers("open");
     CHECK_INT(last_error, 0);
     CHECK_STR(last_failure.name, NULL);
-    CHECK_STR(output->name, "a-3");
-    CHECK(strstr(output->figures.path, "/a-3.xentrace"));
-    CHECK(exists("a-3.xentrace"));
-    CHECK(!exists("a-2.xentrace"));
+    CHECK_STR(output->name, "a-003");
+    CHECK(strstr(output->figures.path, "/a-003.xentrace"));
+    CHECK(exists("a-003.xentrace"));
+    CHECK(!exists("a-002.xentrace"));
     output_remove(output, answer_remove);
     output_free(output);
     answers("");
-    CHECK(!exists("a-3.xentrace"));
+    CHECK(!exists("a-003.xentrace"));
     CHECK(exists("a.xentrace"));
-    CHECK(exists("a-2.json"));
+    CHECK(exists("a-002.json"));
     empty_directory();
 
     begin("a hidden file gets its place, but no other's");
@@ -274,6 +275,40 @@ static void test_names(void)
     CHECK(exists("place.xentrace"));
     CHECK(strstr(output->figures.path, "/place.xentrace"));
     output_free(output);
+    answers("");
+    empty_directory();
+}
+
+/* Of one second: they are all asked for under the same name, which is as long as one can be. */
+static void test_many_names(void)
+{
+    static const char stem[] = "snapshot-label-label-label-label-label-lab-20261121-060512";
+    struct output_request request = own(stem);
+    struct output *outputs[3];
+    char name[SESSION_NAME_MAX + 1], file[NAME_MAX + 1], last[NAME_MAX + 1] = "";
+
+    begin("names after more than a thousand");
+    request.naming = OUTPUT_HIDDEN;
+    request.may_rename = true;
+    (void)snprintf(file, sizeof(file), "%s.xentrace", stem);
+    make_file(file);
+    for (unsigned int i = 2; i <= 1200; i++) {
+        name_number(stem, i, name);
+        (void)snprintf(file, sizeof(file), "%s.xentrace", name);
+        make_file(file);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(outputs); i++) {
+        make(&request, answer_open);
+        answers("open");
+        CHECK_INT(last_error, 0);
+        CHECK(name_is_valid(output->name, SESSION_NAME_MAX));
+        CHECK(strcmp(output->name, last) > 0);
+        (void)strcpy(last, output->name);
+        outputs[i] = output;
+    }
+    CHECK_STR(last, "snapshot-label-label-label-label-label-lab-20261121-060512-1203");
+    for (size_t i = 0; i < ARRAY_SIZE(outputs); i++)
+        output_free(outputs[i]);
     answers("");
     empty_directory();
 }
@@ -451,6 +486,7 @@ int main(void)
         return EXIT_FAILURE;
     test_order();
     test_names();
+    test_many_names();
     test_requirement();
     test_forget();
     test_free();

@@ -2,6 +2,8 @@
 
 /* Names: what a session may be called, and what its files are called then. */
 
+#include <time.h>
+
 #include "common/sidecar-path.h"
 #include "common/util.h"
 #include "daemon/base/name.h"
@@ -54,6 +56,53 @@ static void test_names(void)
     }
 }
 
+/* --- Names that are made up, while the clock stands still. --- */
+
+#define NAMES 1200
+
+static char made_up[NAMES][SESSION_NAME_MAX + 1];
+
+time_t time(time_t *ret_now) /* in place of the C library's */
+{
+    if (ret_now)
+        *ret_now = 1795241112;
+    return 1795241112;
+}
+
+static bool is_made_up(const void *userdata, const char *name)
+{
+    size_t count = *(const size_t *)userdata;
+
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(made_up[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* Valid, unique, and sorted. */
+static void test_made_up(const char *stem, const char *first, const char *last)
+{
+    test_case(stem);
+    for (size_t i = 0; i < NAMES; i++) {
+        name_make_up(stem, is_made_up, &i, made_up[i]);
+        CHECK(name_is_valid(made_up[i], SESSION_NAME_MAX));
+        CHECK(!is_made_up(&i, made_up[i]));
+        CHECK(i == 0 || i >= 999 || strcmp(made_up[i - 1], made_up[i]) < 0);
+    }
+    CHECK_STR(made_up[0], first);
+    CHECK_STR(made_up[NAMES - 1], last);
+}
+
+static void test_numbers(void)
+{
+    char name[SESSION_NAME_MAX + 1];
+
+    test_case("a number that does not fit");
+    name_number(LETTERS_64, NAME_NUMBER_MAX, name);
+    CHECK(name_is_valid(name, SESSION_NAME_MAX));
+    CHECK_STR(name + SESSION_NAME_MAX - 6, "-99999");
+}
+
 struct path_case {
     const char *output;
     const char *sidecar;
@@ -83,7 +132,14 @@ static void test_paths(void)
 
 int main(void)
 {
+    if (setenv("TZ", "UTC", 1) < 0)
+        return 77;
     test_names();
+    test_made_up("capture", "capture-20261121-060512", "capture-20261121-060512-1200");
+    test_made_up("snapshot-" LETTERS_64,
+                 "snapshot-0123456789abcdef0123456789abcdef0-20261121-060512",
+                 "snapshot-0123456789abcdef0123456789abcdef0-20261121-060512-1200");
+    test_numbers();
     test_paths();
     return test_end();
 }

@@ -36,8 +36,9 @@
 #include "daemon/session/session.h"
 #include "tests/unit/ring-rig.h"
 
-#define BYTES   UINT64_C(8192) /* in a snapshot that was written */
-#define WRITTEN UINT64_C(4096) /* ... that failed on the way */
+#define BYTES   UINT64_C(8192)         /* in a snapshot that was written */
+#define DAY     (86400 * USEC_PER_SEC) /* of a TSC that is a thousand times too fast */
+#define WRITTEN UINT64_C(4096)         /* ... that failed on the way */
 
 static struct {
     char text[512]; /* what happened */
@@ -368,7 +369,8 @@ static void handle_released(void *userdata, struct snapshot *snapshot)
     rig->snapshot = snapshot_free(snapshot);
 }
 
-static void rig_init(struct rig *rig, bool is_clients)
+/* As rig_init(), for the last LAST_USEC of a ring in which recording began AGE_USEC ago. */
+static void rig_init_since(struct rig *rig, bool is_clients, uint64_t last_usec, uint64_t age_usec)
 {
     const struct snapshot_options options = {
         .cause = SNAPSHOT_REQUEST,
@@ -378,6 +380,7 @@ static void rig_init(struct rig *rig, bool is_clients)
         .output_path = "client",
         .output_fd = -1,
         .sidecar_fd = -1,
+        .last_usec = last_usec,
     };
     struct failure failure = {0};
 
@@ -388,15 +391,23 @@ static void rig_init(struct rig *rig, bool is_clients)
         .session = {.context = &rig->context,
                     .name = "recorder",
                     .state = SESSION_RUNNING,
+                    .settings.is_recorder = true,
+                    .started = clock_pair_now(),
                     .selection = {.nr_cpus = 2},
                     .storage = &rig->storage.storage},
     };
+    rig->session.started.tsc -= age_usec; /* of 1000 kHz: see xen_host_info() */
     ring_rig_init(&rig->ring, NULL, RING_MIN_BYTES, 2);
     (void)rig_feed_round(&rig->ring, 100, true);
     rig->storage.ring = rig->ring.ring;
     CHECK_INT(snapshot_new(&rig->session, &options, handle_done, handle_released, rig,
                            &rig->snapshot, &failure),
               0);
+}
+
+static void rig_init(struct rig *rig, bool is_clients)
+{
+    rig_init_since(rig, is_clients, 0, 0);
 }
 
 /* All is given back, whatever happened. */
@@ -660,6 +671,46 @@ static void test_waiting(void)
     rig_done(&rig);
 }
 
+/* What was asked for, what there was, and why that is less; it is complete nevertheless. */
+static void test_shorter(void)
+{
+    static const struct {
+        const char *name;
+        uint64_t last_usec, age_usec;
+        enum history_limit limit;
+        const char *message; /* the end of it */
+    } cases[] = {
+        {"everything is never too short", 0, 0, HISTORY_NO_LIMIT, " s."},
+        {"what was asked for", USEC_PER_SEC, 2000 * USEC_PER_SEC, HISTORY_NO_LIMIT, " s."},
+        {"the ring does not go back as far", 4 * DAY, 2 * DAY, HISTORY_BEGAN,
+         " of the 4d asked for. Recording began at "},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct history_coverage coverage;
+        char message[768];
+        struct rig rig;
+
+        test_case(cases[i].name);
+        rig_init_since(&rig, false, cases[i].last_usec, cases[i].age_usec);
+        for (const char *const *word =
+                 (const char *const[]){"ok", "pinned", "ok", "ok", "ok", NULL};
+             *word; word++)
+            play(&rig, *word);
+        coverage = rig.snapshot->coverage; /* it is being sealed: the sidecar has it */
+        (void)snprintf(message, sizeof(message), "%s", rig.snapshot->message);
+        play(&rig, "ok");
+        CHECK_INT(coverage.limit, cases[i].limit);
+        CHECK_UINT(coverage.asked_usec, cases[i].last_usec);
+        CHECK(strstr(message, cases[i].message));
+        if (cases[i].limit == HISTORY_BEGAN)
+            CHECK(coverage.held_usec >= cases[i].age_usec &&
+                  coverage.held_usec < cases[i].last_usec);
+        CHECK_STR(fake.text, "open pin run finish:8192 publish:own seal:own done released gone");
+        rig_done(&rig);
+    }
+}
+
 int main(void)
 {
     for (size_t i = 0; i < ARRAY_SIZE(life_cases); i++)
@@ -668,5 +719,6 @@ int main(void)
     test_patience();
     test_patience_over();
     test_waiting();
+    test_shorter();
     return test_end();
 }

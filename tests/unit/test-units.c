@@ -175,6 +175,42 @@ static const struct format_case duration_formats[] = {
     {"213503982d 8h", UINT64_MAX},
 };
 
+static const struct format_case about_formats[] = {
+    {"0us", 0},
+    {"250ms", 250000},
+    {"2s", 1500000},
+    {"8s", 8 * USEC_PER_SEC + 400000},
+    {"20s", 19 * USEC_PER_SEC},
+    {"1min 30s", 85 * USEC_PER_SEC},
+    {"8min", 493 * USEC_PER_SEC},
+    {"1h", 60 * MIN - 1},
+    {"3h 20min", 198 * MIN},
+    {"1d 6h", 30 * 60 * MIN},
+    {"12d", 290 * 60 * MIN},
+};
+
+/* As of a snapshot that is shorter than was asked for. */
+static void test_parts(void)
+{
+    static const struct {
+        const char *text;
+        uint64_t part_usec, whole_usec;
+    } cases[] = {
+        {"9min 58s of the 1h", 598 * USEC_PER_SEC, 60 * MIN},
+        {"0us of the 30s", 0, 30 * USEC_PER_SEC},
+        {"all but 20s of the 2h", 120 * MIN + 5 * USEC_PER_SEC, 120 * MIN + 25 * USEC_PER_SEC},
+        {"30s of the 30s", 30 * USEC_PER_SEC, 30 * USEC_PER_SEC},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char buffer[UNITS_PART_MAX];
+
+        test_case(cases[i].text);
+        CHECK_STR(duration_format_part(buffer, cases[i].part_usec, cases[i].whole_usec),
+                  cases[i].text);
+    }
+}
+
 static void test_format(format_fn format, const struct format_case *cases, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -238,6 +274,8 @@ int main(void)
     test_parse(duration_parse, duration_cases, ARRAY_SIZE(duration_cases));
     test_format(size_format, size_formats, ARRAY_SIZE(size_formats));
     test_format(duration_format, duration_formats, ARRAY_SIZE(duration_formats));
+    test_format(duration_format_about, about_formats, ARRAY_SIZE(about_formats));
+    test_parts();
     test_comes_back(size_format, size_parse, 5);
     test_comes_back(duration_format, duration_parse, 10);
     test_exact();
