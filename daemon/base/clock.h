@@ -8,12 +8,13 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "collector/tsc.h"
 #include "collector/xen.h"
 #include "common/units.h"
 
 struct clock_pair {
     uint64_t realtime_ns; /* CLOCK_REALTIME, since 1970 */
-    uint64_t tsc;         /* as in records */
+    uint64_t tsc;         /* xen_read_tsc(): tsc_offset() less than in records */
 };
 
 /* Both as of now, the TSC read in the middle of a pair of readings no further apart than needed. */
@@ -29,12 +30,33 @@ static inline struct clock_pair clock_pair_now(void)
     };
 }
 
+/* Its TSC as in records, by what is known of that clock now. */
+static inline uint64_t clock_pair_tsc(struct clock_pair pair)
+{
+    return pair.tsc + tsc_offset();
+}
+
+/* Elapsed time, whatever the wall clock was set to in between; 0 if TO is not after FROM. */
+static inline uint64_t clock_usec_between(struct clock_pair from, struct clock_pair to,
+                                          uint32_t khz)
+{
+    if (to.tsc <= from.tsc || khz == 0)
+        return 0;
+    return (uint64_t)((unsigned __int128)(to.tsc - from.tsc) * 1000 / khz);
+}
+
 /* The ticks of USEC at KHZ; of an absurdly long time INT64_MAX, so that sums do not overflow. */
 static inline uint64_t clock_tsc_of_usec(uint64_t usec, uint32_t khz)
 {
     unsigned __int128 tsc = (unsigned __int128)usec * khz / 1000;
 
     return tsc > INT64_MAX ? INT64_MAX : (uint64_t)tsc;
+}
+
+/* The nanoseconds of TSC ticks at KHZ, rounded up; 0 if KHZ is unknown. */
+static inline uint64_t clock_nsec_of_tsc(uint64_t tsc, uint32_t khz)
+{
+    return khz ? (uint64_t)(((unsigned __int128)tsc * 1000000 + khz - 1) / khz) : 0;
 }
 
 /* The wall clock when the TSC, which counts at KHZ, was TSC; 0 if either is 0. */
@@ -44,7 +66,8 @@ static inline uint64_t clock_realtime_ns(uint64_t tsc, double khz)
 
     if (tsc == 0 || khz <= 0)
         return 0;
-    return now.realtime_ns - (uint64_t)(int64_t)((double)(int64_t)(now.tsc - tsc) / khz * 1e6);
+    return now.realtime_ns -
+           (uint64_t)(int64_t)((double)(int64_t)(clock_pair_tsc(now) - tsc) / khz * 1e6);
 }
 
 /* The local time of day, USEC ago, as "12:00:03"; TEXT is UNITS_TEXT_MAX long. Returns TEXT. */

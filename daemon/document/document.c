@@ -34,7 +34,7 @@ static void put_cpus(json *object, const char *key, const struct cpu_set *set)
 static void put_clock(json *object, struct clock_pair pair)
 {
     json_put_count(object, "realtime_ns", pair.realtime_ns);
-    json_put_count(object, "tsc", pair.tsc);
+    json_put_count(object, "tsc", clock_pair_tsc(pair));
 }
 
 /* The wall clock when the TSC was TSC; 0: never. */
@@ -46,7 +46,7 @@ static uint64_t wall_clock_of(const struct session_context *context, uint64_t ts
 /* Not before Xen's masks were set for the session. */
 static void put_complete_from(json *object, const struct session *session, uint64_t tsc)
 {
-    uint64_t from_tsc = max_u64(tsc, session->started.tsc);
+    uint64_t from_tsc = max_u64(tsc, clock_pair_tsc(session->started));
 
     json_put_count(object, "complete_from_tsc", from_tsc);
     json_put_count(object, "complete_from_ns", wall_clock_of(session->context, from_tsc));
@@ -313,6 +313,9 @@ static json *host_document(const struct session_context *context, const struct h
     json_put_text(object, "cpu_vendor", host->cpu_vendor);
     json_put_text(object, "cpu_model", host->cpu_model);
     json_put_count(object, "tsc_khz", xen->tsc_khz);
+    json_put_count(object, "tsc_offset", tsc_offset());
+    json_put_count(object, "tsc_offset_uncertainty_ns",
+                   clock_nsec_of_tsc(tsc_offset_uncertainty(), xen->tsc_khz));
     json_put_count(object, "cpus", xen->nr_cpus);
     json_put_text(object, "scheduler", xen->scheduler);
     json_put_text(object, "scheduler_granularity", xen->granularity);

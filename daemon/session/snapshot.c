@@ -305,8 +305,8 @@ static struct snapshot_bounds snapshot_bounds_of(const struct snapshot *snapshot
     if (ring->max_age_usec && (!last_usec || ring->max_age_usec < last_usec))
         last_usec = ring->max_age_usec;
     last_tsc = clock_tsc_of_usec(last_usec, xen_host_info(snapshot->context->xen)->tsc_khz);
-    if (last_usec && last_tsc < snapshot->requested.tsc)
-        bounds.since_tsc = snapshot->requested.tsc - last_tsc;
+    if (last_usec && last_tsc < clock_pair_tsc(snapshot->requested))
+        bounds.since_tsc = clock_pair_tsc(snapshot->requested) - last_tsc;
     return bounds;
 }
 

@@ -3,6 +3,7 @@
 
 EXTRA_DIST += \
 	tests/sim/bus.py \
+	tests/sim/clock.sh \
 	tests/sim/completeness.sh \
 	tests/sim/disk.sh \
 	tests/sim/errors.sh \

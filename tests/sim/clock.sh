@@ -1,0 +1,107 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Dates and lengths of time are right, also in a PVH dom0, whose rdtsc is not the clock of the records
+# (xensim run --tsc-offset), and after a step of the wall clock.
+
+. "$(dirname "$0")/lib.sh"
+
+# --- Clock pairs. ---
+
+# The wall clock of TSC by the pairs of DOCUMENT, as docs/file-format.md has it; and by Xen's own.
+wall_clock() { # wall_clock DOCUMENT TSC
+    python3 - "$@" <<'END'
+import json, sys
+document, tsc = json.load(open(sys.argv[1])), int(sys.argv[2])
+pairs, khz = document["clock"], document["host"]["tsc_khz"]
+i = max([0] + [i for i, pair in enumerate(pairs) if pair["tsc"] <= tsc])
+ns, ticks = 10**6, khz
+if pairs[i]["tsc"] <= tsc and i + 1 < len(pairs):
+    ns, ticks = (pairs[i + 1][key] - pairs[i][key] for key in ("realtime_ns", "tsc"))
+print(pairs[i]["realtime_ns"] + (tsc - pairs[i]["tsc"]) * ns // ticks)
+END
+}
+within() { # within MILLISECONDS A B: of each other, both in nanoseconds
+    local difference=$(($2 - $3))
+    echo "# apart: $((difference / 1000)) us"
+    [ "${difference#-}" -lt $(($1 * 1000000)) ]
+}
+clock_pairs() { # clock_pairs DOCUMENT: how many
+    python3 -c 'import json, sys; print(len(json.load(open(sys.argv[1]))["clock"]))' "$1"
+}
+stop_all() { # stop_all CAPTURE...
+    local capture
+    for capture; do ctl stop "$capture" || return; done
+}
+date_of() { number "$1" realtime_ns; }
+tsc_of() { number "$1" tsc; }
+# Each of the pairs of DOCUMENT is one of Xen's clock.
+pairs_are_right() { # pairs_are_right DOCUMENT STAT
+    local i khz
+    khz=$(number "$1" host tsc_khz)
+    for ((i = 0; i < $(clock_pairs "$1"); i++)); do
+        within 10 "$(number "$1" clock $i realtime_ns)" \
+            $(($(date_of "$2") + ($(number "$1" clock $i tsc) - $(tsc_of "$2")) * 1000000 / khz)) || return
+    done
+}
+
+# --- Lengths of time. ---
+
+span_msec() { # span_msec DOCUMENT OBJECT
+    echo $((($(number "$1" "$2" last_ns) - $(number "$1" "$2" first_ns)) / 1000000))
+}
+oldest_age_msec() { # of the recorder's ring
+    recorder_status
+    echo $((($(date +%s%N) - $(number "$dir/recorder" ring oldest_ns)) / 1000000))
+}
+is_young() { [ "$(oldest_age_msec)" -lt "$1" ]; }
+
+offset() { # offset SECONDS
+    local name
+    recorder_start memory=64M max-age=4s || exit 1
+    ctl start early || exit 1 # before anything was drained, or nearly
+    sleep 3
+    "$xensim" stat >"$dir/middle.stat"
+    check "$1: a capture joins" ctl start later
+    sleep 2
+    check "$1: --last" ctl snapshot --last 2s last
+    check "$1: --last holds what was asked for" above "$(span_msec "$dir/state/last.json" snapshot)" 1500
+    check "$1: --last holds no more" below "$(span_msec "$dir/state/last.json" snapshot)" 2500
+    sleep 2
+    "$xensim" stat >"$dir/end.stat"
+    check "$1: max-age evicts" wait_until 10 is_young 6500
+    check "$1: max-age evicts no more than that" above "$(oldest_age_msec)" 3500
+    check "$1: stop" stop_all early later
+    for name in early later last; do
+        check "$1: the clock pairs of $name are Xen's" pairs_are_right "$dir/state/$name.json" "$dir/end.stat"
+    done
+    check "$1: a moment in the middle has its date" within 10 "$(date_of "$dir/middle.stat")" \
+        "$(wall_clock "$dir/state/early.json" "$(tsc_of "$dir/middle.stat")")"
+    check "$1: the sidecar has the offset" within 10 $(($1 * 1000000000)) \
+        $(($(number "$dir/state/early.json" host tsc_offset) * 1000000 / $(number "$dir/state/early.json" host tsc_khz)))
+    check "$1: ... and how far it may be off" below \
+        "$(number "$dir/state/early.json" host tsc_offset_uncertainty_ns)" 10000000
+}
+check_offset() {
+    local from
+    from=$(number "$dir/state/later.json" complete_from_tsc)
+    check "$1: who joins begins at one TSC on all CPUs, and is complete" "$xensim" verify --cpus 0-3 \
+        --beside "$dir/state/early.xentrace" --one-start --complete-from "$from" "$dir/state/later.xentrace"
+    check "$1: ... which is when it was started" within 500 "$(number "$dir/state/later.json" started realtime_ns)" \
+        "$(number "$dir/state/later.json" complete_from_ns)"
+    check "$1: it has records from there on" below "$from" "$(number "$dir/state/later.json" ledger cpus 0 last_tsc)"
+}
+
+run() {
+    case $1 in
+        offset-*) sim --cpus 4 --rate 4M --tsc-offset "${1#offset-}" -- offset "${1#offset-}" ;;
+    esac
+    case $1 in
+        offset-*) check_offset "${1#offset-}" ;;
+    esac
+    sim_clean
+}
+
+main() { together run offset-0 offset-90; }
+
+dispatch "$@"
