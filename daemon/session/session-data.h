@@ -20,6 +20,7 @@
 #include "daemon/session/end-reason.h"
 #include "daemon/session/silence.h"
 
+struct clock_history;
 struct collector;
 struct domain_names;
 struct host;
@@ -51,6 +52,7 @@ struct session_context {
     struct sd_event *event;
     struct workers *workers;
     struct xen_host *xen;
+    struct clock_history *clock;
     const struct host *host;
     struct domain_names *names;
     struct systemd *systemd;

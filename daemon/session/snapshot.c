@@ -153,7 +153,8 @@ static void snapshot_undo(struct snapshot *snapshot)
 static void snapshot_describe(struct snapshot *snapshot)
 {
     char size[UNITS_TEXT_MAX];
-    uint64_t usec = (snapshot->ended.realtime_ns - snapshot->requested.realtime_ns) / 1000;
+    uint64_t usec = clock_usec_between(snapshot->requested, snapshot->ended,
+                                       xen_host_info(snapshot->context->xen)->tsc_khz);
 
     (void)snprintf(snapshot->message, sizeof(snapshot->message), "Wrote %s in %llu.%03llu s.%s",
                    size_format(size, snapshot->plan.bytes),
@@ -252,7 +253,8 @@ static void snapshot_explain_plan(struct snapshot *snapshot, int error)
     const struct session *session = snapshot->session;
     struct failure *failure = &snapshot->failure;
     char when[UNITS_TEXT_MAX];
-    uint64_t usec = (clock_pair_now().realtime_ns - session->started.realtime_ns) / 1000;
+    uint64_t usec = clock_usec_between(session->started, clock_pair_now(),
+                                       xen_host_info(snapshot->context->xen)->tsc_khz);
 
     if (error == -EFBIG)
         (void)failure_set(failure, error, ERROR_INVALID,

@@ -92,8 +92,67 @@ check_offset() {
     check "$1: it has records from there on" below "$from" "$(number "$dir/state/later.json" ledger cpus 0 last_tsc)"
 }
 
+# --- A step of the wall clock. ---
+
+preload=$build/tests/sim/libset-clock.so
+if [ ! -e "$preload" ]; then
+    echo "$script: $preload is not built: run make check, or set BUILD" >&2
+    exit 1
+fi
+
+hour_ns=3600000000000
+has_pairs() { # has_pairs COUNT: the recorder's document
+    recorder_status && [ "$(clock_pairs "$dir/recorder")" -ge "$1" ]
+}
+# A moment's date in a document: of Xen's clock, and as the daemon knew it then.
+has_date() { # has_date DOCUMENT STAT NANOSECONDS
+    within 10 $(($(date_of "$2") + $3)) "$(wall_clock "$1" "$(tsc_of "$2")")"
+}
+
+# The daemon's own reading of CLOCK_REALTIME is an hour later when $dir/set is there, and it looks at
+# the clocks each second instead of each minute.
+step() {
+    local name
+    export SET_CLOCK=$dir/set
+    LD_PRELOAD="$LD_PRELOAD:$preload" recorder_start memory=64M max-age=6s || exit 1
+    ctl start whole || exit 1
+    ctl start --segment-size 4M segments || exit 1
+    sleep 3
+    "$xensim" stat >"$dir/before.stat"
+    sleep 2
+    ctl snapshot --last 1s old
+    check "step: an ordinary clock takes two pairs" same "$(clock_pairs "$dir/state/old.json")" 2
+    touch "$dir/set"
+    check "step: the document has it" wait_until 10 has_pairs 4
+    sleep 1
+    check "step: --last" ctl snapshot --last 2s last
+    check "step: --last holds what was asked for" above "$(span_msec "$dir/state/last.json" snapshot)" 1500
+    check "step: max-age has evicted nothing younger" above "$(ticks_msec recorder)" 5000
+    sleep 2
+    "$xensim" stat >"$dir/after.stat"
+    sleep 2
+    check "step: stop" ctl stop segments
+    check "step: how long a capture took is no matter of the wall clock" shows " in [0-9.]+s, lost: none" \
+        ctl stop whole
+    check "step: a record from before has the date of that time" has_date "$dir/state/whole.json" \
+        "$dir/before.stat" 0
+    check "step: one from afterwards has its own" has_date "$dir/state/whole.json" "$dir/after.stat" $hour_ns
+    check "step: the snapshot from before is dated as then" has_date "$dir/state/old.json" "$dir/before.stat" 0
+    name=$(ls "$dir/state"/segments.0*.json | head -n 1)
+    check "step: a segment has the pairs of its own time" same "$(clock_pairs "$name")" 2
+    name=$(ls "$dir/state"/segments.0*.json | tail -n 1)
+    check "step: a later segment is dated by the new clock" within 2000 \
+        "$(number "$name" segment last_ns)" $(($(date +%s%N) + hour_ns))
+    check "step: its records are dated by it" has_date "$name" "$dir/after.stat" $hour_ns
+}
+ticks_msec() { # of what the recorder's ring holds, by its own wall clock less the hour
+    recorder_status
+    echo $((($(number "$dir/$1" ring newest_ns) - hour_ns - $(number "$dir/$1" ring oldest_ns)) / 1000000))
+}
+
 run() {
     case $1 in
+        step) sim --cpus 4 --rate 4M -- step ;;
         offset-*) sim --cpus 4 --rate 4M --tsc-offset "${1#offset-}" -- offset "${1#offset-}" ;;
     esac
     case $1 in
@@ -102,6 +161,6 @@ run() {
     sim_clean
 }
 
-main() { together run offset-0 offset-90; }
+main() { together run offset-0 offset-90 step; }
 
 dispatch "$@"

@@ -4,6 +4,8 @@
 check_PROGRAMS += \
 	tests/unit/test-burst \
 	tests/unit/test-calls \
+	tests/unit/test-clock-history \
+	tests/unit/test-clock-watch \
 	tests/unit/test-collector \
 	tests/unit/test-collector-buffers \
 	tests/unit/test-collector-polls \
@@ -172,6 +174,12 @@ tests_unit_test_output_file_LDADD = libdaemon.a libcommon.a
 tests_unit_test_output_SOURCES = tests/unit/test-output.c tests/unit/test.h
 tests_unit_test_output_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_output_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
+tests_unit_test_clock_history_SOURCES = tests/unit/test-clock-history.c tests/unit/test.h
+tests_unit_test_clock_history_LDADD = libdaemon.a libcollector.a libcommon.a
+tests_unit_test_clock_watch_SOURCES = tests/unit/test-clock-watch.c tests/unit/test.h
+tests_unit_test_clock_watch_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_clock_watch_LDADD = libdaemon.a libcollector.a libcommon.a $(SYSTEMD_LIBS)
+tests_unit_test_clock_watch_LDFLAGS = -Wl,--wrap=read
 tests_unit_test_segments_SOURCES = \
 	tests/unit/test-segments.c tests/unit/segments-rig.h tests/unit/test.h
 tests_unit_test_segments_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
