@@ -26,6 +26,7 @@ struct clock_history {
     uint64_t slope_min_ticks;
     struct clock_pair pairs[CLOCK_PAIRS_MAX]; /* TSCs ascend, or are equal at a step */
     size_t count;                             /* 1 at least */
+    uint32_t version;                         /* how many were ever added */
     struct clock_pair seen;                   /* the last reading: pairs[count - 1], or later */
     double min_slope, max_slope; /* of a line from the last pair that all later readings allow */
     double slope;                /* as last measured */
@@ -42,6 +43,7 @@ int clock_history_new(uint32_t khz, struct clock_pair now, struct clock_history 
     history->slope_min_ticks = (uint64_t)khz * 1000 * SLOPE_MIN_SEC;
     history->pairs[0] = now;
     history->count = 1;
+    history->version = 1;
     history->seen = now;
     history->min_slope = 0;
     history->max_slope = (double)INT64_MAX;
@@ -116,6 +118,7 @@ static void history_add(struct clock_history *history, struct clock_pair pair)
     if (history->count == CLOCK_PAIRS_MAX)
         history_thin(history);
     history->pairs[history->count++] = pair;
+    history->version++;
     history->min_slope = 0;
     history->max_slope = (double)INT64_MAX;
 }
@@ -206,6 +209,11 @@ void clock_history_forget(struct clock_history *history, uint64_t oldest_tsc)
 }
 
 /* --- Reading. --- */
+
+uint32_t clock_history_version(const struct clock_history *history)
+{
+    return history ? history->version : 0;
+}
 
 /* The index of the last pair that is not after TSC; 0 if all are. */
 static size_t history_find(const struct clock_history *history, uint64_t tsc)

@@ -39,6 +39,9 @@ void clock_history_adopt(struct clock_history *history, struct clock_pair earlie
 /* Forgets what is not needed to date records from OLDEST_TSC (of xen_read_tsc()) on. */
 void clock_history_forget(struct clock_history *history, uint64_t oldest_tsc);
 
+/* Another number whenever there are other pairs; 0 if HISTORY is NULL. */
+uint32_t clock_history_version(const struct clock_history *history);
+
 /* The wall clock when a record with that TSC was made; 0 if TSC is 0. */
 uint64_t clock_history_realtime_ns(const struct clock_history *history, uint64_t tsc);
 

@@ -183,6 +183,8 @@ struct session {
     bool is_finishing;
     bool is_sealed; /* the last sidecars are under way */
     bool is_sidecar_due;
+    uint64_t told_tsc_offset; /* in the last sidecar */
+    uint32_t told_clock;      /* likewise: clock_history_version() */
     bool is_wait_logged;
     unsigned int nr_sidecars;  /* being written */
     unsigned int nr_snapshots; /* that read its ring */
