@@ -214,15 +214,18 @@ static void attachment_begin_feeding(struct collector *c, struct attachment *att
 }
 
 /*
- * Now, or a little later if a CPU's clock is ahead of ours: newer records than that were drained
- * already. One that is further ahead does not count: that is no TSC at all.
+ * Now, or a little later if newer records than that were drained already: because a CPU's clock is
+ * ahead of ours, or Xen's clock is further ahead than we know. One that is further ahead than that
+ * has no TSC at all, and does not count.
  */
 static uint64_t joining_tsc(const struct collector *c)
 {
     uint64_t now_tsc = tsc_now(), newest_tsc = drain_newest_tsc(c->drain);
+    uint64_t ahead_max = SKEW_MAX_TICKS + tsc_offset_uncertainty();
 
-    return newest_tsc >= now_tsc && newest_tsc - now_tsc < SKEW_MAX_TICKS ? newest_tsc + 1
-                                                                          : now_tsc;
+    if (newest_tsc >= now_tsc && newest_tsc - now_tsc < ahead_max)
+        return newest_tsc + 1;
+    return now_tsc;
 }
 
 /*
