@@ -15,6 +15,7 @@
 #include "common/util.h"
 
 #define TOLERANCE_NS 1e6
+#define NSEC_MAX     9e18 /* fits into 64 bits */
 /* By how much a wall clock can differ from the TSC that is not stepped: the kernel adjusts by up to
  * 500 ppm, adjtime(3) by as much, and the nominal frequency may be wrong by 1000 ppm. */
 #define DRIFT_MAX 2e-3
@@ -73,6 +74,8 @@ static uint64_t continue_line(struct clock_pair pair, double slope, uint64_t tsc
 {
     double nsec = slope * (double)(int64_t)(tsc - pair.tsc);
 
+    if (nsec < -NSEC_MAX || nsec > NSEC_MAX)
+        return 0; /* that is no TSC */
     return pair.realtime_ns + (uint64_t)(int64_t)(nsec < 0 ? nsec - 0.5 : nsec + 0.5);
 }
 

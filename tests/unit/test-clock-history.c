@@ -102,6 +102,13 @@ static void test_before_the_first(void)
     CHECK(clock_history_realtime_ns(host.history, host.now.tsc - SEC(100)) ==
           START_NS - UINT64_C(100000000000));
     host_end(&host);
+
+    test_case("what is no TSC has no date");
+    CHECK_INT(clock_history_new(1000, host.now, &host.history), 0);
+    CHECK_INT(clock_history_realtime_ns(host.history, UINT64_MAX / 2), 0);
+    CHECK_INT(clock_history_realtime_ns(host.history, host.now.tsc + UINT64_MAX / 2 + 2), 0);
+    CHECK_INT(clock_history_realtime_ns(host.history, 0), 0);
+    host_end(&host);
 }
 
 static void test_steps(void)
