@@ -214,15 +214,18 @@ static void attachment_begin_feeding(struct collector *c, struct attachment *att
 }
 
 /*
- * Now, or a little later if a CPU's clock is ahead of ours: newer records than that were drained
- * already. One that is further ahead does not count: that is another clock, or no TSC at all.
+ * Now, or a little later if newer records than that were drained already: because a CPU's clock is
+ * ahead of ours, or Xen's clock is further ahead than we know. One that is further ahead than that
+ * has no TSC at all, and does not count.
  */
 static uint64_t joining_tsc(const struct collector *c)
 {
-    uint64_t now_tsc = xen_read_tsc(), newest_tsc = drain_newest_tsc(c->drain);
+    uint64_t now_tsc = tsc_now(), newest_tsc = drain_newest_tsc(c->drain);
+    uint64_t ahead_max = SKEW_MAX_TICKS + tsc_offset_uncertainty();
 
-    return newest_tsc >= now_tsc && newest_tsc - now_tsc < SKEW_MAX_TICKS ? newest_tsc + 1
-                                                                          : now_tsc;
+    if (newest_tsc >= now_tsc && newest_tsc - now_tsc < ahead_max)
+        return newest_tsc + 1;
+    return now_tsc;
 }
 
 /*
@@ -251,7 +254,7 @@ static void attachments_attach(struct collector *c, struct sink *sink)
     c->next_round_usec = c->now_usec;
     if (joins)
         return;
-    sink_begin_first(sink, xen_read_tsc());
+    sink_begin_first(sink, tsc_now());
     attachment_begin_feeding(c, attachment);
 }
 
@@ -453,7 +456,7 @@ static void attachment_follow_round(struct collector *c, struct attachment *atta
 static void attachment_expire(const struct attachment *attachment)
 {
     uint64_t age_tsc = sink_config(attachment->sink)->max_age_tsc;
-    uint64_t now_tsc = age_tsc ? xen_read_tsc() : 0;
+    uint64_t now_tsc = age_tsc ? tsc_now() : 0;
 
     if (age_tsc && now_tsc > age_tsc)
         ring_expire(sink_ring(attachment->sink), now_tsc - age_tsc);
@@ -462,10 +465,14 @@ static void attachment_expire(const struct attachment *attachment)
 void attachments_run_round(struct collector *c, bool timer_fired)
 {
     unsigned int count = c->nr_attachments; /* a successor adds the sink before it at the end */
-    struct round round;
+    struct tsc_round times = {.begin_tsc = xen_read_tsc()};
+    struct round round = drain_round(c->drain, c->attachments, count, c->now_usec);
 
-    c->round_tsc = xen_read_tsc();
-    round = drain_round(c->drain, c->attachments, count, c->now_usec);
+    times.end_tsc = xen_read_tsc();
+    times.newest_tsc = round.newest_tsc;
+    times.is_even = drain_is_even(c->drain) && !attachments_want_chunks(c);
+    tsc_learn(&c->tsc, &times);
+    c->round_tsc = times.begin_tsc + tsc_offset();
     count_up(&c->stats.rounds);
     schedule_round(c, &round, timer_fired);
     for (unsigned int i = 0; i < count; i++) {
@@ -513,7 +520,7 @@ static void attachment_handle_message(struct collector *c, struct attachment *at
     if (attachment->abandoned && message->type != MESSAGE_PIN)
         return; /* sent before the main thread knew */
     if (attachment->phase == PHASE_JOINING && message->type != MESSAGE_GRANT)
-        attachment_join(c, attachment, xen_read_tsc()); /* it ends before it has begun */
+        attachment_join(c, attachment, tsc_now()); /* it ends before it has begun */
     switch (message->type) {
     case MESSAGE_DRAIN:
         /* Else it has crossed with SUCCEEDED: the main thread will send it to the successor. */

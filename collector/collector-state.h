@@ -12,6 +12,7 @@
 
 #include "collector/attachment.h"
 #include "collector/collector.h"
+#include "collector/tsc.h"
 
 struct collector {
     pthread_t thread;
@@ -39,7 +40,8 @@ struct collector {
     bool polls_virq; /* its poll is armed */
     bool polls_mailbox;
     uint64_t poll_retry_usec;     /* arm those that are not, then; 0: they are */
-    uint64_t round_tsc;           /* when the last round began */
+    struct tsc_learner tsc;
+    uint64_t round_tsc;           /* when the last round began, by Xen's clock */
     unsigned int dropping_rounds; /* since a sink had room: rounds that only dropped */
     bool pauses; /* for that reason: only a completed write or the timer brings the next round */
 

@@ -277,6 +277,7 @@ int collector_new(struct xen_host *host, struct pool *pool, struct collector **r
         return -ENOMEM;
     c->host = host;
     c->pool = pool;
+    tsc_forget();
     (void)sem_init(&c->ready, 0, 0);
     r = mailbox_new(&c->inbox);
     if (r < 0)

@@ -111,6 +111,7 @@ static void note_walked(const struct visit *visit, const struct walk_result *wal
 {
     uint64_t newest_tsc = max_u64(walked->last_tsc, walked->lost_last_tsc);
 
+    visit->round->newest_tsc = max_u64(visit->round->newest_tsc, newest_tsc);
     visit->drain->newest_tsc = max_u64(visit->drain->newest_tsc, newest_tsc);
     if (walked->broken)
         set_aside(visit->tbuf);

@@ -22,6 +22,7 @@ struct xen_trace_buffers;
 /* What a round found. */
 struct round {
     uint64_t waiting_bytes; /* that some sink is interested in */
+    uint64_t newest_tsc;    /* of its records, as drain_newest_tsc(); 0: none had a TSC */
     bool behind;   /* a buffer was half full or more, or a window was cut: another round at once */
     bool had_room; /* some sink took something, or could have */
     bool dropped;  /* some sink had no room for its part of a window that others wanted too */

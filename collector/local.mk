@@ -21,6 +21,7 @@ libcollector_a_SOURCES = \
 	collector/sink.c collector/sink.h \
 	collector/sink-write.c collector/sink-state.h \
 	collector/tbuf.c collector/tbuf.h \
+	collector/tsc.c collector/tsc.h \
 	collector/uring.c collector/uring.h \
 	collector/walk.c collector/walk.h \
 	collector/watch.c collector/watch.h \

@@ -30,15 +30,38 @@ bool session_was_aborted(struct json_object *session)
     return strcmp(doc_text(session, "ended.reason", ""), "abort") == 0;
 }
 
+/* From FROM to TO, by their TSC: the wall clock may have been set in between. */
+static uint64_t usec_between(struct json_object *session, struct json_object *from,
+                             struct json_object *to)
+{
+    uint64_t from_tsc = doc_number(from, "tsc"), to_tsc = doc_number(to, "tsc");
+    uint64_t from_ns = doc_number(from, "realtime_ns"), to_ns = doc_number(to, "realtime_ns");
+    uint64_t khz = doc_number(session, "host.tsc_khz");
+
+    if (khz && from_tsc && to_tsc > from_tsc)
+        return str_ticks_usec(to_tsc - from_tsc, khz);
+    return from_ns && to_ns > from_ns ? (to_ns - from_ns) / NSEC_PER_USEC : 0;
+}
+
 uint64_t session_duration_usec(struct json_object *session)
 {
-    uint64_t start = doc_number(session, "started.realtime_ns"), end;
+    struct json_object *start = doc_find(session, "started"), *end = doc_find(session, "ended");
+    struct json_object *clock = doc_array(session, "clock");
+    uint64_t now_ns = 0, told_ns;
     struct timespec now;
 
-    end = doc_number(session, "ended.realtime_ns");
-    if (!end && clock_gettime(CLOCK_REALTIME, &now) == 0)
-        end = (uint64_t)now.tv_sec * NSEC_PER_SEC + (uint64_t)now.tv_nsec;
-    return start && end > start ? (end - start) / NSEC_PER_USEC : 0;
+    if (doc_number(end, "realtime_ns"))
+        return usec_between(session, start, end);
+    if (clock_gettime(CLOCK_REALTIME, &now) == 0)
+        now_ns = (uint64_t)now.tv_sec * NSEC_PER_SEC + (uint64_t)now.tv_nsec;
+    /* it runs: since the document was made, too */
+    if (doc_length(clock) > 0)
+        end = doc_at(clock, doc_length(clock) - 1);
+    else
+        end = start;
+    told_ns = doc_number(end, "realtime_ns");
+    return usec_between(session, start, end) +
+           (told_ns && now_ns > told_ns ? (now_ns - told_ns) / NSEC_PER_USEC : 0);
 }
 
 /* " (CPU 2: 7, CPU 3: 3)"; empty if no CPU is named. */

@@ -5,6 +5,8 @@ noinst_LIBRARIES += libdaemon.a
 libdaemon_a_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS) $(INIH_CFLAGS) $(XENSTORE_CFLAGS)
 libdaemon_a_SOURCES = \
 	daemon/base/clock.h \
+	daemon/base/clock-history.c daemon/base/clock-history.h \
+	daemon/base/clock-watch.c daemon/base/clock-watch.h \
 	daemon/base/failure.h \
 	daemon/base/json-put.h \
 	daemon/base/log.c daemon/base/log.h \

@@ -22,6 +22,8 @@
 #include "collector/xen.h"
 #include "common/protocol.h"
 #include "common/units.h"
+#include "daemon/base/clock-history.h"
+#include "daemon/base/clock-watch.h"
 #include "daemon/base/worker.h"
 #include "daemon/document/document.h"
 #include "daemon/host/domain-names.h"
@@ -337,6 +339,8 @@ static void handle_session_change(void *userdata, struct session *session)
     struct manager *manager = userdata;
 
     log_change(session);
+    if (session->state == SESSION_RUNNING)
+        clock_watch_start(manager->clock_watch);
     if (session->settings.is_recorder)
         follow_recorder(manager, session);
     if (manager->session_changed)
@@ -670,6 +674,52 @@ static int start_workers(struct manager *manager, struct failure *failure)
     return 0;
 }
 
+/*
+ * Dates are asked for of what is in a ring, and of all sessions that `status` shows. An hour more
+ * is for snapshots that are still being written.
+ */
+static uint64_t oldest_date_tsc(const struct session *session)
+{
+    const struct ring_storage *storage = ring_storage_of(session);
+    uint64_t hour_tsc = xen_host_info(session->context->xen)->tsc_khz * UINT64_C(3600000);
+    struct ring_stats stats = {0};
+    uint64_t tsc;
+
+    if (!storage || !storage->ring || session->state == SESSION_ENDED)
+        return session->started.tsc;
+    ring_read_stats(storage->ring, &stats);
+    tsc = stats.oldest_tsc ? stats.oldest_tsc - tsc_offset() : clock_pair_now().tsc;
+    return tsc > hour_tsc ? tsc - hour_tsc : 0;
+}
+
+static struct clock_need manager_need_clock(void *userdata)
+{
+    const struct manager *manager = userdata;
+    struct clock_need need = {.oldest_tsc = UINT64_MAX};
+
+    for (size_t i = 0; i < manager->nr_sessions; i++) {
+        const struct session *session = manager->sessions[i];
+
+        need.is_recording = need.is_recording || session->state != SESSION_ENDED;
+        need.oldest_tsc = min_u64(need.oldest_tsc, oldest_date_tsc(session));
+    }
+    return need;
+}
+
+static int start_clock(struct manager *manager, struct failure *failure)
+{
+    int r;
+
+    r = clock_history_new(xen_host_info(manager->xen)->tsc_khz, clock_pair_now(), &manager->clock);
+    if (r < 0)
+        return failure_set(failure, r, ERROR_NO_MEMORY, "Out of memory.");
+    r = clock_watch_new(manager->event, manager->clock, manager_need_clock, manager,
+                        &manager->clock_watch);
+    if (r < 0)
+        return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot set a timer: %s.", strerror(-r));
+    return 0;
+}
+
 static int learn_names(struct manager *manager, struct failure *failure)
 {
     int r = domain_names_new(manager->event, manager->workers, manager->xen, &manager->names);
@@ -702,6 +752,9 @@ static int set_up(struct manager *manager, struct fd_store *inherited, struct fa
     r = open_xen(manager, inherited, &step);
     if (r < 0)
         return explain_xen(failure, step, r);
+    r = start_clock(manager, failure);
+    if (r < 0)
+        return r;
     r = learn_names(manager, failure);
     if (r < 0)
         return r;
@@ -854,6 +907,7 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
         .workers = manager->workers,
         .xen = manager->xen,
         .names = manager->names,
+        .clock = manager->clock,
         .systemd = manager->systemd,
         .host = &manager->host,
         .tracing = manager->tracing,
@@ -906,6 +960,8 @@ struct manager *manager_free(struct manager *manager)
     domain_names_free(manager->names);
     systemd_free(manager->systemd);
     tracing_free(manager->tracing);
+    clock_watch_free(manager->clock_watch);
+    clock_history_free(manager->clock);
     pool_free(manager->pool);
     grower_free(manager->grower);
     xen_host_free(manager->xen);

@@ -19,6 +19,8 @@
 #define MANAGER_ENDED_MAX     16u /* ended sessions that `status` still shows */
 #define MANAGER_SNAPSHOTS_MAX 16u /* being written, and as many that were */
 
+struct clock_history;
+struct clock_watch;
 struct domain_names;
 struct fd_store;
 struct json_object;
@@ -37,6 +39,8 @@ struct manager {
     char *boot_mask_path;
     int state_dir_fd;
     uint64_t started_ns;
+    struct clock_history *clock;
+    struct clock_watch *clock_watch;
     struct host host;
     struct workers *workers;
     struct systemd *systemd;

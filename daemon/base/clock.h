@@ -2,31 +2,61 @@
 #pragma once
 
 /*
- * The wall clock beside Xen's clock, so that a reader can date a record. Any thread.
+ * The wall clock beside Xen's clock, and lengths of time by the latter. Any thread.
  */
 
 #include <stdint.h>
 #include <time.h>
 
+#include "collector/tsc.h"
 #include "collector/xen.h"
 #include "common/units.h"
 
+/* A pair whose readings are not further apart is good enough: 10 us, about. */
+#define CLOCK_PAIR_TICKS (UINT64_C(1) << 15)
+
 struct clock_pair {
     uint64_t realtime_ns; /* CLOCK_REALTIME, since 1970 */
-    uint64_t tsc;         /* as in records */
+    uint64_t tsc;         /* xen_read_tsc(): tsc_offset() less than in records */
 };
 
-/* Both as of now, the TSC read in the middle of a pair of readings no further apart than needed. */
+/*
+ * Both as of now, the TSC read in the middle of two readings no further apart than needed: again if
+ * the processor was taken away in between, for a few times.
+ */
 static inline struct clock_pair clock_pair_now(void)
 {
-    struct timespec ts;
-    uint64_t before = xen_read_tsc();
+    struct clock_pair pair = {0};
+    uint64_t best = UINT64_MAX;
 
-    (void)clock_gettime(CLOCK_REALTIME, &ts); /* cannot fail for this clock */
-    return (struct clock_pair){
-        .realtime_ns = (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec,
-        .tsc = before + (xen_read_tsc() - before) / 2,
-    };
+    for (unsigned int i = 0; i < 4 && best > CLOCK_PAIR_TICKS; i++) {
+        struct timespec ts;
+        uint64_t before = xen_read_tsc(), ticks;
+
+        (void)clock_gettime(CLOCK_REALTIME, &ts); /* cannot fail for this clock */
+        ticks = xen_read_tsc() - before;
+        if (ticks >= best)
+            continue;
+        best = ticks;
+        pair.realtime_ns = (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+        pair.tsc = before + ticks / 2;
+    }
+    return pair;
+}
+
+/* Its TSC as in records, by what is known of that clock now. */
+static inline uint64_t clock_pair_tsc(struct clock_pair pair)
+{
+    return pair.tsc + tsc_offset();
+}
+
+/* Elapsed time, whatever the wall clock was set to in between; 0 if TO is not after FROM. */
+static inline uint64_t clock_usec_between(struct clock_pair from, struct clock_pair to,
+                                          uint32_t khz)
+{
+    if (to.tsc <= from.tsc || khz == 0)
+        return 0;
+    return (uint64_t)((unsigned __int128)(to.tsc - from.tsc) * 1000 / khz);
 }
 
 /* The ticks of USEC at KHZ; of an absurdly long time INT64_MAX, so that sums do not overflow. */
@@ -37,14 +67,10 @@ static inline uint64_t clock_tsc_of_usec(uint64_t usec, uint32_t khz)
     return tsc > INT64_MAX ? INT64_MAX : (uint64_t)tsc;
 }
 
-/* The wall clock when the TSC, which counts at KHZ, was TSC; 0 if either is 0. */
-static inline uint64_t clock_realtime_ns(uint64_t tsc, double khz)
+/* The nanoseconds of TSC ticks at KHZ, rounded up; 0 if KHZ is unknown. */
+static inline uint64_t clock_nsec_of_tsc(uint64_t tsc, uint32_t khz)
 {
-    struct clock_pair now = clock_pair_now();
-
-    if (tsc == 0 || khz <= 0)
-        return 0;
-    return now.realtime_ns - (uint64_t)(int64_t)((double)(int64_t)(now.tsc - tsc) / khz * 1e6);
+    return khz ? (uint64_t)(((unsigned __int128)tsc * 1000000 + khz - 1) / khz) : 0;
 }
 
 /* The local time of day, USEC ago, as "12:00:03"; TEXT is UNITS_TEXT_MAX long. Returns TEXT. */

@@ -13,6 +13,7 @@
 #include "collector/ring.h"
 #include "collector/sink.h"
 #include "collector/xen.h"
+#include "daemon/base/clock-history.h"
 #include "daemon/host/host.h"
 #include "daemon/base/json-put.h"
 #include "daemon/output/output.h"
@@ -35,19 +36,19 @@ static void put_cpus(json *object, const char *key, const struct cpu_set *set)
 static void put_clock(json *object, struct clock_pair pair)
 {
     json_put_count(object, "realtime_ns", pair.realtime_ns);
-    json_put_count(object, "tsc", pair.tsc);
+    json_put_count(object, "tsc", clock_pair_tsc(pair));
 }
 
 /* The wall clock when the TSC was TSC; 0: never. */
 static uint64_t wall_clock_of(const struct session_context *context, uint64_t tsc)
 {
-    return clock_realtime_ns(tsc, xen_host_info(context->xen)->tsc_khz);
+    return clock_history_realtime_ns(context->clock, tsc);
 }
 
 /* Not before Xen's masks were set for the session. */
 static void put_complete_from(json *object, const struct session *session, uint64_t tsc)
 {
-    uint64_t from_tsc = max_u64(tsc, session->started.tsc);
+    uint64_t from_tsc = max_u64(tsc, clock_pair_tsc(session->started));
 
     json_put_count(object, "complete_from_tsc", from_tsc);
     json_put_count(object, "complete_from_ns", wall_clock_of(session->context, from_tsc));
@@ -98,8 +99,8 @@ static void put_history(json *object, const struct session *session,
 {
     const struct history_ring facts = {
         .tsc_khz = xen_host_info(session->context->xen)->tsc_khz,
-        .now_tsc = clock_pair_now().tsc,
-        .started_tsc = session->started.tsc,
+        .now_tsc = tsc_now(),
+        .started_tsc = clock_pair_tsc(session->started),
         .complete_from_tsc = ring_complete_from_tsc(ring->ring),
         .oldest_tsc = stats->oldest_tsc,
         .used_bytes = stats->used_bytes,
@@ -351,26 +352,42 @@ static json *host_document(const struct session_context *context, const struct h
     json_put_text(object, "cpu_vendor", host->cpu_vendor);
     json_put_text(object, "cpu_model", host->cpu_model);
     json_put_count(object, "tsc_khz", xen->tsc_khz);
+    json_put_count(object, "tsc_offset", tsc_offset());
+    json_put_count(object, "tsc_offset_uncertainty_ns",
+                   clock_nsec_of_tsc(tsc_offset_uncertainty(), xen->tsc_khz));
     json_put_count(object, "cpus", xen->nr_cpus);
     json_put_text(object, "scheduler", xen->scheduler);
     json_put_text(object, "scheduler_granularity", xen->granularity);
     return object;
 }
 
-static json *clocks_document(const struct session *session)
+static void add_clock(json *clocks, struct clock_pair pair)
 {
+    json *object = json_object_new_object();
+
+    put_clock(object, pair);
+    (void)json_object_array_add(clocks, object);
+}
+
+/*
+ * Pairs by which records are dated: as of the session's start and end, or now, and between them
+ * those that concern records from FROM_TSC to TO_TSC (0: all).
+ */
+static json *clocks_document(const struct session *session, uint64_t from_tsc, uint64_t to_tsc)
+{
+    struct clock_pair start = session->started, end = clock_pair_now(), pairs[CLOCK_PAIRS_MAX];
     json *clocks = json_object_new_array();
-    struct clock_pair pairs[] = {
-        session->started,
-        session->state >= SESSION_SEALING ? session->ended : clock_pair_now(),
-    };
+    size_t count;
 
-    for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
-        json *pair = json_object_new_object();
-
-        put_clock(pair, pairs[i]);
-        (void)json_object_array_add(clocks, pair);
-    }
+    clock_history_note(session->context->clock, end, false);
+    if (session->state >= SESSION_SEALING)
+        end = session->ended;
+    count = clock_history_read(session->context->clock, from_tsc, to_tsc, pairs);
+    add_clock(clocks, start);
+    for (size_t i = 0; i < count; i++)
+        if (pairs[i].tsc > start.tsc && pairs[i].tsc < end.tsc)
+            add_clock(clocks, pairs[i]);
+    add_clock(clocks, end);
     return clocks;
 }
 
@@ -455,7 +472,7 @@ static json *describe_session(const struct session *session, bool as_sealed)
     json_put_count(document, "windows", totals.windows);
     put_complete_from(document, session, complete_from_of(session, &totals));
     json_put(document, "host", host_document(session->context, session->context->host));
-    json_put(document, "clock", clocks_document(session));
+    json_put(document, "clock", clocks_document(session, 0, 0));
     json_put(document, "domains", domains_document(&session->domains));
     return document;
 }
@@ -483,6 +500,7 @@ json *document_of_segment_file(const struct session *session, const struct segme
     json_put_count(output, "bytes", segment->bytes);
     json_put_count(output, "queued_bytes", 0);
     json_object_object_del(output, "sidecar"); /* that is the session's */
+    json_put(document, "clock", clocks_document(session, segment->first_tsc, segment->last_tsc));
     json_put(document, "segment", object);
     return document;
 }
@@ -513,7 +531,8 @@ static json *snapshot_object(const struct snapshot *snapshot)
     json_put_count(object, "evicted", snapshot->evicted);
     json_put_count(object, "pin_usec", (snapshot->pin_nsec + 999) / 1000);
     json_put_count(object, "write_usec",
-                   (snapshot->ended.realtime_ns - snapshot->requested.realtime_ns) / 1000);
+                   clock_usec_between(snapshot->requested, snapshot->ended,
+                                      xen_host_info(context->xen)->tsc_khz));
     return object;
 }
 
@@ -553,7 +572,8 @@ json *document_of_snapshot(const struct snapshot *snapshot)
 
     json_put(document, "buffers", buffers_document(session));
     json_put(document, "host", host_document(session->context, session->context->host));
-    json_put(document, "clock", clocks_document(session));
+    json_put(document, "clock",
+             clocks_document(session, snapshot->plan.first_tsc, snapshot->plan.last_tsc));
     json_put(document, "domains", domains_document(&session->domains));
     return document;
 }

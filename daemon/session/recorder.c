@@ -14,6 +14,7 @@
 #include "collector/ring.h"
 #include "collector/xen.h"
 #include "common/units.h"
+#include "daemon/base/clock-history.h"
 #include "daemon/config/config.h"
 #include "daemon/base/log.h"
 #include "daemon/host/fd-store.h"
@@ -108,6 +109,7 @@ static int recorder_start_with(const struct session_context *context, const stru
     storage->snapshots = note->snapshots;
     storage->adopted_seq = adopted_seq;
     storage->is_kept = true;
+    clock_history_adopt(context->clock, note->started);
     tracing_set_boot_event_mask(context->tracing, note->boot_event_mask);
     return 0;
 }

@@ -19,7 +19,7 @@
 #include "common/protocol.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "daemon/base/clock.h"
+#include "daemon/base/clock-history.h"
 #include "daemon/base/log.h"
 #include "daemon/output/output.h"
 #include "daemon/output/sidecar.h"
@@ -190,7 +190,7 @@ static uint64_t earlier_of(uint64_t a, uint64_t b)
 void segment_describe(const struct session *session, const struct sink *sink,
                       struct segment *ret_segment)
 {
-    double khz = xen_host_info(session->context->xen)->tsc_khz;
+    const struct clock_history *clock = session->context->clock;
     struct segment segment = {0};
     struct sink_totals totals;
 
@@ -204,8 +204,8 @@ void segment_describe(const struct session *session, const struct sink *sink,
         segment.first_tsc = earlier_of(ledger.first_tsc, segment.first_tsc);
         segment.last_tsc = max_u64(ledger.last_tsc, segment.last_tsc);
     }
-    segment.first_ns = clock_realtime_ns(segment.first_tsc, khz);
-    segment.last_ns = clock_realtime_ns(segment.last_tsc, khz);
+    segment.first_ns = clock_history_realtime_ns(clock, segment.first_tsc);
+    segment.last_ns = clock_history_realtime_ns(clock, segment.last_tsc);
     sink_read_totals(sink, &totals);
     segment.bytes = totals.output_bytes;
     segment.complete_from_tsc = totals.complete_from_tsc;

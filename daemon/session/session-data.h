@@ -20,6 +20,7 @@
 #include "daemon/session/end-reason.h"
 #include "daemon/session/silence.h"
 
+struct clock_history;
 struct collector;
 struct domain_names;
 struct host;
@@ -51,6 +52,7 @@ struct session_context {
     struct sd_event *event;
     struct workers *workers;
     struct xen_host *xen;
+    struct clock_history *clock;
     const struct host *host;
     struct domain_names *names;
     struct systemd *systemd;
@@ -181,6 +183,8 @@ struct session {
     bool is_finishing;
     bool is_sealed; /* the last sidecars are under way */
     bool is_sidecar_due;
+    uint64_t told_tsc_offset; /* in the last sidecar */
+    uint32_t told_clock;      /* likewise: clock_history_version() */
     bool is_wait_logged;
     unsigned int nr_sidecars;  /* being written */
     unsigned int nr_snapshots; /* that read its ring */

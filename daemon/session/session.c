@@ -28,6 +28,7 @@
 #include "common/protocol.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "daemon/base/clock-history.h"
 #include "daemon/base/log.h"
 #include "daemon/host/domain-names.h"
 #include "daemon/host/explain.h"
@@ -44,7 +45,8 @@
 #define BUSY_TICK_USEC       USEC_PER_SEC /* while the disk has something to answer */
 #define RING_TICK_USEC       (60 * USEC_PER_SEC)
 #define TICK_SLACK_USEC      USEC_PER_SEC
-#define STREAM_PATIENCE_USEC (5 * USEC_PER_SEC) /* with a reader, since it read last */
+#define OTHER_CLOCK_TICKS    (UINT64_C(1) << 23) /* 3 ms, about */
+#define STREAM_PATIENCE_USEC (5 * USEC_PER_SEC)  /* with a reader, since it read last */
 
 static const char *const state_names[] = {
     [SESSION_OPENING] = "opening",     [SESSION_STARTING] = "starting",
@@ -197,6 +199,8 @@ static void session_send_sidecar(struct session *session)
         return;
     session->nr_sidecars++;
     session->is_sidecar_due = false;
+    session->told_tsc_offset = tsc_offset();
+    session->told_clock = clock_history_version(context->clock);
     if (sidecar_write(&session->sidecar, session->worker, context->describe_session(session),
                       session->is_sealed, session_handle_sidecar, session) >= 0)
         return;
@@ -630,6 +634,15 @@ static void session_restart_tick(struct session *session, uint64_t usec)
     (void)sd_event_source_set_enabled(session->tick_source, SD_EVENT_ONESHOT);
 }
 
+/* Since its last sidecar, by which the records would be dated if the daemon died. */
+static bool session_has_other_clock(const struct session *session)
+{
+    uint64_t offset = tsc_offset(), told = session->told_tsc_offset;
+
+    return clock_history_version(session->context->clock) != session->told_clock ||
+           (offset > told ? offset - told : told - offset) > OTHER_CLOCK_TICKS;
+}
+
 /* Work that is not urgent and not on the data path: who is running, the page cache, broken buffers.
  */
 static int session_handle_tick(sd_event_source *source, uint64_t usec, void *userdata)
@@ -647,7 +660,7 @@ static int session_handle_tick(sd_event_source *source, uint64_t usec, void *use
             output_drop_cache(session->storage->output, totals.output_bytes);
         session_log_set_aside(session);
         session_look_for_silence(session);
-        if (session->is_sidecar_due)
+        if (session->is_sidecar_due || session_has_other_clock(session))
             session_update_sidecar(session);
     }
     session_restart_tick(session, session_tick_usec(session));

@@ -158,9 +158,9 @@ static void snapshot_measure(struct snapshot *snapshot)
     const struct history_snapshot facts = {
         .tsc_khz = xen_host_info(snapshot->context->xen)->tsc_khz,
         .asked_usec = snapshot->last_usec,
-        .requested_tsc = snapshot->requested.tsc,
-        .pinned_tsc = snapshot->pinned.tsc,
-        .started_tsc = session->started.tsc,
+        .requested_tsc = clock_pair_tsc(snapshot->requested),
+        .pinned_tsc = clock_pair_tsc(snapshot->pinned),
+        .started_tsc = clock_pair_tsc(session->started),
         .complete_from_tsc = ring_complete_from_tsc(ring->ring),
         .oldest_tsc = snapshot->oldest_tsc,
         .max_age_usec = ring->max_age_usec,
@@ -188,7 +188,8 @@ static void snapshot_describe(struct snapshot *snapshot)
 {
     static const struct history_words damaged = {.coverage.limit = HISTORY_DAMAGED};
     const struct history_coverage *coverage = &snapshot->coverage;
-    uint64_t usec = (snapshot->ended.realtime_ns - snapshot->requested.realtime_ns) / 1000;
+    uint64_t usec = clock_usec_between(snapshot->requested, snapshot->ended,
+                                       xen_host_info(snapshot->context->xen)->tsc_khz);
     char size[UNITS_TEXT_MAX], part[UNITS_PART_MAX], older[HISTORY_TEXT_MAX];
     int length;
 
@@ -294,7 +295,8 @@ static void snapshot_explain_plan(struct snapshot *snapshot, int error)
     const struct session *session = snapshot->session;
     struct failure *failure = &snapshot->failure;
     char when[UNITS_TEXT_MAX];
-    uint64_t usec = (clock_pair_now().realtime_ns - session->started.realtime_ns) / 1000;
+    uint64_t usec = clock_usec_between(session->started, clock_pair_now(),
+                                       xen_host_info(snapshot->context->xen)->tsc_khz);
 
     if (error == -EFBIG)
         (void)failure_set(failure, error, ERROR_INVALID,
@@ -347,8 +349,8 @@ static struct snapshot_bounds snapshot_bounds_of(const struct snapshot *snapshot
     if (ring->max_age_usec && (!last_usec || ring->max_age_usec < last_usec))
         last_usec = ring->max_age_usec;
     last_tsc = clock_tsc_of_usec(last_usec, xen_host_info(snapshot->context->xen)->tsc_khz);
-    if (last_usec && last_tsc < snapshot->requested.tsc)
-        bounds.since_tsc = snapshot->requested.tsc - last_tsc;
+    if (last_usec && last_tsc < clock_pair_tsc(snapshot->requested))
+        bounds.since_tsc = clock_pair_tsc(snapshot->requested) - last_tsc;
     return bounds;
 }
 

@@ -3,6 +3,7 @@
 
 EXTRA_DIST += \
 	tests/sim/bus.py \
+	tests/sim/clock.sh \
 	tests/sim/completeness.sh \
 	tests/sim/disk.sh \
 	tests/sim/errors.sh \
@@ -38,7 +39,7 @@ tests_sim_libmallocs_so_SOURCES = tests/sim/mallocs.c
 tests_sim_libmallocs_so_CFLAGS = $(XENSIM_CFLAGS) -fPIC -fvisibility=hidden
 tests_sim_libmallocs_so_LDFLAGS = -shared -pthread
 
-noinst_PROGRAMS += tests/sim/libbroken-uring.so tests/sim/liblate-clock.so
+noinst_PROGRAMS += tests/sim/libbroken-uring.so tests/sim/liblate-clock.so tests/sim/libset-clock.so
 tests_sim_libbroken_uring_so_SOURCES = tests/sim/broken-uring.c
 tests_sim_libbroken_uring_so_CFLAGS = $(XENSIM_CFLAGS) -fPIC -fvisibility=hidden
 tests_sim_libbroken_uring_so_LDFLAGS = -shared -pthread
@@ -46,6 +47,10 @@ tests_sim_libbroken_uring_so_LDFLAGS = -shared -pthread
 tests_sim_liblate_clock_so_SOURCES = tests/sim/late-clock.c
 tests_sim_liblate_clock_so_CFLAGS = $(XENSIM_CFLAGS) -fPIC -fvisibility=hidden
 tests_sim_liblate_clock_so_LDFLAGS = -shared -pthread
+
+tests_sim_libset_clock_so_SOURCES = tests/sim/set-clock.c
+tests_sim_libset_clock_so_CFLAGS = $(XENSIM_CFLAGS) -fPIC -fvisibility=hidden
+tests_sim_libset_clock_so_LDFLAGS = -shared -pthread
 
 # What independent.sh runs on two file systems.
 noinst_PROGRAMS += tests/sim/stuck-sink tests/sim/stuck-writes

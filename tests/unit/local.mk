@@ -4,6 +4,8 @@
 check_PROGRAMS += \
 	tests/unit/test-burst \
 	tests/unit/test-calls \
+	tests/unit/test-clock-history \
+	tests/unit/test-clock-watch \
 	tests/unit/test-collector \
 	tests/unit/test-collector-buffers \
 	tests/unit/test-collector-polls \
@@ -48,6 +50,7 @@ check_PROGRAMS += \
 	tests/unit/test-tracing \
 	tests/unit/test-trigger \
 	tests/unit/test-triggers \
+	tests/unit/test-tsc \
 	tests/unit/test-units \
 	tests/unit/test-uring \
 	tests/unit/test-utf8 \
@@ -92,6 +95,8 @@ tests_unit_test_runnable_SOURCES = tests/unit/test-runnable.c tests/unit/test.h
 tests_unit_test_runnable_LDADD = libcollector.a
 tests_unit_test_tbuf_SOURCES = tests/unit/test-tbuf.c tests/unit/test.h
 tests_unit_test_tbuf_LDADD = libcollector.a
+tests_unit_test_tsc_SOURCES = tests/unit/test-tsc.c tests/unit/test.h
+tests_unit_test_tsc_LDADD = libcollector.a
 tests_unit_test_walk_SOURCES = tests/unit/test-walk.c tests/unit/test.h
 tests_unit_test_walk_LDADD = libcollector.a libcommon.a
 tests_unit_test_watch_SOURCES = tests/unit/test-watch.c tests/unit/test.h
@@ -173,14 +178,20 @@ tests_unit_test_output_file_LDADD = libdaemon.a libcommon.a
 tests_unit_test_output_SOURCES = tests/unit/test-output.c tests/unit/test.h
 tests_unit_test_output_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_output_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
+tests_unit_test_clock_history_SOURCES = tests/unit/test-clock-history.c tests/unit/test.h
+tests_unit_test_clock_history_LDADD = libdaemon.a libcollector.a libcommon.a
+tests_unit_test_clock_watch_SOURCES = tests/unit/test-clock-watch.c tests/unit/test.h
+tests_unit_test_clock_watch_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_clock_watch_LDADD = libdaemon.a libcollector.a libcommon.a $(SYSTEMD_LIBS)
+tests_unit_test_clock_watch_LDFLAGS = -Wl,--wrap=read
 tests_unit_test_segments_SOURCES = \
 	tests/unit/test-segments.c tests/unit/segments-rig.h tests/unit/test.h
 tests_unit_test_segments_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
-tests_unit_test_segments_LDADD = libdaemon.a libcommon.a
+tests_unit_test_segments_LDADD = libdaemon.a libcollector.a libcommon.a
 # A session among fakes: of its storage, workers, the collector, Xen and sd-event.
 tests_unit_test_session_SOURCES = tests/unit/test-session.c tests/unit/test.h
 tests_unit_test_session_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
-tests_unit_test_session_LDADD = libdaemon.a libcommon.a
+tests_unit_test_session_LDADD = libdaemon.a libcollector.a libcommon.a
 tests_unit_test_space_SOURCES = tests/unit/test-space.c tests/unit/test.h
 tests_unit_test_space_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_space_LDADD = libdaemon.a libcommon.a

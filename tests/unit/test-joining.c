@@ -11,6 +11,7 @@
 #include "tests/unit/collector-rig.h"
 
 #define MOST_NUMBERS (1u << 22)
+#define PVH          INT64_C(200000000000) /* by how much records are ahead of rdtsc */
 
 static struct {
     struct bench bench;
@@ -224,6 +225,10 @@ static const struct join_case join_cases[] = {
     {.name = "beside one, with a CPU's clock ahead", .skew = {0, 3000000, 0}},
     {.name = "beside one, with a CPU's clock behind", .skew = {0, 0, -3000000}},
     {.name = "alone, what was there is discarded", .discards = true},
+    {.name = "beside one, in a PVH dom0", .skew = {PVH, PVH, PVH}},
+    {.name = "beside one, in a PVH dom0, with a CPU's clock ahead",
+     .skew = {PVH, PVH + 3000000, PVH}},
+    {.name = "alone, in a PVH dom0", .skew = {PVH, PVH, PVH}, .discards = true},
 };
 
 static void test_join(const struct join_case *c)

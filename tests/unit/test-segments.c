@@ -14,6 +14,7 @@
 
 #include "common/protocol.h"
 #include "common/units.h"
+#include "daemon/base/clock-history.h"
 #include "daemon/output/output-file.h"
 #include "tests/unit/segments-rig.h"
 #include "tests/unit/test.h"
@@ -1025,6 +1026,8 @@ int main(void)
     if (directory_fd < 0)
         return EXIT_FAILURE;
     context.state_dir_fd = directory_fd;
+    if (clock_history_new(1000000, clock_pair_now(), &context.clock) < 0)
+        return EXIT_FAILURE;
     test_options();
     test_succession();
     test_totals();
@@ -1044,6 +1047,7 @@ int main(void)
     test_wait(directory_fd);
     test_check_none(directory_fd);
     (void)close(directory_fd);
+    context.clock = clock_history_free(context.clock);
     (void)snprintf(command, sizeof(command), "rm -rf %s", directory);
     if (system(command) != 0)
         return EXIT_FAILURE;

@@ -64,13 +64,17 @@ static void print_cpu_mask(const struct sim_shared *s)
 int command_stat(int argc, char **argv)
 {
     const struct sim_shared *s;
+    struct timespec now;
     struct sim sim;
 
     (void)argv;
     if (argc != 1 || control_attach(&sim) < 0)
         return argc != 1 ? 2 : 1;
     s = sim.shared;
-    (void)printf("{\"tsc\":%" PRIu64 ",\"enabled\":%s,\"event_mask\":\"0x%08x\",", sim_tsc(),
+    (void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
+    (void)printf("{\"realtime_ns\":%lld%09ld,\"tsc\":%" PRIu64
+                 ",\"enabled\":%s,\"event_mask\":\"0x%08x\",",
+                 (long long)now.tv_sec, now.tv_nsec, sim_tsc(),
                  tbuf_is_enabled(&sim) ? "true" : "false", s->tb_event_mask);
     print_cpu_mask(s);
     (void)printf(",\"pages\":%u,\"data_size\":%u,\"cpu_khz\":%u,\"paused\":%s,\"finished\":%s,"

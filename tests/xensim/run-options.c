@@ -28,6 +28,7 @@ static const char usage[] =
     "  --loops N            replay: N times, then nothing (for ever)\n"
     "  --tsc exact|moved|now, --tsc-exact  replay: the file's TSCs, moved to now (default), the "
     "clock\n"
+    "  --tsc-offset S       Xen's clock is ahead of rdtsc by so much, as in a PVH dom0 (0)\n"
     "  --tick USEC          the producer's step (200)\n"
     "  --burst USEC         produce for so long of each second only\n"
     "  --duration S         produce for S seconds of tracing only\n"
@@ -52,6 +53,7 @@ enum {
     OPT_LOOPS,
     OPT_TSC,
     OPT_TSC_EXACT,
+    OPT_TSC_OFFSET,
     OPT_TICK,
     OPT_BURST,
     OPT_DURATION,
@@ -75,6 +77,7 @@ static const struct option long_options[] = {
     {"loops", required_argument, NULL, OPT_LOOPS},
     {"tsc", required_argument, NULL, OPT_TSC},
     {"tsc-exact", no_argument, NULL, OPT_TSC_EXACT},
+    {"tsc-offset", required_argument, NULL, OPT_TSC_OFFSET},
     {"tick", required_argument, NULL, OPT_TICK},
     {"burst", required_argument, NULL, OPT_BURST},
     {"duration", required_argument, NULL, OPT_DURATION},
@@ -188,6 +191,8 @@ static int parse_option(int option, struct run_options *o)
         return parse_u32(optarg, UINT16_MAX, &o->preset_pages);
     case OPT_PRESET_MASK:
         return parse_u32(optarg, UINT32_MAX, &o->preset_mask);
+    case OPT_TSC_OFFSET:
+        return parse_seconds(optarg, &o->tsc_offset_sec);
     case OPT_EVENTS:
         return parse_u32_list(optarg, o->kinds, SIM_MAX_KINDS, &o->nr_kinds);
     case OPT_PAUSED:

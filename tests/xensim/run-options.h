@@ -11,6 +11,7 @@
 struct run_options {
     struct producer_options producer;
     uint32_t cpus;
+    double tsc_offset_sec;
     uint32_t max_pages;
     uint32_t preset_pages;
     uint32_t preset_mask;

@@ -157,6 +157,7 @@ int command_run(int argc, char **argv)
     }
     r = sim_create(directory, o.cpus, &sim);
     if (r == 0) {
+        sim_set_tsc_offset(&sim, o.tsc_offset_sec);
         r = set_up(&sim, &o);
         if (r == 0)
             r = run(&sim, directory, &o);

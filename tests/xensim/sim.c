@@ -46,9 +46,18 @@ uint32_t sim_fault_parse(const char *name)
     return 0;
 }
 
+/* Of the one Xen that a process sees. */
+static uint64_t tsc_offset;
+
 uint64_t sim_tsc(void)
 {
-    return __rdtsc();
+    return __rdtsc() + tsc_offset;
+}
+
+void sim_set_tsc_offset(const struct sim *sim, double seconds)
+{
+    tsc_offset = (uint64_t)(seconds * 1e3 * sim->shared->cpu_khz);
+    sim->shared->tsc_offset = tsc_offset;
 }
 
 /* The TSC's frequency, measured: CPUID does not tell it on every machine. */
@@ -228,6 +237,7 @@ int sim_attach(struct sim *ret_sim)
         sim_done(&sim);
         return r;
     }
+    tsc_offset = sim.shared->tsc_offset;
     *ret_sim = sim;
     return 0;
 }

@@ -110,6 +110,7 @@ struct sim_shared {
     uint32_t nr_cpus;        /* nr_cpu_ids: possible CPUs */
     uint32_t nr_cpus_config; /* NR_CPUS: sizes t_info's table */
     uint32_t cpu_khz;
+    uint64_t tsc_offset; /* Xen's clock is ahead of the processor's TSC by so many ticks */
     uint32_t max_pages;  /* memory that is there, in pages per CPU; 0: no limit of its own */
     uint32_t faults;     /* bits of enum sim_fault; atomic */
     uint32_t fault_hits; /* no-memory: how often still; UINT32_MAX: for ever */
@@ -204,5 +205,9 @@ static inline uint32_t sim_page_to_mfn(uint32_t page)
     return SIM_MFN_BASE + page;
 }
 
-/* What the TSC says now: the clock of every record. */
+/* What Xen's clock says now: that of every record. */
 uint64_t sim_tsc(void);
+
+/* Before anybody else attaches: sets Xen's clock ahead of the processor's TSC, as a PVH dom0 sees
+ * it. */
+void sim_set_tsc_offset(const struct sim *sim, double seconds);
