@@ -113,7 +113,7 @@ on_disks() { # on_disks CASE [ARGUMENT]...
     images=$(image_folder)
     trap clean_up EXIT
     mount_disk "$state" && mount_disk "$other" || exit 1
-    configure '[daemon]' "pool=$pool"
+    configure '[daemon]' "pool=$pool" "pool-max=$pool" # so that it can be filled
     recorder memory=32M
     "$@"
     [ -z "${daemon:-}" ] || check "$1: the daemon ends well" daemon_ends
