@@ -5,6 +5,7 @@ EXTRA_DIST += \
 	tests/sim/bus.py \
 	tests/sim/completeness.sh \
 	tests/sim/disk.sh \
+	tests/sim/disks.sh \
 	tests/sim/errors.sh \
 	tests/sim/flood.py \
 	tests/sim/flood.sh \
@@ -19,6 +20,7 @@ EXTRA_DIST += \
 	tests/sim/log.sh \
 	tests/sim/losses.sh \
 	tests/sim/patience.sh \
+	tests/sim/pause.sh \
 	tests/sim/restart.sh \
 	tests/sim/same-as-xentrace.sh \
 	tests/sim/segments.sh \
