@@ -308,6 +308,8 @@ int pool_new_growing(uint64_t bytes, struct grower *grower, unsigned int nr_note
            pool->base_frames >> (pool->max_order + 1) >= PARTS_MIN)
         pool->max_order++;
     r = pool_map(pool);
+    if (r == -ENOMEM && nr_steps > 0) /* vm.overcommit_memory=2: addresses count, too */
+        return pool_new_growing(bytes, NULL, nr_notes, ret_pool);
     if (r < 0)
         return r;
     r = nr_notes > 0 ? pool_map_notes(pool, nr_notes) : 0;
