@@ -41,9 +41,9 @@
  * parts; of the rest everybody takes what is there. A fifth, or an equal part, and not more than is
  * of use, is for one that is yet to come: a lone one whose disk stalls has four fifths or more.
  *
- * The pool is what there is now: what it may become is no more than a hope, since rings may take
- * of the same budget. It grows while half of it is in use, and less than half is left to others:
- * so it does not end to grow because a sink has its share.
+ * The total is what the pool has now. What it may become cannot be promised: rings take from the
+ * same budget. It grows while more than half of it is in use, and less than half is left to others,
+ * so a sink that has all of its share does not stop the growth.
  */
 static void share_pool(struct collector *c)
 {

@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * The pool: memory, cut into chunks. Its base is mapped and touched at start. Beyond that it grows,
- * by steps that a grower (grower.h) makes while the pool is being used up, and shrinks a minute
- * after it needed them. Until a step is there, and if it is refused, there is what there is.
+ * The pool: memory, cut into chunks. Its base is mapped and touched at start. Beyond that it grows
+ * by steps, which a grower (grower.h) makes while the pool is being used up, and which go back a
+ * minute after they were needed. Nobody waits for a step: until it is there, the pool is what it
+ * was.
  *
  * A chunk holds whole windows only, so that a file can be cut between any two chunks. It belongs to
  * one owner at a time: free -> filling -> queued -> writing -> written -> free.
@@ -90,8 +91,8 @@ uint64_t pool_refusals(const struct pool *pool);
 /*
  * Takes the steps that were made, asks for more ahead of their need, and gives back a step that was
  * not needed for a minute. To be called after every turn of the loop, and when pool_tend_usec()
- * says. Half of the pool is to be free, or, if that is less, SPARE_BYTES, which nobody may take,
- * and what comes until there is more.
+ * says. It sees to it that half of the pool is free, or, if that is less, SPARE_BYTES, which no
+ * sink may take, and room for what comes until there is more.
  */
 void pool_tend(struct pool *pool, uint64_t spare_bytes, uint64_t now_usec);
 /* When pool_tend() has something to do though nothing else happens, as CLOCK_MONOTONIC; 0: never.

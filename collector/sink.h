@@ -103,9 +103,9 @@ void sink_set_unsettled(struct sink *sink, const struct cpu_set *cpus);
 
 /*
  * Its share of the pool: PROMISED bytes, and more as long as LEFT stay free, which are promised to
- * others. Both are parts of what the pool has now, and change when it grows or shrinks: as long as
- * it grows ahead, a sink that takes what is free has more to take, until the pool is as large as it
- * may be. So a lone one may have nearly all of that, and what is promised to others is there.
+ * others. Both are parts of what the pool has now, and change when it grows or shrinks. So a lone
+ * sink may come to hold nearly all that the pool may become, and what is promised to others is
+ * memory that is there.
  */
 void sink_set_share(struct sink *sink, uint64_t promised_bytes, uint64_t left_bytes);
 

@@ -41,16 +41,20 @@ static int ask(struct ctl *ctl, const char *name, struct json_object **ret_doc)
     return r;
 }
 
-/* " (at most 512M)": of a pool that may grow; " (at most 512M; could not grow)". */
+/* Of a pool that may grow: " (at most 512M)", " (at most 512M; could not grow 2 times)". */
 static char *format_pool_limit(struct json_object *status)
 {
     uint64_t max_bytes = doc_number(status, "daemon.pool_max_bytes");
+    uint64_t refusals = doc_number(status, "daemon.pool_refusals");
     char max[UNITS_TEXT_MAX];
 
     if (max_bytes <= doc_number(status, "daemon.pool_bytes"))
         return strdup("");
-    return str_format(" (at most %s%s)", size_format(max, max_bytes),
-                      doc_number(status, "daemon.pool_refusals") ? "; could not grow" : "");
+    (void)size_format(max, max_bytes);
+    if (refusals == 0)
+        return str_format(" (at most %s)", max);
+    return str_format(" (at most %s; could not grow %" PRIu64 " time%s)", max, refusals,
+                      refusals == 1 ? "" : "s");
 }
 
 static void print_daemon(struct json_object *status)
