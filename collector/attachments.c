@@ -40,12 +40,19 @@
  * So that those whose disk is slow leave the others something: half the pool is promised, in equal
  * parts; of the rest everybody takes what is there. A fifth, or an equal part, and not more than is
  * of use, is for one that is yet to come: a lone one whose disk stalls has four fifths or more.
+ *
+ * The total is what the pool has now. What it may become cannot be promised: rings take from the
+ * same budget. It grows while more than half of it is in use, and less than half is left to others,
+ * so a sink that has all of its share does not stop the growth.
  */
 static void share_pool(struct collector *c)
 {
     uint64_t total = pool_bytes(c->pool);
     uint64_t promised, spare;
     unsigned int count = 0;
+
+    c->shared_bytes = total;
+    c->spare_bytes = 0;
 
     for (unsigned int i = 0; i < c->nr_attachments; i++)
         count += !sink_ring(c->attachments[i].sink) && !c->attachments[i].abandoned;
@@ -54,8 +61,15 @@ static void share_pool(struct collector *c)
     promised = max_u64(total / (2 * (count + 1)), CHUNK_BYTES);
     spare = min_u64(min_u64(promised, total / 5), SPARE_MAX_BYTES);
     spare = max_u64(spare, CHUNK_BYTES);
+    c->spare_bytes = spare + (count - 1) * promised;
     for (unsigned int i = 0; i < c->nr_attachments; i++)
-        sink_set_share(c->attachments[i].sink, promised, spare + (count - 1) * promised);
+        sink_set_share(c->attachments[i].sink, promised, c->spare_bytes);
+}
+
+void attachments_follow_pool(struct collector *c)
+{
+    if (pool_bytes(c->pool) != c->shared_bytes)
+        share_pool(c);
 }
 
 static struct attachment *attachments_add(struct collector *c, struct sink *sink, enum phase phase,
@@ -558,6 +572,7 @@ static void attachment_handle_message(struct collector *c, struct attachment *at
     case MESSAGE_FAILED:
     case MESSAGE_ABANDONED:
     case MESSAGE_CLOSED:
+    case MESSAGE_POOL_REFUSED:
     case MESSAGE_DIED:
         assert(false); /* those are not about an attached sink, or go the other way */
     }

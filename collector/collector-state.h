@@ -39,9 +39,13 @@ struct collector {
     uint64_t next_round_usec;
     bool polls_virq; /* its poll is armed */
     bool polls_mailbox;
-    uint64_t poll_retry_usec;     /* arm those that are not, then; 0: they are */
+    uint64_t poll_retry_usec; /* arm those that are not, then; 0: they are */
     struct tsc_learner tsc;
     uint64_t round_tsc;           /* when the last round began, by Xen's clock */
+    uint64_t shared_bytes;        /* of the pool, when it was shared out */
+    uint64_t spare_bytes;         /* of it that one sink leaves to the others */
+    uint64_t refusals;            /* of a larger pool, that the main thread knows of */
+    uint64_t refusal_usec;        /* it learns of the next one then */
     unsigned int dropping_rounds; /* since a sink had room: rounds that only dropped */
     bool pauses; /* for that reason: only a completed write or the timer brings the next round */
 
@@ -63,6 +67,9 @@ bool attachments_have_rounds(const struct collector *collector);
 
 /* Whether any was left without a chunk in the last round: a freed one calls for another. */
 bool attachments_want_chunks(const struct collector *collector);
+
+/* Shares the pool out among the sinks, if it is of another size than before. */
+void attachments_follow_pool(struct collector *collector);
 
 /* Makes a round, and what follows from it for each sink. */
 void attachments_run_round(struct collector *collector, bool timer_fired);

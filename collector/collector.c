@@ -32,6 +32,7 @@
 #define URING_ENTRIES   (2 * URING_WORKERS) /* all writes, and as many cancellations */
 #define EVENTS_PER_WAIT 64u
 #define POLL_RETRY_USEC (10 * USEC_PER_MSEC)
+#define REFUSAL_USEC    (60 * USEC_PER_SEC) /* between two messages about the pool */
 
 _Static_assert(ATTACHMENTS_MAX *SINK_WRITES_MAX <= URING_WORKERS,
                "if the writes of all sinks but one are stuck, those of the last one are not");
@@ -105,15 +106,20 @@ static bool collector_note_poll(struct collector *c, const struct uring_event *e
     return event->more;
 }
 
+/* From now until THEN_USEC; 0 is never. */
+static uint64_t collector_usec_until(const struct collector *c, uint64_t then_usec)
+{
+    if (then_usec == 0)
+        return URING_FOREVER;
+    return then_usec > c->now_usec ? then_usec - c->now_usec : 0;
+}
+
 static uint64_t collector_wait_usec(const struct collector *c)
 {
     uint64_t usec = attachments_wait_usec(c);
 
-    if (c->poll_retry_usec == 0)
-        return usec;
-    if (c->poll_retry_usec <= c->now_usec)
-        return 0;
-    return min_u64(usec, c->poll_retry_usec - c->now_usec);
+    usec = min_u64(usec, collector_usec_until(c, c->poll_retry_usec));
+    return min_u64(usec, collector_usec_until(c, pool_tend_usec(c->pool)));
 }
 
 /* --- Messages and events. --- */
@@ -162,6 +168,28 @@ static void handle_event(struct collector *c, const struct uring_event *event, s
     }
 }
 
+/* --- The pool. --- */
+
+static void collector_tell_refusal(struct collector *c)
+{
+    uint64_t refusals = pool_refusals(c->pool);
+
+    if (refusals == c->refusals || c->now_usec < c->refusal_usec)
+        return;
+    c->refusals = refusals;
+    c->refusal_usec = c->now_usec + REFUSAL_USEC;
+    collector_tell(c, MESSAGE_POOL_REFUSED, NULL, 0);
+}
+
+static void collector_tend_pool(struct collector *c)
+{
+    pool_tend(c->pool, c->spare_bytes, c->now_usec);
+    attachments_follow_pool(c);
+    collector_tell_refusal(c);
+}
+
+/* --- The loop. --- */
+
 static int loop_once(struct collector *c)
 {
     struct uring_event events[EVENTS_PER_WAIT];
@@ -189,6 +217,7 @@ static int loop_once(struct collector *c)
                                        (wake.completion && attachments_want_chunks(c))))
         attachments_run_round(c, timer_fired);
     attachments_tend(c);
+    collector_tend_pool(c);
     return 0;
 }
 
@@ -202,7 +231,7 @@ static int set_up_ring(struct collector *c)
     if (r < 0)
         return r;
     c->pool_is_registered =
-        uring_register_buffer(c->uring, pool_base(c->pool), pool_bytes(c->pool)) >= 0;
+        uring_register_buffer(c->uring, pool_base(c->pool), pool_base_bytes(c->pool)) >= 0;
     collector_arm_polls(c);
     return 0;
 }

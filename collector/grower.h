@@ -3,8 +3,8 @@
 
 /*
  * The grower: a thread that makes the steps of extents (extent.h) memory, touched and locked, and
- * gives them back; and the one budget that all extents share. It has normal priority, and the
- * collector never waits for it.
+ * gives them back; and the one budget that all extents share. It comes before ordinary
+ * threads (nice -10, where that is allowed), and the collector never waits for it.
  *
  * Any thread but the collector's, unless it says otherwise.
  */

@@ -41,6 +41,7 @@ enum message_type {
     MESSAGE_FAILED,       /* sink, value: negative errno of a write; -ECANCELED: of an ABORT */
     MESSAGE_ABANDONED,    /* sink: its figures are final; CLOSED follows */
     MESSAGE_CLOSED,       /* sink is the main thread's again, and holds no chunk */
+    MESSAGE_POOL_REFUSED, /* the pool could not grow: pool_refusals(); once a minute at most */
     MESSAGE_DIED,         /* value: negative errno; the collector cannot continue */
 };
 

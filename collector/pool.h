@@ -2,14 +2,16 @@
 #pragma once
 
 /*
- * The pool: memory, mapped once, cut into chunks. All the memory that trace data ever takes in
- * xentraced; it is taken and touched at start and does not grow.
+ * The pool: memory, cut into chunks. Its base is mapped and touched at start. Beyond that it grows
+ * by steps, which a grower (grower.h) makes while the pool is being used up, and which go back a
+ * minute after they were needed. Nobody waits for a step: until it is there, the pool is what it
+ * was.
  *
  * A chunk holds whole windows only, so that a file can be cut between any two chunks. It belongs to
  * one owner at a time: free -> filling -> queued -> writing -> written -> free.
  *
  * pool_new() and pool_free() may block and belong to the main thread; the rest to the collector
- * thread. Only pool_free_bytes() may be called by any thread.
+ * thread, unless it says otherwise.
  */
 
 #include <stddef.h>
@@ -18,6 +20,9 @@
 /* The smallest chunk; one of ORDER has CHUNK_BYTES << ORDER. */
 #define CHUNK_BYTES     (256u * 1024u)
 #define CHUNK_ORDER_MAX 4u
+
+/* What the pool grows by: some milliseconds of the grower's time. */
+#define POOL_STEP_BYTES (16u << 20)
 
 enum chunk_state {
     CHUNK_PART, /* no chunk: memory of one that is larger */
@@ -28,6 +33,7 @@ enum chunk_state {
     CHUNK_WRITTEN, /* waits until those before it are written too */
 };
 
+struct grower;
 struct sink;
 
 struct chunk {
@@ -50,22 +56,52 @@ struct chunk {
 struct pool;
 
 /*
- * BYTES is rounded down to whole chunks; at least 2. Returns -EINVAL (less), -ENOMEM, or what
- * mmap() and madvise() say.
+ * BYTES is rounded down to whole chunks; at least 2. It does not grow. Returns -EINVAL (less),
+ * -ENOMEM, or what mmap() and madvise() say.
  */
 int pool_new(uint64_t bytes, struct pool **ret_pool);
+/*
+ * BYTES are the base; it grows as far as the budget of GROWER goes, which is borrowed until
+ * pool_free(). NR_NOTES is what pool_reserve_notes() will ask for at most; they take their part of
+ * each step.
+ */
+int pool_new_growing(uint64_t bytes, struct grower *grower, unsigned int nr_notes,
+                     struct pool **ret_pool);
 struct pool *pool_free(struct pool *pool);
 
-/* The whole mapping, to be registered as one fixed buffer. */
-void *pool_base(const struct pool *pool);
-uint64_t pool_bytes(const struct pool *pool);
+/* For tests: how long a step stays that is not needed, instead of a minute. */
+void pool_set_patience(struct pool *pool, uint64_t usec);
 
-/* What is not in use now. Any thread. */
+/* The base, to be registered as one fixed buffer. */
+void *pool_base(const struct pool *pool);
+uint64_t pool_base_bytes(const struct pool *pool);
+
+/* --- Any thread: as of a moment ago. --- */
+
+/* What there is for chunks now, and what of it is not in use. */
+uint64_t pool_bytes(const struct pool *pool);
 uint64_t pool_free_bytes(const struct pool *pool);
 
+/* How often the pool needed a step that was refused: the budget is used up, or there is no memory.
+ * Once until it does not need it any more. */
+uint64_t pool_refusals(const struct pool *pool);
+
+/* --- Collector thread. --- */
+
 /*
- * A free chunk, empty, CHUNK_FILLING: of ORDER, or of less, if there is none or the pool is too
- * small for such ones; NULL: there is none at all.
+ * Takes the steps that were made, asks for more ahead of their need, and gives back a step that was
+ * not needed for a minute. To be called after every turn of the loop, and when pool_tend_usec()
+ * says. It sees to it that half of the pool is free, or, if that is less, SPARE_BYTES, which no
+ * sink may take, and room for what comes until there is more.
+ */
+void pool_tend(struct pool *pool, uint64_t spare_bytes, uint64_t now_usec);
+/* When pool_tend() has something to do though nothing else happens, as CLOCK_MONOTONIC; 0: never.
+ */
+uint64_t pool_tend_usec(const struct pool *pool);
+
+/*
+ * A free chunk, empty, CHUNK_FILLING: of ORDER, or of less, if there is none or the base is too
+ * small for such ones; NULL: there is none at all. Of the base, if it has one.
  */
 struct chunk *pool_take(struct pool *pool, unsigned int order);
 /* Gives a chunk back, in whatever state it is but CHUNK_FREE. */

@@ -29,6 +29,11 @@
 /* A chunk whose rest is smaller than this is closed rather than filled with a cut window. */
 #define WORTHWHILE_BYTES (16u * 1024u)
 
+unsigned int sink_notes(unsigned int nr_cpus)
+{
+    return MARK_DELIVERED + nr_cpus;
+}
+
 static int sink_set_up(struct sink *sink)
 {
     const struct sink_config *config = &sink->config;
@@ -45,7 +50,7 @@ static int sink_set_up(struct sink *sink)
     sink->ledger = memory_alloc(config->nr_cpus, sizeof(*sink->ledger));
     if (!sink->ledger)
         return -ENOMEM;
-    return pool_reserve_notes(sink->pool, MARK_DELIVERED + config->nr_cpus);
+    return pool_reserve_notes(sink->pool, sink_notes(config->nr_cpus));
 }
 
 static int sink_new_into(const struct sink_config *config, struct pool *pool, struct ring *ring,

@@ -64,6 +64,9 @@ struct sink_totals {
     uint64_t complete_from_tsc;
 };
 
+/* Notes of a pool (pool_new_growing()) for sinks of NR_CPUS. */
+unsigned int sink_notes(unsigned int nr_cpus);
+
 /*
  * Takes no chunk and touches nothing yet. CONFIG is copied. -ENOMEM; -EINVAL: POOL has had a sink
  * with fewer CPUs before.
@@ -100,7 +103,9 @@ void sink_set_unsettled(struct sink *sink, const struct cpu_set *cpus);
 
 /*
  * Its share of the pool: PROMISED bytes, and more as long as LEFT stay free, which are promised to
- * others.
+ * others. Both are parts of what the pool has now, and change when it grows or shrinks. So a lone
+ * sink may come to hold nearly all that the pool may become, and what is promised to others is
+ * memory that is there.
  */
 void sink_set_share(struct sink *sink, uint64_t promised_bytes, uint64_t left_bytes);
 

@@ -41,15 +41,32 @@ static int ask(struct ctl *ctl, const char *name, struct json_object **ret_doc)
     return r;
 }
 
+/* Of a pool that may grow: " (at most 512M)", " (at most 512M; could not grow 2 times)". */
+static char *format_pool_limit(struct json_object *status)
+{
+    uint64_t max_bytes = doc_number(status, "daemon.pool_max_bytes");
+    uint64_t refusals = doc_number(status, "daemon.pool_refusals");
+    char max[UNITS_TEXT_MAX];
+
+    if (max_bytes <= doc_number(status, "daemon.pool_bytes"))
+        return strdup("");
+    (void)size_format(max, max_bytes);
+    if (refusals == 0)
+        return str_format(" (at most %s)", max);
+    return str_format(" (at most %s; could not grow %" PRIu64 " time%s)", max, refusals,
+                      refusals == 1 ? "" : "s");
+}
+
 static void print_daemon(struct json_object *status)
 {
     char since[STR_TIME_MAX], total[UNITS_TEXT_MAX], left[UNITS_TEXT_MAX];
+    _cleanup_free_ char *limit = format_pool_limit(status);
 
-    (void)printf("xentraced %s, pid %" PRIu64 ", since %s, memory for records: %s, %s free\n",
+    (void)printf("xentraced %s, pid %" PRIu64 ", since %s, memory for records: %s%s, %s free\n",
                  doc_text(status, "daemon.version", "(unknown version)"),
                  doc_number(status, "daemon.pid"),
                  str_time(since, doc_number(status, "daemon.started_ns")),
-                 size_format(total, doc_number(status, "daemon.pool_bytes")),
+                 size_format(total, doc_number(status, "daemon.pool_bytes")), limit ? limit : "",
                  size_format(left, doc_number(status, "daemon.pool_free_bytes")));
     if (doc_says_no(status, "daemon.memory_locked"))
         (void)puts("Its memory is not locked: under memory pressure records may be lost. Set "

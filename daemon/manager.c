@@ -18,6 +18,7 @@
 #include "collector/collector.h"
 #include "collector/grower.h"
 #include "collector/pool.h"
+#include "collector/sink.h"
 #include "collector/ring.h"
 #include "collector/xen.h"
 #include "common/protocol.h"
@@ -409,6 +410,22 @@ static void manager_handle_session_message(struct manager *manager, const struct
     }
 }
 
+/* Once a minute at most. */
+static void manager_report_refusal(const struct manager *manager)
+{
+    char now[UNITS_TEXT_MAX], max[UNITS_TEXT_MAX];
+    uint64_t step_bytes = POOL_STEP_BYTES;
+    bool is_used =
+        grower_used_bytes(manager->grower) + step_bytes > grower_budget_bytes(manager->grower);
+
+    log_warning("The pool of %s cannot grow (pool-max=%s): %s. While a disk is slow, captures may "
+                "drop records.",
+                size_format(now, pool_bytes(manager->pool)),
+                size_format(max, manager->config.pool_bytes + grower_budget_bytes(manager->grower)),
+                is_used ? "rings have borrowed the rest; set a larger pool-max= in [daemon]"
+                        : "dom0 has no memory for it");
+}
+
 static int handle_collector(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
     struct manager *manager = userdata;
@@ -424,6 +441,8 @@ static int handle_collector(sd_event_source *source, int fd, uint32_t revents, v
         }
         if (message.type == MESSAGE_WATCHED)
             triggers_handle_watch(manager->triggers);
+        else if (message.type == MESSAGE_POOL_REFUSED)
+            manager_report_refusal(manager);
         else if (message.type == MESSAGE_PINNED)
             manager_handle_pinned(manager, &message);
         else
@@ -577,7 +596,10 @@ static int start_collector(struct manager *manager, struct failure *failure)
     r = grower_new(budget_bytes(&manager->config), &manager->grower);
     if (r < 0)
         return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot start a thread: %s.", strerror(-r));
-    r = pool_new(manager->config.pool_bytes, &manager->pool);
+    r = pool_new_growing(manager->config.pool_bytes, manager->grower,
+                         sink_notes(xen_host_info(manager->xen)->nr_cpus), &manager->pool);
+    if (r >= 0) /* now, not with the first capture */
+        r = pool_reserve_notes(manager->pool, sink_notes(xen_host_info(manager->xen)->nr_cpus));
     if (r < 0)
         return failure_set(
             failure, r, ERROR_NO_MEMORY,

@@ -44,6 +44,7 @@ struct config_parser {
     struct config config;
     FILE *file;
     int line;          /* that inih has read last */
+    int pool_max_line; /* of pool-max= */
     int problem_line;  /* that the problem is in; inih's own complaints have none */
     char problem[512]; /* "": none. Half a sentence; the first one is kept */
 
@@ -184,7 +185,20 @@ static int config_parse_pool_max(struct config_parser *parser, const char *value
         parser->config.pool_max_bytes = 0;
         return 0;
     }
+    parser->pool_max_line = parser->line;
     return config_parse_memory(parser, value, &parser->config.pool_max_bytes);
+}
+
+static int config_check_pool(struct config_parser *parser)
+{
+    const struct config *config = &parser->config;
+    char pool[UNITS_TEXT_MAX], max[UNITS_TEXT_MAX];
+
+    if (config->pool_max_bytes == 0 || config->pool_max_bytes >= config->pool_bytes)
+        return 0;
+    return config_problem(
+        parser, parser->pool_max_line, "pool-max=%s is less than pool=%s, which is taken at start",
+        size_format(max, config->pool_max_bytes), size_format(pool, config->pool_bytes));
 }
 
 int config_read_log_level(const char *name, int *ret_level)
@@ -734,7 +748,7 @@ int config_load(const char *path, bool required, struct config *ret_config, char
     line = ini_parse_stream(config_read_line, &parser, config_handle_key, &parser);
     if (ferror(file))
         return config_refuse_file(path, EIO, ret_error);
-    if (line == 0 && !parser.problem[0])
+    if (line == 0 && !parser.problem[0] && config_check_pool(&parser) == 0)
         (void)config_check_triggers(&parser); /* the problem is kept */
     if (line != 0 || parser.problem[0])
         return config_report(&parser, path, line, ret_error);

@@ -5,6 +5,7 @@
 #include <json-c/json.h>
 
 #include "collector/collector.h"
+#include "collector/grower.h"
 #include "collector/memory.h"
 #include "collector/pool.h"
 #include "collector/xen.h"
@@ -29,6 +30,9 @@ static json *daemon_document(const struct manager *manager)
     json_put_count(object, "pool_bytes", pool_bytes(manager->pool));
     json_put_count(object, "pool_free_bytes", pool_free_bytes(manager->pool));
     json_put_bool(object, "memory_locked", memory_is_locked());
+    json_put_count(object, "pool_max_bytes",
+                   manager->config.pool_bytes + grower_budget_bytes(manager->grower));
+    json_put_count(object, "pool_refusals", pool_refusals(manager->pool));
     json_put_count(object, "collector_wakeups", stats.wakeups);
     json_put_count(object, "rounds", stats.rounds);
     return object;

@@ -1152,6 +1152,7 @@ void session_handle_message(struct session *session, const struct message *messa
     case MESSAGE_GRANT:
     case MESSAGE_ABORT:
     case MESSAGE_QUIT:
+    case MESSAGE_POOL_REFUSED:
     case MESSAGE_DIED:
         assert(false); /* those are not about a session */
     }

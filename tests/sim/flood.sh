@@ -26,7 +26,7 @@ flood() { # flood CONNECTIONS
     local began quiet limit
     chmod 0755 "$dir"
     mkdir -m 0777 "$dir/theirs"
-    configure '[daemon]' 'pool=8M'
+    configure '[daemon]' 'pool=8M' 'pool-max=8M'
     recorder memory=16M
     printf '%s\n' '[trigger crash]' condition=domain-crash cooldown=0 >>"$dir/xentraced.conf"
     daemon_start && wait_until 10 recorder_runs || exit 1

@@ -59,7 +59,7 @@ check_beside() {
 
 starved() {
     local reader i
-    configure '[daemon]' pool=32M
+    configure '[daemon]' pool=32M pool-max=32M
     daemon_start || exit 1
     mkfifo "$dir/slow.fifo"
     read_fifo "$dir/slow.fifo" "$dir/slow.xentrace" 0

@@ -6,6 +6,7 @@ EXTRA_DIST += \
 	tests/sim/clock.sh \
 	tests/sim/completeness.sh \
 	tests/sim/disk.sh \
+	tests/sim/disks.sh \
 	tests/sim/errors.sh \
 	tests/sim/flood.py \
 	tests/sim/flood.sh \
@@ -22,6 +23,7 @@ EXTRA_DIST += \
 	tests/sim/losses.sh \
 	tests/sim/many-cpus.sh \
 	tests/sim/patience.sh \
+	tests/sim/pause.sh \
 	tests/sim/restart.sh \
 	tests/sim/same-as-xentrace.sh \
 	tests/sim/segments.sh \

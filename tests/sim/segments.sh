@@ -491,7 +491,7 @@ on_small() { # on_small FUNCTION
     mount_small 64 || exit 1
     trap 'umount "$dir/small"' EXIT
     state=$dir/small/state
-    configure '[daemon]' pool=8M # which does not outlast a pause
+    configure '[daemon]' pool=8M pool-max=8M # which does not outlast a pause
     daemon_start --state-dir "$state" || exit 1
     "$1"
     check "$1: the daemon ends well" daemon_stop

@@ -205,7 +205,7 @@ dropped_of() { ctl --json status "$1" >"$dir/of" && number "$dir/of" ledger drop
 # can get of the pool.
 slow() {
     local reader dropped name readers=()
-    configure '[daemon]' pool=32M
+    configure '[daemon]' pool=32M pool-max=32M
     recorder_start memory=32M || exit 1
     for name in slow-1 slow-2; do
         mkfifo "$dir/$name.fifo"

@@ -55,7 +55,8 @@ struct bench {
     bool is_quiet; /* the virtual interrupt does not come */
 };
 
-static inline void bench_init(struct bench *bench, uint32_t pages)
+/* POOL is the bench's from now on. */
+static inline void bench_init_with(struct bench *bench, uint32_t pages, struct pool *pool)
 {
     struct xen_trace_buffers buffers = {.nr_cpus = CPUS, .pages = pages, .buffer = bench->buffer};
 
@@ -63,16 +64,25 @@ static inline void bench_init(struct bench *bench, uint32_t pages)
         .host.virq_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
         .data_bytes = pages * PAGE_BYTES - (uint32_t)sizeof(struct t_buf),
         .tsc = 1000,
+        .pool = pool,
     };
     for (unsigned int cpu = 0; cpu < CPUS; cpu++) {
         bench->buffer[cpu] = calloc(pages, PAGE_BYTES);
         ((struct t_buf *)bench->buffer[cpu])->cons = 400; /* as somebody before us has left it */
         ((struct t_buf *)bench->buffer[cpu])->prod = 400;
     }
-    if (pool_new(CHUNKS * CHUNK_BYTES, &bench->pool) < 0 ||
-        collector_new(&bench->host, bench->pool, &bench->collector) < 0 ||
+    if (collector_new(&bench->host, bench->pool, &bench->collector) < 0 ||
         collector_set_buffers(bench->collector, &buffers) < 0)
         exit(EXIT_FAILURE);
+}
+
+static inline void bench_init(struct bench *bench, uint32_t pages)
+{
+    struct pool *pool;
+
+    if (pool_new(CHUNKS * CHUNK_BYTES, &pool) < 0)
+        exit(EXIT_FAILURE);
+    bench_init_with(bench, pages, pool);
 }
 
 /* Whether there is an io_uring; says so if not. */

@@ -9,6 +9,7 @@ check_PROGRAMS += \
 	tests/unit/test-collector \
 	tests/unit/test-collector-buffers \
 	tests/unit/test-collector-polls \
+	tests/unit/test-collector-pool \
 	tests/unit/test-collector-sinks \
 	tests/unit/test-config \
 	tests/unit/test-cpu-set \
@@ -151,6 +152,10 @@ tests_unit_test_collector_polls_SOURCES = \
 	tests/unit/fake-xen-host.h tests/unit/test.h
 tests_unit_test_collector_polls_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 tests_unit_test_collector_polls_LDFLAGS = -Wl,--wrap=uring_poll -Wl,--wrap=uring_wait
+tests_unit_test_collector_pool_SOURCES = \
+	tests/unit/test-collector-pool.c tests/unit/collector-rig.h \
+	tests/unit/fake-xen-host.h tests/unit/test.h
+tests_unit_test_collector_pool_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 tests_unit_test_collector_sinks_SOURCES = \
 	tests/unit/test-collector-sinks.c tests/unit/collector-rig.h \
 	tests/unit/fake-xen-host.h tests/unit/test.h

@@ -3,7 +3,10 @@
 #include "collector/pool.h"
 
 #include <errno.h>
+#include <unistd.h>
 
+#include "collector/grower.h"
+#include "common/units.h"
 #include "common/util.h"
 #include "tests/unit/test.h"
 
@@ -263,6 +266,318 @@ static void test_notes(void)
     pool_free(pool);
 }
 
+/* --- Growing. --- */
+
+#define STEP_CHUNKS (POOL_STEP_BYTES / CHUNK_BYTES)
+#define BASE_CHUNKS 64u
+#define STEPS       3u
+#define STEP_ROOM   ((STEP_CHUNKS - 1) * (uint64_t)CHUNK_BYTES) /* but for the notes */
+#define MAX_CHUNKS  (BASE_CHUNKS + STEPS * STEP_CHUNKS)
+#define BASE_BYTES  (BASE_CHUNKS * (uint64_t)CHUNK_BYTES)
+#define WAIT_MSEC   10000u /* for lack of progress */
+
+struct growing {
+    struct grower *grower;
+    struct pool *pool;
+    uint64_t now_usec;
+    struct chunk *taken[MAX_CHUNKS];
+    unsigned int nr_taken;
+};
+
+static bool growing_begin(struct growing *growing, unsigned int steps)
+{
+    *growing = (struct growing){.now_usec = 1};
+    return CHECK_INT(grower_new((uint64_t)steps * POOL_STEP_BYTES, &growing->grower), 0) &&
+           CHECK_INT(pool_new_growing(BASE_BYTES, growing->grower, NOTES, &growing->pool), 0) &&
+           CHECK_INT(pool_reserve_notes(growing->pool, NOTES), 0);
+}
+
+static void growing_end(struct growing *growing)
+{
+    CHECK(!pool_free(growing->pool));
+    CHECK_UINT(grower_used_bytes(growing->grower), 0);
+    grower_free(growing->grower);
+}
+
+static void tend(struct growing *growing)
+{
+    pool_tend(growing->pool, 0, growing->now_usec);
+}
+
+/* Until the pool has BYTES: the grower makes them, or takes them back. */
+static bool await_bytes(struct growing *growing, uint64_t bytes)
+{
+    for (unsigned int i = 0; i < WAIT_MSEC && pool_bytes(growing->pool) != bytes; i++) {
+        tend(growing);
+        (void)usleep(1000);
+    }
+    return CHECK_UINT(pool_bytes(growing->pool), bytes);
+}
+
+static bool is_of_base(const struct growing *growing, const struct chunk *chunk)
+{
+    return chunk->data < (uint8_t *)pool_base(growing->pool) + pool_base_bytes(growing->pool);
+}
+
+static struct chunk *take_one(struct growing *growing)
+{
+    struct chunk *chunk = pool_take(growing->pool, 0);
+
+    if (chunk) {
+        growing->taken[growing->nr_taken] = chunk;
+        fill(chunk, (uint8_t)growing->nr_taken);
+        for (unsigned int j = 0; j < NOTES; j++)
+            pool_notes(growing->pool, chunk)[j] = growing->nr_taken;
+        growing->nr_taken++;
+    }
+    return chunk;
+}
+
+/* As a queue does whose disk has come back: the oldest first. */
+static void give_first(struct growing *growing, unsigned int count)
+{
+    for (unsigned int i = 0; i < count; i++)
+        pool_give(growing->pool, growing->taken[i]);
+    growing->nr_taken -= count;
+    memmove(growing->taken, growing->taken + count, growing->nr_taken * sizeof(struct chunk *));
+}
+
+static void take_all(struct growing *growing)
+{
+    while (take_one(growing))
+        ;
+}
+
+/* Takes all that the pool may become. */
+static void use_up(struct growing *growing)
+{
+    uint64_t bytes = BASE_BYTES + STEPS * STEP_ROOM;
+
+    for (unsigned int i = 0; i < WAIT_MSEC && pool_bytes(growing->pool) != bytes; i++) {
+        take_all(growing);
+        tend(growing);
+        (void)usleep(1000);
+    }
+    CHECK_UINT(pool_bytes(growing->pool), bytes);
+    take_all(growing);
+}
+
+static void test_growth(void)
+{
+    struct growing growing;
+
+    test_case("it grows while it is used up, as far as the budget goes, and each chunk is one");
+    if (!growing_begin(&growing, STEPS))
+        return;
+    tend(&growing);
+    CHECK_UINT(grower_used_bytes(growing.grower), 0); /* not before it is needed */
+    for (unsigned int i = 0; i < BASE_CHUNKS / 2; i++)
+        take_one(&growing);
+    tend(&growing);
+    CHECK_UINT(grower_used_bytes(growing.grower), 0); /* half is free */
+    take_one(&growing);
+    await_bytes(&growing, BASE_BYTES + STEP_ROOM); /* before the base is used up */
+    CHECK_UINT(pool_free_bytes(growing.pool),
+               BASE_BYTES + STEP_ROOM - (BASE_CHUNKS / 2 + 1) * (uint64_t)CHUNK_BYTES);
+    take_all(&growing);
+    await_bytes(&growing, BASE_BYTES + 3 * STEP_ROOM); /* half of which is free */
+    take_all(&growing);
+    CHECK_UINT(growing.nr_taken, BASE_CHUNKS + 3 * (STEP_CHUNKS - 1));
+    CHECK_UINT(pool_free_bytes(growing.pool), 0);
+    for (unsigned int i = 0; i < growing.nr_taken; i++) {
+        CHECK(is_filled(growing.taken[i], (uint8_t)i));
+        CHECK_UINT(pool_notes(growing.pool, growing.taken[i])[0], i);
+        CHECK_UINT(pool_notes(growing.pool, growing.taken[i])[NOTES - 1], i);
+    }
+    tend(&growing);
+    CHECK_UINT(pool_refusals(growing.pool), 0); /* it has all that it may have */
+    give_first(&growing, growing.nr_taken);
+    CHECK_UINT(pool_free_bytes(growing.pool), pool_bytes(growing.pool));
+    growing_end(&growing);
+}
+
+static void test_base_is_preferred(void)
+{
+    struct growing growing;
+
+    test_case("what the base has is taken first, so that what has grown becomes free");
+    if (!growing_begin(&growing, STEPS))
+        return;
+    use_up(&growing);
+    give_first(&growing, BASE_CHUNKS + 30); /* of the first step, too */
+    for (unsigned int i = 0; i < BASE_CHUNKS; i++)
+        CHECK(is_of_base(&growing, take_one(&growing)));
+    CHECK(!is_of_base(&growing, take_one(&growing)));
+    give_first(&growing, growing.nr_taken);
+    growing_end(&growing);
+}
+
+static void test_orders_of_steps(void)
+{
+    struct growing growing;
+    struct chunk *chunk;
+
+    test_case("large chunks of a step, and none that is half of another");
+    if (!growing_begin(&growing, 2))
+        return;
+    take_all(&growing);
+    await_bytes(&growing, BASE_BYTES + 2 * STEP_ROOM);
+    for (unsigned int i = 0; i < 30; i++) { /* 15 of each step, and 3 chunks over */
+        chunk = pool_take(growing.pool, 2);
+        CHECK_UINT(chunk->order, 2);
+        fill(chunk, (uint8_t)(i + 100));
+        growing.taken[growing.nr_taken++] = chunk;
+    }
+    CHECK_UINT(pool_take(growing.pool, 2)->order, 1);
+    for (unsigned int i = 0; i < 30; i++)
+        CHECK(is_filled(growing.taken[BASE_CHUNKS + i], (uint8_t)(i + 100)));
+    growing_end(&growing);
+}
+
+static void test_shrinking(void)
+{
+    struct growing growing;
+    uint64_t bytes;
+
+    test_case("a minute after it was needed it is given back, step by step");
+    if (!growing_begin(&growing, STEPS))
+        return;
+    use_up(&growing);
+    CHECK_UINT(pool_tend_usec(growing.pool), 0);
+    give_first(&growing, growing.nr_taken);
+    tend(&growing);
+    CHECK_UINT(pool_tend_usec(growing.pool), growing.now_usec + 60 * USEC_PER_SEC);
+    growing.now_usec += 59 * USEC_PER_SEC;
+    tend(&growing);
+    bytes = BASE_BYTES + STEPS * STEP_ROOM;
+    CHECK_UINT(pool_bytes(growing.pool), bytes);
+    for (unsigned int i = 0; i < STEPS; i++) {
+        growing.now_usec = pool_tend_usec(growing.pool);
+        tend(&growing);
+        CHECK_UINT(pool_bytes(growing.pool), bytes -= STEP_ROOM);
+        CHECK_UINT(pool_free_bytes(growing.pool), bytes);
+        tend(&growing);
+        CHECK_UINT(pool_bytes(growing.pool), bytes); /* not all at once */
+    }
+    CHECK(growing.now_usec <= 120 * USEC_PER_SEC);
+    tend(&growing);
+    CHECK_UINT(pool_tend_usec(growing.pool), 0); /* nothing is left to be woken for */
+    for (unsigned int i = 0; i < WAIT_MSEC && grower_used_bytes(growing.grower) > 0; i++)
+        (void)usleep(1000);
+    CHECK_UINT(grower_used_bytes(growing.grower), 0);
+
+    take_all(&growing); /* and it grows again */
+    CHECK_UINT(growing.nr_taken, BASE_CHUNKS);
+    await_bytes(&growing, BASE_BYTES + 2 * STEP_ROOM);
+    take_all(&growing);
+    give_first(&growing, growing.nr_taken);
+    growing_end(&growing);
+}
+
+static void test_used_steps_stay(void)
+{
+    struct growing growing;
+    struct chunk *last;
+
+    test_case("a step of which a chunk is in use stays, and goes when that comes back");
+    if (!growing_begin(&growing, STEPS))
+        return;
+    pool_set_patience(growing.pool, 1000);
+    use_up(&growing);
+    last = growing.taken[growing.nr_taken - 1];
+    give_first(&growing, growing.nr_taken - 1);
+    for (unsigned int i = 0; i < 100; i++) {
+        tend(&growing);
+        growing.now_usec += 1000;
+    }
+    CHECK_UINT(pool_bytes(growing.pool), BASE_BYTES + STEP_ROOM);
+    CHECK(is_filled(last, (uint8_t)(BASE_CHUNKS + STEPS * (STEP_CHUNKS - 1) - 1)));
+    CHECK(pool_tend_usec(growing.pool) > 0);
+    give_first(&growing, 1);
+    for (unsigned int i = 0; i < 100; i++) {
+        tend(&growing);
+        growing.now_usec += 1000;
+    }
+    CHECK_UINT(pool_bytes(growing.pool), BASE_BYTES);
+    growing_end(&growing);
+}
+
+static void test_refused(void)
+{
+    struct growing growing;
+    struct pool *other;
+
+    test_case("one budget: refused once, counted once, and had when the other gives it back");
+    if (!growing_begin(&growing, 1) ||
+        !CHECK_INT(pool_new_growing(BASE_BYTES, growing.grower, NOTES, &other), 0))
+        return;
+    take_all(&growing);
+    await_bytes(&growing, BASE_BYTES + STEP_ROOM);
+    for (unsigned int i = 0; i < BASE_CHUNKS; i++)
+        CHECK(pool_take(other, 0));
+    for (unsigned int i = 0; i < WAIT_MSEC && pool_refusals(other) == 0; i++) {
+        pool_tend(other, 0, 1 + i * UINT64_C(1000000));
+        (void)usleep(1000);
+    }
+    for (unsigned int i = 0; i < 100; i++)
+        pool_tend(other, 0, i * UINT64_C(1000000));
+    CHECK_UINT(pool_refusals(other), 1);
+    CHECK_UINT(pool_bytes(other), BASE_BYTES);
+
+    pool_set_patience(growing.pool, 1000);
+    give_first(&growing, growing.nr_taken);
+    for (unsigned int i = 0; i < WAIT_MSEC && pool_bytes(other) == BASE_BYTES; i++) {
+        growing.now_usec += 1000;
+        tend(&growing);
+        pool_tend(other, 0, i);
+        (void)usleep(1000);
+    }
+    CHECK_UINT(pool_bytes(other), BASE_BYTES + STEP_ROOM);
+    pool_free(other);
+    growing_end(&growing);
+}
+
+/* What nobody may take does not keep the others from more. */
+static void test_spare(void)
+{
+    struct growing growing;
+
+    test_case("ahead: with what is to be left to others");
+    if (!growing_begin(&growing, STEPS))
+        return;
+    for (unsigned int i = 0; i < BASE_CHUNKS * 3 / 4; i++)
+        take_one(&growing);
+    pool_tend(growing.pool, UINT64_C(1) << 40, 1);
+    CHECK(grower_used_bytes(growing.grower) <= 2 * POOL_STEP_BYTES); /* half is enough */
+    give_first(&growing, growing.nr_taken);
+    growing_end(&growing);
+}
+
+/* Many CPUs' notes are most of a step. */
+static void test_notes_of_many(void)
+{
+    struct growing growing = {0};
+    unsigned int notes = 16384;
+    uint64_t *first, *last;
+
+    test_case("notes of 16384 words take their part of a step");
+    if (!CHECK_INT(grower_new(POOL_STEP_BYTES, &growing.grower), 0) ||
+        !CHECK_INT(pool_new_growing(BASE_BYTES, growing.grower, notes, &growing.pool), 0))
+        return;
+    CHECK_INT(pool_reserve_notes(growing.pool, notes + 1), -EINVAL);
+    take_all(&growing);
+    await_bytes(&growing, BASE_BYTES + POOL_STEP_BYTES / 2);
+    first = pool_notes(growing.pool, pool_take(growing.pool, 0));
+    for (unsigned int i = 0; i < STEP_CHUNKS / 2 - 2; i++)
+        pool_take(growing.pool, 0);
+    last = pool_notes(growing.pool, pool_take(growing.pool, 0));
+    CHECK_UINT(pool_free_bytes(growing.pool), 0);
+    CHECK_UINT((uint64_t)(last > first ? last - first : first - last),
+               (uint64_t)notes * (STEP_CHUNKS / 2 - 1));
+    first[0] = last[notes - 1] = 1; /* both are memory */
+    growing_end(&growing);
+}
+
 int main(void)
 {
     test_notes();
@@ -272,5 +587,13 @@ int main(void)
     test_all_taken();
     test_reset();
     test_random_order();
+    test_growth();
+    test_base_is_preferred();
+    test_orders_of_steps();
+    test_shrinking();
+    test_used_steps_stay();
+    test_refused();
+    test_spare();
+    test_notes_of_many();
     return test_end();
 }
