@@ -37,6 +37,12 @@ static inline uint64_t clock_tsc_of_usec(uint64_t usec, uint32_t khz)
     return tsc > INT64_MAX ? INT64_MAX : (uint64_t)tsc;
 }
 
+/* The time of TSC ticks at KHZ, which is not 0. */
+static inline uint64_t clock_usec_of_tsc(uint64_t tsc, uint32_t khz)
+{
+    return (uint64_t)((unsigned __int128)tsc * 1000 / khz);
+}
+
 /* The wall clock when the TSC, which counts at KHZ, was TSC; 0 if either is 0. */
 static inline uint64_t clock_realtime_ns(uint64_t tsc, double khz)
 {
