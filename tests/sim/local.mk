@@ -19,6 +19,7 @@ EXTRA_DIST += \
 	tests/sim/log.sh \
 	tests/sim/losses.sh \
 	tests/sim/patience.sh \
+	tests/sim/recorder-stop.sh \
 	tests/sim/restart.sh \
 	tests/sim/same-as-xentrace.sh \
 	tests/sim/segments.sh \
