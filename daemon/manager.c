@@ -130,7 +130,7 @@ void manager_explain_no_ring(const struct manager *manager, struct failure *fail
 {
     bool starts = manager_find_open_recorder(manager) && !manager->stops_recorder;
 
-    if (manager->recorder_stop.is_set && !starts)
+    if (manager->recorder_stop.is_set && manager->config.recorder.enabled && !starts)
         (void)recorder_stop_explain(&manager->recorder_stop, failure);
 }
 
@@ -794,7 +794,7 @@ static void start_recorder(struct manager *manager, struct fd_store *inherited)
     recorder_stop_take(inherited, &manager->recorder_stop);
     if (manager->recorder_stop.is_set && manager->config.recorder.enabled)
         log_line(LOG_INFO, RECORDER_NAME,
-                 "Stays stopped, as by %s. `xentracectl start %s` starts it again.",
+                 "Not started: it was stopped by %s. `xentracectl start %s` starts it again.",
                  recorder_stop_describe(who, &manager->recorder_stop), RECORDER_NAME);
     if (manager->recorder_stop.is_set || !manager->config.recorder.enabled) {
         recorder_leave(&manager->context, inherited);
