@@ -70,7 +70,10 @@ void watch_window(struct watch_set *set, unsigned int cpu, const uint8_t *record
  */
 bool watch_end_round(struct watch_set *set, bool complete);
 
-/* What comes next does not continue what was seen: the sink was attached, or has dropped some. */
+/*
+ * What comes next does not continue what was seen: the sink has dropped some. Also on the main
+ * thread, before the set is lent again with another sink.
+ */
 void watch_reset(struct watch_set *set);
 
 /* --- Main thread. --- */

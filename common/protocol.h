@@ -9,10 +9,15 @@
 #define PROTOCOL_PATH      "/org/xentraced"
 #define PROTOCOL_INTERFACE "org.xentraced.Control1"
 
+/* The flight recorder's session: Start(RECORDER) without options starts it again. */
+#define PROTOCOL_RECORDER "flight-recorder"
+
 /* Start(s name, a{sv} options) -> (s json): the session's document */
 #define PROTOCOL_START "Start"
 /* Stop(s name) -> (s json): answered when the file is finished */
 #define PROTOCOL_STOP "Stop"
+/* StopRecorder() -> (s json): the recorder's object, when it has ended; root only */
+#define PROTOCOL_STOP_RECORDER "StopRecorder"
 /* Abort(s name) -> (s json): ends a session at once, without waiting for its disk */
 #define PROTOCOL_ABORT "Abort"
 /* Status(s name) -> (s json): "" is everything */
@@ -71,6 +76,7 @@
 #define ERROR_NO_MEMORY     ERROR_PREFIX "NoMemory"        /* pool exhausted */
 #define ERROR_NO_TRIGGER    ERROR_PREFIX "NoSuchTrigger"   /* Trigger */
 #define ERROR_NO_RING       ERROR_PREFIX "NoRing"       /* Snapshot: nothing records into memory */
+#define ERROR_RECORDER      ERROR_PREFIX "Recorder"     /* Stop, Abort: of the flight recorder */
 #define ERROR_EMPTY         ERROR_PREFIX "Empty"        /* Snapshot: no record yet */
 #define ERROR_NOT_SEGMENTED ERROR_PREFIX "NotSegmented" /* Rotate: the capture is one file */
 #define ERROR_SHUTTING_DOWN ERROR_PREFIX "ShuttingDown" /* the daemon is ending */

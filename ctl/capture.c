@@ -2,6 +2,8 @@
 
 #include "ctl/capture.h"
 
+#include <string.h>
+
 #include "ctl/output.h"
 #include "ctl/request.h"
 #include "ctl/session.h"
@@ -9,6 +11,8 @@
 int capture_start(struct client *client, const struct capture_options *options, bool attached,
                   struct json_object **ret_session, char **ret_error)
 {
+    bool takes_memory =
+        options->memory_bytes || (options->name && strcmp(options->name, PROTOCOL_RECORDER) == 0);
     const struct request request = {
         .member = PROTOCOL_START,
         .name = options->name,
@@ -17,7 +21,7 @@ int capture_start(struct client *client, const struct capture_options *options, 
         .given = options->given,
         .flag = attached ? OPTION_ATTACHED : NULL,
         .format = DOC_FORMAT_SESSION,
-        .timeout_usec = options->memory_bytes ? CLIENT_LONG_TIMEOUT_USEC : CLIENT_TIMEOUT_USEC,
+        .timeout_usec = takes_memory ? CLIENT_LONG_TIMEOUT_USEC : CLIENT_TIMEOUT_USEC,
         .nothing = "Nothing was started",
         .unknown = attached ? "If the capture was started, it ends now."
                             : "To see whether the capture was started: xentracectl list",

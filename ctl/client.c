@@ -429,6 +429,18 @@ int client_stop(struct client *client, const char *name,
                         CLIENT_LONG_TIMEOUT_USEC, DOC_FORMAT_SESSION, ret_doc, ret_error);
 }
 
+int client_stop_recorder(struct client *client, struct json_object **ret_doc, char **ret_error)
+{
+    _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+    int r;
+
+    r = client_make_call(client, PROTOCOL_STOP_RECORDER, &message, ret_error);
+    if (r < 0)
+        return r;
+    /* A snapshot that is being written is waited for. */
+    return client_call(client, message, CLIENT_LONG_TIMEOUT_USEC, NULL, ret_doc, ret_error);
+}
+
 int client_abort(struct client *client, const char *name, struct json_object **ret_doc,
                  char **ret_error)
 {

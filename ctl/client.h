@@ -72,6 +72,9 @@ int client_abort(struct client *client, const char *name, struct json_object **r
 int client_status(struct client *client, const char *name, struct json_object **ret_doc,
                   char **ret_error);
 
+/* StopRecorder(): the recorder's object. */
+int client_stop_recorder(struct client *client, struct json_object **ret_doc, char **ret_error);
+
 /* Rotate(NAME): a segment object. Trigger(NAME): a trigger object. */
 int client_rotate(struct client *client, const char *name, struct json_object **ret_doc,
                   char **ret_error);

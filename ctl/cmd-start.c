@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/units.h"
 #include "ctl/args.h"
@@ -26,10 +27,24 @@ static void print_started(FILE *file, struct json_object *session)
     storage_print_start(file, session);
     if (limit)
         table_print_field(file, "Ends", "after %s, or: xentracectl stop %s",
-                            duration_format(duration, limit), name);
+                          duration_format(duration, limit), name);
     else
         table_print_field(file, "Ends", "with: xentracectl stop %s", name);
     table_print_field(file, "Status", "xentracectl status %s", name);
+}
+
+/* It runs as the configuration says: the command is for one that was stopped. */
+static void print_recorder(FILE *file, struct json_object *session, uint64_t asked_ns)
+{
+    uint64_t started_ns = doc_number(session, "started.realtime_ns");
+    char since[STR_TIME_MAX], memory[UNITS_TEXT_MAX];
+
+    if (started_ns && started_ns < asked_ns)
+        (void)fprintf(file, "The flight recorder is running already, since %s.\n",
+                      str_time(since, started_ns));
+    else
+        (void)fprintf(file, "The flight recorder is running again, with a new ring of %s.\n",
+                      size_format(memory, storage_memory_bytes(session)));
 }
 
 static int start(struct ctl *ctl, const struct capture_options *options, char **ret_error)
@@ -37,8 +52,10 @@ static int start(struct ctl *ctl, const struct capture_options *options, char **
     _cleanup_client_ struct client *client = NULL;
     _cleanup_doc_ struct json_object *session = NULL;
     FILE *talk = output_talk(options->output);
+    struct timespec asked;
     int r;
 
+    (void)clock_gettime(CLOCK_REALTIME, &asked); /* cannot fail for this clock */
     r = client_new(ctl->socket, &client, ret_error);
     if (r < 0)
         return r;
@@ -50,6 +67,9 @@ static int start(struct ctl *ctl, const struct capture_options *options, char **
         return r;
     if (ctl->json)
         doc_print(talk, session);
+    else if (storage_is_recorder(session))
+        print_recorder(talk, session,
+                       (uint64_t)asked.tv_sec * NSEC_PER_SEC + (uint64_t)asked.tv_nsec);
     else
         print_started(talk, session);
     return 0;
@@ -78,7 +98,8 @@ const struct verb verb_start = {
     .run = cmd_start,
     .words = "[NAME]",
     .summary = "start a capture in the background",
-    .help = "Starts a capture in the background and returns at once.\n",
+    .help = "Starts a capture in the background and returns at once. The flight recorder, if\n"
+            "it was stopped: xentracectl start " PROTOCOL_RECORDER "\n",
     .options = OPTIONS_OF_START,
     .examples = "  xentracectl start -e sched -c 0-7 -T 10\n",
 };

@@ -11,6 +11,7 @@
 #include "ctl/args.h"
 #include "ctl/client.h"
 #include "ctl/ctl.h"
+#include "ctl/recorder.h"
 #include "ctl/session.h"
 #include "ctl/snapshot.h"
 #include "ctl/storage.h"
@@ -121,6 +122,7 @@ static void print_status(struct json_object *status)
     doc_make_printable(status);
     print_daemon(status);
     print_xen(status);
+    recorder_print(stdout, doc_find(status, "recorder"));
     if (print_sessions(sessions, true, false) + print_sessions(sessions, false, false) == 0)
         (void)puts(doc_length(sessions)
                        ? "\nNo capture is running."

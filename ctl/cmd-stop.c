@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* xentracectl stop: waits for the finished file, or with --abort for nothing. */
+/*
+ * xentracectl stop: waits for the finished file, or with --abort for nothing. The flight recorder
+ * has an option of its own, so that nobody ends it by mistake; the daemon checks who asks.
+ */
 
 #include <errno.h>
 #include <getopt.h>
@@ -8,6 +11,7 @@
 #include "ctl/args.h"
 #include "ctl/client.h"
 #include "ctl/ctl.h"
+#include "ctl/recorder.h"
 #include "ctl/session.h"
 #include "ctl/stop.h"
 #include "ctl/storage.h"
@@ -15,12 +19,15 @@
 
 struct options {
     const char *name; /* "": the only capture */
-    bool all, abort;
+    bool all, abort, recorder;
 };
 
 static const struct args_option stop_options[] = {
     {"all", 'a', .offset = offsetof(struct options, all),
      .help = "end all captures, but not the flight recorder"},
+    {"recorder", .offset = offsetof(struct options, recorder),
+     .help = "end the flight recorder, as root: its history is lost;\n"
+             "xentracectl start " PROTOCOL_RECORDER " starts it again"},
     {"abort", .offset = offsetof(struct options, abort),
      .help = "end the capture NAME at once although its disk does not\n"
              "answer; records that are not on the disk are dropped"},
@@ -29,6 +36,10 @@ static const struct args_option stop_options[] = {
 
 static int check(const struct options *options, char **ret_error)
 {
+    if (options->recorder && (options->all || options->abort || *options->name))
+        return str_refuse(-EINVAL, ret_error,
+                          "stop --recorder takes no name and no other option: it ends the flight "
+                          "recorder, and nothing else.");
     if (options->all && options->abort)
         return str_refuse(-EINVAL, ret_error, "stop takes --all or --abort, not both.");
     if (options->all && *options->name)
@@ -97,17 +108,26 @@ static int abort_one(struct ctl *ctl, struct client *client, const char *name)
     return is_aborted || session_is_ok(session) ? CTL_OK : CTL_FAILURE;
 }
 
-/* RECORDER is the name of the flight recorder, which continues, or NULL. */
-static void print_none(const char *recorder)
+static int stop_recorder(struct ctl *ctl, struct client *client)
 {
-    _cleanup_free_ char *name = recorder ? strdup(recorder) : NULL;
+    _cleanup_doc_ struct json_object *recorder = NULL;
+    _cleanup_free_ char *error = NULL;
 
-    if (!name) {
-        (void)puts("No capture is running.");
-        return;
+    if (client_stop_recorder(client, &recorder, &error) < 0) {
+        ctl_error_sentence(error);
+        return CTL_FAILURE;
     }
-    str_make_printable(name);
-    (void)printf("Only the flight recorder is running. To end it: xentracectl stop %s\n", name);
+    if (ctl->json) {
+        doc_print(stdout, recorder);
+        return CTL_OK;
+    }
+    doc_make_printable(recorder);
+    recorder_print(stdout, recorder);
+    if (!doc_flag(recorder, "stopped.kept"))
+        (void)puts(
+            "No service manager has confirmed that it keeps this: the next xentraced may start "
+            "the recorder.");
+    return CTL_OK;
 }
 
 static int stop_all(struct ctl *ctl, struct client *client)
@@ -115,7 +135,7 @@ static int stop_all(struct ctl *ctl, struct client *client)
     _cleanup_doc_ struct json_object *status = NULL, *array = NULL;
     _cleanup_free_ char *error = NULL;
     struct json_object *sessions;
-    const char *recorder = NULL;
+    bool recorder_runs = false;
     int code = CTL_OK, stopped = 0;
 
     if (client_status(client, "", &status, &error) < 0) {
@@ -132,7 +152,7 @@ static int stop_all(struct ctl *ctl, struct client *client)
         if (!*name || doc_session_has_ended(session))
             continue;
         if (storage_is_recorder(session)) {
-            recorder = name;
+            recorder_runs = true;
             continue;
         }
         stopped++;
@@ -142,7 +162,9 @@ static int stop_all(struct ctl *ctl, struct client *client)
     if (array)
         doc_print(stdout, array);
     else if (!stopped)
-        print_none(recorder);
+        (void)puts(recorder_runs ? "Only the flight recorder is running, and continues. To end it "
+                                   "with its history: xentracectl stop --recorder"
+                                 : "No capture is running.");
     return code;
 }
 
@@ -162,6 +184,8 @@ static int cmd_stop(struct ctl *ctl, int argc, char **argv)
         free(error);
         return CTL_FAILURE;
     }
+    if (options.recorder)
+        return stop_recorder(ctl, client);
     if (options.abort)
         return abort_one(ctl, client, options.name);
     return options.all ? stop_all(ctl, client) : stop_one(ctl, client, options.name, NULL);
@@ -174,6 +198,6 @@ const struct verb verb_stop = {
     .completes = "running",
     .summary = "end a capture and wait for its finished file",
     .help = "Ends the capture NAME, or the only one, and waits until its file is finished.\n"
-            "The flight recorder ends only if it is named.\n",
+            "The flight recorder ends only with --recorder.\n",
     .options = stop_options,
 };

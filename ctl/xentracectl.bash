@@ -26,7 +26,9 @@ _xentracectl_word() { # KIND CHOICES CURRENT SOCKET...
     list | choice) ;;
     commands) choices=$(xentracectl help --completion 2>/dev/null | sed -n 's/^words list //p') ;;
     captures) choices=$(xentracectl "$@" list --names 2>/dev/null) ;;
-    running | session) choices=$(xentracectl "$@" list --names --running 2>/dev/null) ;;
+    # What stop and rotate take: the flight recorder is neither ended by its name nor rotated.
+    running) choices=$(xentracectl "$@" list --names --running 2>/dev/null | grep -vx flight-recorder) ;;
+    session) choices=$(xentracectl "$@" list --names --running 2>/dev/null) ;;
     triggers) choices=$(xentracectl "$@" list --triggers --names 2>/dev/null) ;;
     cpus) choices=all ;;
     events)

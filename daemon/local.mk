@@ -39,6 +39,7 @@ libdaemon_a_SOURCES = \
 	daemon/session/file-storage.c daemon/session/file-storage.h \
 	daemon/session/history.c daemon/session/history.h \
 	daemon/session/recorder.c daemon/session/recorder.h \
+	daemon/session/recorder-stop.c daemon/session/recorder-stop.h \
 	daemon/session/ring-storage.c daemon/session/ring-storage.h \
 	daemon/session/ring-writer.c daemon/session/ring-writer.h \
 	daemon/session/segment-files.c \

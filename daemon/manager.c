@@ -120,11 +120,21 @@ struct session *manager_find_session(struct manager *manager, const char *name,
         return session;
     }
     session = manager_find_by_name(manager, name);
-    if (!session)
-        (void)failure_set(failure, -ENOENT, ERROR_NO_SESSION,
-                          "There is no session '%s'. `xentracectl list` shows those there are.",
-                          name);
-    return session;
+    if (session)
+        return session;
+    (void)failure_set(failure, -ENOENT, ERROR_NO_SESSION,
+                      "There is no session '%s'. `xentracectl list` shows those there are.", name);
+    if (strcmp(name, RECORDER_NAME) == 0)
+        manager_explain_no_ring(manager, failure);
+    return NULL;
+}
+
+void manager_explain_no_ring(const struct manager *manager, struct failure *failure)
+{
+    bool starts = manager_find_open_recorder(manager) && !manager->stops_recorder;
+
+    if (manager->recorder_stop.is_set && manager->config.recorder.enabled && !starts)
+        (void)recorder_stop_explain(&manager->recorder_stop, failure);
 }
 
 struct session *manager_find_segmented(struct manager *manager, const char *name,
@@ -151,6 +161,15 @@ static struct session *manager_find_recorder(const struct manager *manager)
     return NULL;
 }
 
+struct session *manager_find_open_recorder(const struct manager *manager)
+{
+    for (size_t i = 0; i < manager->nr_sessions; i++)
+        if (manager->sessions[i]->settings.is_recorder &&
+            manager->sessions[i]->state != SESSION_ENDED)
+            return manager->sessions[i];
+    return NULL;
+}
+
 struct session *manager_find_ring(struct manager *manager, const char *name,
                                   struct failure *failure)
 {
@@ -160,12 +179,14 @@ struct session *manager_find_ring(struct manager *manager, const char *name,
         session = manager_find_recorder(manager);
         if (!session)
             session = find_only(manager, has_ring, "snapshot --session", failure);
-        if (!session && !failure->name)
-            (void)failure_set(failure, -ENOENT, ERROR_NO_RING,
-                              "Nothing is being recorded into memory: the flight recorder is "
-                              "switched off ([flight-recorder] enabled=) or could not be started "
-                              "(`journalctl -u xentraced`), and no `start --memory` runs.");
-        return session;
+        if (session || failure->name)
+            return session;
+        (void)failure_set(failure, -ENOENT, ERROR_NO_RING,
+                          "Nothing is being recorded into memory: the flight recorder is "
+                          "switched off ([flight-recorder] enabled=) or could not be started "
+                          "(`journalctl -u xentraced`), and no `start --memory` runs.");
+        manager_explain_no_ring(manager, failure);
+        return NULL;
     }
     session = manager_find_session(manager, name, failure);
     if (session && !has_ring(session)) {
@@ -173,6 +194,8 @@ struct session *manager_find_ring(struct manager *manager, const char *name,
                           "'%s' does not record into memory%s: there is nothing to take a snapshot "
                           "of. `xentracectl list` shows what does.",
                           name, session->state == SESSION_OPENING ? " yet" : "");
+        if (session->settings.is_recorder)
+            manager_explain_no_ring(manager, failure);
         return NULL;
     }
     return session;
@@ -282,8 +305,21 @@ static void manager_handle_ring_kept(void *userdata, bool is_kept)
                   manager_handle_evtchn_kept, manager);
 }
 
+static void manager_handle_stop_known(void *userdata)
+{
+    struct manager *manager = userdata;
+
+    manager->stops_recorder = false;
+    if (manager->recorder_stopped)
+        manager->recorder_stopped(manager->userdata);
+}
+
 static void keep_recorder(struct manager *manager, struct session *session)
 {
+    /* First, so that a daemon that is killed in between leaves a recorder that is to run. */
+    if (manager->recorder_stop.is_set)
+        recorder_stop_forget(manager->systemd);
+    manager->recorder_stop = (struct recorder_stop){0};
     recorder_keep(session, manager_handle_ring_kept, manager);
     if (!ring_is_locked(ring_storage_of(session)->ring))
         log_line(LOG_INFO, session->name,
@@ -299,6 +335,8 @@ static void follow_recorder(struct manager *manager, struct session *session)
     else
         recorder_forget(&manager->context);
     triggers_set_ring(manager->triggers, runs);
+    if (!runs && manager->stops_recorder)
+        systemd_flush(manager->systemd, manager_handle_stop_known, manager);
 }
 
 static void manager_handle_unit_started(void *userdata, const char *unit, int error)
@@ -453,6 +491,12 @@ static int handle_collector(sd_event_source *source, int fd, uint32_t revents, v
 
 /* --- Snapshots. --- */
 
+static int refuse_shutting_down(struct failure *failure)
+{
+    return failure_set(failure, -ESHUTDOWN, ERROR_SHUTTING_DOWN,
+                       "xentraced is being stopped and starts nothing new.");
+}
+
 /* The newest documents are kept for `status`. */
 static void remember_snapshot(struct manager *manager, const struct snapshot *snapshot)
 {
@@ -517,8 +561,7 @@ int manager_start_snapshot(struct manager *manager, const char *session_name,
     int r;
 
     if (manager->shuts_down)
-        return failure_set(failure, -ESHUTDOWN, ERROR_SHUTTING_DOWN,
-                           "xentraced is being stopped and starts nothing new.");
+        return refuse_shutting_down(failure);
     session = manager_find_ring(manager, session_name, failure);
     if (!session)
         return -ENOENT;
@@ -821,8 +864,14 @@ static void start_recorder(struct manager *manager, struct fd_store *inherited)
     struct watch_set *watch = triggers_watch_set(manager->triggers);
     struct failure failure = {0};
     struct session *session;
+    char who[RECORDER_STOP_TEXT_MAX];
 
-    if (!manager->config.recorder.enabled) {
+    recorder_stop_take(inherited, &manager->recorder_stop);
+    if (manager->recorder_stop.is_set && manager->config.recorder.enabled)
+        log_line(LOG_INFO, RECORDER_NAME,
+                 "Not started: it was stopped by %s. `xentracectl start %s` starts it again.",
+                 recorder_stop_describe(who, &manager->recorder_stop), RECORDER_NAME);
+    if (manager->recorder_stop.is_set || !manager->config.recorder.enabled) {
         recorder_leave(&manager->context, inherited);
         return;
     }
@@ -1003,22 +1052,8 @@ static bool name_is_taken(const void *userdata, const char *name)
     return manager_find_by_name(userdata, name);
 }
 
-static int check_start(const struct manager *manager, const char *name, struct failure *failure)
+static int check_count(const struct manager *manager, struct failure *failure)
 {
-    const struct session *same = manager_find_by_name(manager, name);
-
-    if (manager->shuts_down)
-        return failure_set(failure, -ESHUTDOWN, ERROR_SHUTTING_DOWN,
-                           "xentraced is being stopped and starts nothing new.");
-    if (same && same->state != SESSION_ENDED)
-        return failure_set(failure, -EEXIST, ERROR_NAME_IN_USE,
-                           "'%s' is being recorded already. `xentracectl stop %s` ends it.", name,
-                           name);
-    if (strcmp(name, RECORDER_NAME) == 0)
-        return failure_set(failure, -EINVAL, ERROR_NAME_IN_USE,
-                           "'%s' is the recorder that [flight-recorder] of the configuration "
-                           "describes. Choose another name.",
-                           name);
     if (manager_count_unreleased(manager) >= MANAGER_RUNNING_MAX)
         return failure_set(failure, -EBUSY, ERROR_BUSY,
                            "%u sessions are being recorded or wait for their disk, which is the "
@@ -1026,6 +1061,19 @@ static int check_start(const struct manager *manager, const char *name, struct f
                            "one.",
                            MANAGER_RUNNING_MAX);
     return 0;
+}
+
+static int check_start(const struct manager *manager, const char *name, struct failure *failure)
+{
+    const struct session *same = manager_find_by_name(manager, name);
+
+    if (manager->shuts_down)
+        return refuse_shutting_down(failure);
+    if (same && same->state != SESSION_ENDED)
+        return failure_set(failure, -EEXIST, ERROR_NAME_IN_USE,
+                           "'%s' is being recorded already. `xentracectl stop %s` ends it.", name,
+                           name);
+    return check_count(manager, failure);
 }
 
 /* Makes room for one more: the oldest that has ended goes. */
@@ -1065,6 +1113,98 @@ int manager_start_session(struct manager *manager, const char *name,
     manager->sessions[manager->nr_sessions++] = session;
     *ret_session = session;
     return 0;
+}
+
+/* --- The flight recorder, on request. --- */
+
+int manager_start_recorder(struct manager *manager, struct session **ret_session,
+                           struct failure *failure)
+{
+    struct session *session = manager_find_open_recorder(manager);
+    int r;
+
+    if (manager->shuts_down)
+        return refuse_shutting_down(failure);
+    if (!manager->config.recorder.enabled)
+        return failure_set(failure, -ENODATA, ERROR_NO_RING,
+                           "The flight recorder is switched off: set enabled=yes in "
+                           "[flight-recorder], then `systemctl restart xentraced`.");
+    if (session && (session->state > SESSION_RUNNING || manager->stops_recorder))
+        return failure_set(failure, -EBUSY, ERROR_BUSY,
+                           "The flight recorder is being stopped. Try again when `xentracectl "
+                           "status` shows that it has ended.");
+    if (session) {
+        *ret_session = session;
+        return 0;
+    }
+    r = check_count(manager, failure);
+    if (r < 0)
+        return r;
+    r = recorder_start_anew(&manager->context, &manager->config,
+                            triggers_watch_set(manager->triggers), &session, failure);
+    if (r < 0)
+        return r;
+    forget_oldest(manager);
+    manager->sessions[manager->nr_sessions++] = session;
+    *ret_session = session;
+    return 0;
+}
+
+static void manager_handle_stop_kept(void *userdata, bool is_kept)
+{
+    struct manager *manager = userdata;
+
+    if (!manager->recorder_stop.is_set)
+        return; /* it was started again meanwhile */
+    manager->recorder_stop.is_kept = is_kept;
+    if (!is_kept)
+        log_line(LOG_INFO, RECORDER_NAME,
+                 "No service manager keeps the note that it was stopped: the next xentraced starts "
+                 "it again.");
+}
+
+int manager_stop_recorder(struct manager *manager, const struct recorder_stop *stop,
+                          struct failure *failure)
+{
+    struct session *session = manager_find_open_recorder(manager);
+
+    if (manager->shuts_down)
+        return refuse_shutting_down(failure);
+    if (!manager->config.recorder.enabled)
+        return failure_set(failure, -ENODATA, ERROR_NO_RING,
+                           "The flight recorder is switched off ([flight-recorder] enabled=no): "
+                           "there is nothing to stop.");
+    if (manager->stops_recorder)
+        return 0;
+    if (manager->recorder_stop.is_set && !session)
+        return 1;
+    if (manager->recorder_stop.is_set) /* it was just being started again */
+        recorder_stop_forget(manager->systemd);
+    manager->recorder_stop = *stop;
+    manager->recorder_stop.is_set = true;
+    manager->stops_recorder = true;
+    triggers_set_ring(manager->triggers, false);
+    /* Before the ring is forgotten: if we are killed in between, the next daemon drops that. */
+    recorder_stop_keep(manager->systemd, stop, manager_handle_stop_kept, manager);
+    if (session)
+        recorder_stop(session, stop);
+    else
+        systemd_flush(manager->systemd, manager_handle_stop_known, manager);
+    return 0;
+}
+
+int manager_check_stop(const struct session *session, struct failure *failure)
+{
+    char history[UNITS_TEXT_MAX];
+
+    if (!session->settings.is_recorder || session->state == SESSION_ENDED)
+        return 0;
+    (void)recorder_history(history, session);
+    return failure_set(failure, -EPERM, ERROR_RECORDER,
+                       "Stopping the flight recorder discards its history%s%s: write that to a "
+                       "file with `xentracectl snapshot` first, then end the recorder with "
+                       "`xentracectl stop --recorder`, as root.",
+                       history[0] ? " of " : "", history);
 }
 
 /* --- The end. --- */

@@ -13,6 +13,7 @@
 #include "daemon/config/config.h"
 #include "daemon/base/failure.h"
 #include "daemon/host/host.h"
+#include "daemon/session/recorder-stop.h"
 #include "daemon/session/session.h"
 
 #define MANAGER_RUNNING_MAX   12u /* sessions at once, the flight recorder included */
@@ -67,9 +68,13 @@ struct manager {
     bool has_failed;     /* the collector has died */
     bool keeps_evtchn;   /* the service manager has the event channel, too */
     bool keeps_recorder; /* it is left to the next daemon */
+    struct recorder_stop recorder_stop;
+    bool stops_recorder; /* `recorder_stopped` is to be called */
 
     /* Called when a session runs, could not start, or has ended; before a failed one is freed. */
     void (*session_changed)(void *userdata, struct session *session);
+    /* Called when the recorder has ended on request, and the service manager knows. */
+    void (*recorder_stopped)(void *userdata);
     /* Called when a snapshot has been written or has failed; before it is freed. */
     void (*snapshot_ended)(void *userdata, struct snapshot *snapshot);
     /* As in the context of sessions. */
@@ -104,6 +109,33 @@ int manager_start_session(struct manager *manager, const char *name,
  */
 struct session *manager_find_session(struct manager *manager, const char *name,
                                      struct failure *failure);
+
+/* The flight recorder's session that has not ended; NULL: there is none. */
+struct session *manager_find_open_recorder(const struct manager *manager);
+
+/*
+ * Starts the recorder again, as the configuration says; if it runs already, or is being started,
+ * *RET_SESSION is that.
+ */
+int manager_start_recorder(struct manager *manager, struct session **ret_session,
+                           struct failure *failure);
+
+/*
+ * Ends the recorder, and leaves a note for the next daemon not to start it. STOP says who asked.
+ * Returns 0: `recorder_stopped` follows; 1: it was stopped already; or a negative errno and
+ * FAILURE.
+ */
+int manager_stop_recorder(struct manager *manager, const struct recorder_stop *stop,
+                          struct failure *failure);
+
+/*
+ * SESSION is to be ended like any other: a negative errno and FAILURE if it is the recorder, which
+ * must not be ended by mistake.
+ */
+int manager_check_stop(const struct session *session, struct failure *failure);
+
+/* FAILURE is that there is no ring: explains it if somebody has stopped the recorder. */
+void manager_explain_no_ring(const struct manager *manager, struct failure *failure);
 
 /* The session of that name; "": the one that has not ended and has segments. */
 struct session *manager_find_segmented(struct manager *manager, const char *name,

@@ -88,6 +88,16 @@ void calls_handle_session(struct calls *calls, const struct session *session)
     }
 }
 
+void calls_handle_recorder_stopped(struct calls *calls, struct json_object *document)
+{
+    for (size_t i = calls->count; i-- > 0;) {
+        if (!calls->kept[i].stops_recorder)
+            continue;
+        (void)call_answer_document(calls->kept[i].message, json_object_get(document));
+        calls_drop(calls, i);
+    }
+}
+
 void calls_handle_snapshot(struct calls *calls, const struct snapshot *snapshot)
 {
     for (size_t i = calls->count; i-- > 0;) {

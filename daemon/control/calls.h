@@ -6,6 +6,7 @@
  * segment is kept until then. Private to control.c. Main thread.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "daemon/base/failure.h"
@@ -26,6 +27,7 @@ struct call {
     enum session_state until;        /* SESSION_RUNNING or SESSION_ENDED */
     const struct snapshot *snapshot; /* instead of both */
     unsigned int segment;            /* instead of `until`: when SESSION has finished that one */
+    bool stops_recorder;             /* instead of all of them: when that is stopped */
 };
 
 struct calls {
@@ -46,6 +48,8 @@ void calls_forget_bus(struct calls *calls, const struct sd_bus *bus);
 
 /* SESSION runs, could not start, or has ended: answers the calls that wait for that. */
 void calls_handle_session(struct calls *calls, const struct session *session);
+/* The recorder that was to be stopped is: DOCUMENT is its object, and stays the caller's. */
+void calls_handle_recorder_stopped(struct calls *calls, struct json_object *document);
 /* SNAPSHOT is written, or has failed. */
 void calls_handle_snapshot(struct calls *calls, const struct snapshot *snapshot);
 /* Segment NUMBER of SESSION is finished; SEGMENT NULL: it was empty. */

@@ -37,6 +37,8 @@
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
 #include "daemon/control/status.h"
+#include "daemon/session/recorder.h"
+#include "daemon/session/recorder-stop.h"
 #include "daemon/session/segments.h"
 #include "daemon/session/session.h"
 #include "daemon/session/snapshot.h"
@@ -97,6 +99,15 @@ static void control_handle_session_change(void *userdata, struct session *sessio
     calls_handle_session(&control->calls, session);
 }
 
+static void control_handle_recorder_stopped(void *userdata)
+{
+    struct control *control = userdata;
+    struct json_object *document = status_of_recorder(control->manager);
+
+    calls_handle_recorder_stopped(&control->calls, document);
+    json_object_put(document);
+}
+
 static void control_handle_snapshot_ended(void *userdata, struct snapshot *snapshot)
 {
     struct control *control = userdata;
@@ -125,6 +136,42 @@ static int client_check_may_control(const struct client *client, sd_bus_message 
     return -EPERM;
 }
 
+/* Who stopped it is in its end's line. */
+static void client_log_recorder_start(const struct client *client)
+{
+    struct recorder_stop peer = {.uid = client->peer.uid, .pid = client->peer.pid};
+    char who[RECORDER_STOP_TEXT_MAX];
+
+    (void)peer_read_comm(&client->peer, peer.comm);
+    log_line(LOG_INFO, RECORDER_NAME, "Started by %s.", recorder_stop_describe(who, &peer));
+}
+
+/* It has no options but the configuration's. Whoever may start captures may start it. */
+static int control_start_recorder(struct client *client, sd_bus_message *call,
+                                  const struct start_request *request)
+{
+    struct manager *manager = client->control->manager;
+    struct failure failure = {0};
+    struct session *session;
+    int r;
+
+    if (request->has_options) {
+        (void)failure_set(&failure, -EINVAL, ERROR_INVALID,
+                          "'%s' is the recorder that [flight-recorder] of the configuration "
+                          "describes: `xentracectl start %s` starts it, without options. For a "
+                          "capture, choose another name.",
+                          request->name, request->name);
+        return call_answer_failure(call, &failure);
+    }
+    r = manager_start_recorder(manager, &session, &failure);
+    if (r < 0)
+        return call_answer_failure(call, &failure);
+    if (session->state == SESSION_RUNNING)
+        return call_answer_document(call, document_of_session(session));
+    client_log_recorder_start(client);
+    return control_keep_session_call(client->control, call, session, SESSION_RUNNING);
+}
+
 static int method_start(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
     struct client *client = userdata;
@@ -140,6 +187,8 @@ static int method_start(sd_bus_message *call, void *userdata, sd_bus_error *erro
     r = request_read_start(call, &control->manager->config, &request, &failure);
     if (r < 0)
         return call_answer_failure(call, &failure);
+    if (strcmp(request.name, RECORDER_NAME) == 0)
+        return control_start_recorder(client, call, &request);
     r = manager_start_session(control->manager, request.name, &request.options, &session, &failure);
     if (r < 0)
         return call_answer_failure(call, &failure);
@@ -162,6 +211,15 @@ static struct session *client_read_session(struct client *client, sd_bus_message
     return manager_find_session(client->control->manager, name, failure);
 }
 
+/* One that the client may end so. */
+static struct session *client_read_capture(struct client *client, sd_bus_message *call,
+                                           struct failure *failure)
+{
+    struct session *session = client_read_session(client, call, failure);
+
+    return session && manager_check_stop(session, failure) >= 0 ? session : NULL;
+}
+
 static int method_stop(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
     struct client *client = userdata;
@@ -172,7 +230,7 @@ static int method_stop(sd_bus_message *call, void *userdata, sd_bus_error *error
     (void)error;
     if (client_check_may_control(client, call) < 0)
         return 1;
-    session = client_read_session(client, call, &failure);
+    session = client_read_capture(client, call, &failure);
     if (!session)
         return call_answer_failure(call, &failure);
     if (session->state == SESSION_ENDED)
@@ -193,13 +251,44 @@ static int method_abort(sd_bus_message *call, void *userdata, sd_bus_error *erro
     (void)error;
     if (client_check_may_control(client, call) < 0)
         return 1;
-    session = client_read_session(client, call, &failure);
+    session = client_read_capture(client, call, &failure);
     if (!session)
         return call_answer_failure(call, &failure);
     session_abort(session);
     if (session->state == SESSION_ENDED)
         return call_answer_document(call, document_of_session(session));
     return control_keep_session_call(client->control, call, session, SESSION_ENDED);
+}
+
+/*
+ * Not for the control group: what ends is the host's history, which belongs to everybody who may
+ * take a snapshot of it.
+ */
+static int method_stop_recorder(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+    struct client *client = userdata;
+    struct control *control = client->control;
+    const struct call kept = {.message = call, .stops_recorder = true};
+    struct recorder_stop stop = {
+        .realtime_ns = clock_pair_now().realtime_ns,
+        .uid = client->peer.uid,
+        .pid = client->peer.pid,
+    };
+    struct failure failure = {0};
+    int r;
+
+    (void)error;
+    if (client->peer.uid != 0)
+        return sd_bus_reply_method_errorf(
+            call, ERROR_NOT_PERMITTED,
+            "Only root may stop the flight recorder, because its history is lost then. Use sudo.");
+    (void)peer_read_comm(&client->peer, stop.comm);
+    r = manager_stop_recorder(control->manager, &stop, &failure);
+    if (r < 0)
+        return call_answer_failure(call, &failure);
+    if (r > 0)
+        return call_answer_document(call, status_of_recorder(control->manager));
+    return calls_keep(&control->calls, &kept);
 }
 
 static int method_status(sd_bus_message *call, void *userdata, sd_bus_error *error)
@@ -271,6 +360,7 @@ static int method_rotate(sd_bus_message *call, void *userdata, sd_bus_error *err
 static int method_trigger(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
     struct client *client = userdata;
+    struct manager *manager = client->control->manager;
     struct failure failure = {0};
     const struct trigger *trigger;
     const char *name;
@@ -280,7 +370,9 @@ static int method_trigger(sd_bus_message *call, void *userdata, sd_bus_error *er
     r = sd_bus_message_read(call, "s", &name);
     if (r < 0)
         return r;
-    r = triggers_fire_manual(client->control->manager->triggers, name, &trigger, &failure);
+    r = triggers_fire_manual(manager->triggers, name, &trigger, &failure);
+    if (r < 0 && strcmp(failure.name, ERROR_NO_RING) == 0)
+        manager_explain_no_ring(manager, &failure);
     if (r < 0)
         return call_answer_failure(call, &failure);
     return call_answer_document(call, document_of_trigger(trigger));
@@ -301,6 +393,8 @@ static const sd_bus_vtable control_vtable[] = {
                             SD_BUS_RESULT("s", session), method_start, SD_BUS_VTABLE_UNPRIVILEGED),
     SD_BUS_METHOD_WITH_ARGS(PROTOCOL_STOP, SD_BUS_ARGS("s", name), SD_BUS_RESULT("s", session),
                             method_stop, SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_STOP_RECORDER, NULL, SD_BUS_RESULT("s", recorder),
+                            method_stop_recorder, SD_BUS_VTABLE_UNPRIVILEGED),
     SD_BUS_METHOD_WITH_ARGS(PROTOCOL_ABORT, SD_BUS_ARGS("s", name), SD_BUS_RESULT("s", session),
                             method_abort, SD_BUS_VTABLE_UNPRIVILEGED),
     SD_BUS_METHOD_WITH_ARGS(PROTOCOL_STATUS, SD_BUS_ARGS("s", name), SD_BUS_RESULT("s", status),
@@ -638,6 +732,7 @@ static int control_set_up(struct control *control, struct failure *failure)
         return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot serve %s: %s.",
                            manager->socket_path, strerror(-r));
     manager->session_changed = control_handle_session_change;
+    manager->recorder_stopped = control_handle_recorder_stopped;
     manager->snapshot_ended = control_handle_snapshot_ended;
     manager->segment_finished = control_handle_segment_finished;
     manager->userdata = control;
@@ -668,6 +763,7 @@ struct control *control_free(struct control *control)
     if (!control)
         return NULL;
     control->manager->session_changed = NULL;
+    control->manager->recorder_stopped = NULL;
     control->manager->snapshot_ended = NULL;
     control->manager->segment_finished = NULL;
     for (size_t i = 0; i < MAX_CLIENTS; i++)

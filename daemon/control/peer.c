@@ -4,12 +4,16 @@
 #include "daemon/control/peer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "common/protocol.h"
+#include "common/utf8.h"
+#include "common/util.h"
 
 #define LOOK_GROUP "xentrace"
 
@@ -84,6 +88,7 @@ int peer_read(int fd, const struct peer_groups *groups, struct peer *ret_peer)
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes) < 0)
         return -errno;
     peer.uid = cred.uid;
+    peer.pid = cred.pid;
     if (cred.uid == 0)
         peer.may_look = peer.may_control = true;
     apply_group(cred.gid, groups, &peer);
@@ -92,4 +97,25 @@ int peer_read(int fd, const struct peer_groups *groups, struct peer *ret_peer)
         return r;
     *ret_peer = peer;
     return 0;
+}
+
+/* The kernel takes no lock of the process for it: this does not wait, as reading cmdline may. */
+const char *peer_read_comm(const struct peer *peer, char comm[static PEER_COMM_MAX])
+{
+    char path[sizeof("/proc//comm") + 3 * sizeof(peer->pid)], text[PEER_COMM_MAX];
+    _cleanup_fd_ int fd = -1;
+    ssize_t length;
+
+    comm[0] = '\0';
+    if (peer->pid <= 0)
+        return comm;
+    (void)snprintf(path, sizeof(path), "/proc/%d/comm", (int)peer->pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    length = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (length <= 0)
+        return comm;
+    text[length] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+    (void)utf8_copy(comm, PEER_COMM_MAX, text);
+    return comm;
 }

@@ -21,6 +21,7 @@ struct peer_groups {
 
 struct peer {
     uid_t uid;
+    pid_t pid; /* when it connected; 0: of another PID namespace */
     bool may_look;
     bool may_control;
 };
@@ -31,3 +32,11 @@ int peer_groups_read(struct peer_groups *ret_groups, const char *control_group,
 
 /* Returns 0 or a negative errno; *RET_PEER is then nobody. */
 int peer_read(int fd, const struct peer_groups *groups, struct peer *ret_peer);
+
+#define PEER_COMM_MAX 64u
+
+/*
+ * The name of the process that has PEER's PID now, as valid UTF-8 of PEER_COMM_MAX bytes at most;
+ * "" if it cannot be read. For people only: it says what it likes. Returns COMM.
+ */
+const char *peer_read_comm(const struct peer *peer, char comm[static PEER_COMM_MAX]);

@@ -51,8 +51,9 @@ static int read_option(sd_bus_message *call, const struct option_target *targets
 }
 
 static int read_options(sd_bus_message *call, const struct option_target *targets, size_t count,
-                        struct failure *failure)
+                        bool *ret_any, struct failure *failure)
 {
+    bool any = false;
     int r;
 
     r = sd_bus_message_enter_container(call, 'a', "{sv}");
@@ -65,8 +66,12 @@ static int read_options(sd_bus_message *call, const struct option_target *target
         r = sd_bus_message_exit_container(call);
         if (r < 0)
             return r;
+        any = true;
     }
-    return r < 0 ? r : sd_bus_message_exit_container(call);
+    if (r < 0)
+        return r;
+    *ret_any = any;
+    return sd_bus_message_exit_container(call);
 }
 
 static int refuse_call(int error, struct failure *failure)
@@ -77,7 +82,7 @@ static int refuse_call(int error, struct failure *failure)
 
 /* The arguments of Start and Snapshot: a name, and options. */
 static int read_arguments(sd_bus_message *call, const char **ret_name,
-                          const struct option_target *targets, size_t count,
+                          const struct option_target *targets, size_t count, bool *ret_any_option,
                           struct failure *failure)
 {
     int r;
@@ -85,7 +90,7 @@ static int read_arguments(sd_bus_message *call, const char **ret_name,
     r = sd_bus_message_read(call, "s", ret_name);
     if (r < 0)
         return refuse_call(r, failure);
-    r = read_options(call, targets, count, failure);
+    r = read_options(call, targets, count, ret_any_option, failure);
     if (r < 0 && !failure->name)
         return refuse_call(r, failure);
     return r;
@@ -126,7 +131,8 @@ int request_read_start(sd_bus_message *call, const struct config *config,
     };
     int r;
 
-    r = read_arguments(call, &request.name, targets, ARRAY_SIZE(targets), failure);
+    r = read_arguments(call, &request.name, targets, ARRAY_SIZE(targets), &request.has_options,
+                       failure);
     if (r < 0)
         return r;
     options->has_output = options->output_fd >= 0;
@@ -158,9 +164,10 @@ int request_read_snapshot(sd_bus_message *call, const struct config *config,
         {OPTION_OUTPUT_PATH, 's', &options->output_path},
         {OPTION_SIDECAR, 'h', &options->sidecar_fd},
     };
+    bool has_options;
     int r;
 
-    r = read_arguments(call, &options->name, targets, ARRAY_SIZE(targets), failure);
+    r = read_arguments(call, &options->name, targets, ARRAY_SIZE(targets), &has_options, failure);
     if (r < 0)
         return r;
     options->has_output = options->output_fd >= 0;

@@ -18,6 +18,7 @@ struct start_request {
     struct session_options options;
     int discard, keep_enabled, start_disabled; /* D-Bus booleans are ints: copied to the options */
     int attached;                              /* the session ends when the client goes */
+    bool has_options;                          /* any, whatever their values */
 };
 
 /* Likewise. */

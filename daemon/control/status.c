@@ -56,6 +56,42 @@ static json *xen_document(const struct manager *manager)
     return object;
 }
 
+static json *stop_document(const struct recorder_stop *stop)
+{
+    json *object = json_object_new_object();
+
+    if (stop->realtime_ns)
+        json_put_count(object, "realtime_ns", stop->realtime_ns);
+    if (stop->uid != (uid_t)-1)
+        json_put_count(object, "uid", stop->uid);
+    if (stop->uid == 0) /* no other may, and looking names up may take long */
+        json_put_text(object, "user", "root");
+    if (stop->pid > 0)
+        json_put_count(object, "pid", (uint64_t)stop->pid);
+    if (stop->comm[0])
+        json_put_text(object, "comm", stop->comm);
+    json_put_bool(object, "kept", stop->is_kept);
+    return object;
+}
+
+json *status_of_recorder(const struct manager *manager)
+{
+    const struct session *session = manager_find_open_recorder(manager);
+    const char *state = "failed";
+    json *object = json_object_new_object();
+
+    if (session)
+        state = session_state_name(session, false);
+    else if (!manager->config.recorder.enabled)
+        state = "off";
+    else if (manager->recorder_stop.is_set)
+        state = "stopped";
+    json_put_text(object, "state", state);
+    if (manager->recorder_stop.is_set)
+        json_put(object, "stopped", stop_document(&manager->recorder_stop));
+    return object;
+}
+
 /* Newest first. */
 static void add_sessions(json *list, const struct manager *manager, bool running)
 {
@@ -75,6 +111,7 @@ json *status_document(const struct manager *manager)
     json_put_count(document, "version", 1);
     json_put(document, "daemon", daemon_document(manager));
     json_put(document, "xen", xen_document(manager));
+    json_put(document, "recorder", status_of_recorder(manager));
     add_sessions(sessions, manager, true);
     add_sessions(sessions, manager, false);
     json_put(document, "sessions", sessions);

@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * The daemon as a whole, as JSON: what Status answers without a name. Main thread.
+ * The daemon as a whole, as JSON: what Status answers without a name; and of it, the flight
+ * recorder, which StopRecorder answers with. Main thread.
  */
 
 struct json_object;
@@ -10,3 +11,4 @@ struct manager;
 
 /* The caller owns the object: json_object_put(). */
 struct json_object *status_document(const struct manager *manager);
+struct json_object *status_of_recorder(const struct manager *manager);

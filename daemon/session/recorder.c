@@ -12,6 +12,7 @@
 
 #include "collector/pool.h"
 #include "collector/ring.h"
+#include "collector/watch.h"
 #include "collector/xen.h"
 #include "common/units.h"
 #include "daemon/base/clock-history.h"
@@ -19,6 +20,7 @@
 #include "daemon/base/log.h"
 #include "daemon/host/fd-store.h"
 #include "daemon/host/tracing.h"
+#include "daemon/session/recorder-stop.h"
 #include "daemon/session/ring-storage.h"
 #include "daemon/session/session.h"
 
@@ -79,12 +81,9 @@ static struct ring *recorder_take_ring(const struct session_context *context,
     return ring_free(ring);
 }
 
-static int recorder_start_with(const struct session_context *context, const struct config *config,
-                               struct ring *ring, struct watch_set *watch,
-                               struct session **ret_session, struct failure *failure)
+static struct session_options recorder_options(const struct config *config, struct watch_set *watch)
 {
-    struct note *note = ring ? ring_note(ring) : NULL;
-    struct session_options options = {
+    return (struct session_options){
         .events = config->recorder.events,
         .cpus = config->recorder.cpus,
         .poll_usec = POLL_USEC,
@@ -93,14 +92,22 @@ static int recorder_start_with(const struct session_context *context, const stru
         .is_recorder = true,
         .output_fd = -1,
         .sidecar_fd = -1,
-        .ring = ring,
         .watch = watch,
-        .since = note ? &note->started : NULL,
     };
+}
+
+static int recorder_start_with(const struct session_context *context, const struct config *config,
+                               struct ring *ring, struct watch_set *watch,
+                               struct session **ret_session, struct failure *failure)
+{
+    struct note *note = ring ? ring_note(ring) : NULL;
+    struct session_options options = recorder_options(config, watch);
     uint64_t adopted_seq = ring ? ring_newest_seq(ring) : 0;
     struct ring_storage *storage;
     int r;
 
+    options.ring = ring;
+    options.since = note ? &note->started : NULL;
     r = session_new(context, RECORDER_NAME, &options, ret_session, failure);
     if (r < 0 || !note)
         return r;
@@ -128,6 +135,44 @@ int recorder_start(const struct session_context *context, const struct config *c
         ring_free(ring);
     }
     return recorder_start_with(context, config, NULL, watch, ret_session, failure);
+}
+
+int recorder_start_anew(const struct session_context *context, const struct config *config,
+                        struct watch_set *watch, struct session **ret_session,
+                        struct failure *failure)
+{
+    struct session_options options = recorder_options(config, watch);
+
+    options.makes_ring_later = true;
+    /* A vCPU that was waiting when the recorder was stopped has not waited since then. */
+    if (watch)
+        watch_reset(watch);
+    return session_new(context, RECORDER_NAME, &options, ret_session, failure);
+}
+
+void recorder_stop(struct session *session, const struct recorder_stop *stop)
+{
+    char who[RECORDER_STOP_TEXT_MAX];
+
+    (void)snprintf(session->message, sizeof(session->message),
+                   "Stopped by %s. `xentracectl start %s` starts it again.",
+                   recorder_stop_describe(who, stop), RECORDER_NAME);
+    session_stop(session, END_STOP);
+}
+
+const char *recorder_history(char *text, const struct session *session)
+{
+    const struct ring_storage *storage = ring_storage_of(session);
+    uint32_t khz = xen_host_info(session->context->xen)->tsc_khz;
+    uint64_t now_tsc = tsc_now();
+    struct ring_stats stats = {0};
+
+    text[0] = '\0';
+    if (storage->ring)
+        ring_read_stats(storage->ring, &stats);
+    if (stats.oldest_tsc && khz && now_tsc > stats.oldest_tsc)
+        (void)duration_format(text, clock_nsec_of_tsc(now_tsc - stats.oldest_tsc, khz) / 1000);
+    return text;
 }
 
 void recorder_keep(struct session *session, void (*done)(void *userdata, bool is_kept),

@@ -8,15 +8,17 @@
 
 #include <stdbool.h>
 
+#include "common/protocol.h"
 #include "daemon/base/failure.h"
 
 struct config;
 struct fd_store;
 struct session;
 struct session_context;
+struct recorder_stop;
 struct watch_set;
 
-#define RECORDER_NAME "flight-recorder"
+#define RECORDER_NAME PROTOCOL_RECORDER
 
 /*
  * Starts it as CONFIG says, WATCH (NULL: none) looking at its records, with the ring in INHERITED
@@ -26,6 +28,23 @@ struct watch_set;
 int recorder_start(const struct session_context *context, const struct config *config,
                    struct fd_store *inherited, struct watch_set *watch,
                    struct session **ret_session, struct failure *failure);
+
+/*
+ * The same with a new ring, while the daemon runs: its memory is made on a worker, and the
+ * context's `changed` reports whether it runs.
+ */
+int recorder_start_anew(const struct session_context *context, const struct config *config,
+                        struct watch_set *watch, struct session **ret_session,
+                        struct failure *failure);
+
+/*
+ * Ends it on request. Its memory is freed on a worker. What STOP says of who asked is in its
+ * document and in the log.
+ */
+void recorder_stop(struct session *session, const struct recorder_stop *stop);
+
+/* How far its oldest record is back, for people; "" if it is empty. TEXT is UNITS_TEXT_MAX long. */
+const char *recorder_history(char *text, const struct session *session);
 
 /*
  * It runs: has its ring kept, with what the next daemon needs to know; DONE is called as that

@@ -30,6 +30,16 @@
 
 #define PATIENCE_USEC (5 * USEC_PER_SEC) /* with a reader, since it read last */
 
+/* Makes or frees the recorder's memory, on a worker of its own: it has no output that has one. */
+struct ring_job {
+    struct job job;
+    struct ring_storage *storage; /* the main thread's; NULL: it has been freed */
+    struct ring *ring;
+    uint64_t bytes;
+    unsigned int nr_cpus;
+    int error;
+};
+
 static struct ring_storage *ring_of(struct storage *storage)
 {
     return (struct ring_storage *)storage; /* its first member */
@@ -81,6 +91,8 @@ static struct storage *ring_storage_free(struct storage *storage)
 {
     struct ring_storage *ring = ring_of(storage);
 
+    if (ring->job)
+        ring->job->storage = NULL;
     ring->patience_source = sd_event_source_disable_unref(ring->patience_source);
     space_stop_waiting(storage);
     if (storage->output && output_is_busy(storage->output, OUTPUT_RUN)) {
@@ -144,6 +156,112 @@ static int ring_storage_run_free(struct output_file *file, void *argument, struc
     return 0;
 }
 
+static void ring_job_free(struct ring_job *job)
+{
+    if (job->storage)
+        job->storage->job = NULL;
+    free(job);
+}
+
+/* JOB is given away on success. */
+static int ring_storage_send(struct ring_storage *storage, struct ring_job *job)
+{
+    struct worker *worker;
+    int r;
+
+    r = worker_new(storage->storage.session->context->workers, "ring", &worker);
+    if (r < 0)
+        return r;
+    job->storage = storage;
+    storage->job = job;
+    worker_send(worker, &job->job);
+    worker_free(worker); /* it ends with its job */
+    return 0;
+}
+
+static void ring_job_run_make(struct job *job)
+{
+    struct ring_job *make = job_container(job, struct ring_job, job);
+
+    make->error = ring_new(make->bytes, make->nr_cpus, true, &make->ring);
+}
+
+static void ring_job_make_done(struct job *job)
+{
+    struct ring_job *make = job_container(job, struct ring_job, job);
+    struct ring_storage *storage = make->storage;
+    int error = make->error;
+    struct failure failure = {0};
+    char wanted[UNITS_TEXT_MAX];
+
+    if (!storage)
+        ring_free(make->ring);
+    else
+        storage->made = make->ring;
+    ring_job_free(make);
+    if (!storage)
+        return;
+    if (error < 0)
+        (void)failure_set(&failure, error, ERROR_NO_MEMORY, "No memory for a ring of %s: %s.",
+                          size_format(wanted, storage->memory_bytes), strerror(-error));
+    session_handle_opened(storage->storage.session, NULL, error, &failure);
+}
+
+/* The session receives session_handle_opened(). */
+static int ring_storage_make_later(struct ring_storage *storage, struct failure *failure)
+{
+    struct ring_job *make = calloc(1, sizeof(*make));
+    int r = -ENOMEM;
+
+    if (make) {
+        make->job = (struct job){.run = ring_job_run_make, .done = ring_job_make_done};
+        make->bytes = storage->memory_bytes;
+        make->nr_cpus = storage->storage.session->selection.nr_cpus;
+        r = ring_storage_send(storage, make);
+    }
+    if (r >= 0)
+        return 0;
+    free(make);
+    return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot start a thread: %s.", strerror(-r));
+}
+
+static void ring_job_run_free(struct job *job)
+{
+    struct ring_job *unmap = job_container(job, struct ring_job, job);
+
+    unmap->ring = ring_free(unmap->ring);
+}
+
+static void ring_storage_handle_freed(void *userdata, int error, const struct failure *failure);
+
+static void ring_job_free_done(struct job *job)
+{
+    struct ring_job *unmap = job_container(job, struct ring_job, job);
+    struct ring_storage *storage = unmap->storage;
+
+    ring_job_free(unmap);
+    if (storage)
+        ring_storage_handle_freed(storage, 0, NULL);
+}
+
+/* ring_storage_handle_freed() follows; at once if there is no thread for it. */
+static void ring_storage_free_later(struct ring_storage *storage)
+{
+    struct ring_job *unmap = calloc(1, sizeof(*unmap));
+
+    if (unmap) {
+        unmap->job = (struct job){.run = ring_job_run_free, .done = ring_job_free_done};
+        unmap->ring = storage->made;
+        if (ring_storage_send(storage, unmap) >= 0) {
+            storage->made = NULL;
+            return;
+        }
+        free(unmap);
+    }
+    storage->made = ring_free(storage->made);
+    ring_storage_handle_freed(storage, 0, NULL);
+}
+
 static void ring_storage_handle_made(void *userdata, int error, const struct failure *failure)
 {
     struct ring_storage *ring = userdata;
@@ -172,7 +290,7 @@ static int ring_storage_open(struct storage *storage, const struct session_optio
 
     ring_of(storage)->offered = options->ring;
     if (options->is_recorder)
-        return 1;
+        return options->makes_ring_later ? ring_storage_make_later(ring_of(storage), failure) : 1;
     request.require_bytes = options->memory_bytes;
     return storage_open_output(storage, &request, ring_storage_handle_opened, failure);
 }
@@ -292,8 +410,10 @@ static void ring_storage_end(struct ring_storage *ring)
         output_run(ring->storage.output, ring_storage_run_free, ring, ring_storage_handle_freed);
         return;
     }
-    ring->made = ring_free(ring->made); /* the recorder's: it has no worker */
-    ring_storage_handle_freed(ring, 0, NULL);
+    if (ring->made)
+        ring_storage_free_later(ring);
+    else
+        ring_storage_handle_freed(ring, 0, NULL);
 }
 
 static void ring_storage_handle_cut(void *userdata, int error, const struct failure *failure)

@@ -14,6 +14,7 @@
 #include "daemon/session/storage.h"
 
 struct ring;
+struct ring_job;
 
 /* Read only, but for ring-storage.c and the recorder's. */
 struct ring_storage {
@@ -30,6 +31,7 @@ struct ring_storage {
     /* ring-storage.c's own. */
     struct ring *offered; /* session_options.ring, until it is taken */
     struct ring *made;    /* by the worker, until it is taken; and given to the worker to free */
+    struct ring_job *job; /* the worker's, with the recorder's memory; NULL: none is under way */
     struct ring_write write;
     struct sd_event_source *patience_source;
     uint64_t patient_since_usec; /* CLOCK_MONOTONIC */

@@ -110,6 +110,7 @@ struct session_options {
     uint64_t memory_bytes; /* a ring */
     uint64_t max_age_usec;
     bool is_recorder;         /* no output; of a ring */
+    bool makes_ring_later;    /* ... whose memory a worker makes, or it is there at once */
     struct ring *ring;        /* taken over: it continues with that; given away on success */
     struct clock_pair *since; /* ... and it was started then */
     struct watch_set *watch;  /* of a ring; lent. NULL: none */

@@ -475,7 +475,8 @@ static int session_open(struct session *session, const struct session_options *o
         session_attach(session);
         return 0;
     }
-    session_limit_start(session);
+    if (!options->is_recorder) /* it waits for memory, not for a disk */
+        session_limit_start(session);
     return 0;
 }
 

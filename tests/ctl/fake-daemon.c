@@ -225,6 +225,8 @@ static char *status_text(const struct fake *fake)
             json_object_object_add(doc, "snapshots", fake_stuck_snapshots(realtime_ns()));
         if (is_mode(fake, "recorder")) {
             json_object_array_add(sessions, fake_recorder(realtime_ns(), fake->recorder_ended));
+            json_object_object_add(doc, "recorder",
+                                   fake_recorder_object(realtime_ns(), fake->recorder_ended));
             json_object_object_add(doc, "snapshots", fake_snapshots(7, realtime_ns()));
             json_object_object_add(doc, "triggers", fake_triggers(realtime_ns()));
         }
@@ -346,9 +348,32 @@ static int read_start(struct fake *fake, sd_bus_message *message)
     return fake_read_options(message, take_option, fake);
 }
 
+static int handle_start_recorder(struct fake *fake, sd_bus_message *message)
+{
+    struct json_object *session = fake_recorder(realtime_ns(), false), *started;
+
+    if (fake->recorder_ended && json_object_object_get_ex(session, "started", &started))
+        json_object_object_add(started, "realtime_ns", number(realtime_ns()));
+    fake->recorder_ended = false;
+    return answer_document(fake, message, session);
+}
+
+static bool starts_recorder(const struct fake *fake, sd_bus_message *message)
+{
+    const char *name = "";
+    bool is_meant = is_mode(fake, "recorder") && sd_bus_message_read(message, "s", &name) >= 0 &&
+                    strcmp(name, PROTOCOL_RECORDER) == 0;
+
+    (void)sd_bus_message_rewind(message, true);
+    return is_meant;
+}
+
 static int handle_start(struct fake *fake, sd_bus_message *message)
 {
     int r;
+
+    if (starts_recorder(fake, message))
+        return handle_start_recorder(fake, message);
 
     if (is_mode(fake, "die-start"))
         return quit(fake);
@@ -385,9 +410,9 @@ static int handle_stop(struct fake *fake, sd_bus_message *message)
         return 1;
     if (sd_bus_message_read(message, "s", &name) < 0)
         return -EINVAL;
-    if (is_mode(fake, "recorder") && strcmp(name, "flight-recorder") == 0)
-        return answer_document(fake, message,
-                               fake_recorder(realtime_ns(), fake->recorder_ended = true));
+    if (is_mode(fake, "recorder") && strcmp(name, PROTOCOL_RECORDER) == 0)
+        return sd_bus_reply_method_errorf(message, ERROR_RECORDER,
+                                          "Stopping it discards its history of 12min 3s.");
     if (is_mode(fake, "several") && !*name)
         return sd_bus_reply_method_errorf(message, ERROR_BUSY,
                                           "Several captures run: a, b. Name one of them.");
@@ -399,6 +424,12 @@ static int handle_stop(struct fake *fake, sd_bus_message *message)
     }
     end_session(fake, "stop");
     return answer(fake, message, session_text(fake));
+}
+
+static int handle_stop_recorder(struct fake *fake, sd_bus_message *message)
+{
+    fake->recorder_ended = true;
+    return answer_document(fake, message, fake_recorder_object(realtime_ns(), true));
 }
 
 static int handle_abort(struct fake *fake, sd_bus_message *message)
@@ -546,6 +577,8 @@ static int handle_new(struct fake *fake, sd_bus_message *message)
         handler = handle_rotate;
     else if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, PROTOCOL_TRIGGER))
         handler = handle_trigger;
+    else if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, PROTOCOL_STOP_RECORDER))
+        handler = handle_stop_recorder;
     else if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, PROTOCOL_ABORT))
         handler = handle_abort;
     if (!handler)

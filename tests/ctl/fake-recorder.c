@@ -85,6 +85,16 @@ struct json_object *fake_recorder(uint64_t now_ns, bool ended)
         now_ns - 723 * NSEC_PER_SEC, now_ns);
 }
 
+struct json_object *fake_recorder_object(uint64_t now_ns, bool ended)
+{
+    if (!ended)
+        return document("{\"state\":\"running\"}");
+    return document("{\"state\":\"stopped\",\"stopped\":{\"realtime_ns\":%" PRIu64
+                    ",\"uid\":0,\"user\":\"root\",\"pid\":4711,\"comm\":\"xentracectl\","
+                    "\"kept\":true}}",
+                    now_ns - 300 * NSEC_PER_SEC);
+}
+
 struct json_object *fake_snapshot(const struct fake_snapshot *snapshot, uint64_t now_ns)
 {
     bool is_shorter = snapshot->held_usec < snapshot->last_usec;

@@ -35,6 +35,9 @@ void fake_add_storage(struct json_object *session, const struct fake_storage *st
 /* The flight recorder, with more than 32 bits of everything. */
 struct json_object *fake_recorder(uint64_t now_ns, bool ended);
 
+/* What status and StopRecorder say of it: it was stopped 5 minutes ago. */
+struct json_object *fake_recorder_object(uint64_t now_ns, bool ended);
+
 struct json_object *fake_snapshot(const struct fake_snapshot *snapshot, uint64_t now_ns);
 
 /* COUNT snapshots, as status has them. */

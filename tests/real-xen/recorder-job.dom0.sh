@@ -250,6 +250,23 @@ echo "$quiet wake-ups in $took ms"
 check "at most one wake-up in 2 s" above $((took / 2000 + 2)) "$quiet"
 rm "$config"
 
+# --- Stopped on request: over restarts, until the service is stopped and started. ---
+
+recorder_is() { same "$(xentracectl --json status | tr -d ' \n' | grep -o '"recorder":{"state":"[a-z]*')" \
+    "\"recorder\":{\"state\":\"$1"; }
+check "the recorder is not stopped by its name" refuses 'discards its history' xentracectl stop flight-recorder
+check "... but with its option" xentracectl stop --recorder
+check "... of which systemd keeps a note" same "$(service_value NFileDescriptorStore)" 2
+check "restarted" systemctl restart xentraced
+check "... it stays stopped" recorder_is stopped
+check "... and status shows who did it" \
+    shows 'Flight recorder: stopped by root, UID 0 [(]xentracectl, PID [0-9]+[)]' xentracectl status
+check "killed" systemctl kill -s KILL --kill-who=main xentraced
+check "... it stays stopped" wait_until 20 recorder_is stopped
+check "started" xentracectl start flight-recorder
+check "... it runs" recorder_is running
+check "stopped again" xentracectl stop --recorder
+
 complained=$(complaints | wc -l)
 check "stop" systemctl stop xentraced
 check "it did not fail" same "$(service_value Result)" success

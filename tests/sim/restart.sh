@@ -372,7 +372,8 @@ hanging_manager() {
     recorder memory=8M
     service_start || exit 1
     kill -STOP "$manager"
-    check "the manager hangs: stop of the recorder" timeout 2 "$build/xentracectl" stop flight-recorder
+    # It waits 2 s for the manager to have the note that it was stopped.
+    check "the manager hangs: stop of the recorder" timeout 4 "$build/xentracectl" stop --recorder
     check "the manager hangs: status" timeout 2 "$build/xentracectl" status
     check "the manager hangs: a capture starts" timeout 2 "$build/xentracectl" start beside
     sleep 0.3
@@ -383,7 +384,9 @@ hanging_manager() {
     kill -CONT "$manager"
     check "the manager goes on: it forgets the ring" \
         wait_until 10 grep -q ' removed 1 of ring$' "$dir/service.log"
-    check "the manager goes on: the next one comes up" came_up 2
+    check "the manager goes on: the next one comes up" wait_until 20 has_been_ready 2
+    check "the manager goes on: the recorder stays stopped" refuses "was stopped by root" ctl snapshot
+    check "the manager goes on: until it is started" ctl start flight-recorder
     check "the manager goes on: with a ring of its own" same "$(restored)" 0
     service_stop
 }

@@ -77,7 +77,7 @@ masks() {
     check "masks: -X beside others" mask_is true 0x0082f000 0xff
     ctl stop disabled >/dev/null
     ctl start -x -e sched -c 1 last >/dev/null
-    check "masks: the recorder ends, if it is named" ctl stop flight-recorder
+    check "masks: the recorder ends, on request" ctl stop --recorder
     check "masks: another goes on" mask_is true 0x0002f000 0x2
     ctl stop last >/dev/null
     check "masks: -x, the last one" mask_is true 0x0002f000 0x2

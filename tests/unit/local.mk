@@ -27,6 +27,7 @@ check_PROGRAMS += \
 	tests/unit/test-output-file \
 	tests/unit/test-pool \
 	tests/unit/test-record \
+	tests/unit/test-recorder-stop \
 	tests/unit/test-ring \
 	tests/unit/test-ring-adopt \
 	tests/unit/test-ring-hostile \
@@ -200,6 +201,9 @@ tests_unit_test_session_LDADD = libdaemon.a libcollector.a libcommon.a
 tests_unit_test_space_SOURCES = tests/unit/test-space.c tests/unit/test.h
 tests_unit_test_space_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_space_LDADD = libdaemon.a libcommon.a
+tests_unit_test_recorder_stop_SOURCES = tests/unit/test-recorder-stop.c tests/unit/test.h
+tests_unit_test_recorder_stop_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_recorder_stop_LDADD = $(xentraced_LDADD)
 tests_unit_test_session_name_SOURCES = tests/unit/test-session-name.c tests/unit/test.h
 tests_unit_test_session_name_LDADD = $(xentraced_LDADD)
 tests_unit_test_history_SOURCES = tests/unit/test-history.c tests/unit/test.h
