@@ -655,9 +655,10 @@ int main(int argc, char **argv)
         return 2;
     fake.mode = argv[2];
     fake.fd = fake.sidecar_fd = -1;
-    (void)strcpy(address.sun_path, argv[1]);
+    /* Under its name only when it can be connected to: that is what tests wait for. */
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s.new", argv[1]);
     if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
-        listen(fd, 16) < 0) {
+        listen(fd, 16) < 0 || rename(address.sun_path, argv[1]) < 0) {
         perror("fake-daemon");
         return 1;
     }
