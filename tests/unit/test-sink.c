@@ -152,7 +152,7 @@ static void test_nothing_kept(uint64_t seed)
         uint8_t *records;
         uint32_t room;
 
-        CHECK_INT(sink_begin_window(disk->rig.sink, 0, 4, 1, &records, &room), SINK_ROOM);
+        CHECK_INT(sink_begin_window(disk->rig.sink, 0, 4, 4, 1, &records, &room), SINK_ROOM);
         memcpy(records, &record, sizeof(record));
         walk_window(records, room, true, sink_filter(disk->rig.sink), records, classes, &walked);
         sink_end_window(disk->rig.sink, &source, &walked, classes);
