@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "collector/walk.h"
 #include "common/cpu-set.h"
 
 struct sink;
@@ -38,7 +39,7 @@ struct attachment {
     struct sink *sink;
     enum drain_mode mode;
     struct cpu_set pending;    /* of DRAIN_LOSSES: CPUs whose next window has not come yet */
-    bool selects;              /* the last walk left records out: how to walk the next window */
+    enum walk_passing passing; /* of its last piece: how to walk the next one */
     uint64_t joins_tsc;        /* older records are not the sink's; 0: all are */
     uint64_t joins_losses_tsc; /* nor are losses that began before that */
     struct cpu_set joining;    /* CPUs of which no record of the sink's has come since it joined */

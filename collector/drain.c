@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A window that one sink wants is copied from Xen's buffer straight into its chunk, walked there
- * piece by piece, and only then given back to Xen. One that several want is copied once, and walked
- * from there into the chunk of each. Each step checks what the buffer holds; one in an
- * impossible state is set aside, and the others are not affected.
+ * A window is copied from Xen's buffer and walked piece by piece, once, however many sinks want
+ * some of it: straight into the chunk of one that everything passes, if there is one, and from
+ * there into the others' chunks while it is in the cache. Only then it is given back to Xen. Each
+ * step checks what the buffer holds; one in an impossible state is set aside, and the others are
+ * not affected.
  */
 
 #include "collector/drain.h"
@@ -13,6 +14,7 @@
 #include <string.h>
 
 #include "collector/attachment.h"
+#include "collector/memory.h"
 #include "collector/pool.h"
 #include "collector/sink.h"
 #include "collector/tbuf.h"
@@ -21,9 +23,11 @@
 #include "common/record.h"
 #include "common/util.h"
 
-/* What one visit takes of a window for several: as much as fits into a chunk with all that may have
- * to be put before it. */
-#define SCRATCH_BYTES (CHUNK_BYTES - 2 * RECORD_MAX_BYTES)
+/*
+ * A window is cut where a sink's chunk or its output ends. One that several sinks want is not cut
+ * shorter than this, which fits into the smallest chunk with all that may have to precede it.
+ */
+#define SHARED_MIN_BYTES (CHUNK_BYTES - 2 * RECORD_MAX_BYTES)
 
 /* What is copied, and then walked, at a time: it is in the processor's own cache then. */
 #define PIECE_BYTES (64u * 1024u)
@@ -31,10 +35,18 @@
 struct drain {
     unsigned int nr_cpus;
     struct tbuf *tbufs; /* [nr_cpus] */
-    uint8_t *scratch;   /* SCRATCH_BYTES */
+    uint8_t *scratch;   /* PIECE_BYTES: a piece that nobody keeps as it is */
     bool was_cut;       /* the last round cut a window, or began in the middle */
     unsigned int begin; /* the next round begins with that CPU: see begin_round() */
     uint64_t newest_tsc;
+};
+
+/* A sink that wants a window, and its part of it. */
+struct taker {
+    struct attachment *attachment;
+    enum sink_room found;
+    uint32_t room; /* bytes, if it has some */
+    struct walk_part part;
 };
 
 /* One CPU's turn in a round. */
@@ -45,23 +57,23 @@ struct visit {
     uint32_t waiting; /* bytes */
     uint64_t now_usec;
     struct round *round;
+    struct taker takers[ATTACHMENTS_MAX];
+    unsigned int nr_takers;
 };
 
 int drain_new(const struct xen_trace_buffers *buffers, struct drain **ret_drain)
 {
-    struct drain *drain = calloc(1, sizeof(*drain));
+    struct drain *drain = memory_alloc(1, sizeof(*drain));
 
     if (!drain)
         return -ENOMEM;
     drain->nr_cpus = buffers->nr_cpus;
-    drain->tbufs = calloc(buffers->nr_cpus, sizeof(*drain->tbufs));
-    drain->scratch = malloc(SCRATCH_BYTES);
+    drain->tbufs = memory_alloc(buffers->nr_cpus, sizeof(*drain->tbufs));
+    drain->scratch = memory_alloc(1, PIECE_BYTES);
     if (!drain->tbufs || !drain->scratch) {
         drain_free(drain);
         return -ENOMEM;
     }
-    /* Touched now, not on the data path; with zeroes the compiler would make it a calloc(). */
-    memset(drain->scratch, 0xff, SCRATCH_BYTES);
     for (unsigned int cpu = 0; cpu < buffers->nr_cpus; cpu++)
         if (buffers->buffer[cpu]) /* an impossible one sets itself aside */
             (void)tbuf_init(&drain->tbufs[cpu], buffers->buffer[cpu], buffers->pages);
@@ -107,14 +119,184 @@ static struct window_source source_of(const struct visit *visit, uint32_t bytes)
     };
 }
 
-static void note_walked(const struct visit *visit, const struct walk_result *walked)
+/* --- Room. --- */
+
+static bool is_joining(const struct taker *taker)
 {
+    return taker->attachment->mode == DRAIN_JOINING;
+}
+
+/* A sink without room does not make others wait. A lone one leaves the records in the buffer. */
+static void note_no_room(const struct visit *visit, const struct taker *taker)
+{
+    struct attachment *attachment = taker->attachment;
+    bool alone = visit->nr_takers == 1;
+
+    if (taker->found == SINK_AT_LIMIT)
+        attachment->at_limit = true;
+    if (!alone) {
+        visit->round->dropped = true;
+        /* A smaller window might fit, but what came before would be missing without a report. */
+        if (taker->found == SINK_AT_LIMIT)
+            sink_end(attachment->sink);
+    } else if (taker->found == SINK_NO_CHUNK) {
+        attachment->starved = true;
+    } else if (attachment->mode == DRAIN_LAST_RECORDS) {
+        tbuf_consume(visit->tbuf, visit->waiting);
+    }
+}
+
+/*
+ * Room for a taker's part of the window. One that is expected to leave records out is not asked
+ * for room for all of them: it would close a chunk that the rest fits into.
+ */
+static void taker_find_room(const struct visit *visit, struct taker *taker, uint32_t least_bytes)
+{
+    uint32_t wanted_bytes = visit->waiting;
+
+    if (taker->part.passing != WALK_ALL)
+        wanted_bytes = (uint32_t)min_u64(wanted_bytes, PIECE_BYTES);
+    taker->found = sink_begin_window(taker->attachment->sink, visit->cpu,
+                                     (uint32_t)min_u64(least_bytes, wanted_bytes), wanted_bytes,
+                                     visit->now_usec, &taker->part.kept, &taker->room);
+}
+
+/* Finds room for the window with each taker. Returns how much of it may be taken; 0: nothing. */
+static uint32_t visit_find_room(struct visit *visit)
+{
+    bool alone = visit->nr_takers == 1;
+    uint32_t least = alone ? RECORD_MAX_BYTES : (uint32_t)min_u64(visit->waiting, SHARED_MIN_BYTES);
+    uint32_t bytes = visit->waiting;
+
+    for (unsigned int i = 0; i < visit->nr_takers; i++) {
+        struct taker *taker = &visit->takers[i];
+
+        if (is_joining(taker)) {
+            visit->round->had_room = true; /* it joins the sooner */
+            continue;
+        }
+        taker_find_room(visit, taker, least);
+        if (taker->found == SINK_ROOM) {
+            visit->round->had_room = true;
+            if (taker->part.passing == WALK_ALL)
+                bytes = (uint32_t)min_u64(bytes, taker->room);
+            continue;
+        }
+        note_no_room(visit, taker);
+        if (alone)
+            return 0;
+    }
+    return bytes;
+}
+
+/* Whether all of a piece of BYTES may pass, with each taker that keeps anything. */
+static bool visit_has_room(const struct visit *visit, uint32_t bytes)
+{
+    for (unsigned int i = 0; i < visit->nr_takers; i++) {
+        const struct taker *taker = &visit->takers[i];
+
+        if (taker->part.kept && taker->room - taker->part.result.kept_bytes < bytes)
+            return false;
+    }
+    return true;
+}
+
+/* --- Copying and walking. --- */
+
+/* A sink that joined others: records from before are not its own. */
+static bool is_behind(const struct visit *visit, const struct taker *taker)
+{
+    return cpu_set_has(&taker->attachment->joining, visit->cpu);
+}
+
+static void walk_newer(const struct visit *visit, struct taker *taker, uint8_t *piece,
+                       uint32_t bytes, bool whole)
+{
+    struct attachment *attachment = taker->attachment;
+    struct walk_part *parts[] = {&taker->part};
+    uint32_t older;
+    bool found;
+
+    older =
+        walk_pass_older(piece, bytes, attachment->joins_tsc, attachment->joins_losses_tsc, &found);
+    if (found)
+        cpu_set_remove(&attachment->joining, visit->cpu);
+    walk_piece(piece + older, bytes - older, whole, parts, 1);
+    taker->part.result.consumed_bytes += older;
+}
+
+/* Where a piece is copied to: best into the chunk of a sink that all of it is expected to be for.
+ */
+static uint8_t *place_for_piece(const struct visit *visit)
+{
+    for (unsigned int i = 0; i < visit->nr_takers; i++) {
+        const struct taker *taker = &visit->takers[i];
+
+        if (taker->part.kept && taker->part.passing == WALK_ALL && !is_behind(visit, taker))
+            return taker->part.kept + taker->part.result.kept_bytes;
+    }
+    return visit->drain->scratch;
+}
+
+static void walk_for_all(struct visit *visit, uint8_t *piece, uint32_t bytes, bool whole)
+{
+    struct walk_part *parts[ATTACHMENTS_MAX];
+    unsigned int nr_parts = 0;
+
+    for (unsigned int i = 0; i < visit->nr_takers; i++) {
+        struct taker *taker = &visit->takers[i];
+
+        if (is_behind(visit, taker))
+            walk_newer(visit, taker, piece, bytes, whole);
+        else
+            parts[nr_parts++] = &taker->part;
+    }
+    if (nr_parts > 0)
+        walk_piece(piece, bytes, whole, parts, nr_parts);
+}
+
+/*
+ * Gives all takers their part of the first BYTES of the window, or of so many pieces of it as fit
+ * into the chunks of all. Returns how much that is.
+ */
+static uint32_t visit_copy_and_walk(struct visit *visit, uint32_t bytes)
+{
+    const struct walk_result *walked = &visit->takers[0].part.result; /* the framing is for all */
+    uint32_t copied = 0;
+
+    while (copied < bytes && !walked->broken) {
+        uint32_t begin = walked->consumed_bytes; /* a record that the last piece cut comes again */
+        uint32_t length = (uint32_t)min_u64(bytes - begin, PIECE_BYTES);
+        uint8_t *piece;
+
+        if (begin > 0 && !visit_has_room(visit, length))
+            break;
+        piece = place_for_piece(visit);
+        tbuf_copy(visit->tbuf, begin, length, piece);
+        copied = begin + length;
+        walk_for_all(visit, piece, length, copied == visit->waiting);
+    }
+    return copied;
+}
+
+/* --- A window. --- */
+
+static void visit_end_part(const struct visit *visit, struct taker *taker)
+{
+    struct attachment *attachment = taker->attachment;
+    const struct walk_result *walked = &taker->part.result;
+    struct window_source source = source_of(visit, walked->consumed_bytes);
     uint64_t newest_tsc = max_u64(walked->last_tsc, walked->lost_last_tsc);
 
+    attachment->passing = taker->part.passing;
     visit->round->newest_tsc = max_u64(visit->round->newest_tsc, newest_tsc);
     visit->drain->newest_tsc = max_u64(visit->drain->newest_tsc, newest_tsc);
-    if (walked->broken)
-        set_aside(visit->tbuf);
+    if (is_joining(taker))
+        return;
+    if (taker->found == SINK_ROOM)
+        sink_end_window(attachment->sink, &source, walked, taker->part.class_records);
+    else if (taker->found == SINK_NO_CHUNK)
+        sink_drop_window(attachment->sink, &source, walked);
 }
 
 static void note_taken(const struct visit *visit, uint32_t bytes)
@@ -126,165 +308,20 @@ static void note_taken(const struct visit *visit, uint32_t bytes)
         visit->round->behind = true;
 }
 
-/* --- A sink that joined others: records from before are not its own. --- */
-
-/* Returns the bytes of BYTES of records at WINDOW, the next of the CPU, that it does not get. */
-static uint32_t pass_older(const struct visit *visit, struct attachment *attachment,
-                           const uint8_t *window, uint32_t bytes)
+/* Gives the takers their parts of the window, and then the space back to Xen. */
+static void visit_take_window(struct visit *visit)
 {
-    uint32_t older;
-    bool found;
+    const struct walk_result *walked = &visit->takers[0].part.result;
+    uint32_t bytes = visit_find_room(visit);
 
-    if (!cpu_set_has(&attachment->joining, visit->cpu))
-        return 0;
-    older =
-        walk_pass_older(window, bytes, attachment->joins_tsc, attachment->joins_losses_tsc, &found);
-    if (found)
-        cpu_set_remove(&attachment->joining, visit->cpu);
-    return older;
-}
-
-/* --- A window that one sink wants. --- */
-
-/*
- * Copies those of a window's BYTES that the sink asked for to RECORDS, and walks them, a piece
- * after the other: in their place, or out of the scratch if some of them are left out.
- */
-static struct walk_result copy_and_walk(const struct visit *visit, struct attachment *attachment,
-                                        uint8_t *records, uint32_t bytes, uint64_t *class_records)
-{
-    bool joins = cpu_set_has(&attachment->joining, visit->cpu);
-    struct walk_result sum = {0};
-    uint32_t copied;
-
-    do {
-        uint32_t begin = sum.consumed_bytes; /* a record that the last piece cut comes again */
-        uint32_t piece = (uint32_t)min_u64(bytes - begin, PIECE_BYTES);
-        uint8_t *kept = records + sum.kept_bytes;
-        uint8_t *window = attachment->selects || joins ? visit->drain->scratch : kept;
-        struct walk_result walked;
-        uint32_t older;
-
-        tbuf_copy(visit->tbuf, begin, piece, window);
-        copied = begin + piece;
-        older = pass_older(visit, attachment, window, piece);
-        walk_window(window + older, piece - older, copied == visit->waiting,
-                    sink_filter(attachment->sink), kept, class_records, &walked);
-        attachment->selects = walked.kept_bytes < walked.consumed_bytes;
-        walked.consumed_bytes += older;
-        walk_add(&sum, &walked);
-    } while (copied < bytes && !sum.broken);
-    return sum;
-}
-
-/* Takes the window into the sink's chunk, and gives the space back to Xen. */
-static void take_window(const struct visit *visit, struct attachment *attachment, uint8_t *records,
-                        uint32_t room)
-{
-    uint64_t class_records[EVENT_CLASSES] = {0};
-    struct walk_result walked;
-    struct window_source source;
-
-    walked = copy_and_walk(visit, attachment, records, room, class_records);
-    source = source_of(visit, walked.consumed_bytes);
-    sink_end_window(attachment->sink, &source, &walked, class_records);
-    tbuf_consume(visit->tbuf, walked.consumed_bytes);
-    note_walked(visit, &walked);
-}
-
-static void visit_for_one(const struct visit *visit, struct attachment *attachment)
-{
-    uint8_t *records;
-    uint32_t room;
-
-    switch (sink_begin_window(attachment->sink, visit->cpu, visit->waiting, visit->now_usec,
-                              &records, &room)) {
-    case SINK_ROOM:
-        visit->round->had_room = true;
-        note_taken(visit, room);
-        take_window(visit, attachment, records, room);
-        break;
-    case SINK_NO_CHUNK:
-        attachment->starved = true;
-        break;
-    case SINK_AT_LIMIT:
-        attachment->at_limit = true;
-        /* fall through */
-    case SINK_HAS_FAILED:
-        if (attachment->mode == DRAIN_LAST_RECORDS)
-            tbuf_consume(visit->tbuf, visit->waiting);
-        break;
-    }
-}
-
-/* --- A window that several want. --- */
-
-/* A smaller window might fit, but what came before it would be missing without a report. */
-static void end_attachment(struct attachment *attachment)
-{
-    attachment->at_limit = true;
-    sink_end(attachment->sink);
-}
-
-/* Nothing of it is for a sink that is joining; but where it begins must not be before that. */
-static struct walk_result visit_pass_copy(const struct visit *visit,
-                                          const struct attachment *attachment, uint32_t bytes)
-{
-    uint64_t class_records[EVENT_CLASSES] = {0};
-    struct walk_result walked;
-
-    walk_window(visit->drain->scratch, bytes, bytes == visit->waiting,
-                sink_filter(attachment->sink), NULL, class_records, &walked);
-    visit->round->had_room = true; /* it joins the sooner */
-    return walked;
-}
-
-/* Gives one of them its part of the BYTES in the scratch. Returns how the walk over them went. */
-static struct walk_result visit_give_copy(const struct visit *visit, struct attachment *attachment,
-                                          uint32_t bytes)
-{
-    const uint8_t *scratch = visit->drain->scratch;
-    uint32_t older = pass_older(visit, attachment, scratch, bytes);
-    uint32_t wanted = bytes - older;
-    uint64_t class_records[EVENT_CLASSES] = {0};
-    struct walk_result walked;
-    struct window_source source;
-    uint8_t *records;
-    uint32_t room;
-    enum sink_room found =
-        sink_begin_window(attachment->sink, visit->cpu, wanted, visit->now_usec, &records, &room);
-
-    if (found == SINK_ROOM && room < wanted)
-        found = SINK_AT_LIMIT; /* of its output; the chunk has room for that much */
-    walk_window(scratch + older, wanted, bytes == visit->waiting, sink_filter(attachment->sink),
-                found == SINK_ROOM ? records : NULL, class_records, &walked);
-    walked.consumed_bytes += older;
-    source = source_of(visit, walked.consumed_bytes);
-    visit->round->had_room = visit->round->had_room || found == SINK_ROOM;
-    visit->round->dropped = visit->round->dropped || found != SINK_ROOM;
-    if (found == SINK_ROOM)
-        sink_end_window(attachment->sink, &source, &walked, class_records);
-    else if (found == SINK_NO_CHUNK)
-        sink_drop_window(attachment->sink, &source, &walked);
-    else if (found == SINK_AT_LIMIT)
-        end_attachment(attachment);
-    return walked;
-}
-
-static void visit_for_several(const struct visit *visit, struct attachment *const *takers,
-                              unsigned int count)
-{
-    uint32_t bytes = (uint32_t)min_u64(visit->waiting, SCRATCH_BYTES);
-    struct walk_result walked = {0};
-
-    note_taken(visit, bytes);
-    tbuf_copy(visit->tbuf, 0, bytes, visit->drain->scratch);
-    for (unsigned int i = 0; i < count; i++) {
-        walked = takers[i]->mode == DRAIN_JOINING ? visit_pass_copy(visit, takers[i], bytes)
-                                                  : visit_give_copy(visit, takers[i], bytes);
-        note_walked(visit, &walked);
-    }
-    tbuf_consume(visit->tbuf, walked.consumed_bytes); /* the same for all: it is the framing's */
+    if (bytes == 0)
+        return;
+    note_taken(visit, visit_copy_and_walk(visit, bytes));
+    for (unsigned int i = 0; i < visit->nr_takers; i++)
+        visit_end_part(visit, &visit->takers[i]);
+    tbuf_consume(visit->tbuf, walked->consumed_bytes);
+    if (walked->broken)
+        set_aside(visit->tbuf);
 }
 
 /* --- Losses that were not reported when a sink's session ended. --- */
@@ -332,11 +369,9 @@ static void visit_for_loss(const struct visit *visit, struct attachment *attachm
     walked.lost_last_tsc = record_tsc(&lost);
     if (walked.lost_first_tsc < attachment->joins_losses_tsc)
         return; /* from before it joined */
-    switch (sink_begin_window(attachment->sink, visit->cpu, sizeof(lost), visit->now_usec, &records,
-                              &room)) {
+    switch (sink_begin_window(attachment->sink, visit->cpu, sizeof(lost), sizeof(lost),
+                              visit->now_usec, &records, &room)) {
     case SINK_ROOM:
-        if (room < sizeof(lost))
-            break;
         memcpy(records, &lost, sizeof(lost));
         sink_end_window(attachment->sink, &source, &walked, no_class_records);
         break;
@@ -358,28 +393,32 @@ static bool wants_records(const struct attachment *attachment, unsigned int cpu)
            cpu_set_has(&sink_config(attachment->sink)->cpus, cpu);
 }
 
-static void visit_cpu(const struct visit *visit, struct attachment *attachments,
+static void visit_add_taker(struct visit *visit, struct attachment *attachment)
+{
+    visit->takers[visit->nr_takers++] = (struct taker){
+        .attachment = attachment,
+        .found = SINK_ROOM,
+        .part = {.filter = sink_filter(attachment->sink), .passing = attachment->passing},
+    };
+}
+
+static void visit_cpu(struct visit *visit, struct attachment *attachments,
                       unsigned int nr_attachments)
 {
-    struct attachment *takers[ATTACHMENTS_MAX];
-    unsigned int count = 0;
-
+    visit->nr_takers = 0;
     for (unsigned int i = 0; i < nr_attachments; i++) {
         if (wants_records(&attachments[i], visit->cpu))
-            takers[count++] = &attachments[i];
+            visit_add_taker(visit, &attachments[i]);
         else if (attachments[i].mode == DRAIN_LOSSES &&
                  cpu_set_has(&attachments[i].pending, visit->cpu))
             visit_for_loss(visit, &attachments[i]);
     }
-    if (count == 0) {
+    if (visit->nr_takers == 0) {
         tbuf_consume(visit->tbuf, visit->waiting);
         return;
     }
     visit->round->waiting_bytes += visit->waiting;
-    if (count == 1 && takers[0]->mode != DRAIN_JOINING)
-        visit_for_one(visit, takers[0]);
-    else
-        visit_for_several(visit, takers, count);
+    visit_take_window(visit);
 }
 
 /* The only one that takes anything; NULL: there are several, or none. */
@@ -421,10 +460,13 @@ struct round drain_round(struct drain *drain, struct attachment *attachments,
                          unsigned int nr_attachments, uint64_t now_usec)
 {
     struct round round = {0};
-    struct visit visit = {.drain = drain, .now_usec = now_usec, .round = &round};
     const struct attachment *only = find_only(attachments, nr_attachments);
     unsigned int begin = begin_round(drain, attachments, nr_attachments, only);
+    struct visit visit;
 
+    visit.drain = drain;
+    visit.now_usec = now_usec;
+    visit.round = &round;
     for (unsigned int cpu = begin; cpu < drain->nr_cpus; cpu++) {
         visit.cpu = cpu;
         visit.tbuf = &drain->tbufs[cpu];

@@ -2,7 +2,8 @@
 # The data plane: from Xen's trace buffers to the output.
 
 noinst_LIBRARIES += libcollector.a
-libcollector_a_CFLAGS = $(AM_CFLAGS) $(XEN_CFLAGS) $(URING_CFLAGS)
+# The walk's loop: where it began in the middle of a cache line it took a sixth longer.
+libcollector_a_CFLAGS = $(AM_CFLAGS) $(XEN_CFLAGS) $(URING_CFLAGS) -falign-loops=64
 libcollector_a_SOURCES = \
 	collector/attachments.c collector/attachment.h collector/collector-state.h \
 	collector/burst.c collector/burst.h \

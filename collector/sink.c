@@ -394,22 +394,22 @@ static uint64_t sink_output_room(const struct sink *sink, uint32_t lead)
     return used < sink->config.max_bytes ? sink->config.max_bytes - used : 0;
 }
 
-enum sink_room sink_begin_window(struct sink *sink, unsigned int cpu, uint32_t wanted_bytes,
-                                 uint64_t now_usec, uint8_t **ret_records, uint32_t *ret_room)
+enum sink_room sink_begin_window(struct sink *sink, unsigned int cpu, uint32_t least_bytes,
+                                 uint32_t wanted_bytes, uint64_t now_usec, uint8_t **ret_records,
+                                 uint32_t *ret_room)
 {
     uint32_t lead = sink_lead_bytes(sink, cpu);
     uint64_t limit;
-    uint32_t room;
 
     if (sink->end_offset != SINK_NO_LIMIT)
         return sink->has_failed ? SINK_HAS_FAILED : SINK_AT_LIMIT;
     /* A window is cut only where it would not fit into a chunk of its own either. */
     if (sink->filling && chunk_room(sink->filling, lead) < wanted_bytes &&
         (wanted_bytes <= sink->filling->bytes - lead ||
-         chunk_room(sink->filling, lead) < WORTHWHILE_BYTES))
+         chunk_room(sink->filling, lead) < max_u64(least_bytes, WORTHWHILE_BYTES)))
         sink_close_chunk(sink, true);
     limit = sink_output_room(sink, lead);
-    if (limit < RECORD_MAX_BYTES)
+    if (limit < least_bytes)
         return SINK_AT_LIMIT;
     if (!sink->filling)
         sink->filling = sink_take_chunk(sink, wanted_bytes + lead);
@@ -418,8 +418,7 @@ enum sink_room sink_begin_window(struct sink *sink, unsigned int cpu, uint32_t w
     if (sink->filling->fill_bytes == 0)
         sink->filling->opened_usec = now_usec;
 
-    room = (uint32_t)min_u64(chunk_room(sink->filling, lead), limit);
-    *ret_room = (uint32_t)min_u64(room, wanted_bytes);
+    *ret_room = (uint32_t)min_u64(chunk_room(sink->filling, lead), limit);
     *ret_records = sink->filling->data + sink->filling->fill_bytes + lead;
     return SINK_ROOM;
 }
@@ -604,7 +603,8 @@ void sink_tell_gaps(struct sink *sink, uint64_t now_usec)
         uint32_t room, told;
 
         if (sink->gaps[cpu].count == 0 ||
-            sink_begin_window(sink, cpu, RECORD_MIN_BYTES, now_usec, &records, &room) != SINK_ROOM)
+            sink_begin_window(sink, cpu, RECORD_MIN_BYTES, RECORD_MIN_BYTES, now_usec, &records,
+                              &room) != SINK_ROOM)
             continue; /* it is in the ledger in any case */
         sink->filling->last_window = sink->filling->fill_bytes;
         sink->filling->fill_bytes += sink_write_lead(sink, cpu, 0, &told);

@@ -131,7 +131,7 @@ bool sink_end_round(struct sink *sink, bool complete);
 enum sink_room {
     SINK_ROOM,       /* continue */
     SINK_NO_CHUNK,   /* the pool is empty: leave the records where they are */
-    SINK_AT_LIMIT,   /* the output is as long as it may be */
+    SINK_AT_LIMIT,   /* the output has no room for the least that is wanted */
     SINK_HAS_FAILED, /* a write failed, or the sink is abandoned: no more records are kept */
 };
 
@@ -143,11 +143,13 @@ struct window_source {
 };
 
 /*
- * Room for a window of up to WANTED_BYTES of CPU's records. *RET_ROOM may be less: cut the window
- * there. To be followed by sink_end_window(), or by nothing if there was nothing to keep.
+ * Room for a window of CPU's records: for WANTED_BYTES if they fit into a chunk, and for not less
+ * than LEAST_BYTES. *RET_ROOM is what there is: cut the window there. To be followed by
+ * sink_end_window(), or by nothing if there was nothing to keep.
  */
-enum sink_room sink_begin_window(struct sink *sink, unsigned int cpu, uint32_t wanted_bytes,
-                                 uint64_t now_usec, uint8_t **ret_records, uint32_t *ret_room);
+enum sink_room sink_begin_window(struct sink *sink, unsigned int cpu, uint32_t least_bytes,
+                                 uint32_t wanted_bytes, uint64_t now_usec, uint8_t **ret_records,
+                                 uint32_t *ret_room);
 
 /* Keeps the window that was walked at *RET_RECORDS, and enters it into the ledger. */
 void sink_end_window(struct sink *sink, const struct window_source *source,

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * One pass over a window. In place, records that pass are moved in runs: a window of which
- * everything passes is not moved at all. To a place elsewhere each is copied, so that it does not
- * matter how many pass.
+ * Sinks differ in their filters, not in the records: one pass over a piece, the survey, proves the
+ * framing, reads the losses, and counts the records of each kind, for all sinks. A filter lets a
+ * kind pass or not, so the counts show how much of the piece passes each of them. All of it is
+ * copied at once, or is where it belongs already; none of it needs no work. Only for a sink that
+ * some records are for is each of them looked at; for the first such sink that is done with the
+ * survey, because looking at a header costs more than anything else here.
  */
 
 #include "collector/walk.h"
@@ -13,49 +16,70 @@
 #include "common/util.h"
 
 #define PADDING_MAX_BYTES 32u /* a wrap_buffer record without a TSC: 4 + 7 * 4 */
+#define SUBCLASSES        16u
 
 const struct walk_filter walk_everything = {
-    .allow = {[0 ... WALK_FILTER_BITS / 64 - 1] = UINT64_MAX},
-    .plain = {[0] = 0x7fff0000, [1 ... EVENT_CLASSES - 1] = 0xffff},
+    .passes = {[0 ... EVENT_CLASSES - 1] = UINT16_MAX},
 };
-
-static bool filter_passes(const struct walk_filter *filter, uint32_t header)
-{
-    uint32_t i = record_event(header) >> TRC_SUBCLS_SHIFT;
-
-    return filter->allow[i / 64] >> (i % 64) & 1;
-}
-
-static void allow_plain(struct walk_filter *filter, unsigned int class)
-{
-    for (uint32_t subclass = 0; subclass < 16; subclass++) {
-        uint32_t event = 1u << (TRC_CLS_SHIFT + class) | subclass << TRC_SUBCLS_SHIFT;
-
-        if (event != TRC_GEN && filter_passes(filter, event))
-            filter->plain[class] |= 1u << (event >> TRC_SUBCLS_SHIFT) % 32;
-    }
-}
 
 void walk_filter_init(struct walk_filter *filter, const struct event_set *set)
 {
-    memset(filter, 0, sizeof(*filter));
-    for (uint32_t i = 0; i < WALK_FILTER_BITS; i++)
-        if (event_set_has(set, i << TRC_SUBCLS_SHIFT))
-            filter->allow[i / 64] |= UINT64_C(1) << (i % 64);
+    *filter = (struct walk_filter){0};
     for (unsigned int i = 0; i < EVENT_CLASSES; i++)
-        allow_plain(filter, i);
+        for (uint32_t subclass = 0; subclass < SUBCLASSES; subclass++)
+            if (event_set_has(set, 1u << (TRC_CLS_SHIFT + i) | subclass << TRC_SUBCLS_SHIFT))
+                filter->passes[i] |= (uint16_t)(1u << subclass);
+}
+
+static uint32_t classes_of(uint32_t header)
+{
+    return record_event(header) >> TRC_CLS_SHIFT;
+}
+
+static unsigned int subclass_of(uint32_t header)
+{
+    return header >> TRC_SUBCLS_SHIFT & (SUBCLASSES - 1);
+}
+
+/* Of several, which a record can have. */
+static unsigned int lowest_class(uint32_t header)
+{
+    return (unsigned int)__builtin_ctz(classes_of(header));
+}
+
+static bool filter_passes(const struct walk_filter *filter, uint32_t header)
+{
+    uint32_t passes = 0;
+
+    for (uint32_t classes = classes_of(header); classes; classes &= classes - 1)
+        passes |= filter->passes[__builtin_ctz(classes)];
+    return passes >> subclass_of(header) & 1;
 }
 
 /* Xen makes no record without a class: where one seems to be, the bytes are no records. */
 static bool has_class(uint32_t header)
 {
-    return record_event(header) >> TRC_CLS_SHIFT;
+    return classes_of(header) != 0;
 }
 
-/* EVENT_CLASSES: it has none. */
-static unsigned int lowest_class(uint32_t header)
+/*
+ * The class of a usual event, by its class bits: nearly all have one, which is not TRC_GEN's. The
+ * kind of a usual record is its class and subclass. 0: not usual.
+ */
+static const uint8_t usual_class[1u << EVENT_CLASSES] = {
+    [1u << 1] = 1, [1u << 2] = 2, [1u << 3] = 3, [1u << 4] = 4,   [1u << 5] = 5,   [1u << 6] = 6,
+    [1u << 7] = 7, [1u << 8] = 8, [1u << 9] = 9, [1u << 10] = 10, [1u << 11] = 11,
+};
+
+static bool is_usual(uint32_t header)
 {
-    return (unsigned int)__builtin_ctz(header >> TRC_CLS_SHIFT | 1u << EVENT_CLASSES);
+    return usual_class[classes_of(header)] > 0;
+}
+
+/* Filler and reports of losses pass every filter, and are not counted as records. */
+static bool is_for_all(uint32_t header)
+{
+    return record_is_wrap(header) || record_is_lost(header);
 }
 
 static uint32_t load_word(const uint8_t *p)
@@ -84,45 +108,61 @@ static void note_lost(struct walk_result *result, const uint8_t *p)
     result->lost_last_tsc = record_tsc(p);
 }
 
-/* Counts the record at P, and returns whether it stays. */
-static bool take_record(const uint8_t *p, uint32_t header, const struct walk_filter *filter,
-                        uint64_t *class_records, struct walk_result *result)
-{
-    if (record_is_wrap(header))
-        return true;
-    if (record_is_lost(header)) {
-        note_lost(result, p);
-        return true;
-    }
-    if (!filter_passes(filter, header))
-        return false;
-    result->records++;
-    class_records[lowest_class(header)]++;
-    if (record_has_tsc(header))
-        note_tsc(result, record_tsc(p));
-    return true;
-}
-
-/* Without a class, or of the lowest alone: records about tracing itself. */
-static bool is_unusual(uint32_t header)
-{
-    return record_event(header) < UINT32_C(2) << TRC_CLS_SHIFT;
-}
-
-/* What the fast ways count. */
-struct tally {
-    uint64_t class_records[EVENT_CLASSES];
-    const uint8_t *timed; /* the last record with a TSC */
+/* What a piece holds, whatever the filter. */
+struct survey {
+    struct walk_result result;                 /* but for kept_bytes and records */
+    uint32_t kinds[EVENT_CLASSES][SUBCLASSES]; /* usual records */
+    uint32_t classes;                          /* a bit for each class that has some */
+    bool has_for_all;                          /* see is_for_all() */
+    bool has_unusual;                          /* other records that are not usual */
 };
 
-static void add_tally(struct walk_result *result, uint64_t *class_records, struct tally *tally)
+/* The records of a piece that pass a filter. */
+struct selection {
+    const struct walk_filter *filter;
+    uint8_t *kept;
+    /* What the survey does not have: kept_bytes, the TSCs, and the counts of unusual records. */
+    struct walk_result *result;
+    uint64_t *class_records;
+};
+
+static void survey_record(struct survey *survey, const uint8_t *p, uint32_t header)
 {
-    for (unsigned int i = 0; i < EVENT_CLASSES; i++) {
-        class_records[i] += tally->class_records[i];
-        result->records += tally->class_records[i];
+    if (is_for_all(header)) {
+        survey->has_for_all = true;
+        if (record_is_lost(header))
+            note_lost(&survey->result, p);
+        return;
     }
-    if (tally->timed)
-        note_tsc(result, record_tsc(tally->timed));
+    if (is_usual(header)) {
+        survey->kinds[lowest_class(header)][subclass_of(header)]++;
+        survey->classes |= classes_of(header);
+    } else {
+        survey->has_unusual = true;
+    }
+    if (record_has_tsc(header))
+        note_tsc(&survey->result, record_tsc(p));
+}
+
+/* The place where the record is kept may overlap P. */
+static void select_record(struct selection *selection, const uint8_t *p, uint32_t header)
+{
+    struct walk_result *result = selection->result;
+    uint32_t length = record_bytes(header);
+
+    if (!is_for_all(header)) {
+        if (!filter_passes(selection->filter, header))
+            return;
+        if (!is_usual(header)) {
+            selection->class_records[lowest_class(header)]++;
+            result->records++;
+        }
+        if (record_has_tsc(header))
+            note_tsc(result, record_tsc(p));
+    }
+    if (selection->kept)
+        memmove(selection->kept + result->kept_bytes, p, length);
+    result->kept_bytes += length;
 }
 
 /*
@@ -154,106 +194,229 @@ static inline const uint8_t *next_record(const uint8_t *p, uint32_t header)
 }
 
 /*
- * The fast way past records that stay where they are, up to one that take_record() is to see.
- * Returns the offset of that.
+ * The fast way past usual records: up to one that is not usual, or that is after LAST. A copy of
+ * the largest size needs no loop; the next record overwrites the excess. The branch for those that
+ * pass is guessed as well as those for the sizes. SURVEY or SELECTION may be NULL, where it is
+ * inlined: that half is left out then.
  */
-static uint32_t count_plain(const uint8_t *window, uint32_t offset, uint32_t bytes,
-                            const struct walk_filter *filter, uint64_t *class_records,
-                            struct walk_result *result)
+static inline __attribute__((always_inline)) const uint8_t *pass_usual(const uint8_t *p,
+                                                                       const uint8_t *last,
+                                                                       struct survey *survey,
+                                                                       struct selection *selection)
 {
-    const uint8_t *end = window + bytes;
-    const uint8_t *p = window + offset;
-    struct tally tally = {0};
+    const struct walk_filter *filter = selection ? selection->filter : NULL;
+    uint8_t *to = selection ? selection->kept + selection->result->kept_bytes : NULL;
+    const uint8_t *timed = NULL, *kept_timed = NULL;
+    uint32_t classes = 0;
 
-    while (end - p >= RECORD_MAX_BYTES) {
+    while (p <= last) {
         uint32_t header = load_word(p);
-        unsigned int class = lowest_class(header);
-
-        if (!(filter->plain[class] >> (header >> TRC_SUBCLS_SHIFT) % 32 & 1))
-            break;
-        tally.class_records[class]++;
-        tally.timed = record_has_tsc(header) ? p : tally.timed;
-        p = next_record(p, header);
-    }
-    add_tally(result, class_records, &tally);
-    return (uint32_t)(p - window);
-}
-
-/*
- * The fast way past records of which some stay, to KEPT elsewhere, up to one that take_record() is
- * to see. Which of them stays is hard to guess: all are copied, with what follows them, and the
- * next one goes over what does not stay. Returns the offset where it stopped.
- */
-static uint32_t select_records(const uint8_t *window, uint32_t offset, uint32_t bytes,
-                               const struct walk_filter *filter, uint8_t *kept,
-                               uint64_t *class_records, struct walk_result *result)
-{
-    const uint8_t *end = window + bytes;
-    const uint8_t *p = window + offset;
-    uint8_t *to = kept + result->kept_bytes;
-    struct tally tally = {0};
-
-    while (end - p >= RECORD_MAX_BYTES) {
-        uint32_t header = load_word(p);
+        unsigned int class = usual_class[classes_of(header)];
         const uint8_t *next = next_record(p, header);
-        bool passes = filter_passes(filter, header);
 
-        if (is_unusual(header))
+        if (class == 0)
             break;
-        memcpy(to, p, RECORD_MAX_BYTES);
-        tally.class_records[lowest_class(header)] += passes;
-        tally.timed = passes && record_has_tsc(header) ? p : tally.timed;
-        to += passes ? next - p : 0;
+        if (survey) {
+            survey->kinds[class][subclass_of(header)]++;
+            classes |= classes_of(header);
+            timed = record_has_tsc(header) ? p : timed;
+        }
+        if (selection && filter->passes[class] >> subclass_of(header) & 1) {
+            memcpy(to, p, RECORD_MAX_BYTES);
+            to += next - p;
+            kept_timed = record_has_tsc(header) ? p : kept_timed;
+        }
         p = next;
     }
-    result->kept_bytes = (uint32_t)(to - kept);
-    add_tally(result, class_records, &tally);
-    return (uint32_t)(p - window);
+    if (survey)
+        survey->classes |= classes;
+    if (selection)
+        selection->result->kept_bytes = (uint32_t)(to - selection->kept);
+    if (timed)
+        note_tsc(&survey->result, record_tsc(timed));
+    if (kept_timed)
+        note_tsc(selection->result, record_tsc(kept_timed));
+    return p;
 }
 
-/* Puts a run of records where those before it end; where it lies already, nothing is moved. */
-static void keep_run(uint8_t *kept, const uint8_t *run, uint32_t bytes, struct walk_result *result)
+/* The fast way notes no first TSC. */
+static bool has_begun(const struct walk_result *result)
 {
-    if (kept && kept + result->kept_bytes != run)
-        memmove(kept + result->kept_bytes, run, bytes);
-    result->kept_bytes += bytes;
+    return result->first_tsc != 0;
+}
+
+/* Surveys the piece, selects from it, or both. Returns how many bytes of whole records it has. */
+static inline __attribute__((always_inline)) uint32_t pass_records(const uint8_t *piece,
+                                                                   uint32_t bytes,
+                                                                   struct survey *survey,
+                                                                   struct selection *selection)
+{
+    bool is_fast =
+        bytes >= RECORD_MAX_BYTES && (!selection || (selection->kept && selection->kept != piece));
+    uint32_t offset = 0;
+
+    while (bytes - offset >= RECORD_MIN_BYTES) {
+        const uint8_t *p = piece + offset;
+        uint32_t header = load_word(p);
+
+        if (!has_class(header) || record_bytes(header) > bytes - offset)
+            break;
+        if (survey)
+            survey_record(survey, p, header);
+        if (selection)
+            select_record(selection, p, header);
+        p += record_bytes(header);
+        if (is_fast && (!survey || has_begun(&survey->result)) &&
+            (!selection || has_begun(selection->result)))
+            p = pass_usual(p, piece + bytes - RECORD_MAX_BYTES, survey, selection);
+        offset = (uint32_t)(p - piece);
+    }
+    return offset;
+}
+
+/* Adds what a piece holds to what came before it. */
+static void add_result(struct walk_result *sum, const struct walk_result *next)
+{
+    sum->consumed_bytes += next->consumed_bytes;
+    sum->kept_bytes += next->kept_bytes;
+    sum->records += next->records;
+    sum->lost += next->lost;
+    if (!sum->first_tsc)
+        sum->first_tsc = next->first_tsc;
+    if (next->last_tsc)
+        sum->last_tsc = next->last_tsc;
+    if (!sum->lost_first_tsc)
+        sum->lost_first_tsc = next->lost_first_tsc;
+    if (next->lost_last_tsc)
+        sum->lost_last_tsc = next->lost_last_tsc;
+    sum->broken = next->broken;
+}
+
+/* Counts the usual records that pass. Returns how much of the piece does. */
+static enum walk_passing count_kinds(const struct survey *survey, const struct walk_filter *filter,
+                                     uint64_t *class_records, uint64_t *records)
+{
+    bool some = survey->has_for_all || survey->has_unusual;
+    bool all = !survey->has_unusual;
+
+    for (uint32_t classes = survey->classes; classes; classes &= classes - 1) {
+        unsigned int i = (unsigned int)__builtin_ctz(classes);
+        const uint32_t *kinds = survey->kinds[i];
+        uint64_t sum = 0, passing = 0;
+
+        for (unsigned int subclass = 0; subclass < SUBCLASSES; subclass++) {
+            sum += kinds[subclass];
+            passing += filter->passes[i] >> subclass & 1 ? kinds[subclass] : 0;
+        }
+        class_records[i] += passing;
+        *records += passing;
+        some = some || passing > 0;
+        all = all && passing == sum;
+    }
+    return all ? WALK_ALL : some ? WALK_SOME : WALK_NONE;
+}
+
+/* Where the part's records of this piece go. */
+static uint8_t *place_of(const struct walk_part *part)
+{
+    return part->kept ? part->kept + part->result.kept_bytes : NULL;
+}
+
+static struct selection selection_of(struct walk_part *part, struct walk_result *result)
+{
+    return (struct selection){
+        .filter = part->filter,
+        .kept = place_of(part),
+        .result = result,
+        .class_records = part->class_records,
+    };
+}
+
+/* The part to select for with the survey: the first that some of the last piece was for. */
+static struct walk_part *find_selecting(struct walk_part *const *parts, unsigned int nr_parts,
+                                        const uint8_t *piece)
+{
+    for (unsigned int i = 0; i < nr_parts; i++)
+        if (parts[i]->passing == WALK_SOME && parts[i]->kept && place_of(parts[i]) != piece)
+            return parts[i];
+    return NULL;
+}
+
+/* Enters the piece into its part. SELECTED: as it was selected already, or NULL. */
+static void enter_piece(struct walk_part *part, const uint8_t *piece, const struct survey *survey,
+                        const struct walk_result *selected)
+{
+    uint32_t bytes = survey->result.consumed_bytes;
+    struct walk_result result = selected ? *selected : (struct walk_result){0};
+    struct selection selection = selection_of(part, &result);
+
+    part->passing = count_kinds(survey, part->filter, part->class_records, &result.records);
+    if (!selected && part->passing == WALK_SOME)
+        (void)pass_records(piece, bytes, NULL, &selection);
+    if (!selected && part->passing == WALK_ALL) {
+        if (selection.kept && selection.kept != piece)
+            memcpy(selection.kept, piece, bytes);
+        result.kept_bytes = bytes;
+        result.first_tsc = survey->result.first_tsc;
+        result.last_tsc = survey->result.last_tsc;
+    }
+    result.consumed_bytes = bytes;
+    result.lost = survey->result.lost;
+    result.lost_first_tsc = survey->result.lost_first_tsc;
+    result.lost_last_tsc = survey->result.lost_last_tsc;
+    result.broken = survey->result.broken;
+    add_result(&part->result, &result);
+}
+
+static bool is_broken(const uint8_t *piece, uint32_t passed, uint32_t bytes, bool whole)
+{
+    if (bytes - passed >= RECORD_MIN_BYTES && !has_class(load_word(piece + passed)))
+        return true;
+    return whole && passed != bytes;
+}
+
+void walk_piece(uint8_t *piece, uint32_t bytes, bool whole, struct walk_part *const *parts,
+                unsigned int nr_parts)
+{
+    struct walk_part *selecting = find_selecting(parts, nr_parts, piece);
+    struct walk_part *in_place = NULL;
+    struct walk_result selected = {0};
+    struct survey survey = {0};
+    uint32_t passed;
+
+    if (selecting) {
+        struct selection selection = selection_of(selecting, &selected);
+
+        passed = pass_records(piece, bytes, &survey, &selection);
+    } else {
+        passed = pass_records(piece, bytes, &survey, NULL);
+    }
+    survey.result.consumed_bytes = passed;
+    survey.result.broken = is_broken(piece, passed, bytes, whole);
+    for (unsigned int i = 0; i < nr_parts; i++)
+        if (parts[i]->kept && place_of(parts[i]) == piece)
+            in_place = parts[i];
+        else
+            enter_piece(parts[i], piece, &survey, parts[i] == selecting ? &selected : NULL);
+    if (in_place) /* last, since it may overwrite the piece */
+        enter_piece(in_place, piece, &survey, NULL);
 }
 
 void walk_window(const uint8_t *window, uint32_t bytes, bool whole,
                  const struct walk_filter *filter, uint8_t *kept,
                  uint64_t class_records[static EVENT_CLASSES], struct walk_result *ret_result)
 {
-    struct walk_result result = {0};
-    bool selects = kept && kept != window;
-    uint32_t run_start = 0; /* records in [run_start, offset) stay and have not been moved yet */
-    uint32_t offset = 0;
+    struct walk_part part = {
+        .filter = filter,
+        .kept = kept,
+        .passing = kept == window ? WALK_ALL : WALK_SOME,
+    };
+    struct walk_part *parts[] = {&part};
 
-    while (bytes - offset >= RECORD_MIN_BYTES) {
-        uint32_t header = load_word(window + offset);
-        uint32_t length = record_bytes(header);
-
-        result.broken = !has_class(header);
-        if (result.broken || length > bytes - offset)
-            break;
-        if (!take_record(window + offset, header, filter, class_records, &result)) {
-            keep_run(kept, window + run_start, offset - run_start, &result);
-            run_start = offset + length;
-        }
-        offset += length;
-        if (!result.first_tsc)
-            continue;
-        if (selects) {
-            keep_run(kept, window + run_start, offset - run_start, &result);
-            run_start = offset =
-                select_records(window, offset, bytes, filter, kept, class_records, &result);
-        } else {
-            offset = count_plain(window, offset, bytes, filter, class_records, &result);
-        }
-    }
-    keep_run(kept, window + run_start, offset - run_start, &result);
-    result.consumed_bytes = offset;
-    result.broken = result.broken || (whole && offset != bytes);
-    *ret_result = result;
+    walk_piece((uint8_t *)(uintptr_t)window, bytes, whole, parts, 1); /* written to if it is KEPT */
+    for (unsigned int i = 0; i < EVENT_CLASSES; i++)
+        class_records[i] += part.class_records[i];
+    *ret_result = part.result;
 }
 
 /* Of a record that has a TSC. */
@@ -298,23 +461,6 @@ uint32_t walk_pass_older(const uint8_t *window, uint32_t bytes, uint64_t tsc, ui
         offset += length;
     }
     return older_bytes;
-}
-
-void walk_add(struct walk_result *result, const struct walk_result *next)
-{
-    result->consumed_bytes += next->consumed_bytes;
-    result->kept_bytes += next->kept_bytes;
-    result->records += next->records;
-    result->lost += next->lost;
-    if (!result->first_tsc)
-        result->first_tsc = next->first_tsc;
-    if (next->last_tsc)
-        result->last_tsc = next->last_tsc;
-    if (!result->lost_first_tsc)
-        result->lost_first_tsc = next->lost_first_tsc;
-    if (next->lost_last_tsc)
-        result->lost_last_tsc = next->lost_last_tsc;
-    result->broken = next->broken;
 }
 
 void walk_write_padding(uint8_t *destination, uint32_t bytes)

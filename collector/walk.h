@@ -3,8 +3,9 @@
 
 /*
  * The record walk: steps through the headers of a window that was just copied, while it is hot in
- * the cache. It proves the framing, counts, reads the TSCs, and takes out what a session did not
- * ask for. The bytes are private to us but their content is Xen's: untrusted.
+ * the cache. It proves the framing, counts, reads the TSCs, and sorts the records for all sinks
+ * that want some of them, in one pass. The bytes are private to us but their content is Xen's:
+ * untrusted.
  *
  * Collector thread; nothing allocates, nothing blocks.
  */
@@ -14,17 +15,11 @@
 
 #include "common/event-set.h"
 
-/* Class bits and subclass nibble of an event, bits 12-27, as an index into a bitmap. */
-#define WALK_FILTER_BITS 65536u
-
 #define WALK_FOREIGN_TICKS (UINT64_C(1) << 36) /* half a minute, about */
 
+/* A bit for each value of the subclass nibble, of each class. A record passes with any class. */
 struct walk_filter {
-    uint64_t allow[WALK_FILTER_BITS / 64];
-    /* The same of the usual records, in short: bits 12-16 of the event as an index into a word
-     * for its lowest class; the last, without a class, lets none pass. Less than in `allow`:
-     * no records about tracing itself. */
-    uint32_t plain[EVENT_CLASSES + 1];
+    uint16_t passes[EVENT_CLASSES];
 };
 
 /* Lets everything pass: to count what was filtered before. */
@@ -45,12 +40,39 @@ struct walk_result {
     bool broken;             /* a record has no class, or reached beyond a window that was whole */
 };
 
+/* How much of a piece passes a filter. */
+enum walk_passing {
+    WALK_ALL,
+    WALK_SOME,
+    WALK_NONE,
+};
+
+/* A sink's part of a window, which is walked in pieces. Begins with zeroes, but for the filter. */
+struct walk_part {
+    const struct walk_filter *filter;
+    /*
+     * Where the records that pass are put together. Pieces of which all is expected to pass are
+     * best copied there before they are walked; otherwise it has room for the whole window, and any
+     * of that may be written to. NULL: they are only counted.
+     */
+    uint8_t *kept;
+    enum walk_passing passing; /* of the last piece: the next one is expected to be like it */
+    struct walk_result result;
+    uint64_t class_records[EVENT_CLASSES];
+};
+
 /*
- * Walks BYTES of records at WINDOW and puts those that pass FILTER together at KEPT: WINDOW itself,
- * which is best when all pass; a place elsewhere with room for BYTES, all of which may be written
- * to, which is best when many do not; or NULL to count only.
- * WHOLE says that Xen's own end of the window is its end; otherwise it was cut to fit and may end
- * inside a record, which is left for the next round. CLASS_RECORDS is added to.
+ * Walks the next BYTES of a window's records, at PIECE, for all of PARTS, and adds to each what
+ * passes its filter; at kept + result.kept_bytes, which of at most one part is PIECE itself. WHOLE
+ * says that the piece ends where Xen's window does; otherwise it may end inside a record, which is
+ * left for the next piece.
+ */
+void walk_piece(uint8_t *piece, uint32_t bytes, bool whole, struct walk_part *const *parts,
+                unsigned int nr_parts);
+
+/*
+ * The same for a window in one piece, and one filter; adds to CLASS_RECORDS. WINDOW is written to
+ * only if KEPT is the same.
  */
 void walk_window(const uint8_t *window, uint32_t bytes, bool whole,
                  const struct walk_filter *filter, uint8_t *kept,
@@ -66,9 +88,6 @@ void walk_window(const uint8_t *window, uint32_t bytes, bool whole,
  */
 uint32_t walk_pass_older(const uint8_t *window, uint32_t bytes, uint64_t tsc, uint64_t losses_tsc,
                          bool *ret_found);
-
-/* Adds the walk over what followed, in the same window, to RESULT. */
-void walk_add(struct walk_result *result, const struct walk_result *next);
 
 /*
  * Fills BYTES (a multiple of 4) at DESTINATION with wrap_buffer records, which every reader skips.

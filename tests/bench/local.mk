@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # How fast and how lean: beside xentrace, and beside what is physically possible.
 
-noinst_PROGRAMS += tests/bench/bounds tests/bench/round
+noinst_PROGRAMS += tests/bench/bounds tests/bench/round tests/bench/sinks
 tests_bench_bounds_SOURCES = tests/bench/bounds.c
 tests_bench_bounds_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 tests_bench_round_SOURCES = tests/bench/round.c
 tests_bench_round_LDADD = libcollector.a libcommon.a $(URING_LIBS)
+tests_bench_sinks_SOURCES = tests/bench/sinks.c
+tests_bench_sinks_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 
 EXTRA_DIST += \
 	tests/bench/run tests/bench/snapshot-latency \

@@ -105,9 +105,10 @@ static inline enum sink_room rig_feed(struct rig *rig, unsigned int cpu, uint32_
         uint8_t *records;
         uint32_t room;
 
-        said = sink_begin_window(rig->sink, cpu, end - begin, 1, &records, &room);
+        said = sink_begin_window(rig->sink, cpu, RECORD_MAX_BYTES, end - begin, 1, &records, &room);
         if (said != SINK_ROOM)
             break;
+        room = (uint32_t)min_u64(room, end - begin);
         memcpy(records, waiting + begin, room);
         walk_window(records, room, room == end - begin, sink_filter(rig->sink), records, classes,
                     &walked);

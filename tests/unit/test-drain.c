@@ -51,6 +51,19 @@ static void drain_all(struct bench *bench)
         CHECK_UINT(bench_waiting(bench, cpu), 0);
 }
 
+/* A sink for the events of MASK that joins now. */
+static struct attachment *join(struct bench *bench, uint32_t mask)
+{
+    struct sink_config config = bench_config(mask, ALL_CPUS);
+    struct attachment *joined = bench_add(bench, &config, NULL);
+
+    bench->tsc += 100;
+    joined->joins_tsc = bench->tsc;
+    joined->joins_losses_tsc = bench->tsc - 50;
+    joined->joining = config.cpus;
+    return joined;
+}
+
 /* --- Each its own. --- */
 
 struct taker {
@@ -106,32 +119,161 @@ static void test_several(uint64_t seed)
     }
 }
 
-/* A full buffer that is larger than a chunk takes several rounds, of which the first are uneven. */
-static void test_cut(uint64_t seed)
+static void lift_limits(struct bench *bench)
+{
+    for (unsigned int i = 0; i < bench->nr_outs; i++)
+        limit_chunks(bench->outs[i].sink, BENCH_CHUNKS);
+}
+
+/* One joins where some older records wait, each of them with a TSC. */
+static void join_in_time(struct bench *bench, uint32_t mask)
+{
+    lift_limits(bench);
+    drain_all(bench);
+    for (unsigned int cpu = 0; cpu < BENCH_CPUS; cpu++)
+        for (unsigned int i = 0; i < 20; i++)
+            CHECK(bench_produce(bench, cpu, i % 2 ? SCHED : HVM));
+    (void)join(bench, mask);
+}
+
+/*
+ * Sinks with random events and CPUs, which run out of chunks at any time, and one that joins them:
+ * each has what was produced for it, or reports what is missing.
+ */
+static void test_any(uint64_t seed)
+{
+    static const uint32_t masks[] = {ALL_EVENTS, ALL_EVENTS, SCHED_ONLY, HVM_ONLY, 0x00041000};
+
+    uint64_t dropped = 0;
+
+    test_case("any sinks");
+    for (unsigned int i = 0; i < 24; i++) {
+        uint32_t pages = i % 3 ? SMALL_PAGES : LARGE_PAGES;
+        struct bench bench;
+
+        bench_init(&bench, pages, seed + i);
+        for (unsigned int n = 2 + i % (BENCH_OUTS - 2); n > 0; n--) {
+            struct sink_config config = bench_config(
+                masks[test_random(&bench.random) % ARRAY_SIZE(masks)],
+                n % 2 ? ALL_CPUS : (unsigned int)(test_random(&bench.random) % (ALL_CPUS + 1)));
+
+            (void)bench_add(&bench, &config, NULL);
+        }
+        for (unsigned int j = 0; j < (pages == SMALL_PAGES ? 60 : 8); j++) {
+            unsigned int one = (unsigned int)(test_random(&bench.random) % bench.nr_outs);
+
+            limit_chunks(bench.outs[one].sink, (unsigned int)(test_random(&bench.random) % 8));
+            produce_all(&bench, pages == SMALL_PAGES ? 900 : 60000);
+            (void)bench_round(&bench); /* one that is alone on a CPU may leave records in place */
+            bench_write_all(&bench, j % 4 == 0);
+            if (j == 5)
+                join_in_time(&bench, masks[i % ARRAY_SIZE(masks)]);
+        }
+        lift_limits(&bench);
+        produce_all(&bench, 10);
+        drain_all(&bench);
+        bench_write_all(&bench, true);
+        for (unsigned int j = 0; j < bench.nr_outs; j++) {
+            bench_check(&bench, j);
+            dropped += dropped_by(&bench, j);
+        }
+        bench_done(&bench);
+    }
+    CHECK(dropped > 0);
+}
+
+/* Windows for several are no shorter than for one, if their chunks have room. */
+static void test_whole(uint64_t seed)
 {
     struct sink_config config = bench_config(ALL_EVENTS, ALL_CPUS);
     struct bench bench;
-    unsigned int rounds = 0;
+    struct sink_totals totals;
 
-    test_case("cut windows");
+    test_case("whole windows");
     bench_init(&bench, LARGE_PAGES, seed);
-    for (int i = 0; i < 2; i++)
-        (void)bench_add(&bench, &config, NULL);
-    CHECK(drain_is_even(bench.drain));
+    (void)bench_add(&bench, &config, NULL);
+    config = bench_config(SCHED_ONLY, ALL_CPUS);
+    (void)bench_add(&bench, &config, NULL);
     bench_produce_some(&bench, 1, 1000000);
-    bench_produce_some(&bench, 2, 10);
-    do {
-        struct round round = bench_round(&bench);
+    (void)bench_round(&bench);
+    CHECK(drain_is_even(bench.drain));
+    bench_write_all(&bench, true);
+    for (unsigned int i = 0; i < 2; i++) {
+        bench_check(&bench, i);
+        sink_read_totals(bench.outs[i].sink, &totals);
+        CHECK_UINT(totals.windows, 1);
+    }
+    bench_done(&bench);
+}
 
-        CHECK(round.behind || drain_is_even(bench.drain));
-        CHECK(round.waiting_bytes > 0);
-        rounds++;
-    } while (!drain_is_even(bench.drain) && rounds < 100);
-    CHECK_UINT(rounds, 5); /* 1 MiB in pieces of a little less than 256 KiB */
+/* What a sink leaves out of a window needs no room in its chunk: a ring's history would be shorter
+ * by that. */
+static void test_filled(uint64_t seed)
+{
+    struct sink_config config = bench_config(ALL_EVENTS, ALL_CPUS);
+    struct ring_stats stats;
+    struct ring *ring;
+    struct bench bench;
+    uint64_t closed;
+
+    test_case("a ring's chunks are filled, though it takes a part of each window");
+    if (!CHECK_INT(ring_new(UINT64_C(64) << 20, BENCH_CPUS, false, NULL, &ring), 0))
+        return;
+    bench_init(&bench, LARGE_PAGES, seed);
+    (void)bench_add(&bench, &config, NULL);
+    config = bench_config(HVM_ONLY, ALL_CPUS);
+    (void)bench_add(&bench, &config, ring);
+    for (unsigned int i = 0; i < 30; i++) {
+        bench_produce_some(&bench, i % BENCH_CPUS, 1000000);
+        drain_all(&bench);
+        bench_write_all(&bench, false);
+    }
+    ring_read_stats(ring, &stats);
+    closed = ring_newest_seq(ring) - 1;
+    CHECK(closed > 5);
+    CHECK(stats.used_bytes >= closed * ring_chunk_bytes(ring) / 100 * 93); /* but for a piece */
     bench_write_all(&bench, true);
     bench_check(&bench, 0);
-    bench_check(&bench, 1);
     bench_done(&bench);
+    ring_free(ring);
+}
+
+/* One that has only small chunks, or little left of its output, cuts the windows of all. */
+static void test_cut(uint64_t seed)
+{
+    for (unsigned int way = 0; way < 2; way++) {
+        struct sink_config config = bench_config(ALL_EVENTS, ALL_CPUS);
+        struct bench bench;
+        unsigned int rounds = 0;
+
+        test_case(way == 0 ? "cut by small chunks" : "cut by the end of an output");
+        bench_init(&bench, LARGE_PAGES, seed);
+        (void)bench_add(&bench, &config, NULL);
+        if (way == 1)
+            config.max_bytes = 2 * CHUNK_BYTES + CHUNK_BYTES / 2;
+        (void)bench_add(&bench, &config, NULL);
+        if (way == 0)
+            limit_chunks(bench.outs[1].sink, 1);
+        CHECK(drain_is_even(bench.drain));
+        bench_produce_some(&bench, 1, 1000000);
+        do {
+            struct round round = bench_round(&bench);
+
+            CHECK(round.behind || drain_is_even(bench.drain));
+            CHECK(round.waiting_bytes > 0);
+            CHECK(way == 1 || !round.dropped);
+            bench_write_all(&bench, true);
+            rounds++;
+        } while (!drain_is_even(bench.drain) && rounds < 100);
+        CHECK_UINT(rounds, way == 0 ? 5 : 2); /* 1 MiB in pieces of a little less than 256 KiB */
+        bench_check(&bench, 0);
+        CHECK_UINT(dropped_by(&bench, 0), 0);
+        if (way == 0)
+            bench_check(&bench, 1);
+        else
+            CHECK(sink_used_bytes(bench.outs[1].sink) > 2 * CHUNK_BYTES);
+        bench_done(&bench);
+    }
 }
 
 /* --- One that has no chunk. --- */
@@ -540,11 +682,7 @@ static void test_joined(uint64_t seed)
             (void)bench_add(&bench, &config, NULL);
         for (unsigned int i = 0; i < 10; i++)
             CHECK(bench_produce(&bench, 0, SCHED) && bench_lose(&bench, 1, 10));
-        bench.tsc += 100;
-        joined = bench_add(&bench, &config, NULL); /* what is there is not for it */
-        joined->joins_tsc = bench.tsc;
-        joined->joins_losses_tsc = bench.tsc - 50;
-        joined->joining = config.cpus;
+        joined = join(&bench, SCHED_ONLY); /* what is there is not for it */
         for (unsigned int i = 0; i < 10; i++)
             for (unsigned int cpu = 0; cpu < BENCH_CPUS; cpu++)
                 CHECK(bench_produce(&bench, cpu, cpu == 2 ? BARE : SCHED));
@@ -619,6 +757,9 @@ int main(void)
     test_not_mapped();
     test_discard(seed);
     test_several(seed);
+    test_any(seed);
+    test_filled(seed);
+    test_whole(seed);
     test_cut(seed);
     test_lone_starves(seed);
     test_one_starves(seed);

@@ -67,13 +67,6 @@ static struct walk_filter filter_of(uint32_t mask)
     return filter;
 }
 
-static bool filter_allows(const struct walk_filter *filter, uint32_t event)
-{
-    uint32_t i = record_event(event) >> 12;
-
-    return filter->allow[i / 64] >> (i % 64) & 1;
-}
-
 static void test_filter(void)
 {
     uint64_t random = test_seed();
@@ -87,9 +80,15 @@ static void test_filter(void)
         for (unsigned int i = 0; i < EVENT_CLASSES; i++)
             set.subclasses[i] = (uint8_t)(test_random(&random) & test_random(&random) & 0xf);
         walk_filter_init(&filter, &set);
-        for (uint32_t i = 0; i < WALK_FILTER_BITS; i++)
-            wrong +=
-                filter_allows(&filter, i << 12 | 0xabc) != event_set_has(&set, i << 12 | 0xabc);
+        for (uint32_t i = 16; i < 65536; i++) { /* class and subclass; none is without a class */
+            uint32_t header = i << TRC_SUBCLS_SHIFT | 0xabc;
+            uint64_t classes[EVENT_CLASSES] = {0};
+            struct walk_result result;
+
+            walk_window((const uint8_t *)&header, sizeof(header), true, &filter, NULL, classes,
+                        &result);
+            wrong += result.records != event_set_has(&set, header);
+        }
         CHECK_UINT(wrong, 0);
     }
 }
@@ -413,7 +412,7 @@ static void test_classless(void)
                     classes, &result);
         CHECK(result.broken);
         CHECK_UINT(result.consumed_bytes, good);
-        CHECK_UINT(result.records, filter_allows(&filter, SCHED) ? c->before : 0);
+        CHECK_UINT(result.records, filter.passes[1] & 1u << 1 ? c->before : 0); /* of SCHED */
     }
 }
 
@@ -545,12 +544,169 @@ static void test_padding(void)
     }
 }
 
+/* --- Several filters, and pieces. --- */
+
+#define PARTS_MAX 6u
+
+/* Some records, of every kind; BYTES may end inside one, and BROKEN_AT has no class. */
+struct random_records {
+    struct window window;
+    uint32_t bytes;
+    uint32_t broken_at; /* an offset; UINT32_MAX: nowhere */
+};
+
+static void make_records(uint64_t *random, struct random_records *ret_records)
+{
+    static const char specials[] = "lw";
+    struct window *window = &ret_records->window;
+
+    *ret_records = (struct random_records){.broken_at = UINT32_MAX};
+    for (uint32_t n = (uint32_t)(test_random(random) % MAX_RECORDS); n > 0; n--) {
+        if (test_random(random) % 8 == 0)
+            put_letter(window, specials[test_random(random) % 2]);
+        else
+            put(window, random_header(random));
+    }
+    ret_records->bytes = window->bytes;
+    if (window->records > 0 && test_random(random) % 4 == 0)
+        ret_records->bytes = (uint32_t)(test_random(random) % (window->bytes / 4 + 1)) * 4;
+    if (window->records > 0 && test_random(random) % 8 == 0) {
+        ret_records->broken_at = window->offsets[test_random(random) % window->records];
+        memset(window->data + ret_records->broken_at, 0, 4);
+    }
+}
+
+/* What a filter for SET makes of them, one record after the other. */
+static void expect_part(const struct random_records *records, const struct event_set *set,
+                        uint8_t *kept, struct walk_part *ret_part)
+{
+    const struct window *window = &records->window;
+    struct walk_result *result = &ret_part->result;
+
+    *ret_part = (struct walk_part){0};
+    for (uint32_t i = 0; i < window->records; i++) {
+        const uint8_t *p = window->data + window->offsets[i];
+        uint32_t length = window->offsets[i + 1] - window->offsets[i];
+        uint32_t header;
+        struct lost_record lost;
+
+        if (window->offsets[i] + 4 <= records->bytes && window->offsets[i] == records->broken_at)
+            result->broken = true;
+        if (result->broken || window->offsets[i + 1] > records->bytes)
+            break;
+        result->consumed_bytes += length;
+        memcpy(&header, p, sizeof(header));
+        if (record_is_lost(header)) {
+            memcpy(&lost, p, sizeof(lost));
+            result->lost += lost.count;
+            result->lost_last_tsc = record_tsc(p);
+            if (!result->lost_first_tsc)
+                result->lost_first_tsc = (uint64_t)lost.first_tsc[1] << 32 | lost.first_tsc[0];
+        } else if (!record_is_wrap(header)) {
+            if (!event_set_has(set, record_event(header)))
+                continue;
+            ret_part->class_records[__builtin_ctz(record_event(header) >> 16)]++;
+            result->records++;
+            if (record_has_tsc(header) && !result->first_tsc)
+                result->first_tsc = record_tsc(p);
+            if (record_has_tsc(header))
+                result->last_tsc = record_tsc(p);
+        }
+        memcpy(kept + result->kept_bytes, p, length);
+        result->kept_bytes += length;
+    }
+}
+
+/* Most let nothing or everything of a class pass, some all of all, or nothing. */
+static struct event_set random_set(uint64_t *random)
+{
+    struct event_set set = {0};
+    uint64_t kind = test_random(random) % 4;
+
+    for (unsigned int i = 0; i < EVENT_CLASSES; i++)
+        set.subclasses[i] = (uint8_t)(kind == 0   ? 0xf
+                                      : kind == 1 ? 0
+                                      : kind == 2 ? test_random(random) % 2 * 0xf
+                                                  : test_random(random) & 0xf);
+    return set;
+}
+
+/*
+ * Walks RECORDS in random pieces for COUNT parts: each may be kept elsewhere or only counted, and
+ * the pieces may be in the place of one of them.
+ */
+static void walk_in_pieces(uint64_t *random, const struct random_records *records,
+                           struct walk_part *parts, unsigned int count)
+{
+    static uint8_t aside[sizeof(records->window.data)];
+    struct walk_part *pointers[PARTS_MAX];
+    uint32_t begin = 0, bytes;
+
+    for (unsigned int i = 0; i < count; i++)
+        pointers[i] = &parts[i];
+    do {
+        struct walk_part *in_place = &parts[test_random(random) % count];
+        uint8_t *piece = in_place->kept && test_random(random) % 2
+                             ? in_place->kept + in_place->result.kept_bytes
+                             : aside;
+
+        begin = parts[0].result.consumed_bytes;
+        bytes = records->bytes - begin;
+        if (test_random(random) % 2)
+            bytes = (uint32_t)min_u64(bytes, 4 * (10 + test_random(random) % 300));
+        memcpy(piece, records->window.data + begin, bytes);
+        walk_piece(piece, bytes, begin + bytes == records->bytes, pointers, count);
+    } while (begin + bytes < records->bytes && !parts[0].result.broken);
+}
+
+/* However it is walked, each part is what its filter alone makes of the window. */
+static void test_parts(void)
+{
+    uint64_t random = test_seed();
+
+    test_case("several filters");
+    for (int i = 0; i < 4000; i++) {
+        static uint8_t kept[PARTS_MAX][sizeof(((struct window *)NULL)->data) + 1];
+        uint8_t expected_kept[sizeof(kept[0])];
+        unsigned int count = 1 + (unsigned int)(test_random(&random) % PARTS_MAX);
+        struct walk_part parts[PARTS_MAX] = {0};
+        struct walk_filter filters[PARTS_MAX];
+        struct event_set sets[PARTS_MAX];
+        struct random_records records;
+
+        make_records(&random, &records);
+        memset(kept, 0xee, sizeof(kept));
+        for (unsigned int j = 0; j < count; j++) {
+            sets[j] = random_set(&random);
+            walk_filter_init(&filters[j], &sets[j]);
+            parts[j].filter = &filters[j];
+            parts[j].kept = test_random(&random) % 4 ? kept[j] : NULL;
+            parts[j].passing = (enum walk_passing)(test_random(&random) % 3);
+        }
+        walk_in_pieces(&random, &records, parts, count);
+        for (unsigned int j = 0; j < count; j++) {
+            struct walk_part expected;
+
+            expect_part(&records, &sets[j], expected_kept, &expected);
+            expected.result.broken =
+                expected.result.broken || expected.result.consumed_bytes != records.bytes;
+            CHECK(results_equal(&parts[j].result, &expected.result));
+            CHECK(memcmp(parts[j].class_records, expected.class_records,
+                         sizeof(expected.class_records)) == 0);
+            CHECK(!parts[j].kept ||
+                  memcmp(kept[j], expected_kept, expected.result.kept_bytes) == 0);
+            CHECK_UINT(kept[j][records.bytes], 0xee);
+        }
+    }
+}
+
 int main(void)
 {
     test_filter();
     test_kept();
     test_elsewhere();
     test_random_records();
+    test_parts();
     test_cuts();
     test_classless();
     test_classes();
