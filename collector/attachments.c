@@ -90,7 +90,6 @@ static void attachment_pin(struct collector *c, struct attachment *attachment)
 {
     struct sink *sink = attachment->sink;
 
-    sink_flush(sink);
     for (unsigned int n = 0; n < RING_PINS_MAX; n++) {
         if (!(attachment->pins_wanted >> n & 1))
             continue;

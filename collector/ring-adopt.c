@@ -230,11 +230,11 @@ static int map_ring(struct ring *ring, int memfd, const struct ring_header *head
         return -errno;
     ring->chunk_bytes = header->chunk_bytes;
     ring->chunks = calloc(header->nr_chunks, sizeof(*ring->chunks));
-    ring->pins = calloc(RING_PINS_MAX, sizeof(*ring->pins));
-    if (!ring->chunks || !ring->pins)
+    if (!ring->chunks)
         return -ENOMEM;
-    for (unsigned int i = 0; i < RING_PINS_MAX; i++)
-        ring->pins[i].first = RING_UNPINNED;
+    r = ring_make_pins(ring, header->nr_cpus);
+    if (r < 0)
+        return r;
     r = memory_map(ring->memfd, layout.total_bytes, layout.total_bytes, &base);
     if (r < 0)
         return r;
@@ -293,20 +293,22 @@ static bool counts_agree(const struct ring *ring, const struct chunk *chunk, uin
 
 bool ring_verify_chunk(const struct ring *ring, const struct chunk *chunk)
 {
-    const struct ring_chunk *state = ring_state_of(ring, chunk);
-    bool found_round = state->first_round == RING_NO_ROUND;
+    struct ring_chunk_info info;
+    bool found_round;
     uint64_t classes[EVENT_CLASSES] = {0}, records = 0, lost = 0;
     uint32_t offset = 0, last_window = 0;
 
+    ring_read_chunk(ring, chunk, &info);
+    found_round = info.first_round == RING_NO_ROUND;
     while (offset < chunk->fill_bytes) {
         struct window_header window;
         struct walk_result walked;
 
         if (chunk->fill_bytes - offset < WINDOW_HEADER_BYTES)
             return false;
-        found_round = found_round || offset == state->first_round;
+        found_round = found_round || offset == info.first_round;
         last_window = offset;
-        memcpy(&window, chunk->data + offset, sizeof(window));
+        ring_read_window(ring, chunk, offset, &window);
         offset += WINDOW_HEADER_BYTES;
         if (window.header != WINDOW_HEADER || window.cpu >= ring->nr_cpus ||
             window.bytes > chunk->fill_bytes - offset)

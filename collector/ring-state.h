@@ -18,8 +18,10 @@
 
 #include "collector/ledger.h"
 #include "collector/pool.h"
+#include "collector/ring.h"
 #include "common/cpu-set.h"
 #include "common/event-set.h"
+#include "common/record.h"
 
 #define RING_MAGIC    UINT64_C(0x474e495243525458) /* "XTRCRING" */
 #define RING_VERSION  2u
@@ -133,7 +135,9 @@ struct ring {
     struct chunk *limbo_tail;
     uint64_t next_seq;
     struct chunk *filling;
-    struct ring_pin *pins; /* [RING_PINS_MAX] */
+    struct ring_pin *pins;         /* [RING_PINS_MAX] */
+    struct ring_count *pin_counts; /* their tails' counts */
+    uint64_t pin_counts_bytes;
 
     /* Written by the collector thread, read by the main thread: relaxed atomics. */
     uint64_t used_bytes;
@@ -142,13 +146,25 @@ struct ring {
     uint64_t passed_tsc; /* of the newest record, or loss, ever put into it */
 };
 
-/* A snapshot's hold on the chunks from `first` to `last`; evicted ones wait in limbo. */
+/*
+ * A snapshot's hold on the chunks from `first` to `last`; evicted ones wait in limbo.
+ *
+ * The chunk that was being filled is pinned up to where it was filled, and filling continues after
+ * that. So the pin has its own view of it, `tail`: whoever has the pin reads neither the chunk's
+ * state and counts, nor the header of the window that was the last one, which is written again when
+ * the chunk is closed.
+ */
 struct ring_pin {
-    bool taken;          /* main thread */
-    uint64_t first;      /* the oldest chunk still needed; RING_UNPINNED: none. See ring.c */
-    uint64_t last;       /* collector thread */
-    struct chunk *chunk; /* the oldest at the time; NULL: the ring was empty */
-    uint64_t nsec;       /* what pinning took */
+    bool taken;                /* main thread */
+    uint64_t first;            /* the oldest chunk still needed; RING_UNPINNED: none. See ring.c */
+    uint64_t last;             /* collector thread */
+    const struct chunk *chunk; /* the oldest at the time; NULL: the ring was empty */
+    uint64_t nsec;             /* what pinning took */
+
+    struct chunk tail; /* fill_bytes is 0: nothing was being filled */
+    struct ring_chunk tail_state;
+    struct window_header tail_window; /* of its last window */
+    struct ring_count *tail_counts;   /* [RING_PARTS][nr_cpus] */
 };
 
 #define RING_UNPINNED UINT64_MAX
@@ -164,6 +180,18 @@ static inline struct ring_count *ring_counts_of(const struct ring *ring, const s
     return &ring->counts[((size_t)(chunk - ring->chunks) * RING_PARTS + part) * ring->nr_cpus];
 }
 
+/* The pin whose view CHUNK is; NULL: it is one of the ring's own. */
+static inline const struct ring_pin *ring_pin_of_tail(const struct ring *ring,
+                                                      const struct chunk *chunk)
+{
+    for (unsigned int i = 0; i < RING_PINS_MAX; i++)
+        if (chunk == &ring->pins[i].tail)
+            return &ring->pins[i];
+    return NULL;
+}
+
+/* Allocates the pins. ring.c. */
+int ring_make_pins(struct ring *ring, unsigned int nr_cpus);
 /* Carries out the commit; also again. ring.c. */
 void ring_apply_commit(struct ring *ring, const struct ring_commit *commit);
 /* Pads a chunk to whole pages, as it is written. ring.c. */

@@ -6,9 +6,9 @@
  * The head of the list begins with a round, or would if what comes before its first round were
  * skipped: that part counts as evicted from the moment the chunk becomes the head.
  *
- * Pins: the collector thread stores `last`, then `first` (release); the main thread only moves
- * `first` up (release), which the collector thread loads (acquire) before it uses a chunk again:
- * the kernel has read it by then.
+ * Pins: the collector thread stores the view of the tail and `last`, then `first` (release); the
+ * main thread only moves `first` up (release), which the collector thread loads (acquire) before it
+ * uses a chunk again: the kernel has read it by then.
  */
 
 #include "collector/ring.h"
@@ -142,6 +142,29 @@ static int ring_set_up(struct ring *ring, uint64_t nr_chunks, unsigned int nr_cp
     return 0;
 }
 
+int ring_make_pins(struct ring *ring, unsigned int nr_cpus)
+{
+    size_t nr_counts = (size_t)RING_PARTS * nr_cpus;
+    void *base;
+    int r;
+
+    ring->pins = calloc(RING_PINS_MAX, sizeof(*ring->pins));
+    if (!ring->pins)
+        return -ENOMEM;
+    /* Touched: the collector thread writes it. */
+    ring->pin_counts_bytes = RING_PINS_MAX * nr_counts * sizeof(struct ring_count);
+    r = memory_map(-1, ring->pin_counts_bytes, ring->pin_counts_bytes, &base);
+    if (r < 0)
+        return r;
+    ring->pin_counts = base;
+    (void)memory_lock(base, ring->pin_counts_bytes); /* is_locked is about the records */
+    for (unsigned int i = 0; i < RING_PINS_MAX; i++) {
+        ring->pins[i].first = RING_UNPINNED;
+        ring->pins[i].tail_counts = ring->pin_counts + i * nr_counts;
+    }
+    return 0;
+}
+
 static void ring_freep(struct ring **ring)
 {
     ring_free(*ring);
@@ -162,14 +185,14 @@ int ring_new(uint64_t bytes, unsigned int nr_cpus, bool outlives, struct ring **
     ring->memfd = -1;
     ring->chunk_bytes = chunk_bytes;
     ring->chunks = calloc(nr_chunks, sizeof(*ring->chunks));
-    ring->pins = calloc(RING_PINS_MAX, sizeof(*ring->pins));
-    if (!ring->chunks || !ring->pins)
+    if (!ring->chunks)
         return -ENOMEM;
+    r = ring_make_pins(ring, nr_cpus);
+    if (r < 0)
+        return r;
     r = ring_set_up(ring, nr_chunks, nr_cpus, outlives);
     if (r < 0)
         return r;
-    for (unsigned int i = 0; i < RING_PINS_MAX; i++)
-        ring->pins[i].first = RING_UNPINNED;
     *ret_ring = TAKE_PTR(ring);
     return 0;
 }
@@ -181,6 +204,7 @@ struct ring *ring_free(struct ring *ring)
     memory_unmap(ring->base, ring->layout.total_bytes);
     fd_close(&ring->memfd);
     free(ring->chunks);
+    memory_unmap(ring->pin_counts, ring->pin_counts_bytes);
     free(ring->pins);
     free(ring);
     return NULL;
@@ -541,15 +565,41 @@ static uint64_t now_nsec(void)
     return (uint64_t)ts.tv_sec * USEC_PER_SEC * NSEC_PER_USEC + (uint64_t)ts.tv_nsec;
 }
 
+/* The view of the chunk that is being filled, as it is now. */
+static void ring_pin_tail(const struct ring *ring, struct ring_pin *pin)
+{
+    const struct chunk *chunk = ring->filling;
+
+    pin->tail = (struct chunk){0};
+    if (!chunk || chunk->fill_bytes == 0)
+        return;
+    pin->tail = *chunk;
+    pin->tail.next = NULL;
+    pin->tail_state = *ring_state_of(ring, chunk);
+    memcpy(&pin->tail_window, chunk->data + chunk->last_window, sizeof(pin->tail_window));
+    memcpy(pin->tail_counts, ring_counts_of(ring, chunk, RING_BEFORE_ROUND),
+           RING_PARTS * ring->nr_cpus * sizeof(struct ring_count));
+}
+
+/* Where it begins; as of a ring that closes the chunk, one without a round's begin is nothing. */
+static const struct chunk *ring_pin_head(const struct ring *ring, const struct ring_pin *pin)
+{
+    if (ring->head)
+        return ring->head;
+    if (pin->tail.fill_bytes == 0 || pin->tail_state.first_round == RING_NO_ROUND)
+        return NULL;
+    return &pin->tail;
+}
+
 void ring_pin(struct ring *ring, int number)
 {
     struct ring_pin *pin = &ring->pins[number];
     uint64_t begun_nsec = now_nsec();
 
-    ring_close_chunk(ring);
-    pin->chunk = ring->head;
+    ring_pin_tail(ring, pin);
+    pin->chunk = ring_pin_head(ring, pin);
     if (pin->chunk) {
-        pin->last = ring->tail->seq;
+        pin->last = pin->tail.fill_bytes ? pin->tail.seq : ring->tail->seq;
         __atomic_store_n(&pin->first, pin->chunk->seq, __ATOMIC_RELEASE);
     }
     pin->nsec = now_nsec() - begun_nsec;

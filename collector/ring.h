@@ -6,10 +6,11 @@
  * full, the oldest goes, and with it what it leaves of a round. It begins with a whole round at
  * any time, and so does a snapshot of it.
  *
- * A snapshot pins what is in the ring, which takes as long for a large ring as for a small one. The
- * collector thread continues to fill others: chunks that are evicted while they are pinned wait
- * until the snapshot has written them. An eighth of the chunks is kept out of the list for that
- * time; if those are used up too, the ring gets shorter, and never loses what is new.
+ * A snapshot pins what is in the ring, which takes as long for a large ring as for a small one, and
+ * no memory: the chunk that is being filled is pinned up to where it is filled. Chunks that are
+ * evicted while they are pinned wait until the snapshot has written them. An eighth of the chunks
+ * is kept out of the list for that time; if those are used up too, the ring gets shorter, and never
+ * loses what is new.
  *
  * The memory may be a sealed memfd with all that is needed to continue it: ring_memfd() can be
  * kept in systemd's fd store, and ring_adopt() takes it over. See ring-state.h.
@@ -28,6 +29,7 @@
 struct chunk;
 struct ring;
 struct walk_result;
+struct window_header;
 
 #define RING_MIN_BYTES  (UINT64_C(2) << 20)
 #define RING_PINS_MAX   8u
@@ -92,7 +94,10 @@ void ring_read_stats(const struct ring *ring, struct ring_stats *ret_stats);
 /* As of struct sink_totals; evicted records do not count as missing. 0: it was never attached. */
 uint64_t ring_complete_from_tsc(const struct ring *ring);
 
-/* --- Pins: main thread. A pin's chunks do not change until it is advanced over them. --- */
+/*
+ * --- Pins: main thread. A pin's chunks do not change until it is advanced over them. The last one
+ * may be filled further meanwhile: the pin has a view of it that does not. ---
+ */
 
 /* A number for MESSAGE_PIN, or -EBUSY: RING_PINS_MAX are in use. */
 int ring_take_pin(struct ring *ring);
@@ -110,7 +115,7 @@ struct ring_chunk_info {
     uint64_t seq;
     uint64_t first_tsc; /* 0: no record has a TSC */
     uint64_t last_tsc;
-    uint32_t bytes;
+    uint32_t bytes;       /* of whole windows; whole pages, unless it was being filled */
     uint32_t first_round; /* offset of the first round that begins in it; UINT32_MAX: none */
     uint64_t round_tsc;   /* no record or loss before that is newer */
     bool cut_inside;      /* other rounds in it may begin a file too */
@@ -123,6 +128,20 @@ void ring_read_chunk(const struct ring *ring, const struct chunk *chunk,
  * FROM_ROUND: only from first_round on. */
 void ring_read_counts(const struct ring *ring, const struct chunk *chunk, unsigned int cpu,
                       bool from_round, uint64_t *ret_records, uint64_t *ret_lost);
+
+/* The window whose header is at OFFSET in a pinned chunk. */
+void ring_read_window(const struct ring *ring, const struct chunk *chunk, uint32_t offset,
+                      struct window_header *ret_window);
+
+/*
+ * Copies a pinned chunk from OFFSET, a window's begin, on to BUFFER, of ring_chunk_bytes(), and
+ * pads it to whole pages. Returns its bytes.
+ */
+uint32_t ring_copy_chunk(const struct ring *ring, const struct chunk *chunk, uint32_t offset,
+                         uint8_t *buffer);
+
+/* Whether a pinned chunk must be copied to be written in whole pages. */
+bool ring_must_copy_chunk(const struct ring *ring, const struct chunk *chunk);
 
 /*
  * Whether a pinned chunk holds whole windows of whole records, as its counts say: for one that was
@@ -163,7 +182,7 @@ void ring_set_complete_from(struct ring *ring, uint64_t tsc);
 /* Evicts chunks of which no record is as young as TSC. */
 void ring_expire(struct ring *ring, uint64_t tsc);
 
-/* Pins what is in the ring, closing the chunk that is being filled. */
+/* Pins what is in the ring; filling continues in the same chunk. */
 void ring_pin(struct ring *ring, int pin);
 
 /*

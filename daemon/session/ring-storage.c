@@ -383,6 +383,7 @@ static void ring_storage_finish(struct storage *storage)
         ring_storage_end(ring);
         return;
     }
+    ring_close_chunk(ring->ring); /* if the collector has died; nothing fills it any more */
     ring_pin(ring->ring, pin);
     ring->write = (struct ring_write){
         .ring = ring->ring,
