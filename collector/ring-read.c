@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "collector/extent.h"
 #include "collector/pool.h"
 #include "collector/ring-state.h"
 #include "collector/walk.h"
@@ -130,6 +131,8 @@ void ring_read_stats(const struct ring *ring, struct ring_stats *ret_stats)
         .used_bytes = ledger_observe(&ring->used_bytes),
         .oldest_tsc = ledger_observe(&ring->oldest_tsc),
         .newest_tsc = ledger_observe(&ring->newest_tsc),
+        .borrowed_bytes = ring->extent ? extent_bytes(ring->extent) : 0,
+        .shortened_bytes = ledger_observe(&ring->header->shortened_bytes),
     };
 }
 

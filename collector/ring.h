@@ -9,8 +9,9 @@
  * A snapshot pins what is in the ring, which takes as long for a large ring as for a small one, and
  * no memory: the chunk that is being filled is pinned up to where it is filled. Chunks that are
  * evicted while they are pinned wait until the snapshot has written them. An eighth of the chunks
- * is kept out of the list for that time; if those are used up too, the ring gets shorter, and never
- * loses what is new.
+ * is kept out of the list for that time; if those are used up too, the ring borrows memory, as far
+ * as a budget goes (grower.h), and gives it back afterwards. Beyond that it gets shorter, which is
+ * reported, and never loses what is new.
  *
  * The memory may be a sealed memfd with all that is needed to continue it: ring_memfd() can be
  * kept in systemd's fd store, and ring_adopt() takes it over. See ring-state.h.
@@ -27,6 +28,7 @@
 #include "common/event-set.h"
 
 struct chunk;
+struct grower;
 struct ring;
 struct walk_result;
 struct window_header;
@@ -39,17 +41,21 @@ struct window_header;
 
 /*
  * BYTES of memory for records, in whole chunks, for NR_CPUS CPUs; touched, and locked if that is
- * allowed. One that OUTLIVES the daemon is in a memfd, for the next one to adopt. Returns 0;
- * -EINVAL: less than RING_MIN_BYTES; -ENOMEM; what memfd_create(2), mmap(2) say.
+ * allowed. One that OUTLIVES the daemon is in a memfd, for the next one to adopt. It may borrow of
+ * GROWER, which must outlive it; NULL: it does not borrow. Returns 0; -EINVAL: less than
+ * RING_MIN_BYTES; -ENOMEM; what memfd_create(2), mmap(2) say.
  */
-int ring_new(uint64_t bytes, unsigned int nr_cpus, bool outlives, struct ring **ret_ring);
+int ring_new(uint64_t bytes, unsigned int nr_cpus, bool outlives, struct grower *grower,
+             struct ring **ret_ring);
 
 /*
- * Takes over the ring in MEMFD, which is duplicated, from a daemon that has ended. Everything in it
+ * Takes over the ring in MEMFD, which is duplicated, from a daemon that has ended, with what it had
+ * borrowed, even beyond GROWER's budget. Everything in it
  * that is needed to continue is checked; its records are not: ring_verify_chunk(). Returns 0, or
  * -EBADMSG, -EPROTO (another version), -ENOMEM, with a sentence part in *RET_PROBLEM, a constant.
  */
-int ring_adopt(int memfd, unsigned int nr_cpus, struct ring **ret_ring, const char **ret_problem);
+int ring_adopt(int memfd, unsigned int nr_cpus, struct grower *grower, struct ring **ret_ring,
+               const char **ret_problem);
 struct ring *ring_free(struct ring *ring);
 
 /*
@@ -87,6 +93,9 @@ struct ring_stats {
     uint64_t used_bytes; /* of windows that are in the ring */
     uint64_t oldest_tsc; /* 0: empty */
     uint64_t newest_tsc;
+    uint64_t borrowed_bytes; /* now */
+    uint64_t
+        shortened_bytes; /* evicted too early, as snapshots held memory, since the ring began */
 };
 
 void ring_read_stats(const struct ring *ring, struct ring_stats *ret_stats);
@@ -181,6 +190,14 @@ void ring_set_complete_from(struct ring *ring, uint64_t tsc);
 
 /* Evicts chunks of which no record is as young as TSC. */
 void ring_expire(struct ring *ring, uint64_t tsc);
+
+/*
+ * Gives back what is borrowed, if no pin is left: a bounded part of it, no more often than is good
+ * for others. To be called when nothing is urgent. Returns whether the chunk that is being filled
+ * has to be closed for more. ring_settle_usec() is when it wants to be called next; 0: never.
+ */
+bool ring_settle(struct ring *ring, uint64_t now_usec);
+uint64_t ring_settle_usec(const struct ring *ring);
 
 /* Pins what is in the ring; filling continues in the same chunk. */
 void ring_pin(struct ring *ring, int pin);

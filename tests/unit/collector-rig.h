@@ -362,7 +362,7 @@ static inline struct ring *new_ring(uint64_t bytes)
 {
     struct ring *ring;
 
-    if (ring_new(bytes, CPUS, true, &ring) < 0)
+    if (ring_new(bytes, CPUS, true, NULL, &ring) < 0)
         exit(EXIT_FAILURE);
     return ring;
 }

@@ -74,7 +74,7 @@ static void check_refused(int fd, int expected)
     const char *problem = NULL;
     struct ring *ring = NULL;
 
-    CHECK_INT(ring_adopt(fd, CPUS, &ring, &problem), expected);
+    CHECK_INT(ring_adopt(fd, CPUS, NULL, &ring, &problem), expected);
     CHECK(!ring);
     CHECK(problem && *problem);
     ring_free(ring);
@@ -128,7 +128,7 @@ static void test_header(void)
         if (c->result) {
             check_refused(memfd, c->result);
         } else {
-            CHECK_INT(ring_adopt(memfd, CPUS, &ring, &problem), 0);
+            CHECK_INT(ring_adopt(memfd, CPUS, NULL, &ring, &problem), 0);
             ring_free(ring);
         }
         (void)munmap(base, image.layout.total_bytes);
@@ -263,7 +263,7 @@ static bool verifies(int memfd, unsigned int n)
     const struct chunk *chunk;
     bool ok;
 
-    if (!CHECK_INT(ring_adopt(memfd, CPUS, &ring, &problem), 0))
+    if (!CHECK_INT(ring_adopt(memfd, CPUS, NULL, &ring, &problem), 0))
         return false;
     chunk = ring->head;
     while (n-- > 0)
@@ -410,7 +410,7 @@ static void test_fuzz(void)
         int memfd = copy_image(image.layout.total_bytes, &base);
 
         scribble(base, &random);
-        if (ring_adopt(memfd, CPUS, &ring, &problem) == 0) {
+        if (ring_adopt(memfd, CPUS, NULL, &ring, &problem) == 0) {
             adopted++;
             use(ring);
         } else {

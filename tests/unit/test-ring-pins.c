@@ -426,7 +426,7 @@ static uint64_t time_pin(uint64_t bytes)
     uint64_t nsec = UINT64_MAX;
     struct ring *ring;
 
-    if (ring_new(bytes, 64, true, &ring) < 0)
+    if (ring_new(bytes, 64, true, NULL, &ring) < 0)
         return 0;
     for (unsigned int i = 0; i < 2 * ring->nr_chunks; i++) {
         memcpy(ring_fill(ring)->data, &header, sizeof(header));
