@@ -427,14 +427,19 @@ static struct chunk *take_from(struct ring *ring, struct chunk **list)
     return chunk;
 }
 
-/* Beyond the spare ones, and what can be borrowed: evicts until something comes free. */
+/*
+ * Beyond the spare ones, and what can be borrowed: evicts until something comes free. That one has
+ * room for as much as it held, so the ring gets shorter by those before it.
+ */
 static void ring_shorten(struct ring *ring)
 {
-    uint64_t before_bytes = ring->used_bytes;
+    uint64_t before_bytes = ring->used_bytes, last_bytes = before_bytes;
 
-    while (ring->nr_free == 0 && ring->head)
+    while (ring->nr_free == 0 && ring->head) {
+        last_bytes = ring->used_bytes;
         ring_evict(ring);
-    ledger_add(&ring->header->shortened_bytes, before_bytes - ring->used_bytes);
+    }
+    ledger_add(&ring->header->shortened_bytes, before_bytes - last_bytes);
 }
 
 static struct chunk *take_free(struct ring *ring)

@@ -95,7 +95,7 @@ struct ring_stats {
     uint64_t newest_tsc;
     uint64_t borrowed_bytes; /* now */
     uint64_t
-        shortened_bytes; /* evicted too early, as snapshots held memory, since the ring began */
+        shortened_bytes; /* by which it got shorter, as snapshots held memory, since it began */
 };
 
 void ring_read_stats(const struct ring *ring, struct ring_stats *ret_stats);

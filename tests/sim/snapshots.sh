@@ -265,6 +265,7 @@ empty() {
 
 slow() {
     local reader client
+    configure '[daemon]' pool=32M pool-max=32M # it cannot borrow: see borrowing.sh
     recorder_start memory=32M || exit 1
     wait_until 20 recorder_has $((20 * mib)) # from 22 MiB on it varies, as chunks are full or not
     sleep 1 # it goes round
