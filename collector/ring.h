@@ -93,9 +93,9 @@ struct ring_stats {
     uint64_t used_bytes; /* of windows that are in the ring */
     uint64_t oldest_tsc; /* 0: empty */
     uint64_t newest_tsc;
-    uint64_t borrowed_bytes; /* now */
-    uint64_t
-        shortened_bytes; /* by which it got shorter, as snapshots held memory, since it began */
+    uint64_t borrowed_bytes; /* now, while snapshots are written */
+    /* By which it got shorter, in all since it began, as snapshots held memory. */
+    uint64_t shortened_bytes;
 };
 
 void ring_read_stats(const struct ring *ring, struct ring_stats *ret_stats);

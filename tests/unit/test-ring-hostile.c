@@ -105,6 +105,8 @@ static const struct header_case header_cases[] = {
     {"more chunks", HEADER(nr_chunks), 9, -EBADMSG},
     {"more chunks than there can be", HEADER(nr_chunks), UINT32_MAX, -EPROTO},
     {"another size", HEADER(total_bytes), 4096, -EBADMSG},
+    {"steps that are not there", HEADER(nr_steps), 1, -EBADMSG},
+    {"more steps than there can be", HEADER(nr_steps), UINT32_MAX, -EBADMSG},
     {"data elsewhere", HEADER(data_offset), 0, -EBADMSG},
     {"data beyond", HEADER(data_offset), UINT64_MAX, -EBADMSG},
     {"other buffers", HEADER(buffer_pages), UINT32_MAX, 0},

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 
+#include "collector/grower.h"
 #include "tests/unit/ring-rig.h"
 
 #define SMALL_RING (UINT64_C(4) << 20)
@@ -304,6 +305,7 @@ static void test_stuck_snapshot(void)
 
 struct random_ring {
     struct ring_rig rig;
+    struct grower *grower; /* NULL: it does not borrow */
     struct snapshot snapshots[RING_PINS_MAX];
     uint64_t random;
 };
@@ -361,6 +363,12 @@ static void snapshot_randomly(struct random_ring *r)
         snapshot_advance(snapshot, r->rig.ring);
 }
 
+static void check_count(const struct ring_rig *rig)
+{
+    CHECK_UINT(rig_count_chunks(rig),
+               rig->ring->nr_chunks + rig->ring->nr_borrowed * rig->ring->layout.step_chunks);
+}
+
 static void random_step(struct random_ring *r)
 {
     switch (pick(r, 16)) {
@@ -369,6 +377,10 @@ static void random_step(struct random_ring *r)
         break;
     case 1:
         expire_randomly(r);
+        break;
+    case 6:
+        if (ring_settle(r->rig.ring, ring_settle_usec(r->rig.ring)))
+            ring_close_chunk(r->rig.ring);
         break;
     case 2:
     case 3:
@@ -379,16 +391,22 @@ static void random_step(struct random_ring *r)
     default:
         feed_randomly(r);
     }
-    CHECK_UINT(rig_count_chunks(&r->rig), r->rig.ring->nr_chunks);
+    check_count(&r->rig);
 }
 
-static void test_random_life(uint64_t seed)
+/* With a budget of BORROWS steps. */
+static void test_random_life(uint64_t seed, unsigned int borrows)
 {
     static const unsigned int cpus[] = {1, 2, 5, 31};
     struct random_ring r = {.random = seed};
+    uint64_t bytes = RING_MIN_BYTES + pick(&r, 12) * CHUNK_BYTES;
+    unsigned int nr_cpus = cpus[pick(&r, ARRAY_SIZE(cpus))];
+    struct ring *ring = NULL;
 
-    ring_rig_init(&r.rig, NULL, RING_MIN_BYTES + pick(&r, 12) * CHUNK_BYTES,
-                  cpus[pick(&r, ARRAY_SIZE(cpus))]);
+    if (borrows > 0 && (grower_new(borrows * (UINT64_C(17) << 20), &r.grower) < 0 ||
+                        ring_new(bytes, nr_cpus, true, r.grower, &ring) < 0))
+        exit(EXIT_FAILURE);
+    ring_rig_init(&r.rig, ring, bytes, nr_cpus);
     for (unsigned int i = 0; i < RING_PINS_MAX; i++)
         r.snapshots[i].pin = -1;
     for (unsigned int i = 0; i < 400; i++) {
@@ -407,9 +425,14 @@ static void test_random_life(uint64_t seed)
         ring_evict(r.rig.ring);
     rig_check(&r.rig);
     feed_chunks(&r.rig, 2 * r.rig.ring->nr_chunks);
+    while (ring_settle_usec(r.rig.ring))
+        if (ring_settle(r.rig.ring, ring_settle_usec(r.rig.ring)))
+            ring_close_chunk(r.rig.ring);
+    CHECK_UINT(r.rig.ring->nr_borrowed, 0);
     CHECK(r.rig.ring->nr_listed >= r.rig.ring->max_listed - 1); /* all are back */
     rig_check(&r.rig);
     ring_rig_done(&r.rig);
+    grower_free(r.grower);
 }
 
 /* --- How long pinning takes. --- */
@@ -474,8 +497,8 @@ int main(void)
     test_all_pinned();
     test_stuck_snapshot();
     test_case("random life");
-    for (int i = 0; i < 40; i++)
-        test_random_life(test_random(&random));
+    for (unsigned int i = 0; i < 40; i++)
+        test_random_life(test_random(&random), i % 3);
     test_pin_time();
     return test_end();
 }
