@@ -50,9 +50,10 @@ int ring_new(uint64_t bytes, unsigned int nr_cpus, bool outlives, struct grower 
 
 /*
  * Takes over the ring in MEMFD, which is duplicated, from a daemon that has ended, with what it had
- * borrowed, even beyond GROWER's budget. Everything in it
- * that is needed to continue is checked; its records are not: ring_verify_chunk(). Returns 0, or
- * -EBADMSG, -EPROTO (another version), -ENOMEM, with a sentence part in *RET_PROBLEM, a constant.
+ * borrowed, even beyond GROWER's budget; it never borrows more steps than it was made for.
+ * Everything in it that is needed to continue is checked; its records are not: ring_verify_chunk().
+ * Returns 0, or -EBADMSG, -EPROTO (another version), -ENOMEM, with a sentence part in *RET_PROBLEM,
+ * a constant.
  */
 int ring_adopt(int memfd, unsigned int nr_cpus, struct grower *grower, struct ring **ret_ring,
                const char **ret_problem);
