@@ -90,14 +90,24 @@ oldest_stays() { # oldest_stays NANOSECONDS: as it was, but for what the clock's
     python3 -c 'import sys; assert abs(int(sys.argv[1]) - int(sys.argv[2])) < 10**8' \
         "$(number "$dir/recorder" ring oldest_ns)" "$1"
 }
+newest() { # newest ARGUMENT...: on a busy machine the producer may have made nothing for 10 ms: again
+    local i
+    for i in 1 2 3 4 5; do
+        ctl snapshot --last 10ms "$@" 2>"$dir/refused" && return
+        grep -q 'nothing in that time' "$dir/refused" || break
+        sleep 0.05
+    done
+    cat "$dir/refused"
+    return 1
+}
 one_of_many() { # one_of_many NUMBER
     local file=$dir/state/many.xentrace
     case $(($1 % 20)) in
         0) ctl snapshot many && "$xensim" verify --from-start "$file" ;;
-        *[13579]) ctl snapshot --last 10ms many && "$xensim" verify "$file" ;;
+        *[13579]) newest many && "$xensim" verify "$file" ;;
         *)
             file=$dir/many.xentrace
-            ctl snapshot --last 10ms -o "$file" && "$xensim" verify "$file"
+            newest -o "$file" && "$xensim" verify "$file"
             ;;
     esac >"$dir/one" 2>&1 || return
     rm -f "$file" "${file%.xentrace}.json"
@@ -110,7 +120,7 @@ many() {
     for i in $(seq "$many"); do
         one_of_many "$i" && continue
         bad=$((bad + 1))
-        cat "$dir/one"
+        [ $bad -gt 5 ] || fail "many: $i is complete" "$(cat "$dir/one")"
     done
     check "many: each is complete" same "$bad" 0
     check "many: the oldest record has not moved" oldest_stays "$oldest"
