@@ -92,7 +92,7 @@ oldest_stays() { # oldest_stays NANOSECONDS: as it was, but for what the clock's
 }
 newest() { # newest ARGUMENT...: on a busy machine the producer may have made nothing for 10 ms: again
     local i
-    for i in 1 2 3 4 5; do
+    for i in $(seq 40); do
         ctl snapshot --last 10ms "$@" 2>"$dir/refused" && return
         grep -q 'nothing in that time' "$dir/refused" || break
         sleep 0.05
