@@ -66,12 +66,14 @@ static bool ring_has_pins(const struct ring *ring)
 
 void ring_ask(struct ring *ring)
 {
-    unsigned int nr_spare = ring->nr_chunks - ring->max_listed - 1;
+    uint64_t nr_spare = ring->nr_chunks - ring->max_listed - 1;
+    uint64_t early = min_u64(max_u64(nr_spare / 2, ring->layout.step_chunks), nr_spare);
     unsigned int wanted = ring->nr_borrowed;
 
     if (!ring->extent)
         return;
-    ring->asks = ring->nr_free <= max_u64(nr_spare / 2, 2) && ring_has_pins(ring);
+    /* If the grower comes too late, what is pinned goes: all that is older than the pin. */
+    ring->asks = ring->nr_free <= early && ring_has_pins(ring);
     if (ring->asks)
         wanted = (unsigned int)min_u64(wanted + STEPS_AHEAD, ring->nr_steps);
     extent_want(ring->extent, wanted);
@@ -121,8 +123,10 @@ static void move_content(const struct ring *ring, const struct chunk *from, stru
     ring_keep_order(); /* before the memory is given back */
 }
 
-/* Moves one chunk of the list; no snapshot reads it, nor what points to it. False: there is none,
- * or no room for it. */
+/*
+ * Moves one chunk of the list; no snapshot reads it, nor what points to it. False: there is none,
+ * or no room for it.
+ */
 static bool ring_move_home(struct ring *ring)
 {
     struct chunk *before, *from = find_borrowed(ring, &before), *to = ring->free_list;

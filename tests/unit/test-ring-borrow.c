@@ -118,7 +118,8 @@ static unsigned int settle(struct rig *rig)
         check_count(rig);
         turns++;
     }
-    for (unsigned int i = 0; stats_of(rig).borrowed_bytes && i < WAIT_MSEC; i++)
+    /* A step that is still being made comes and goes, too. */
+    for (unsigned int i = 0; grower_used_bytes(rig->grower) && i < WAIT_MSEC; i++)
         (void)poll(NULL, 0, 1);
     return turns;
 }
@@ -154,7 +155,7 @@ static void test_enough(void)
     CHECK(settle(&rig) > 10); /* a chunk at a time */
     CHECK_UINT(rig.ring->nr_borrowed, 0);
     CHECK_UINT(stats_of(&rig).borrowed_bytes, 0);
-    CHECK(file_bytes(rig.ring) <= own_bytes + PAGE_BYTES);
+    CHECK_UINT(file_bytes(rig.ring), own_bytes);
     CHECK(rig.ring->nr_listed >= listed - 1);
     rig_check(&rig.rig);
     feed(&rig, 40);
@@ -313,7 +314,7 @@ static void test_adopt(uint64_t budget_bytes)
         (void)settle(&rig);
         CHECK_UINT(stats_of(&rig).borrowed_bytes, 0);
         CHECK(rig.ring->nr_listed >= listed - 1);
-        CHECK(file_bytes(rig.ring) <= own_bytes + PAGE_BYTES);
+        CHECK_UINT(file_bytes(rig.ring), own_bytes);
         check_content(&rig, &rig.rig);
         ring_rig_done(&rig.rig);
         grower_free(rig.grower);
