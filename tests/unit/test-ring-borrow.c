@@ -179,7 +179,7 @@ static void test_too_little(void)
     }
     CHECK_UINT(stats_of(&rig).borrowed_bytes, STEP_BYTES);
     CHECK(rig.ring->nr_listed >= rig.ring->max_listed - 1); /* it was enough for one snapshot */
-    for (unsigned int i = 1; i < 5; i++) { /* each has other chunks */
+    for (unsigned int i = 1; i < 5; i++) {                  /* each has other chunks */
         (void)pin_all(&rig);
         feed(&rig, 20);
     }
