@@ -7,11 +7,12 @@
 #include <stdlib.h>
 
 #include "collector/extent-state.h"
+#include "collector/memory.h"
 
 int extent_new(void *base, uint64_t step_bytes, unsigned int nr_steps, bool shared,
                struct extent **ret_extent)
 {
-    struct extent *extent = calloc(1, sizeof(*extent) + nr_steps * sizeof(extent->steps[0]));
+    struct extent *extent = memory_alloc(1, sizeof(*extent) + nr_steps * sizeof(extent->steps[0]));
 
     if (!extent)
         return -ENOMEM;
@@ -69,6 +70,11 @@ void extent_give(struct extent *extent, unsigned int step)
 bool extent_is_refused(const struct extent *extent)
 {
     return __atomic_load_n(&extent->is_refused, __ATOMIC_RELAXED);
+}
+
+bool extent_is_served(const struct extent *extent)
+{
+    return extent->grower;
 }
 
 uint64_t extent_bytes(const struct extent *extent)

@@ -17,7 +17,7 @@ libcollector_a_SOURCES = \
 	collector/pool.c collector/pool.h \
 	collector/ring.c collector/ring.h \
 	collector/ring-adopt.c collector/ring-state.h \
-	collector/ring-read.c \
+	collector/ring-borrow.c collector/ring-read.c \
 	collector/runnable.c collector/runnable.h \
 	collector/sink.c collector/sink.h \
 	collector/sink-write.c collector/sink-state.h \

@@ -70,7 +70,8 @@ static struct ring *recorder_take_ring(const struct session_context *context,
 
     if (fd < 0)
         return NULL;
-    if (ring_adopt(fd, xen_host_info(context->xen)->nr_cpus, &ring, &problem) < 0) {
+    if (ring_adopt(fd, xen_host_info(context->xen)->nr_cpus, context->grower, &ring, &problem) <
+        0) {
         recorder_drop(context, problem);
         return NULL;
     }
@@ -212,7 +213,7 @@ void recorder_leave(const struct session_context *context, struct fd_store *inhe
 
     if (fd < 0)
         return;
-    if (ring_adopt(fd, xen_host_info(context->xen)->nr_cpus, &ring, &problem) >= 0) {
+    if (ring_adopt(fd, xen_host_info(context->xen)->nr_cpus, NULL, &ring, &problem) >= 0) {
         const struct note *note = ring_note(ring);
 
         if (note->is_valid == 1)

@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,6 +75,15 @@ static bool snapshot_has_open_file(const struct snapshot *snapshot)
 static struct ring *snapshot_ring(const struct snapshot *snapshot)
 {
     return ring_storage_of(snapshot->session)->ring; /* the session keeps it for us */
+}
+
+/* Of the ring, since it began. */
+static uint64_t snapshot_read_shortened(const struct snapshot *snapshot)
+{
+    struct ring_stats stats;
+
+    ring_read_stats(snapshot_ring(snapshot), &stats);
+    return stats.shortened_bytes;
 }
 
 static void snapshot_release_pin(struct snapshot *snapshot)
@@ -184,6 +194,17 @@ static void snapshot_measure(struct snapshot *snapshot)
     (void)history_explain(&words, snapshot->shorter);
 }
 
+_printf_(2, 3) static void snapshot_add_sentence(struct snapshot *snapshot, const char *format, ...)
+{
+    size_t length = strlen(snapshot->message);
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(snapshot->message + length, sizeof(snapshot->message) - length, format,
+                    arguments);
+    va_end(arguments);
+}
+
 static void snapshot_describe(struct snapshot *snapshot)
 {
     static const struct history_words damaged = {.coverage.limit = HISTORY_DAMAGED};
@@ -191,20 +212,22 @@ static void snapshot_describe(struct snapshot *snapshot)
     uint64_t usec = clock_usec_between(snapshot->requested, snapshot->ended,
                                        xen_host_info(snapshot->context->xen)->tsc_khz);
     char size[UNITS_TEXT_MAX], part[UNITS_PART_MAX], older[HISTORY_TEXT_MAX];
-    int length;
 
-    length =
-        snprintf(snapshot->message, sizeof(snapshot->message), "Wrote %s in %llu.%03llu s.",
-                 size_format(size, snapshot->plan.bytes), (unsigned long long)(usec / USEC_PER_SEC),
-                 (unsigned long long)(usec / USEC_PER_MSEC % 1000));
+    (void)snprintf(snapshot->message, sizeof(snapshot->message), "Wrote %s in %llu.%03llu s.",
+                   size_format(size, snapshot->plan.bytes),
+                   (unsigned long long)(usec / USEC_PER_SEC),
+                   (unsigned long long)(usec / USEC_PER_MSEC % 1000));
     if (coverage->limit != HISTORY_NO_LIMIT)
-        (void)snprintf(snapshot->message + length, sizeof(snapshot->message) - (size_t)length,
-                       " The file holds %s asked for. %s",
-                       duration_format_part(part, coverage->held_usec, coverage->asked_usec),
-                       snapshot->shorter);
+        snapshot_add_sentence(snapshot, " The file holds %s asked for. %s",
+                              duration_format_part(part, coverage->held_usec, coverage->asked_usec),
+                              snapshot->shorter);
     else if (snapshot->plan.damaged)
-        (void)snprintf(snapshot->message + length, sizeof(snapshot->message) - (size_t)length,
-                       " %s", history_explain(&damaged, older));
+        snapshot_add_sentence(snapshot, " %s", history_explain(&damaged, older));
+    if (snapshot->shortened_bytes)
+        snapshot_add_sentence(snapshot,
+                              " Meanwhile the ring became %s shorter: it may borrow no more memory "
+                              "(pool-max= in [daemon]).",
+                              size_format(size, snapshot->shortened_bytes));
 }
 
 static void snapshot_log_sidecar(const struct snapshot *snapshot, int error)
@@ -324,6 +347,8 @@ static void snapshot_handle_written(void *userdata, int error, const struct fail
         snapshot->failure = *failure;
     else if (error < 0 && !snapshot->write.is_planned)
         snapshot_explain_plan(snapshot, error);
+    snapshot->shortened_bytes =
+        snapshot_read_shortened(snapshot) - snapshot->shortened_before_bytes;
     snapshot_release_pin(snapshot);
     if (snapshot->failure.name) {
         snapshot_undo(snapshot);
@@ -378,6 +403,7 @@ void snapshot_handle_pinned(struct snapshot *snapshot)
     snapshot->oldest_tsc = stats.oldest_tsc;
     snapshot->pin_nsec = ring_pin_nsec(ring, snapshot->pin);
     snapshot->evicted = snapshot_count_evicted(session);
+    snapshot->shortened_before_bytes = snapshot_read_shortened(snapshot);
     snapshot->write = (struct ring_write){
         .ring = ring,
         .pin = snapshot->pin,

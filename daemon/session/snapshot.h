@@ -103,6 +103,7 @@ struct snapshot {
     uint64_t oldest_tsc; /* of the ring, when it was pinned */
     uint64_t evicted;    /* likewise, by the ring */
     uint64_t pin_nsec;
+    uint64_t shortened_bytes;         /* of the ring's history, while this was written */
     struct history_coverage coverage; /* once it is complete */
     char shorter[HISTORY_TEXT_MAX];   /* why it covers less than was asked for; "": it does not */
     struct failure failure;           /* why it failed: then failure.name is set */
@@ -112,8 +113,9 @@ struct snapshot {
     struct sd_event_source *open_source;     /* the disk has to answer by then */
     struct sd_event_source *patience_source; /* NULL: its reader may take for ever */
     uint64_t patient_since_usec;
-    bool is_busy;  /* the worker has a request of it */
-    bool is_freed; /* ... and its answer frees it */
+    uint64_t shortened_before_bytes; /* when it was pinned */
+    bool is_busy;                    /* the worker has a request of it */
+    bool is_freed;                   /* ... and its answer frees it */
     snapshot_fn done;
     snapshot_fn released;
     void *userdata;

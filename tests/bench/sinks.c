@@ -134,7 +134,7 @@ static int add_sink(const char *events, bool outlives, struct attachment *ret_at
         return r;
     for (unsigned int cpu = 0; cpu < CPUS; cpu++)
         cpu_set_add(&config.cpus, cpu);
-    r = ring_new(RING_BYTES, CPUS, outlives, &ring);
+    r = ring_new(RING_BYTES, CPUS, outlives, NULL, &ring);
     if (r < 0)
         return r;
     *ret_attachment = (struct attachment){.mode = DRAIN_RECORDS};

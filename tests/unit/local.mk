@@ -31,6 +31,7 @@ check_PROGRAMS += \
 	tests/unit/test-ring \
 	tests/unit/test-ring-adopt \
 	tests/unit/test-ring-hostile \
+	tests/unit/test-ring-borrow \
 	tests/unit/test-ring-pins \
 	tests/unit/test-ring-writer \
 	tests/unit/test-runnable \
@@ -119,6 +120,10 @@ tests_unit_test_ring_adopt_LDADD = libcollector.a libcommon.a
 tests_unit_test_ring_hostile_SOURCES = \
 	tests/unit/test-ring-hostile.c tests/unit/ring-rig.h tests/unit/test.h
 tests_unit_test_ring_hostile_LDADD = libcollector.a libcommon.a
+tests_unit_test_ring_borrow_SOURCES = \
+	tests/unit/test-ring-borrow.c tests/unit/ring-rig.h tests/unit/test.h
+tests_unit_test_ring_borrow_LDADD = libcollector.a libcommon.a
+
 tests_unit_test_ring_pins_SOURCES = \
 	tests/unit/test-ring-pins.c tests/unit/ring-rig.h tests/unit/test.h
 tests_unit_test_ring_pins_LDADD = libcollector.a libcommon.a
