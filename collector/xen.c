@@ -533,9 +533,11 @@ int xen_host_virq_port(const struct xen_host *host)
     return host->virq_port;
 }
 
-void xen_host_virq_rearm(struct xen_host *host)
+bool xen_host_virq_rearm(struct xen_host *host)
 {
-    /* Nothing pending (EAGAIN) is as good; a failed unmask is made up for by the fallback timer. */
-    if (xenevtchn_pending(host->evtchn) == host->virq_port)
-        (void)xenevtchn_unmask(host->evtchn, (evtchn_port_t)host->virq_port);
+    if (xenevtchn_pending(host->evtchn) != host->virq_port)
+        return false; /* EAGAIN: nothing has fired */
+    /* The fallback timer makes up for a failure. */
+    (void)xenevtchn_unmask(host->evtchn, (evtchn_port_t)host->virq_port);
+    return true;
 }

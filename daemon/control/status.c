@@ -29,6 +29,7 @@ static json *daemon_document(const struct manager *manager)
     json_put_count(object, "pool_free_bytes", pool_free_bytes(manager->pool));
     json_put_count(object, "collector_wakeups", stats.wakeups);
     json_put_count(object, "rounds", stats.rounds);
+    json_put_count(object, "virqs", stats.virqs);
     return object;
 }
 
