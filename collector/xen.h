@@ -127,7 +127,7 @@ int xen_host_virq_port(const struct xen_host *host);
 
 /*
  * Takes what has fired and lets it fire again; returns whether anything had. Call it before
- * draining: what crosses half full during the drain then fires anew. Two system calls, neither
+ * draining: what crosses half full during the drain then fires anew. Three system calls, none
  * blocks. Collector thread.
  */
 bool xen_host_virq_rearm(struct xen_host *host);
