@@ -23,7 +23,7 @@ tell_about() { echo "# $1: $checked"; }
 
 job() {
     "$here/run" "${job_options[@]}" --payload "$2" --out "$out" "$here/$1.dom0.sh" "${@:3}" ||
-        failed=1
+        fail "$1.dom0.sh (status $?)"
 }
 
 records() { python3 "$here/records.py" "$@"; }
