@@ -222,7 +222,7 @@ static void attachment_begin_feeding(struct collector *c, struct attachment *att
     attachment->mode = DRAIN_RECORDS;
     attachment_set_phase(c, attachment, PHASE_FEEDING);
     c->interval_usec = sink_config(sink)->poll_usec;
-    xen_host_virq_rearm(c->host);
+    collector_rearm_virq(c);
     collector_tell(c, MESSAGE_ATTACHED, sink, 0);
 }
 

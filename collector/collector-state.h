@@ -62,6 +62,9 @@ static inline void count_up(uint64_t *counter)
 void collector_tell(struct collector *collector, enum message_type type, struct sink *sink,
                     int64_t value);
 
+/* Takes VIRQ_TBUF if it has fired, counts it, and lets it fire again. collector.c. */
+void collector_rearm_virq(struct collector *collector);
+
 /* Whether any attached sink asks for rounds. */
 bool attachments_have_rounds(const struct collector *collector);
 

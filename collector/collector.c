@@ -106,6 +106,12 @@ static bool collector_note_poll(struct collector *c, const struct uring_event *e
     return event->more;
 }
 
+void collector_rearm_virq(struct collector *c)
+{
+    if (xen_host_virq_rearm(c->host))
+        count_up(&c->stats.virqs);
+}
+
 /* From now until THEN_USEC; 0 is never. */
 static uint64_t collector_usec_until(const struct collector *c, uint64_t then_usec)
 {
@@ -209,7 +215,7 @@ static int loop_once(struct collector *c)
     collector_arm_polls(c);
     /* Without a session nobody drains: it may fire once, and stays masked. */
     if (wake.virq && c->nr_attachments > 0)
-        xen_host_virq_rearm(c->host);
+        collector_rearm_virq(c);
     handle_messages(c);
 
     timer_fired = c->now_usec >= c->next_round_usec;
@@ -402,6 +408,7 @@ void collector_read_stats(const struct collector *c, struct collector_stats *ret
 {
     ret_stats->wakeups = __atomic_load_n(&c->stats.wakeups, __ATOMIC_RELAXED);
     ret_stats->rounds = __atomic_load_n(&c->stats.rounds, __ATOMIC_RELAXED);
+    ret_stats->virqs = __atomic_load_n(&c->stats.virqs, __ATOMIC_RELAXED);
 }
 
 struct drain *collector_drain(const struct collector *c)

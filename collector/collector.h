@@ -95,6 +95,7 @@ bool collector_receive(struct collector *collector, struct message *ret_message)
 struct collector_stats {
     uint64_t wakeups; /* times the thread ran */
     uint64_t rounds;
+    uint64_t virqs; /* VIRQ_TBUF, as read from the event channel while a sink was attached */
 };
 
 void collector_read_stats(const struct collector *collector, struct collector_stats *ret_stats);

@@ -168,10 +168,24 @@ static int bind_virq(struct xen_host *host)
 }
 
 /*
+ * Reads all events up to EAGAIN; returns whether there was one. Linux wakes nobody for an event
+ * that it adds to an unread one (evtchn_interrupt() in drivers/xen/evtchn.c). If one were left when
+ * the port is unmasked, no later one would ever wake the collector.
+ */
+static bool take_virq(struct xen_host *host)
+{
+    bool has_fired = false;
+
+    while (xenevtchn_pending(host->evtchn) == host->virq_port)
+        has_fired = true;
+    return has_fired;
+}
+
+/*
  * Takes over a port that is bound already. Whether it is bound to this descriptor is shown by a
  * notification, which Xen does not deliver on a VIRQ's port but Linux refuses on a foreign one.
- * Who had it before may have died between taking an event and unmasking it; unmasking twice does
- * no harm.
+ * Who had it before may have died before it took an event, or between taking and unmasking it;
+ * unmasking twice does no harm. What was taken here is made up for by the first round of a session.
  */
 static int adopt_virq(struct xen_host *host, const struct xen_virq *inherited)
 {
@@ -183,11 +197,12 @@ static int adopt_virq(struct xen_host *host, const struct xen_virq *inherited)
     r = result_of(xenevtchn_notify(host->evtchn, port));
     if (r < 0)
         return r;
-    r = result_of(xenevtchn_unmask(host->evtchn, port));
+    r = make_virq_non_blocking(host);
     if (r < 0)
         return r;
     host->virq_port = inherited->port;
-    return make_virq_non_blocking(host);
+    (void)take_virq(host);
+    return result_of(xenevtchn_unmask(host->evtchn, port));
 }
 
 /* A failure of Xen's open functions leaves errno, sometimes 0. */
@@ -533,9 +548,11 @@ int xen_host_virq_port(const struct xen_host *host)
     return host->virq_port;
 }
 
-void xen_host_virq_rearm(struct xen_host *host)
+bool xen_host_virq_rearm(struct xen_host *host)
 {
-    /* Nothing pending (EAGAIN) is as good; a failed unmask is made up for by the fallback timer. */
-    if (xenevtchn_pending(host->evtchn) == host->virq_port)
-        (void)xenevtchn_unmask(host->evtchn, (evtchn_port_t)host->virq_port);
+    if (!take_virq(host))
+        return false;
+    /* The fallback timer makes up for a failure. */
+    (void)xenevtchn_unmask(host->evtchn, (evtchn_port_t)host->virq_port);
+    return true;
 }

@@ -126,10 +126,11 @@ int xen_host_virq_fd(const struct xen_host *host);
 int xen_host_virq_port(const struct xen_host *host);
 
 /*
- * Takes what has fired and lets it fire again. Call it before draining: what crosses half full
- * during the drain then fires anew. Two system calls, neither blocks. Collector thread.
+ * Takes what has fired and lets it fire again; returns whether anything had. Call it before
+ * draining: what crosses half full during the drain then fires anew. Three system calls, none
+ * blocks. Collector thread.
  */
-void xen_host_virq_rearm(struct xen_host *host);
+bool xen_host_virq_rearm(struct xen_host *host);
 
 /* The processor's time stamp counter, which is also Xen's clock in records (platform: x86). */
 static inline uint64_t xen_read_tsc(void)

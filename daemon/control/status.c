@@ -35,6 +35,7 @@ static json *daemon_document(const struct manager *manager)
     json_put_count(object, "pool_refusals", pool_refusals(manager->pool));
     json_put_count(object, "collector_wakeups", stats.wakeups);
     json_put_count(object, "rounds", stats.rounds);
+    json_put_count(object, "virqs", stats.virqs);
     return object;
 }
 

@@ -37,6 +37,7 @@ struct ring_job {
     struct ring *ring;
     uint64_t bytes;
     unsigned int nr_cpus;
+    struct grower *grower;
     int error;
 };
 
@@ -184,7 +185,7 @@ static void ring_job_run_make(struct job *job)
 {
     struct ring_job *make = job_container(job, struct ring_job, job);
 
-    make->error = ring_new(make->bytes, make->nr_cpus, true, &make->ring);
+    make->error = ring_new(make->bytes, make->nr_cpus, true, make->grower, &make->ring);
 }
 
 static void ring_job_make_done(struct job *job)
@@ -218,6 +219,7 @@ static int ring_storage_make_later(struct ring_storage *storage, struct failure 
         make->job = (struct job){.run = ring_job_run_make, .done = ring_job_make_done};
         make->bytes = storage->memory_bytes;
         make->nr_cpus = storage->storage.session->selection.nr_cpus;
+        make->grower = storage->storage.session->context->grower;
         r = ring_storage_send(storage, make);
     }
     if (r >= 0)

@@ -11,6 +11,8 @@ EXTRA_DIST += \
 	tests/real-xen/job-lib.sh \
 	tests/real-xen/main-job \
 	tests/real-xen/main-job.dom0.sh \
+	tests/real-xen/pvh-job \
+	tests/real-xen/pvh-job.dom0.sh \
 	tests/real-xen/recorder-job \
 	tests/real-xen/recorder-job.dom0.sh \
 	tests/real-xen/records.py \

@@ -11,6 +11,12 @@
 #   records.py hole FILE FROM_NS TO_NS SIDECAR
 #                                        prints the longest time without a record of any CPU between
 #                                        two moments, and what was lost in all
+#   records.py clock FILE SIDECAR PROBES MS
+#                                        the hypercalls of PROBES (see pvh-job.dom0.sh) are in it, and the
+#                                        sidecar's clock pairs date them by no more than MS wrong; prints
+#                                        by how much, and how far the records are ahead of dom0's TSC
+#   records.py last FILE SIDECAR MS FROM_NS TO_NS
+#                                        it has about the last MS; it was asked for at FROM_NS and made by TO_NS
 #
 # Exit status 1, and a sentence, if it is not so. The format: docs/file-format.md.
 
@@ -23,6 +29,10 @@ LOST = 0x0001F001
 WRAP = 0x0001F002
 RUNSTATE_CHANGE = 0x00021001  # and old << 8 | new << 4; first word: domain << 16 | vcpu
 RUNNING, OFFLINE = 0, 3
+HVM_VMMCALL = 0x00082012  # first word: the hypercall
+PROBE = 62
+ROUND_MS = 1100  # a snapshot begins with a whole round of the recorder, which makes one a second
+BUSY_MS = 500  # under load, the longest time without a record
 
 
 def read_records(path):
@@ -58,9 +68,13 @@ def is_of_xen(event):
     return event not in (LOST, WRAP)
 
 
-def tsc_hz(sidecar):
+def host_value(sidecar, key):
     with open(sidecar) as file:
-        return json.load(file)["host"]["tsc_khz"] * 1000
+        return json.load(file)["host"].get(key)
+
+
+def tsc_hz(sidecar):
+    return host_value(sidecar, "tsc_khz") * 1000
 
 
 def domains(path, *wanted):
@@ -134,5 +148,64 @@ def hole(path, from_ns, to_ns, sidecar):
         sys.exit("nothing was traced in that time")
 
 
-COMMANDS = {"domains": domains, "end-of": end_of, "goes-on": goes_on, "hole": hole}
+def wall_clock(sidecar):
+    """Returns the function that docs/file-format.md has: TSC to ns."""
+    with open(sidecar) as file:
+        document = json.load(file)
+    khz = document["host"]["tsc_khz"]
+    pairs = [(pair["tsc"], pair["realtime_ns"]) for pair in document["clock"]]
+
+    def ns_of(tsc):
+        at = sum(1 for pair in pairs if pair[0] <= tsc)
+        tsc_p, ns_p = pairs[max(at - 1, 0)]
+        if at in (0, len(pairs)):
+            return ns_p + (tsc - tsc_p) * 10**6 // khz
+        tsc_q, ns_q = pairs[at]
+        return ns_p + (tsc - tsc_p) * (ns_q - ns_p) // (tsc_q - tsc_p)
+    return ns_of
+
+
+def clock(path, sidecar, probes, limit_ms):
+    with open(probes) as file:
+        probes = [[int(word) for word in line.split()] for line in file]
+    tscs = sorted(tsc for _, event, tsc, extra, _ in read_records(path)
+                  if event == HVM_VMMCALL and extra[0] == PROBE)
+    if not tscs or len(tscs) != len(probes):
+        sys.exit(f"{len(probes)} hypercalls, {len(tscs)} of them in the records")
+    ns_of, khz = wall_clock(sidecar), tsc_hz(sidecar) // 1000
+    # Both are brackets: the record was made between the two readings. The narrowest tells most.
+    errors, at_least, at_most = [], [], []
+    for (ns_before, tsc_before, tsc_after, ns_after), tsc in zip(probes, tscs):
+        ns = ns_of(tsc)
+        errors.append(max(ns - ns_after, ns_before - ns, 0) * (1 if ns > ns_before else -1))
+        at_least.append(tsc - tsc_after)
+        at_most.append(tsc - tsc_before)
+    worst = max(errors, key=abs) / 10**6
+    print(f"{len(tscs)} hypercalls, each within {max(p[3] - p[0] for p in probes) / 10**6:.3f} ms; "
+          f"dated by up to {worst:.3f} ms wrong. The records are ahead of dom0's TSC by "
+          f"{max(at_least)} to {min(at_most)} ticks ({max(at_least) / khz:.3f} ms); the sidecar has "
+          f"{host_value(sidecar, 'tsc_offset')}")
+    if min(at_most) < max(at_least):
+        sys.exit("the difference of the TSCs is not constant")
+    if abs(worst) > float(limit_ms):
+        sys.exit(f"that is more than {limit_ms} ms")
+
+
+def last(path, sidecar, ms, from_ns, to_ns):
+    tscs = [tsc for _, event, tsc, _, _ in read_records(path) if is_of_xen(event) and tsc]
+    if not tscs:
+        sys.exit(f"{path} has no record")
+    ns_of, asked_ns = wall_clock(sidecar), int(from_ns)
+    begin_ms, end_ms = ((ns_of(tsc) - asked_ns) / 10**6 for tsc in (min(tscs), max(tscs)))
+    took_ms = (int(to_ns) - asked_ns) / 10**6
+    print(f"{len(tscs)} records, from {-begin_ms:.0f} ms before it was asked for, which took "
+          f"{took_ms:.0f} ms, to {end_ms:.0f} ms after")
+    if not -ROUND_MS <= begin_ms + float(ms) <= took_ms + BUSY_MS:
+        sys.exit(f"its begin is not {ms} ms before it was made")
+    if not -BUSY_MS <= end_ms <= took_ms:
+        sys.exit("its end is not when it was made")
+
+
+COMMANDS = {"domains": domains, "end-of": end_of, "goes-on": goes_on, "hole": hole, "clock": clock,
+            "last": last}
 COMMANDS[sys.argv[1]](*sys.argv[2:])

@@ -366,6 +366,31 @@ capture() {
     service_stop
 }
 
+# --- An event that nobody has read. ---
+
+# VIRQ_TBUF fires while the daemon cannot run, and once more; then it is killed. Linux wakes nobody for
+# an event that it adds to an unread one: whoever leaves one unread never hears of VIRQ_TBUF again.
+unread_virq() {
+    local i
+    recorder memory=8M
+    service_start || exit 1
+    "$xensim" pause # from now on only our own
+    sleep 0.2
+    kill -STOP "$(cat "$dir/pid")"
+    "$xensim" poke virq 0 && "$xensim" poke virq 0
+    check "unread VIRQ: the next daemon comes up" again kill_daemon
+    check "unread VIRQ: it continues the ring" same "$(restored)" 1
+    sleep 0.2
+    before_virqs=$(virqs)
+    for i in 1 2 3 4 5; do
+        "$xensim" poke virq 0
+        sleep 0.1
+    done
+    check "unread VIRQ: it takes every later one" same "$(virqs)" $((before_virqs + 5))
+    service_stop
+}
+virqs() { ctl --json status >"$dir/status" && number "$dir/status" daemon virqs; }
+
 # --- A manager that hangs. ---
 
 hanging_manager() {
@@ -432,7 +457,7 @@ stop_collector() { # stop_collector PID
 }
 
 parts=(killed_by_sigkill restarted watchdog reconfigured damaged foreign keep_enabled hanging_manager
-    capture boot_mask collector_fails)
+    capture boot_mask collector_fails unread_virq)
 [ -n "${SIM_INSIDE:-}" ] || [ $# -eq 0 ] || parts=("$@")
 
 main() {

@@ -20,9 +20,9 @@ int xen_host_virq_fd(const struct xen_host *host)
     return host->virq_fd;
 }
 
-void xen_host_virq_rearm(struct xen_host *host)
+bool xen_host_virq_rearm(struct xen_host *host)
 {
     eventfd_t count;
 
-    (void)eventfd_read(host->virq_fd, &count);
+    return eventfd_read(host->virq_fd, &count) == 0;
 }

@@ -260,6 +260,27 @@ static void test_poke(void)
     bench_done(&bench);
 }
 
+static void test_virq_is_counted(void)
+{
+    struct collector_stats stats = {0};
+    struct bench bench;
+
+    test_case("VIRQ_TBUF is counted");
+    bench_init(&bench, config_of(0x0002f000));
+    tell(&bench, MESSAGE_ATTACH, false, 0);
+    must_come(&bench, MESSAGE_ATTACHED);
+    collector_read_stats(bench.collector, &stats);
+    CHECK_UINT(stats.virqs, 0);
+    (void)eventfd_write(bench.host.virq_fd, 1);
+    for (int i = 0; i < 5000 && stats.virqs == 0; i++) {
+        (void)usleep(1000);
+        collector_read_stats(bench.collector, &stats);
+    }
+    CHECK_UINT(stats.virqs, 1);
+    close_sink(&bench);
+    bench_done(&bench);
+}
+
 int main(void)
 {
     struct xen_host host = {.virq_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
@@ -281,5 +302,6 @@ int main(void)
     test_final_grant();
     test_set_aside();
     test_poke();
+    test_virq_is_counted();
     return test_end();
 }

@@ -29,6 +29,8 @@ static struct {
     int handles;    /* open, of all libraries */
     int bind_error; /* 0: it can be bound */
     bool is_unmasked;
+    unsigned int unread; /* events of PORT */
+    bool unmasked_unread;
     uint32_t nr_domains; /* 0: Xen refuses */
     xc_domaininfo_t domains[4];
     int nr_idle; /* CPUs whose idle time Xen tells; -1: it refuses */
@@ -227,7 +229,17 @@ int xenevtchn_unmask(xenevtchn_handle *xce, evtchn_port_t port)
 {
     CHECK(xce && port == PORT);
     fake.is_unmasked = true;
+    fake.unmasked_unread |= fake.unread > 0;
     return 0;
+}
+
+xenevtchn_port_or_error_t xenevtchn_pending(xenevtchn_handle *xce)
+{
+    CHECK(xce);
+    if (fake.unread == 0)
+        return fail(EAGAIN);
+    fake.unread--;
+    return PORT;
 }
 
 /* --- Tests. --- */
@@ -318,6 +330,34 @@ static void test_adopt(void)
     CHECK_INT(fake.handles, 0);
 }
 
+/* Linux wakes nobody for an event that it adds to an unread one, so there must never be two. */
+static void test_rearm(void)
+{
+    struct xen_virq virq = {.fd = open("/dev/null", O_RDWR | O_CLOEXEC), .port = PORT};
+    struct xen_host *host = NULL;
+    enum xen_step step;
+
+    test_case("adopted with an unread event");
+    fake.unread = 1;
+    fake.unmasked_unread = false;
+    CHECK_INT(xen_host_open(&virq, &host, &step), 0);
+    CHECK(!fake.unmasked_unread);
+
+    test_case("rearmed with two unread events");
+    fake.unread = 2;
+    fake.is_unmasked = false;
+    CHECK(xen_host_virq_rearm(host));
+    CHECK(!fake.unmasked_unread);
+    CHECK(fake.is_unmasked);
+
+    test_case("rearmed without one");
+    fake.is_unmasked = false;
+    CHECK(!xen_host_virq_rearm(host));
+    CHECK(!fake.is_unmasked);
+    xen_host_free(host);
+    fd_close(&virq.fd);
+}
+
 struct domain_case {
     const char *name;
     uint32_t flags;
@@ -394,6 +434,7 @@ int main(void)
 {
     test_bind();
     test_adopt();
+    test_rearm();
     test_texts();
     test_domains();
     test_idle();

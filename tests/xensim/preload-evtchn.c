@@ -99,12 +99,7 @@ EXPORT int xenevtchn_unbind(xenevtchn_handle *xce, evtchn_port_t port)
 
 EXPORT xenevtchn_port_or_error_t xenevtchn_pending(xenevtchn_handle *xce)
 {
-    uint32_t port;
-    ssize_t n = read(xce->fd, &port, sizeof(port));
-
-    if (n == sizeof(port))
-        return (int)port;
-    return n < 0 ? -1 : preload_result(-EIO); /* xensim run is gone */
+    return preload_result(virq_read(xce->sim, xce->handle, xce->fd));
 }
 
 EXPORT int xenevtchn_unmask(xenevtchn_handle *xce, evtchn_port_t port)

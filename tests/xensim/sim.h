@@ -83,6 +83,7 @@ struct sim_cpu {
 struct sim_handle {
     uint64_t inode;
     uint64_t channel; /* atomic: the port, and whether it is masked and pending (virq.c) */
+    uint32_t unread;  /* atomic: events in the driver's ring; of them, one is in the FIFO */
     uint32_t used;
 };
 

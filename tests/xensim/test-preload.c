@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -86,6 +87,28 @@ static void test_delivery(xenevtchn_handle *evtchn, int port)
     CHECK(!is_readable(evtchn));
 }
 
+/* As in Linux, an event that comes while another is unread wakes nobody. */
+static void test_unread(xenevtchn_handle *evtchn, evtchn_port_t port)
+{
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET};
+
+    CHECK(epoll >= 0 && epoll_ctl(epoll, EPOLL_CTL_ADD, xenevtchn_fd(evtchn), &event) == 0);
+    xensim("poke virq 0");
+    CHECK(epoll_wait(epoll, &event, 1, 0) == 1);
+    CHECK(xenevtchn_unmask(evtchn, port) == 0); /* although it was not read */
+    xensim("poke virq 0");
+    CHECK(epoll_wait(epoll, &event, 1, 0) == 0);
+    for (int i = 0; i < 2; i++)
+        CHECK(is_readable(evtchn) && xenevtchn_pending(evtchn) == (int)port);
+    CHECK(!is_readable(evtchn) && xenevtchn_pending(evtchn) == -1 && errno == EAGAIN);
+    CHECK(xenevtchn_unmask(evtchn, port) == 0);
+    xensim("poke virq 0");
+    CHECK(epoll_wait(epoll, &event, 1, 0) == 1 && xenevtchn_pending(evtchn) == (int)port);
+    CHECK(xenevtchn_unmask(evtchn, port) == 0);
+    CHECK(close(epoll) == 0);
+}
+
 static void test_event_channel(void)
 {
     xenevtchn_handle *first = xenevtchn_open(NULL, 0), *second = xenevtchn_open(NULL, 0);
@@ -97,6 +120,7 @@ static void test_event_channel(void)
     CHECK(xenevtchn_bind_virq(second, VIRQ_TBUF) == -1 && errno == EEXIST);
     CHECK(xenevtchn_bind_virq(first, VIRQ_TBUF) == -1 && errno == EEXIST);
     test_delivery(first, port);
+    test_unread(first, (evtchn_port_t)port);
 
     /* A descriptor that somebody keeps holds the binding, and works when it comes back. */
     kept = dup(xenevtchn_fd(first));

@@ -8,6 +8,10 @@
  * The driver masks a port when it delivers it and the consumer's unmask lets it fire again; what is
  * raised in between is remembered once.
  *
+ * The driver has a ring of delivered events for each handle, and wakes nobody for an event that it
+ * adds to others (evtchn_interrupt() in Linux' drivers/xen/evtchn.c). Only one of them is in the
+ * FIFO, whose every write wakes its readers; the others are just counted.
+ *
  * The hypervisor waits for nobody in dom0: a consumer may be stopped (SIGSTOP) anywhere in here,
  * for as long as it likes, and the CPUs go on making records. So an event channel is one atomic
  * word, as in Xen, and the lock is only for consumers among themselves, when they open, bind and
@@ -76,6 +80,7 @@ static void forget_handle(struct sim_shared *s, unsigned int handle)
 {
     s->handles[handle].used = 0;
     set_channel(s, handle, 0);
+    __atomic_store_n(&s->handles[handle].unread, 0, __ATOMIC_RELAXED);
     if (get_bound(s) == handle + 1)
         set_bound(s, 0);
 }
@@ -171,16 +176,55 @@ int virq_unbind(struct sim *sim, int handle, uint32_t port)
     return r;
 }
 
-/* Tells the holder of PORT, which is masked now. A holder that is gone misses nothing. */
-static void deliver(struct sim *sim, unsigned int handle, uint32_t port)
+static bool wake(const struct sim *sim, unsigned int handle, uint32_t port)
 {
     _cleanup_fd_ int own = -1;
     int fd = sim->writers[handle];
 
     if (fd < 0)
         fd = own = fifo_open(sim->directory, KIND, handle, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd >= 0 && write(fd, &port, sizeof(port)) == sizeof(port))
+    return fd >= 0 && write(fd, &port, sizeof(port)) == sizeof(port);
+}
+
+/* Tells the holder of PORT, which is masked now. A holder that is gone misses nothing. */
+static void deliver(struct sim *sim, unsigned int handle, uint32_t port)
+{
+    uint32_t *unread = &sim->shared->handles[handle].unread;
+
+    if (__atomic_fetch_add(unread, 1, __ATOMIC_ACQ_REL) > 0 || wake(sim, handle, port))
         __atomic_add_fetch(&sim->shared->virqs_delivered, 1, __ATOMIC_RELAXED);
+}
+
+/* Takes one off the count and returns what it was. */
+static uint32_t take_unread(uint32_t *unread)
+{
+    uint32_t n = __atomic_load_n(unread, __ATOMIC_ACQUIRE);
+
+    while (n > 0 && !__atomic_compare_exchange_n(unread, &n, n - 1, false, __ATOMIC_ACQ_REL,
+                                                 __ATOMIC_ACQUIRE))
+        ;
+    return n;
+}
+
+/*
+ * The last of several events is the one in the FIFO, which is readable as long as any is unread. It
+ * is counted off before it is read: an event that comes in between is written anew and wakes.
+ */
+int virq_read(struct sim *sim, int handle, int fd)
+{
+    uint32_t *unread = &sim->shared->handles[handle].unread, port, n = take_unread(unread);
+    ssize_t size;
+
+    if (n > 1)
+        return (int)port_of(get_channel(sim->shared, (unsigned int)handle));
+    size = read(fd, &port, sizeof(port));
+    if (size < 0)
+        return -errno;
+    if (size != sizeof(port))
+        return -EIO; /* `xensim run` is gone */
+    if (n == 0)
+        (void)take_unread(unread); /* it came while we waited */
+    return (int)port;
 }
 
 int virq_unmask(struct sim *sim, int handle, uint32_t port)

@@ -23,6 +23,9 @@ bool virq_is_bound(const struct sim *sim);
 
 int virq_unbind(struct sim *sim, int handle, uint32_t port);
 
+/* read(2) of one event of FD: the port, or -EAGAIN and what else read(2) returns. */
+int virq_read(struct sim *sim, int handle, int fd);
+
 /* Lets the port fire again; at once if it was raised meanwhile. */
 int virq_unmask(struct sim *sim, int handle, uint32_t port);
 
