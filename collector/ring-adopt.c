@@ -196,7 +196,7 @@ static void free_order(struct chunk ***order)
     free(*order);
 }
 
-static int adopt_state(struct ring *ring, const char **ret_problem)
+int ring_adopt_state(struct ring *ring, const char **ret_problem)
 {
     _cleanup_(free_order) struct chunk **order = NULL;
     unsigned int count = 0;
@@ -263,7 +263,7 @@ int ring_adopt(int memfd, unsigned int nr_cpus, struct ring **ret_ring, const ch
     r = map_ring(ring, memfd, &header);
     if (r < 0)
         return refuse(r, "it cannot be mapped", ret_problem);
-    r = adopt_state(ring, ret_problem);
+    r = ring_adopt_state(ring, ret_problem);
     if (r < 0)
         return r;
     *ret_ring = TAKE_PTR(ring);

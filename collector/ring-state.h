@@ -11,7 +11,8 @@
  * process that is killed has done its stores in order up to some point; the fences in ring.c see
  * to the compiler's order, and to that of processors that have a weaker one.
  *
- * Changing anything here means a new RING_VERSION: a ring of another version is not taken over.
+ * Changing anything here means a new RING_VERSION. The records of a ring of version 2 are carried
+ * over (ring-v2.c); one of any other version is not taken over.
  */
 
 #include <stdint.h>
@@ -175,3 +176,8 @@ void ring_evict(struct ring *ring);
 /* Points the ring's fields into its mapping. ring.c. */
 void ring_set_base(struct ring *ring, uint8_t *base, const struct ring_layout *layout,
                    uint64_t nr_chunks, uint64_t nr_cpus);
+/*
+ * Completes the header, states and counts that a daemon has left in RING's mapping, checks them and
+ * sorts the chunks into the list and the free list. As ring_adopt() returns. ring-adopt.c.
+ */
+int ring_adopt_state(struct ring *ring, const char **ret_problem);
