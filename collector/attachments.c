@@ -90,7 +90,6 @@ static void attachment_pin(struct collector *c, struct attachment *attachment)
 {
     struct sink *sink = attachment->sink;
 
-    sink_flush(sink);
     for (unsigned int n = 0; n < RING_PINS_MAX; n++) {
         if (!(attachment->pins_wanted >> n & 1))
             continue;
@@ -585,6 +584,17 @@ static void attachment_tend(struct collector *c, const struct attachment *attach
         collector_tell(c, MESSAGE_GRANT_WANTED, sink, 0);
 }
 
+/* Of a ring: lets it give back what it has borrowed. */
+static void attachment_settle(const struct collector *c, const struct attachment *attachment)
+{
+    struct sink *sink = attachment->sink;
+
+    if (!sink_ring(sink) || attachment->phase != PHASE_FEEDING || c->next_round_usec <= c->now_usec)
+        return;
+    if (ring_settle(sink_ring(sink), c->now_usec))
+        sink_flush(sink);
+}
+
 /* Lets go of those that are done. */
 static void attachments_detach_quiet(struct collector *c)
 {
@@ -601,9 +611,18 @@ static void attachments_detach_quiet(struct collector *c)
 
 void attachments_tend(struct collector *c)
 {
-    for (unsigned int i = 0; i < c->nr_attachments; i++)
+    for (unsigned int i = 0; i < c->nr_attachments; i++) {
         attachment_tend(c, &c->attachments[i]);
+        attachment_settle(c, &c->attachments[i]);
+    }
     attachments_detach_quiet(c);
+}
+
+static uint64_t attachment_settle_usec(const struct attachment *attachment)
+{
+    const struct ring *ring = sink_ring(attachment->sink);
+
+    return ring && attachment->phase == PHASE_FEEDING ? ring_settle_usec(ring) : 0;
 }
 
 uint64_t attachments_wait_usec(const struct collector *c)
@@ -613,11 +632,14 @@ uint64_t attachments_wait_usec(const struct collector *c)
     for (unsigned int i = 0; i < c->nr_attachments; i++) {
         uint64_t oldest_usec = sink_oldest_usec(c->attachments[i].sink);
         uint64_t retry_usec = sink_retry_usec(c->attachments[i].sink);
+        uint64_t settle_usec = attachment_settle_usec(&c->attachments[i]);
 
         if (oldest_usec)
             until_usec = min_u64(until_usec, oldest_usec + FLUSH_AGE_USEC);
         if (retry_usec)
             until_usec = min_u64(until_usec, retry_usec);
+        if (settle_usec)
+            until_usec = min_u64(until_usec, settle_usec);
     }
     if (until_usec == UINT64_MAX)
         return URING_FOREVER;

@@ -71,6 +71,11 @@ bool extent_is_refused(const struct extent *extent)
     return __atomic_load_n(&extent->is_refused, __ATOMIC_RELAXED);
 }
 
+bool extent_is_served(const struct extent *extent)
+{
+    return extent->grower;
+}
+
 uint64_t extent_bytes(const struct extent *extent)
 {
     uint64_t bytes = 0;

@@ -52,5 +52,7 @@ bool extent_is_refused(const struct extent *extent);
 
 /* --- Any thread. --- */
 
+bool extent_is_served(const struct extent *extent); /* by a grower */
+
 /* What is memory now: offered, in use, or not yet given back. */
 uint64_t extent_bytes(const struct extent *extent);

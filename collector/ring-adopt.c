@@ -12,6 +12,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "collector/extent.h"
+#include "collector/grower.h"
 #include "collector/memory.h"
 #include "collector/ring-state.h"
 #include "collector/ring.h"
@@ -45,9 +47,10 @@ static int check_header(int memfd, unsigned int nr_cpus, struct ring_header *ret
     if (ret_header->version != RING_VERSION ||
         ret_header->chunk_bytes != ring_chunk_bytes_of(bytes))
         return refuse(-EPROTO, "it is of another version of xentraced", ret_problem);
-    layout = ring_layout_of(ret_header->nr_chunks, ret_header->chunk_bytes, ret_header->nr_cpus);
+    layout = ring_layout_of(ret_header->nr_chunks, ret_header->chunk_bytes, ret_header->nr_cpus,
+                            ret_header->nr_steps);
     if (ret_header->nr_cpus == 0 || ret_header->nr_cpus > CPU_SET_MAX || bytes < RING_MIN_BYTES ||
-        ret_header->total_bytes != layout.total_bytes ||
+        ret_header->nr_steps > RING_STEPS_MAX || ret_header->total_bytes != layout.total_bytes ||
         ret_header->data_offset != layout.data_offset || (uint64_t)st.st_size != layout.total_bytes)
         return refuse(-EBADMSG, "its size is not what it says", ret_problem);
     if (ret_header->nr_cpus != nr_cpus)
@@ -58,7 +61,7 @@ static int check_header(int memfd, unsigned int nr_cpus, struct ring_header *ret
 static bool commit_is_possible(const struct ring *ring, const struct ring_commit *commit)
 {
     return commit->cpu < ring->nr_cpus && commit->part < RING_PARTS &&
-           (commit->chunk == RING_NO_CHUNK || commit->chunk < ring->nr_chunks);
+           (commit->chunk == RING_NO_CHUNK || commit->chunk < ring->nr_total);
 }
 
 /* The commit that was written down and may not have been done. */
@@ -109,38 +112,58 @@ static bool adopt_chunk(struct ring *ring, struct chunk *chunk)
     return true;
 }
 
+/* Of one that was being moved there may be two: then the ring's own comes first. */
 static int compare_seq(const void *a, const void *b)
 {
     const struct chunk *const *left = a, *const *right = b;
 
-    return (*left)->seq < (*right)->seq ? -1 : (*left)->seq > (*right)->seq;
+    if ((*left)->seq != (*right)->seq)
+        return (*left)->seq < (*right)->seq ? -1 : 1;
+    return *left < *right ? -1 : *left > *right;
 }
 
-static void make_free(struct ring *ring, struct chunk *chunk)
+static bool is_moved(const struct ring *ring, const struct chunk *to, const struct chunk *from)
 {
-    ring_state_of(ring, chunk)->seq = 0;
-    chunk->state = CHUNK_FREE;
-    chunk->next = ring->free_list;
-    ring->free_list = chunk;
+    return ring_is_home(ring, to) && !ring_is_home(ring, from) &&
+           memcmp(ring_state_of(ring, to), ring_state_of(ring, from), sizeof(struct ring_chunk)) ==
+               0;
 }
 
-/* Sorts the chunks into ORDER, oldest first, and the others into the free list. */
+/* Leaves one of each. Returns how many there are then. */
+static unsigned int finish_moves(struct ring *ring, struct chunk **order, unsigned int count)
+{
+    unsigned int left = 0;
+
+    for (unsigned int i = 0; i < count; i++) {
+        if (left > 0 && order[left - 1]->seq == order[i]->seq &&
+            is_moved(ring, order[left - 1], order[i])) {
+            ring_state_of(ring, order[i])->seq = 0;
+            ring_give(ring, order[i]);
+        } else {
+            order[left++] = order[i];
+        }
+    }
+    return left;
+}
+
+/* Sorts the chunks into ORDER, oldest first, and the ring's own others into the free list. */
 static int sort_chunks(struct ring *ring, struct chunk **order, unsigned int *ret_count,
                        const char **ret_problem)
 {
     unsigned int count = 0;
 
-    for (unsigned int i = ring->nr_chunks; i-- > 0;) {
+    for (unsigned int i = ring->nr_total; i-- > 0;) {
         struct chunk *chunk = &ring->chunks[i];
 
-        if (ring->states[i].seq == 0)
-            make_free(ring, chunk);
-        else if (adopt_chunk(ring, chunk))
+        if (ring->states[i].seq && adopt_chunk(ring, chunk))
             order[count++] = chunk;
-        else
+        else if (ring->states[i].seq)
             return refuse(-EBADMSG, "a chunk's state is impossible", ret_problem);
+        else if (ring_is_home(ring, chunk))
+            ring_give(ring, chunk);
     }
     qsort(order, count, sizeof(order[0]), compare_seq);
+    count = finish_moves(ring, order, count);
     for (unsigned int i = 1; i < count; i++)
         if (order[i]->seq != order[0]->seq + i)
             return refuse(-EBADMSG, "its chunks are not in a row", ret_problem);
@@ -163,7 +186,7 @@ static int settle_ledger(struct ring *ring, const char **ret_problem)
         struct ledger *ledger = &ring->lines[cpu].ledger;
         uint64_t present = 0, rest = ledger->produced;
 
-        for (unsigned int i = 0; i < ring->nr_chunks; i++)
+        for (unsigned int i = 0; i < ring->nr_total; i++)
             for (unsigned int part = 0; ring->states[i].seq && part < RING_PARTS; part++)
                 present += ring_counts_of(ring, &ring->chunks[i], part)[cpu].records;
         if (!take_from(&rest, ledger->lost) || !take_from(&rest, ledger->dropped) ||
@@ -191,6 +214,37 @@ static void link_chunks(struct ring *ring, struct chunk **order, unsigned int co
     ring->oldest_tsc = ring->head ? ring_state_of(ring, ring->head)->first_tsc : 0;
 }
 
+static bool step_has_content(const struct ring *ring, unsigned int step)
+{
+    const struct ring_chunk *states =
+        &ring->states[ring->nr_chunks + step * ring->layout.step_chunks];
+
+    for (uint64_t i = 0; i < ring->layout.step_chunks; i++)
+        if (states[i].seq)
+            return true;
+    return false;
+}
+
+/* Steps that hold something stay borrowed; the others go back, wherever they were. */
+static int adopt_steps(struct ring *ring, const char **ret_problem)
+{
+    for (unsigned int i = 0; i < ring->nr_steps; i++) {
+        uint8_t *base = ring->base + ring->layout.steps_offset + i * ring->layout.step_bytes;
+
+        if (!step_has_content(ring, i)) {
+            memory_return(base, ring->layout.step_bytes, true);
+            continue;
+        }
+        if (memory_populate(base, ring->layout.step_bytes) < 0)
+            return refuse(-ENOMEM, "there is no memory", ret_problem);
+        if (memory_lock(base, ring->layout.step_bytes) < 0)
+            ring->is_locked = false;
+        extent_adopt(ring->extent, i);
+        ring_add_step(ring, i);
+    }
+    return 0;
+}
+
 static void free_order(struct chunk ***order)
 {
     free(*order);
@@ -205,7 +259,10 @@ int ring_adopt_state(struct ring *ring, const char **ret_problem)
     r = finish_commit(ring, ret_problem);
     if (r < 0)
         return r;
-    order = calloc(ring->nr_chunks, sizeof(struct chunk *));
+    r = adopt_steps(ring, ret_problem);
+    if (r < 0)
+        return r;
+    order = calloc(ring->nr_total, sizeof(struct chunk *));
     if (!order)
         return refuse(-ENOMEM, "there is no memory", ret_problem);
     r = sort_chunks(ring, order, &count, ret_problem);
@@ -218,28 +275,14 @@ int ring_adopt_state(struct ring *ring, const char **ret_problem)
     return 0;
 }
 
-static int map_ring(struct ring *ring, int memfd, const struct ring_header *header)
+static int map_ring(struct ring *ring, int memfd, const struct ring_header *header,
+                    struct grower *grower)
 {
-    struct ring_layout layout =
-        ring_layout_of(header->nr_chunks, header->chunk_bytes, header->nr_cpus);
-    void *base;
-    int r;
-
     ring->memfd = fcntl(memfd, F_DUPFD_CLOEXEC, 3);
     if (ring->memfd < 0)
         return -errno;
     ring->chunk_bytes = header->chunk_bytes;
-    ring->chunks = calloc(header->nr_chunks, sizeof(*ring->chunks));
-    ring->pins = calloc(RING_PINS_MAX, sizeof(*ring->pins));
-    if (!ring->chunks || !ring->pins)
-        return -ENOMEM;
-    for (unsigned int i = 0; i < RING_PINS_MAX; i++)
-        ring->pins[i].first = RING_UNPINNED;
-    r = memory_map(ring->memfd, layout.total_bytes, layout.total_bytes, &base);
-    if (r < 0)
-        return r;
-    ring_set_base(ring, base, &layout, header->nr_chunks, header->nr_cpus);
-    return 0;
+    return ring_set_up(ring, header->nr_chunks, header->nr_cpus, header->nr_steps, grower);
 }
 
 static void ring_freep(struct ring **ring)
@@ -247,7 +290,8 @@ static void ring_freep(struct ring **ring)
     ring_free(*ring);
 }
 
-int ring_adopt(int memfd, unsigned int nr_cpus, struct ring **ret_ring, const char **ret_problem)
+int ring_adopt(int memfd, unsigned int nr_cpus, struct grower *grower, struct ring **ret_ring,
+               const char **ret_problem)
 {
     _cleanup_(ring_freep) struct ring *ring = NULL;
     struct ring_header header;
@@ -260,12 +304,14 @@ int ring_adopt(int memfd, unsigned int nr_cpus, struct ring **ret_ring, const ch
     if (!ring)
         return refuse(-ENOMEM, "there is no memory", ret_problem);
     ring->memfd = -1;
-    r = map_ring(ring, memfd, &header);
+    r = map_ring(ring, memfd, &header, grower);
     if (r < 0)
         return refuse(r, "it cannot be mapped", ret_problem);
     r = ring_adopt_state(ring, ret_problem);
     if (r < 0)
         return r;
+    if (ring->extent && grower)
+        grower_add(grower, ring->extent);
     *ret_ring = TAKE_PTR(ring);
     return 0;
 }
@@ -293,20 +339,22 @@ static bool counts_agree(const struct ring *ring, const struct chunk *chunk, uin
 
 bool ring_verify_chunk(const struct ring *ring, const struct chunk *chunk)
 {
-    const struct ring_chunk *state = ring_state_of(ring, chunk);
-    bool found_round = state->first_round == RING_NO_ROUND;
+    struct ring_chunk_info info;
+    bool found_round;
     uint64_t classes[EVENT_CLASSES] = {0}, records = 0, lost = 0;
     uint32_t offset = 0, last_window = 0;
 
+    ring_read_chunk(ring, chunk, &info);
+    found_round = info.first_round == RING_NO_ROUND;
     while (offset < chunk->fill_bytes) {
         struct window_header window;
         struct walk_result walked;
 
         if (chunk->fill_bytes - offset < WINDOW_HEADER_BYTES)
             return false;
-        found_round = found_round || offset == state->first_round;
+        found_round = found_round || offset == info.first_round;
         last_window = offset;
-        memcpy(&window, chunk->data + offset, sizeof(window));
+        ring_read_window(ring, chunk, offset, &window);
         offset += WINDOW_HEADER_BYTES;
         if (window.header != WINDOW_HEADER || window.cpu >= ring->nr_cpus ||
             window.bytes > chunk->fill_bytes - offset)

@@ -199,6 +199,7 @@ static void carrier_copy_header(struct carrier *carrier)
     to->events = from->events;
     to->complete_from_tsc = from->complete_from_tsc;
     to->windows = from->windows;
+    to->shortened_bytes = from->shortened_bytes;
     memcpy(to->class_records, from->class_records, sizeof(to->class_records));
     memcpy(to->note, from->note, sizeof(to->note));
     /* Also of what was left out: nothing that is recorded from now on is complete before it. */

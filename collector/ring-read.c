@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* A ring from outside: figures, and the pins' side of the main thread. See ring.c. */
 
-#include <errno.h>
+#include "collector/ring.h"
 
+#include <errno.h>
+#include <string.h>
+
+#include "collector/extent.h"
 #include "collector/pool.h"
 #include "collector/ring-state.h"
+#include "collector/walk.h"
+#include "common/record.h"
 #include "common/util.h"
-#include "collector/ring.h"
 
 int ring_take_pin(struct ring *ring)
 {
@@ -26,7 +31,12 @@ const struct chunk *ring_pin_first(const struct ring *ring, int pin)
 
 const struct chunk *ring_pin_next(const struct ring *ring, int pin, const struct chunk *chunk)
 {
-    return chunk->seq < ring->pins[pin].last ? chunk->next : NULL;
+    const struct ring_pin *p = &ring->pins[pin];
+
+    if (chunk->seq >= p->last)
+        return NULL;
+    /* The collector may be about to link the next one to the last that was listed. */
+    return p->tail.fill_bytes && chunk->seq + 1 == p->tail.seq ? &p->tail : chunk->next;
 }
 
 uint64_t ring_pin_nsec(const struct ring *ring, int pin)
@@ -121,6 +131,8 @@ void ring_read_stats(const struct ring *ring, struct ring_stats *ret_stats)
         .used_bytes = ledger_observe(&ring->used_bytes),
         .oldest_tsc = ledger_observe(&ring->oldest_tsc),
         .newest_tsc = ledger_observe(&ring->newest_tsc),
+        .borrowed_bytes = ring->extent ? extent_bytes(ring->extent) : 0,
+        .shortened_bytes = ledger_observe(&ring->header->shortened_bytes),
     };
 }
 
@@ -132,7 +144,8 @@ uint64_t ring_complete_from_tsc(const struct ring *ring)
 void ring_read_chunk(const struct ring *ring, const struct chunk *chunk,
                      struct ring_chunk_info *ret_info)
 {
-    const struct ring_chunk *state = ring_state_of(ring, chunk);
+    const struct ring_pin *pin = ring_pin_of_tail(ring, chunk);
+    const struct ring_chunk *state = pin ? &pin->tail_state : ring_state_of(ring, chunk);
 
     *ret_info = (struct ring_chunk_info){
         .seq = chunk->seq,
@@ -148,11 +161,49 @@ void ring_read_chunk(const struct ring *ring, const struct chunk *chunk,
 void ring_read_counts(const struct ring *ring, const struct chunk *chunk, unsigned int cpu,
                       bool from_round, uint64_t *ret_records, uint64_t *ret_lost)
 {
-    const struct ring_count *before = ring_counts_of(ring, chunk, RING_BEFORE_ROUND) + cpu;
-    const struct ring_count *from = ring_counts_of(ring, chunk, RING_FROM_ROUND) + cpu;
+    const struct ring_pin *pin = ring_pin_of_tail(ring, chunk);
+    const struct ring_count *counts =
+        pin ? pin->tail_counts : ring_counts_of(ring, chunk, RING_BEFORE_ROUND);
+    const struct ring_count *before = counts + cpu;
+    const struct ring_count *from = before + (size_t)RING_FROM_ROUND * ring->nr_cpus;
 
     *ret_records = from->records + (from_round ? 0 : before->records);
     *ret_lost = from->lost + (from_round ? 0 : before->lost);
+}
+
+void ring_read_window(const struct ring *ring, const struct chunk *chunk, uint32_t offset,
+                      struct window_header *ret_window)
+{
+    const struct ring_pin *pin = ring_pin_of_tail(ring, chunk);
+
+    if (pin && offset == chunk->last_window)
+        *ret_window = pin->tail_window;
+    else
+        memcpy(ret_window, chunk->data + offset, sizeof(*ret_window));
+}
+
+uint32_t ring_copy_chunk(const struct ring *ring, const struct chunk *chunk, uint32_t offset,
+                         uint8_t *buffer)
+{
+    uint32_t last_window = chunk->last_window - offset;
+    uint32_t records = last_window + WINDOW_HEADER_BYTES; /* of the last window */
+    uint32_t bytes = chunk->fill_bytes - offset;
+    uint32_t padding = (uint32_t)align_up(bytes, PAGE_BYTES) - bytes;
+    struct window_header window;
+
+    /* Around the last header: it may just be written again. */
+    memcpy(buffer, chunk->data + offset, last_window);
+    memcpy(buffer + records, chunk->data + offset + records, bytes - records);
+    ring_read_window(ring, chunk, chunk->last_window, &window);
+    window.bytes += padding;
+    memcpy(buffer + last_window, &window, sizeof(window));
+    walk_write_padding(buffer + bytes, padding);
+    return bytes + padding;
+}
+
+bool ring_must_copy_chunk(const struct ring *ring, const struct chunk *chunk)
+{
+    return ring_pin_of_tail(ring, chunk);
 }
 
 struct ledger *ring_ledger(struct ring *ring, unsigned int cpu)

@@ -2,8 +2,11 @@
 #pragma once
 
 /*
- * A ring's memory, as it survives the daemon: header, a line for each CPU, the chunks' states and
- * counts, then the chunks themselves. Private to ring.c and ring-adopt.c.
+ * A ring's memory, as it survives the daemon: header, a line for each CPU, the chunks' states, then
+ * the counts and the data of its own chunks. After that, addresses of what it may borrow, in steps
+ * of an extent (extent.h), each with the counts and the data of some more chunks. The file has its
+ * full size from the beginning, for it is sealed; steps that are not borrowed are holes in it.
+ * Private to ring*.c.
  *
  * The next daemon finds what the last one left when it was killed between any two stores. What
  * belongs together is therefore first written down as a commit, then done, then struck out: a
@@ -19,14 +22,17 @@
 
 #include "collector/ledger.h"
 #include "collector/pool.h"
+#include "collector/ring.h"
 #include "common/cpu-set.h"
 #include "common/event-set.h"
+#include "common/record.h"
 
-#define RING_MAGIC    UINT64_C(0x474e495243525458) /* "XTRCRING" */
-#define RING_VERSION  2u
-#define RING_NO_CHUNK UINT32_MAX
-#define RING_NO_ROUND UINT32_MAX
-#define RING_NO_CPU   UINT32_MAX
+#define RING_MAGIC     UINT64_C(0x474e495243525458) /* "XTRCRING" */
+#define RING_VERSION   3u
+#define RING_NO_CHUNK  UINT32_MAX
+#define RING_STEPS_MAX 65536u /* a TiB of the smallest */
+#define RING_NO_ROUND  UINT32_MAX
+#define RING_NO_CPU    UINT32_MAX
 
 /* Of one CPU in one part of a chunk. */
 struct ring_count {
@@ -87,26 +93,33 @@ struct ring_header {
     uint32_t buffer_pages; /* of Xen's trace buffers: what `cons` goes round in; 0: not yet known */
     uint32_t moving_cpu;   /* whose cons may not be published to Xen yet */
     uint32_t moving_from;  /* ... and what it was before */
-    uint32_t reserved;
-    struct cpu_set cpus; /* whose cons are kept */
+    uint32_t nr_steps;     /* that may be borrowed */
+    struct cpu_set cpus;   /* whose cons are kept */
     struct event_set events;
     uint64_t complete_from_tsc; /* see ring_complete_from_tsc() */
     struct ring_commit commit;
-    uint64_t windows; /* of all time; statistics: not part of a commit */
+    uint64_t windows;         /* of all time; statistics: not part of a commit */
+    uint64_t shortened_bytes; /* likewise; see struct ring_stats */
     uint64_t class_records[EVENT_CLASSES];
     uint8_t note[256]; /* the owner's */
 };
 
-/* Where things are in a ring with these numbers of chunks and CPUs. */
+/* Where things are in a ring with these numbers of chunks, CPUs and steps. */
 struct ring_layout {
     uint64_t lines_offset;
     uint64_t chunks_offset;
     uint64_t counts_offset;
     uint64_t data_offset;
+    uint64_t steps_offset; /* the end of the ring's own */
     uint64_t total_bytes;
+
+    uint64_t step_bytes;
+    uint64_t step_chunks;
+    uint64_t step_data_offset; /* its counts come before that */
 };
 
-struct ring_layout ring_layout_of(uint64_t nr_chunks, uint32_t chunk_bytes, uint64_t nr_cpus);
+struct ring_layout ring_layout_of(uint64_t nr_chunks, uint32_t chunk_bytes, uint64_t nr_cpus,
+                                  uint64_t nr_steps);
 /* Of a ring of BYTES. */
 uint32_t ring_chunk_bytes_of(uint64_t bytes);
 
@@ -117,14 +130,26 @@ struct ring {
     uint8_t *base;
     struct ring_layout layout;
     struct ring_header *header;
-    struct ring_line *lines;   /* [nr_cpus] */
-    struct ring_chunk *states; /* [nr_chunks] */
-    struct ring_count *counts; /* [nr_chunks][RING_PARTS][nr_cpus] */
-    struct chunk *chunks;      /* [nr_chunks]: this process's view */
+    struct ring_line *lines;    /* [nr_cpus] */
+    struct ring_chunk *states;  /* [nr_total] */
+    struct ring_count **counts; /* [nr_total], to [RING_PARTS][nr_cpus] */
+    struct chunk *chunks;       /* [nr_total]: this process's view; borrowed ones after its own */
     unsigned int nr_cpus;
     uint32_t chunk_bytes;
-    unsigned int nr_chunks;
+    unsigned int nr_chunks;  /* of its own */
+    unsigned int nr_total;   /* with all that could be borrowed */
     unsigned int max_listed; /* chunks in the list; the others are there for when some are pinned */
+
+    /* What is borrowed: ring-borrow.c. */
+    struct extent *extent; /* NULL: nothing ever */
+    struct grower *grower; /* which serves it; NULL: none */
+    struct ring_step *steps;
+    unsigned int nr_steps;
+    unsigned int nr_borrowed;    /* steps */
+    struct chunk *borrowed_list; /* free ones */
+    unsigned int nr_free;        /* chunks in both lists */
+    bool asks;                   /* for more than is borrowed */
+    uint64_t settle_usec;        /* give back more then */
 
     struct chunk *free_list;
     struct chunk *head; /* the list: in the ring and closed, oldest first */
@@ -134,7 +159,9 @@ struct ring {
     struct chunk *limbo_tail;
     uint64_t next_seq;
     struct chunk *filling;
-    struct ring_pin *pins; /* [RING_PINS_MAX] */
+    struct ring_pin *pins;         /* [RING_PINS_MAX] */
+    struct ring_count *pin_counts; /* their tails' counts */
+    uint64_t pin_counts_bytes;
 
     /* Written by the collector thread, read by the main thread: relaxed atomics. */
     uint64_t used_bytes;
@@ -143,13 +170,30 @@ struct ring {
     uint64_t passed_tsc; /* of the newest record, or loss, ever put into it */
 };
 
-/* A snapshot's hold on the chunks from `first` to `last`; evicted ones wait in limbo. */
+struct ring_step {
+    bool is_borrowed;
+    unsigned int nr_free; /* of its chunks */
+};
+
+/*
+ * A snapshot's hold on the chunks from `first` to `last`; evicted ones wait in limbo.
+ *
+ * The chunk that was being filled is pinned up to where it was filled, and filling continues after
+ * that. So the pin has its own view of it, `tail`: whoever has the pin reads neither the chunk's
+ * state and counts, nor the header of the window that was the last one, which is written again when
+ * the chunk is closed.
+ */
 struct ring_pin {
-    bool taken;          /* main thread */
-    uint64_t first;      /* the oldest chunk still needed; RING_UNPINNED: none. See ring.c */
-    uint64_t last;       /* collector thread */
-    struct chunk *chunk; /* the oldest at the time; NULL: the ring was empty */
-    uint64_t nsec;       /* what pinning took */
+    bool taken;                /* main thread */
+    uint64_t first;            /* the oldest chunk still needed; RING_UNPINNED: none. See ring.c */
+    uint64_t last;             /* collector thread */
+    const struct chunk *chunk; /* the oldest at the time; NULL: the ring was empty */
+    uint64_t nsec;             /* what pinning took */
+
+    struct chunk tail; /* fill_bytes is 0: nothing was being filled */
+    struct ring_chunk tail_state;
+    struct window_header tail_window; /* of its last window */
+    struct ring_count *tail_counts;   /* [RING_PARTS][nr_cpus] */
 };
 
 #define RING_UNPINNED UINT64_MAX
@@ -162,7 +206,48 @@ static inline struct ring_chunk *ring_state_of(const struct ring *ring, const st
 static inline struct ring_count *ring_counts_of(const struct ring *ring, const struct chunk *chunk,
                                                 enum ring_part part)
 {
-    return &ring->counts[((size_t)(chunk - ring->chunks) * RING_PARTS + part) * ring->nr_cpus];
+    return ring->counts[chunk - ring->chunks] + (size_t)part * ring->nr_cpus;
+}
+
+/* The pin whose view CHUNK is; NULL: it is one of the ring's own. */
+static inline const struct ring_pin *ring_pin_of_tail(const struct ring *ring,
+                                                      const struct chunk *chunk)
+{
+    for (unsigned int i = 0; i < RING_PINS_MAX; i++)
+        if (chunk == &ring->pins[i].tail)
+            return &ring->pins[i];
+    return NULL;
+}
+
+static inline bool ring_is_home(const struct ring *ring, const struct chunk *chunk)
+{
+    return chunk < &ring->chunks[ring->nr_chunks];
+}
+
+/* Maps the memory, of memfd if there is one, and allocates what need not survive. ring.c. */
+int ring_set_up(struct ring *ring, uint64_t nr_chunks, unsigned int nr_cpus, uint64_t nr_steps,
+                struct grower *grower);
+/* Makes a chunk free. ring.c. */
+void ring_give(struct ring *ring, struct chunk *chunk);
+/* Frees chunks that no pin holds any more. ring.c. */
+void ring_free_limbo(struct ring *ring);
+/* Whether a snapshot may still need CHUNK. ring.c. */
+bool ring_is_pinned(const struct ring *ring, const struct chunk *chunk);
+
+/* As many steps as GROWER's budget has. ring-borrow.c, as the next ones. */
+uint64_t ring_steps_of(const struct grower *grower, uint64_t chunk_bytes, uint64_t nr_cpus);
+/* STEP is in use from now on: its chunks are free, but for those that have a number. */
+void ring_add_step(struct ring *ring, unsigned int step);
+unsigned int ring_step_of(const struct ring *ring, const struct chunk *chunk);
+/* Asks for memory ahead of the need, if a snapshot needs what is evicted. */
+void ring_ask(struct ring *ring);
+/* Takes memory that was asked for: some chunks more are free. False: there is none. */
+bool ring_borrow(struct ring *ring);
+
+/* Stores before it are done before those after it, also as the next daemon sees them. */
+static inline void ring_keep_order(void)
+{
+    __atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
 /* Carries out the commit; also again. ring.c. */
@@ -173,9 +258,6 @@ void ring_pad_chunk(struct ring *ring, struct chunk *chunk);
 void ring_append(struct ring *ring, struct chunk *chunk);
 /* Takes the oldest chunk, and what then does not begin with a round, out of the list. ring.c. */
 void ring_evict(struct ring *ring);
-/* Points the ring's fields into its mapping. ring.c. */
-void ring_set_base(struct ring *ring, uint8_t *base, const struct ring_layout *layout,
-                   uint64_t nr_chunks, uint64_t nr_cpus);
 /*
  * Completes the header, states and counts that a daemon has left in RING's mapping, checks them and
  * sorts the chunks into the list and the free list. As ring_adopt() returns. ring-adopt.c.

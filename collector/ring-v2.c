@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The layout of version 2, described here once more in types of its own: those in ring-state.h may
- * change. Header, lines, states and counts are converted into a copy of today's types; the chunks
- * stay where they are, mapped privately, for the one that was being filled must be padded.
+ * change. Header, lines and states are converted into a copy of today's types; counts and chunks
+ * stay where they are, mapped privately, for the last commit may have to be done again, and the
+ * chunk that was being filled must be padded.
  *
- *   [header, lines, states, counts: today's types, ours] [the memfd from its start, private]
+ *   [header, lines, states: today's types, ours] [the memfd from its start, private]
  */
 
 #include "collector/ring-v2.h"
@@ -119,8 +120,8 @@ _Static_assert(offsetof(struct ring_header_v2, commit) == 592, "version 2");
 _Static_assert(offsetof(struct ring_header_v2, windows) == 720, "version 2");
 _Static_assert(offsetof(struct ring_header_v2, class_records) == 728, "version 2");
 _Static_assert(offsetof(struct ring_header_v2, note) == 824, "version 2");
-/* What is copied as it is. */
-_Static_assert(sizeof(struct ring_count) == sizeof(struct ring_count_v2), "copied");
+/* What is used as it is. */
+_Static_assert(sizeof(struct ring_count) == sizeof(struct ring_count_v2), "used in place");
 _Static_assert(sizeof(struct cpu_set) >= V2_CPUS_MAX / 8, "copied");
 _Static_assert(EVENT_CLASSES == V2_CLASSES, "copied");
 _Static_assert(RING_NOTE_BYTES == V2_NOTE_BYTES, "copied");
@@ -274,11 +275,8 @@ static struct ring_layout layout_of_view(const struct ring_header_v2 *header,
     layout.lines_offset = align_up(sizeof(struct ring_header), 64);
     layout.chunks_offset =
         align_up(layout.lines_offset + header->nr_cpus * sizeof(struct ring_line), 64);
-    layout.counts_offset = align_up(
-        layout.chunks_offset + (uint64_t)header->nr_chunks * sizeof(struct ring_chunk), 64);
     layout.data_offset =
-        align_up(layout.counts_offset + (uint64_t)header->nr_chunks * RING_PARTS * header->nr_cpus *
-                                            sizeof(struct ring_count),
+        align_up(layout.chunks_offset + (uint64_t)header->nr_chunks * sizeof(struct ring_chunk),
                  PAGE_BYTES) +
         v2->data_offset;
     layout.total_bytes = layout.data_offset + (uint64_t)header->nr_chunks * header->chunk_bytes;
@@ -308,9 +306,9 @@ static void point_into_view(struct ring *ring, const struct ring_header_v2 *head
     ring->header = (struct ring_header *)ring->base;
     ring->lines = (struct ring_line *)(ring->base + layout->lines_offset);
     ring->states = (struct ring_chunk *)(ring->base + layout->chunks_offset);
-    ring->counts = (struct ring_count *)(ring->base + layout->counts_offset);
     ring->nr_cpus = header->nr_cpus;
     ring->nr_chunks = header->nr_chunks;
+    ring->nr_total = header->nr_chunks;
     ring->chunk_bytes = header->chunk_bytes;
     ring->max_listed = header->nr_chunks;
     for (uint32_t i = 0; i < header->nr_chunks; i++) {
@@ -322,17 +320,18 @@ static void point_into_view(struct ring *ring, const struct ring_header_v2 *head
 static void convert(struct ring *ring, const struct ring_header_v2 *header,
                     const struct layout_v2 *v2)
 {
-    const uint8_t *memfd = ring->base + ring->layout.data_offset - v2->data_offset;
+    uint8_t *memfd = ring->base + ring->layout.data_offset - v2->data_offset;
     const struct ring_line_v2 *lines = (const struct ring_line_v2 *)(memfd + v2->lines_offset);
     const struct ring_chunk_v2 *states = (const struct ring_chunk_v2 *)(memfd + v2->chunks_offset);
+    struct ring_count *counts = (struct ring_count *)(memfd + v2->counts_offset);
 
     convert_header(header, ring->header);
     for (uint32_t cpu = 0; cpu < header->nr_cpus; cpu++)
         ring->lines[cpu] = convert_line(&lines[cpu]);
-    for (uint32_t i = 0; i < header->nr_chunks; i++)
+    for (uint32_t i = 0; i < header->nr_chunks; i++) {
         ring->states[i] = convert_state(&states[i]);
-    memcpy(ring->counts, memfd + v2->counts_offset,
-           (size_t)header->nr_chunks * V2_PARTS * header->nr_cpus * sizeof(struct ring_count));
+        ring->counts[i] = counts + (size_t)i * V2_PARTS * header->nr_cpus;
+    }
 }
 
 static int make_view(struct ring *ring, int memfd, const struct ring_header_v2 *header)
@@ -342,7 +341,8 @@ static int make_view(struct ring *ring, int memfd, const struct ring_header_v2 *
 
     ring->chunks = calloc(header->nr_chunks, sizeof(*ring->chunks));
     ring->pins = calloc(RING_PINS_MAX, sizeof(*ring->pins));
-    if (!ring->chunks || !ring->pins)
+    ring->counts = calloc(header->nr_chunks, sizeof(struct ring_count *));
+    if (!ring->chunks || !ring->pins || !ring->counts)
         return -ENOMEM;
     for (unsigned int i = 0; i < RING_PINS_MAX; i++)
         ring->pins[i].first = RING_UNPINNED;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Where a chunk can be: free; being filled; in the list; or in limbo, evicted but pinned. Only the
+ * Where a chunk can be: free; being filled; in the list; in limbo, evicted but pinned; or, of those
+ * that could be borrowed (ring-borrow.c), nowhere. Only the
  * list and the one being filled are the ring, and only those have a sequence number in its state.
  *
  * The head of the list begins with a round, or would if what comes before its first round were
  * skipped: that part counts as evicted from the moment the chunk becomes the head.
  *
- * Pins: the collector thread stores `last`, then `first` (release); the main thread only moves
- * `first` up (release), which the collector thread loads (acquire) before it uses a chunk again:
- * the kernel has read it by then.
+ * Pins: the collector thread stores the view of the tail and `last`, then `first` (release); the
+ * main thread only moves `first` up (release), which the collector thread loads (acquire) before it
+ * uses a chunk again: the kernel has read it by then.
  */
 
 #include "collector/ring.h"
@@ -21,6 +22,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "collector/extent.h"
+#include "collector/grower.h"
 #include "collector/memory.h"
 #include "collector/pool.h"
 #include "collector/ring-state.h"
@@ -39,12 +42,6 @@
 #define PARTS_MIN_ROOMY 32u
 #define ROOMY_BYTES     (UINT64_C(2) << 20)
 
-/* Stores before it are done before those after it, also as the next daemon sees them. */
-static void keep_order(void)
-{
-    __atomic_thread_fence(__ATOMIC_RELEASE);
-}
-
 uint32_t ring_chunk_bytes_of(uint64_t bytes)
 {
     uint64_t chunk_bytes = CHUNK_BYTES;
@@ -59,39 +56,127 @@ uint32_t ring_chunk_bytes_of(uint64_t bytes)
     return (uint32_t)chunk_bytes;
 }
 
-struct ring_layout ring_layout_of(uint64_t nr_chunks, uint32_t chunk_bytes, uint64_t nr_cpus)
-{
-    struct ring_layout layout;
+/*
+ * A step is what is worth a call of the kernel, and some chunks at least: the grower takes some
+ * milliseconds for it, in which they are not to be used up.
+ */
+#define STEP_BYTES      (UINT64_C(16) << 20)
+#define STEP_CHUNKS_MIN UINT64_C(4)
 
+struct ring_layout ring_layout_of(uint64_t nr_chunks, uint32_t chunk_bytes, uint64_t nr_cpus,
+                                  uint64_t nr_steps)
+{
+    const uint64_t counts_bytes = RING_PARTS * nr_cpus * sizeof(struct ring_count);
+    struct ring_layout layout;
+    uint64_t nr_total;
+
+    layout.step_chunks = max_u64(STEP_BYTES / chunk_bytes, STEP_CHUNKS_MIN);
+    layout.step_data_offset = align_up(layout.step_chunks * counts_bytes, PAGE_BYTES);
+    layout.step_bytes = layout.step_data_offset + layout.step_chunks * chunk_bytes;
+
+    nr_total = nr_chunks + nr_steps * layout.step_chunks;
     layout.lines_offset = align_up(sizeof(struct ring_header), 64);
     layout.chunks_offset = align_up(layout.lines_offset + nr_cpus * sizeof(struct ring_line), 64);
     layout.counts_offset =
-        align_up(layout.chunks_offset + nr_chunks * sizeof(struct ring_chunk), 64);
-    layout.data_offset = align_up(layout.counts_offset +
-                                      nr_chunks * RING_PARTS * nr_cpus * sizeof(struct ring_count),
-                                  PAGE_BYTES);
-    layout.total_bytes = layout.data_offset + nr_chunks * chunk_bytes;
+        align_up(layout.chunks_offset + nr_total * sizeof(struct ring_chunk), 64);
+    layout.data_offset = align_up(layout.counts_offset + nr_chunks * counts_bytes, PAGE_BYTES);
+    layout.steps_offset = layout.data_offset + nr_chunks * chunk_bytes;
+    layout.total_bytes = layout.steps_offset + nr_steps * layout.step_bytes;
     return layout;
 }
 
-void ring_set_base(struct ring *ring, uint8_t *base, const struct ring_layout *layout,
-                   uint64_t nr_chunks, uint64_t nr_cpus)
+/* Where the counts and the data of chunk I are. */
+static void ring_place_chunk(struct ring *ring, unsigned int i)
 {
-    ring->base = base;
-    ring->layout = *layout;
-    ring->header = (struct ring_header *)base;
-    ring->lines = (struct ring_line *)(base + layout->lines_offset);
-    ring->states = (struct ring_chunk *)(base + layout->chunks_offset);
-    ring->counts = (struct ring_count *)(base + layout->counts_offset);
+    const struct ring_layout *layout = &ring->layout;
+    uint8_t *counts = ring->base + layout->counts_offset;
+    uint8_t *data = ring->base + layout->data_offset;
+    uint64_t n = i;
+
+    if (i >= ring->nr_chunks) {
+        counts = ring->base + layout->steps_offset +
+                 (i - ring->nr_chunks) / layout->step_chunks * layout->step_bytes;
+        data = counts + layout->step_data_offset;
+        n = (i - ring->nr_chunks) % layout->step_chunks;
+    }
+    ring->counts[i] = (struct ring_count *)counts + n * RING_PARTS * ring->nr_cpus;
+    ring->chunks[i].data = data + n * ring->chunk_bytes;
+    ring->chunks[i].bytes = ring->chunk_bytes;
+}
+
+static int ring_make_pins(struct ring *ring)
+{
+    size_t nr_counts = (size_t)RING_PARTS * ring->nr_cpus;
+    void *base;
+    int r;
+
+    ring->pins = calloc(RING_PINS_MAX, sizeof(*ring->pins));
+    if (!ring->pins)
+        return -ENOMEM;
+    /* Touched: the collector thread writes it. */
+    ring->pin_counts_bytes = RING_PINS_MAX * nr_counts * sizeof(struct ring_count);
+    r = memory_map(-1, ring->pin_counts_bytes, ring->pin_counts_bytes, &base);
+    if (r < 0)
+        return r;
+    ring->pin_counts = base;
+    (void)memory_lock(base, ring->pin_counts_bytes); /* is_locked is about the records */
+    for (unsigned int i = 0; i < RING_PINS_MAX; i++) {
+        ring->pins[i].first = RING_UNPINNED;
+        ring->pins[i].tail_counts = ring->pin_counts + i * nr_counts;
+    }
+    return 0;
+}
+
+static int ring_make_extent(struct ring *ring, struct grower *grower)
+{
+    int r;
+
+    if (ring->nr_steps == 0)
+        return 0;
+    ring->steps = calloc(ring->nr_steps, sizeof(*ring->steps));
+    if (!ring->steps)
+        return -ENOMEM;
+    r = extent_new(ring->base + ring->layout.steps_offset, ring->layout.step_bytes, ring->nr_steps,
+                   ring->memfd >= 0, &ring->extent);
+    if (r < 0)
+        return r;
+    ring->grower = grower;
+    return 0;
+}
+
+int ring_set_up(struct ring *ring, uint64_t nr_chunks, unsigned int nr_cpus, uint64_t nr_steps,
+                struct grower *grower)
+{
+    struct ring_layout layout = ring_layout_of(nr_chunks, ring->chunk_bytes, nr_cpus, nr_steps);
+    uint64_t nr_total = nr_chunks + nr_steps * layout.step_chunks;
+    void *base;
+    int r;
+
+    ring->layout = layout;
+    ring->nr_cpus = nr_cpus;
     ring->nr_chunks = (unsigned int)nr_chunks;
-    ring->nr_cpus = (unsigned int)nr_cpus;
+    ring->nr_total = (unsigned int)nr_total;
+    ring->nr_steps = (unsigned int)nr_steps;
     ring->max_listed =
         ring->nr_chunks - (unsigned int)max_u64(ring->nr_chunks / 8, MIN_SPARE_CHUNKS) - 1;
-    ring->is_locked = memory_lock(base, layout->total_bytes) >= 0; /* if not, it is reported */
-    for (unsigned int i = 0; i < ring->nr_chunks; i++) {
-        ring->chunks[i].data = base + layout->data_offset + (uint64_t)i * ring->chunk_bytes;
-        ring->chunks[i].bytes = ring->chunk_bytes;
-    }
+    ring->chunks = calloc(nr_total, sizeof(*ring->chunks));
+    ring->counts = calloc(nr_total, sizeof(struct ring_count *));
+    if (!ring->chunks || !ring->counts)
+        return -ENOMEM;
+    r = ring_make_pins(ring);
+    if (r < 0)
+        return r;
+    r = memory_map(ring->memfd, layout.total_bytes, layout.steps_offset, &base);
+    if (r < 0)
+        return r;
+    ring->base = base;
+    ring->header = base;
+    ring->lines = (struct ring_line *)(ring->base + layout.lines_offset);
+    ring->states = (struct ring_chunk *)(ring->base + layout.chunks_offset);
+    ring->is_locked = memory_lock(base, layout.steps_offset) >= 0; /* if not, it is reported */
+    for (unsigned int i = 0; i < ring->nr_total; i++)
+        ring_place_chunk(ring, i);
+    return ring_make_extent(ring, grower);
 }
 
 static int make_memfd(struct ring *ring, uint64_t bytes)
@@ -103,43 +188,38 @@ static int make_memfd(struct ring *ring, uint64_t bytes)
     return 0;
 }
 
-static void give(struct ring *ring, struct chunk *chunk)
+void ring_give(struct ring *ring, struct chunk *chunk)
 {
+    struct chunk **list = &ring->free_list;
+
+    if (!ring_is_home(ring, chunk)) {
+        list = &ring->borrowed_list;
+        ring->steps[ring_step_of(ring, chunk)].nr_free++;
+    }
     chunk->state = CHUNK_FREE;
-    chunk->next = ring->free_list;
-    ring->free_list = chunk;
+    chunk->next = *list;
+    *list = chunk;
+    ring->nr_free++;
 }
 
-static int ring_set_up(struct ring *ring, uint64_t nr_chunks, unsigned int nr_cpus, bool outlives)
+/* Makes it an empty one. */
+static void ring_begin(struct ring *ring)
 {
-    struct ring_layout layout = ring_layout_of(nr_chunks, ring->chunk_bytes, nr_cpus);
-    void *base;
-    int r;
-
-    if (outlives) {
-        r = make_memfd(ring, layout.total_bytes);
-        if (r < 0)
-            return r;
-    }
-    r = memory_map(ring->memfd, layout.total_bytes, layout.total_bytes, &base);
-    if (r < 0)
-        return r;
-    ring_set_base(ring, base, &layout, nr_chunks, nr_cpus);
     *ring->header = (struct ring_header){
         .version = RING_VERSION,
-        .nr_cpus = nr_cpus,
+        .nr_cpus = ring->nr_cpus,
         .nr_chunks = ring->nr_chunks,
         .chunk_bytes = ring->chunk_bytes,
-        .total_bytes = layout.total_bytes,
-        .data_offset = layout.data_offset,
+        .nr_steps = ring->nr_steps,
+        .total_bytes = ring->layout.total_bytes,
+        .data_offset = ring->layout.data_offset,
         .moving_cpu = RING_NO_CPU,
     };
-    keep_order();
+    ring_keep_order();
     ring->header->magic = RING_MAGIC;
     for (unsigned int i = ring->nr_chunks; i-- > 0;)
-        give(ring, &ring->chunks[i]);
+        ring_give(ring, &ring->chunks[i]);
     ring->next_seq = 1;
-    return 0;
 }
 
 static void ring_freep(struct ring **ring)
@@ -147,29 +227,36 @@ static void ring_freep(struct ring **ring)
     ring_free(*ring);
 }
 
-int ring_new(uint64_t bytes, unsigned int nr_cpus, bool outlives, struct ring **ret_ring)
+int ring_new(uint64_t bytes, unsigned int nr_cpus, bool outlives, struct grower *grower,
+             struct ring **ret_ring)
 {
     uint32_t chunk_bytes = ring_chunk_bytes_of(bytes);
-    uint64_t nr_chunks = bytes / chunk_bytes;
+    uint64_t nr_chunks = bytes / chunk_bytes, nr_steps = 0;
     _cleanup_(ring_freep) struct ring *ring = NULL;
+    struct ring_layout layout;
     int r;
 
-    if (bytes < RING_MIN_BYTES || nr_chunks >= RING_NO_CHUNK)
+    if (bytes < RING_MIN_BYTES || nr_chunks >= RING_NO_CHUNK / 2)
         return -EINVAL;
     ring = calloc(1, sizeof(*ring));
     if (!ring)
         return -ENOMEM;
     ring->memfd = -1;
     ring->chunk_bytes = chunk_bytes;
-    ring->chunks = calloc(nr_chunks, sizeof(*ring->chunks));
-    ring->pins = calloc(RING_PINS_MAX, sizeof(*ring->pins));
-    if (!ring->chunks || !ring->pins)
-        return -ENOMEM;
-    r = ring_set_up(ring, nr_chunks, nr_cpus, outlives);
+    if (grower)
+        nr_steps = ring_steps_of(grower, chunk_bytes, nr_cpus);
+    layout = ring_layout_of(nr_chunks, chunk_bytes, nr_cpus, nr_steps);
+    if (outlives) {
+        r = make_memfd(ring, layout.total_bytes);
+        if (r < 0)
+            return r;
+    }
+    r = ring_set_up(ring, nr_chunks, nr_cpus, nr_steps, grower);
     if (r < 0)
         return r;
-    for (unsigned int i = 0; i < RING_PINS_MAX; i++)
-        ring->pins[i].first = RING_UNPINNED;
+    ring_begin(ring);
+    if (ring->extent)
+        grower_add(grower, ring->extent);
     *ret_ring = TAKE_PTR(ring);
     return 0;
 }
@@ -178,9 +265,15 @@ struct ring *ring_free(struct ring *ring)
 {
     if (!ring)
         return NULL;
+    if (ring->extent && extent_is_served(ring->extent))
+        grower_remove(ring->grower, ring->extent);
+    extent_free(ring->extent);
     memory_unmap(ring->base, ring->layout.total_bytes);
     fd_close(&ring->memfd);
     free(ring->chunks);
+    free(ring->counts);
+    free(ring->steps);
+    memory_unmap(ring->pin_counts, ring->pin_counts_bytes);
     free(ring->pins);
     free(ring);
     return NULL;
@@ -188,7 +281,7 @@ struct ring *ring_free(struct ring *ring)
 
 /* --- Where a chunk goes. --- */
 
-static bool is_pinned(const struct ring *ring, const struct chunk *chunk)
+bool ring_is_pinned(const struct ring *ring, const struct chunk *chunk)
 {
     for (unsigned int i = 0; i < RING_PINS_MAX; i++) {
         const struct ring_pin *pin = &ring->pins[i];
@@ -243,15 +336,15 @@ static void drop_head(struct ring *ring)
     struct chunk *chunk = ring->head;
 
     ring_state_of(ring, chunk)->seq = 0;
-    keep_order(); /* before anything in it is written over */
+    ring_keep_order(); /* before anything in it is written over */
     count_evicted(ring, chunk, RING_FROM_ROUND);
     ledger_publish(&ring->used_bytes, ring->used_bytes - chunk->fill_bytes);
     ring->head = chunk->next;
     ring->nr_listed--;
     if (!ring->head)
         ring->tail = NULL;
-    if (!is_pinned(ring, chunk)) {
-        give(ring, chunk);
+    if (!ring_is_pinned(ring, chunk)) {
+        ring_give(ring, chunk);
         return;
     }
     chunk->limbo_next = NULL;
@@ -295,7 +388,7 @@ void ring_append(struct ring *ring, struct chunk *chunk)
 }
 
 /* One snapshot that is stuck does not keep what others have released after it. */
-static void free_limbo(struct ring *ring)
+void ring_free_limbo(struct ring *ring)
 {
     struct chunk **link = &ring->limbo_head;
 
@@ -303,12 +396,12 @@ static void free_limbo(struct ring *ring)
     while (*link) {
         struct chunk *chunk = *link;
 
-        if (is_pinned(ring, chunk)) {
+        if (ring_is_pinned(ring, chunk)) {
             ring->limbo_tail = chunk;
             link = &chunk->limbo_next;
         } else {
             *link = chunk->limbo_next;
-            give(ring, chunk);
+            ring_give(ring, chunk);
         }
     }
 }
@@ -316,25 +409,48 @@ static void free_limbo(struct ring *ring)
 static bool has_unpinned(const struct ring *ring)
 {
     for (const struct chunk *chunk = ring->head; chunk; chunk = chunk->next)
-        if (!is_pinned(ring, chunk))
+        if (!ring_is_pinned(ring, chunk))
             return true;
     return false;
+}
+
+static struct chunk *take_from(struct ring *ring, struct chunk **list)
+{
+    struct chunk *chunk = *list;
+
+    if (!chunk)
+        return NULL;
+    *list = chunk->next;
+    ring->nr_free--;
+    if (!ring_is_home(ring, chunk))
+        ring->steps[ring_step_of(ring, chunk)].nr_free--;
+    return chunk;
+}
+
+/*
+ * Beyond the spare ones, and what can be borrowed: evicts until something comes free. That one has
+ * room for as much as it held, so the ring gets shorter by those before it.
+ */
+static void ring_shorten(struct ring *ring)
+{
+    uint64_t before_bytes = ring->used_bytes, last_bytes = before_bytes;
+
+    while (ring->nr_free == 0 && ring->head) {
+        last_bytes = ring->used_bytes;
+        ring_evict(ring);
+    }
+    ledger_add(&ring->header->shortened_bytes, before_bytes - last_bytes);
 }
 
 static struct chunk *take_free(struct ring *ring)
 {
     struct chunk *chunk;
 
-    if (!ring->free_list)
-        free_limbo(ring);
-    /* Beyond the spare ones: as long as something is left that no snapshot needs, that goes. */
-    if (!ring->free_list && has_unpinned(ring))
-        while (!ring->free_list && ring->head)
-            ring_evict(ring);
-    chunk = ring->free_list;
-    if (chunk)
-        ring->free_list = chunk->next;
-    return chunk;
+    /* As long as something is left that no snapshot needs, that goes. */
+    if (ring->nr_free == 0 && !ring_borrow(ring) && has_unpinned(ring))
+        ring_shorten(ring);
+    chunk = take_from(ring, &ring->free_list);
+    return chunk ? chunk : take_from(ring, &ring->borrowed_list);
 }
 
 struct chunk *ring_fill(struct ring *ring)
@@ -345,6 +461,8 @@ struct chunk *ring_fill(struct ring *ring)
         return ring->filling;
     while (ring->nr_listed > ring->max_listed)
         ring_evict(ring);
+    ring_free_limbo(ring);
+    ring_ask(ring);
     chunk = take_free(ring);
     if (!chunk)
         return NULL;
@@ -370,10 +488,11 @@ void ring_pad_chunk(struct ring *ring, struct chunk *chunk)
 
     memcpy(&header, chunk->data + chunk->last_window, sizeof(header));
     walk_write_padding(chunk->data + chunk->fill_bytes, padding);
-    keep_order(); /* a window that reaches beyond the chunk's fill is found padded: ring-adopt.c */
+    ring_keep_order(); /* a window that reaches beyond the chunk's fill is found padded:
+                          ring-adopt.c */
     header.bytes += padding;
     memcpy(chunk->data + chunk->last_window, &header, sizeof(header));
-    keep_order();
+    ring_keep_order();
     chunk->fill_bytes += padding;
     ring_state_of(ring, chunk)->fill_bytes = chunk->fill_bytes;
     ledger_add(&ring->used_bytes, padding);
@@ -383,8 +502,16 @@ void ring_close_chunk(struct ring *ring)
 {
     struct chunk *chunk = ring->filling;
 
-    if (!chunk || chunk->fill_bytes == 0)
+    if (!chunk)
         return;
+    if (chunk->fill_bytes == 0) {
+        if (ring_is_home(ring, chunk))
+            return;
+        ring->filling = NULL;
+        ring->next_seq--; /* nobody has seen it */
+        ring_give(ring, chunk);
+        return;
+    }
     ring_pad_chunk(ring, chunk);
     ring->filling = NULL;
     chunk->state = CHUNK_QUEUED;
@@ -417,19 +544,18 @@ void ring_apply_commit(struct ring *ring, const struct ring_commit *commit)
     line->cons = commit->cons;
     if (commit->chunk == RING_NO_CHUNK)
         return;
-    ring->counts[((size_t)commit->chunk * RING_PARTS + commit->part) * ring->nr_cpus +
-                 commit->cpu] = commit->count;
+    ring_counts_of(ring, &ring->chunks[commit->chunk], commit->part)[commit->cpu] = commit->count;
     ring->states[commit->chunk] = commit->chunk_state;
 }
 
 static void note_move(struct ring *ring, const struct ring_window *window)
 {
     ring->header->moving_cpu = RING_NO_CPU;
-    keep_order();
+    ring_keep_order();
     ring->header->moving_from = window->cons_from;
-    keep_order();
+    ring_keep_order();
     ring->header->moving_cpu = window->cpu;
-    keep_order();
+    ring_keep_order();
 }
 
 static void commit_now(struct ring *ring, const struct ring_window *window)
@@ -438,11 +564,11 @@ static void commit_now(struct ring *ring, const struct ring_window *window)
 
     note_move(ring, window);
     commit->armed = 1;
-    keep_order();
+    ring_keep_order();
     ring_apply_commit(ring, commit);
-    keep_order();
+    ring_keep_order();
     commit->armed = 0;
-    keep_order();
+    ring_keep_order();
 }
 
 /* The commit of what WALKED found, but for the chunk. It is not armed. */
@@ -528,7 +654,7 @@ void ring_commit_nothing(struct ring *ring, const struct ring_window *window)
 {
     note_move(ring, window);
     ring->lines[window->cpu].cons = window->cons_to;
-    keep_order();
+    ring_keep_order();
 }
 
 /* --- Pins. --- */
@@ -541,15 +667,41 @@ static uint64_t now_nsec(void)
     return (uint64_t)ts.tv_sec * USEC_PER_SEC * NSEC_PER_USEC + (uint64_t)ts.tv_nsec;
 }
 
+/* The view of the chunk that is being filled, as it is now. */
+static void ring_pin_tail(const struct ring *ring, struct ring_pin *pin)
+{
+    const struct chunk *chunk = ring->filling;
+
+    pin->tail = (struct chunk){0};
+    if (!chunk || chunk->fill_bytes == 0)
+        return;
+    pin->tail = *chunk;
+    pin->tail.next = NULL;
+    pin->tail_state = *ring_state_of(ring, chunk);
+    memcpy(&pin->tail_window, chunk->data + chunk->last_window, sizeof(pin->tail_window));
+    memcpy(pin->tail_counts, ring_counts_of(ring, chunk, RING_BEFORE_ROUND),
+           RING_PARTS * ring->nr_cpus * sizeof(struct ring_count));
+}
+
+/* Where it begins; as of a ring that closes the chunk, one without a round's begin is nothing. */
+static const struct chunk *ring_pin_head(const struct ring *ring, const struct ring_pin *pin)
+{
+    if (ring->head)
+        return ring->head;
+    if (pin->tail.fill_bytes == 0 || pin->tail_state.first_round == RING_NO_ROUND)
+        return NULL;
+    return &pin->tail;
+}
+
 void ring_pin(struct ring *ring, int number)
 {
     struct ring_pin *pin = &ring->pins[number];
     uint64_t begun_nsec = now_nsec();
 
-    ring_close_chunk(ring);
-    pin->chunk = ring->head;
+    ring_pin_tail(ring, pin);
+    pin->chunk = ring_pin_head(ring, pin);
     if (pin->chunk) {
-        pin->last = ring->tail->seq;
+        pin->last = pin->tail.fill_bytes ? pin->tail.seq : ring->tail->seq;
         __atomic_store_n(&pin->first, pin->chunk->seq, __ATOMIC_RELEASE);
     }
     pin->nsec = now_nsec() - begun_nsec;

@@ -6,10 +6,12 @@
  * full, the oldest goes, and with it what it leaves of a round. It begins with a whole round at
  * any time, and so does a snapshot of it.
  *
- * A snapshot pins what is in the ring, which takes as long for a large ring as for a small one. The
- * collector thread continues to fill others: chunks that are evicted while they are pinned wait
- * until the snapshot has written them. An eighth of the chunks is kept out of the list for that
- * time; if those are used up too, the ring gets shorter, and never loses what is new.
+ * A snapshot pins what is in the ring, which takes as long for a large ring as for a small one, and
+ * no memory: the chunk that is being filled is pinned up to where it is filled. Chunks that are
+ * evicted while they are pinned wait until the snapshot has written them. An eighth of the chunks
+ * is kept out of the list for that time; if those are used up too, the ring borrows memory, as far
+ * as a budget goes (grower.h), and gives it back afterwards. Beyond that it gets shorter, which is
+ * reported, and never loses what is new.
  *
  * The memory may be a sealed memfd with all that is needed to continue it: ring_memfd() can be
  * kept in systemd's fd store, and ring_adopt() takes it over. See ring-state.h.
@@ -26,8 +28,10 @@
 #include "common/event-set.h"
 
 struct chunk;
+struct grower;
 struct ring;
 struct walk_result;
+struct window_header;
 
 #define RING_MIN_BYTES  (UINT64_C(2) << 20)
 #define RING_PINS_MAX   8u
@@ -37,17 +41,22 @@ struct walk_result;
 
 /*
  * BYTES of memory for records, in whole chunks, for NR_CPUS CPUs; touched, and locked if that is
- * allowed. One that OUTLIVES the daemon is in a memfd, for the next one to adopt. Returns 0;
- * -EINVAL: less than RING_MIN_BYTES; -ENOMEM; what memfd_create(2), mmap(2) say.
+ * allowed. One that OUTLIVES the daemon is in a memfd, for the next one to adopt. It may borrow of
+ * GROWER, which must outlive it; NULL: it does not borrow. Returns 0; -EINVAL: less than
+ * RING_MIN_BYTES; -ENOMEM; what memfd_create(2), mmap(2) say.
  */
-int ring_new(uint64_t bytes, unsigned int nr_cpus, bool outlives, struct ring **ret_ring);
+int ring_new(uint64_t bytes, unsigned int nr_cpus, bool outlives, struct grower *grower,
+             struct ring **ret_ring);
 
 /*
- * Takes over the ring in MEMFD, which is duplicated, from a daemon that has ended. Everything in it
- * that is needed to continue is checked; its records are not: ring_verify_chunk(). Returns 0, or
- * -EBADMSG, -EPROTO (another version), -ENOMEM, with a sentence part in *RET_PROBLEM, a constant.
+ * Takes over the ring in MEMFD, which is duplicated, from a daemon that has ended, with what it had
+ * borrowed, even beyond GROWER's budget; it never borrows more steps than it was made for.
+ * Everything in it that is needed to continue is checked; its records are not: ring_verify_chunk().
+ * Returns 0, or -EBADMSG, -EPROTO (another version), -ENOMEM, with a sentence part in *RET_PROBLEM,
+ * a constant.
  */
-int ring_adopt(int memfd, unsigned int nr_cpus, struct ring **ret_ring, const char **ret_problem);
+int ring_adopt(int memfd, unsigned int nr_cpus, struct grower *grower, struct ring **ret_ring,
+               const char **ret_problem);
 struct ring *ring_free(struct ring *ring);
 
 /*
@@ -85,6 +94,9 @@ struct ring_stats {
     uint64_t used_bytes; /* of windows that are in the ring */
     uint64_t oldest_tsc; /* 0: empty */
     uint64_t newest_tsc;
+    uint64_t borrowed_bytes; /* now, while snapshots are written */
+    /* By which it got shorter, in all since it began, as snapshots held memory. */
+    uint64_t shortened_bytes;
 };
 
 void ring_read_stats(const struct ring *ring, struct ring_stats *ret_stats);
@@ -92,7 +104,10 @@ void ring_read_stats(const struct ring *ring, struct ring_stats *ret_stats);
 /* As of struct sink_totals; evicted records do not count as missing. 0: it was never attached. */
 uint64_t ring_complete_from_tsc(const struct ring *ring);
 
-/* --- Pins: main thread. A pin's chunks do not change until it is advanced over them. --- */
+/*
+ * --- Pins: main thread. A pin's chunks do not change until it is advanced over them. The last one
+ * may be filled further meanwhile: the pin has a view of it that does not. ---
+ */
 
 /* A number for MESSAGE_PIN, or -EBUSY: RING_PINS_MAX are in use. */
 int ring_take_pin(struct ring *ring);
@@ -110,7 +125,7 @@ struct ring_chunk_info {
     uint64_t seq;
     uint64_t first_tsc; /* 0: no record has a TSC */
     uint64_t last_tsc;
-    uint32_t bytes;
+    uint32_t bytes;       /* of whole windows; whole pages, unless it was being filled */
     uint32_t first_round; /* offset of the first round that begins in it; UINT32_MAX: none */
     uint64_t round_tsc;   /* no record or loss before that is newer */
     bool cut_inside;      /* other rounds in it may begin a file too */
@@ -123,6 +138,20 @@ void ring_read_chunk(const struct ring *ring, const struct chunk *chunk,
  * FROM_ROUND: only from first_round on. */
 void ring_read_counts(const struct ring *ring, const struct chunk *chunk, unsigned int cpu,
                       bool from_round, uint64_t *ret_records, uint64_t *ret_lost);
+
+/* The window whose header is at OFFSET in a pinned chunk. */
+void ring_read_window(const struct ring *ring, const struct chunk *chunk, uint32_t offset,
+                      struct window_header *ret_window);
+
+/*
+ * Copies a pinned chunk from OFFSET, a window's begin, on to BUFFER, of ring_chunk_bytes(), and
+ * pads it to whole pages. Returns its bytes.
+ */
+uint32_t ring_copy_chunk(const struct ring *ring, const struct chunk *chunk, uint32_t offset,
+                         uint8_t *buffer);
+
+/* Whether a pinned chunk must be copied to be written in whole pages. */
+bool ring_must_copy_chunk(const struct ring *ring, const struct chunk *chunk);
 
 /*
  * Whether a pinned chunk holds whole windows of whole records, as its counts say: for one that was
@@ -163,7 +192,15 @@ void ring_set_complete_from(struct ring *ring, uint64_t tsc);
 /* Evicts chunks of which no record is as young as TSC. */
 void ring_expire(struct ring *ring, uint64_t tsc);
 
-/* Pins what is in the ring, closing the chunk that is being filled. */
+/*
+ * Gives back what is borrowed, if no pin is left: a bounded part of it, no more often than is good
+ * for others. To be called when nothing is urgent. Returns whether the chunk that is being filled
+ * has to be closed for more. ring_settle_usec() is when it wants to be called next; 0: never.
+ */
+bool ring_settle(struct ring *ring, uint64_t now_usec);
+uint64_t ring_settle_usec(const struct ring *ring);
+
+/* Pins what is in the ring; filling continues in the same chunk. */
 void ring_pin(struct ring *ring, int pin);
 
 /*

@@ -157,9 +157,18 @@ static void ring_print(FILE *file, struct json_object *session)
     uint64_t evicted = doc_number(session, "ledger.evicted");
     uint64_t restored = doc_number(session, "ring.restored");
     uint64_t snapshots = doc_number(session, "ring.snapshots");
-    char text[STR_WINDOW_MAX];
+    uint64_t borrowed = doc_number(session, "ring.borrowed_bytes");
+    uint64_t shortened = doc_number(session, "ring.shortened_bytes");
+    char text[STR_WINDOW_MAX], size[UNITS_TEXT_MAX];
 
     ring_print_memory(file, session);
+    if (borrowed)
+        table_print_field(file, "Borrowed", "%s, while snapshots are written",
+                          size_format(size, borrowed));
+    if (shortened)
+        table_print_field(file, "Shortened",
+                          "by %s in all while snapshots were written: see pool-max=",
+                          size_format(size, shortened));
     if (ring_is_in_memory(session))
         table_print_field(file, "Holds", "%s",
                             str_window(text, doc_number(session, "ring.oldest_ns"),

@@ -88,6 +88,8 @@ static json *ring_document(const struct session *session, const struct ring_stor
         ring_read_stats(ring->ring, &stats);
     json_put_count(object, "memory_bytes", ring->memory_bytes);
     json_put_count(object, "used_bytes", stats.used_bytes);
+    json_put_count(object, "borrowed_bytes", stats.borrowed_bytes);
+    json_put_count(object, "shortened_bytes", stats.shortened_bytes);
     json_put_count(object, "max_age_usec", ring->max_age_usec);
     json_put_count(object, "oldest_ns", wall_clock_of(session->context, stats.oldest_tsc));
     json_put_count(object, "newest_ns", wall_clock_of(session->context, stats.newest_tsc));
@@ -469,6 +471,7 @@ static json *snapshot_object(const struct snapshot *snapshot)
     json_put_count(object, "records", plan->records);
     json_put_count(object, "lost", plan->lost);
     json_put_count(object, "evicted", snapshot->evicted);
+    json_put_count(object, "shortened_bytes", snapshot->shortened_bytes);
     json_put_count(object, "pin_usec", (snapshot->pin_nsec + 999) / 1000);
     json_put_count(object, "write_usec",
                    (snapshot->ended.realtime_ns - snapshot->requested.realtime_ns) / 1000);

@@ -105,7 +105,7 @@ static struct ring *recorder_open_ring(const struct session_context *context, in
     struct ring *ring;
     int r;
 
-    r = ring_adopt(fd, nr_cpus, &ring, ret_problem);
+    r = ring_adopt(fd, nr_cpus, context->grower, &ring, ret_problem);
     if (r == -EPROTO)
         r = ring_read_v2(fd, nr_cpus, &ring, ret_problem);
     if (r < 0)
@@ -232,7 +232,7 @@ static struct ring *recorder_carry(const struct session_context *context,
     }
     recorder_extend_start(context, bytes + ring_bytes(from));
     ring_unlock(from); /* RLIMIT_MEMLOCK need not do for both */
-    r = ring_new(bytes, xen_host_info(context->xen)->nr_cpus, true, &to);
+    r = ring_new(bytes, xen_host_info(context->xen)->nr_cpus, true, context->grower, &to);
     if (r >= 0)
         r = ring_carry(to, from, &carried);
     if (r < 0) {

@@ -128,7 +128,8 @@ static int ring_storage_run_make(struct output_file *file, void *argument, struc
     int r;
 
     (void)file;
-    r = ring_new(ring->memory_bytes, ring->storage.session->selection.nr_cpus, false, &ring->made);
+    r = ring_new(ring->memory_bytes, ring->storage.session->selection.nr_cpus, false,
+                 ring->storage.session->context->grower, &ring->made);
     if (r < 0)
         return failure_set(failure, r, ERROR_NO_MEMORY, "No memory for a ring of %s: %s.",
                            size_format(wanted, ring->memory_bytes), strerror(-r));
@@ -213,7 +214,8 @@ static int take_ring(struct ring_storage *ring, struct ring **ret_ring, struct f
         *ret_ring = TAKE_PTR(ring->made);
         return 0;
     }
-    r = ring_new(ring->memory_bytes, session->selection.nr_cpus, true, ret_ring);
+    r = ring_new(ring->memory_bytes, session->selection.nr_cpus, true, session->context->grower,
+                 ret_ring);
     if (r < 0)
         return failure_set(failure, r, ERROR_NO_MEMORY, "No memory for a ring of %s: %s.",
                            size_format(wanted, ring->memory_bytes), strerror(-r));
@@ -383,6 +385,7 @@ static void ring_storage_finish(struct storage *storage)
         ring_storage_end(ring);
         return;
     }
+    ring_close_chunk(ring->ring); /* if the collector has died; nothing fills it any more */
     ring_pin(ring->ring, pin);
     ring->write = (struct ring_write){
         .ring = ring->ring,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Pieces are written several at once and retired in order; a piece is a chunk, or, if the snapshot
- * begins inside one, a copy of its rest: O_DIRECT wants aligned memory.
+ * Pieces are written several at once and retired in order. A piece is a chunk, or a copy of the
+ * part of it that belongs to the snapshot: of the first one, since O_DIRECT wants aligned memory,
+ * and of the last one, which the collector is still filling.
  *
  * The io_uring is the worker's own: several O_DIRECT writes at once are faster than one after the
  * other, and a write into a pipe can be cancelled. Writes that block inside the kernel block this
@@ -46,7 +47,8 @@ struct ring_writer {
     struct ring_write *write;
     const struct output_file *file;
     struct uring *uring;
-    uint8_t *copy;                   /* of the first chunk's rest, page aligned */
+    uint8_t *first_copy; /* page aligned; NULL: none is needed */
+    uint8_t *last_copy;
     const struct chunk *next;        /* to become a piece; NULL: all have */
     struct piece pieces[PIECES_MAX]; /* a queue: in order, from `head` on */
     unsigned int head;
@@ -135,7 +137,11 @@ static void ring_writer_submit(struct ring_writer *writer)
         const struct chunk *chunk = writer->next;
 
         writer->next = ring_pin_next(write->ring, write->pin, chunk);
-        ring_writer_add_piece(writer, chunk, chunk->data, chunk->fill_bytes);
+        if (ring_must_copy_chunk(write->ring, chunk))
+            ring_writer_add_piece(writer, chunk, writer->last_copy,
+                                  ring_copy_chunk(write->ring, chunk, 0, writer->last_copy));
+        else
+            ring_writer_add_piece(writer, chunk, chunk->data, chunk->fill_bytes);
     }
     for (unsigned int i = 0; i < writer->nr_pieces && writer->nr_writing < max; i++)
         if (ring_writer_piece(writer, i)->state == PIECE_QUEUED)
@@ -255,24 +261,29 @@ static int ring_writer_set_up(struct ring_writer *writer)
     r = uring_new(PIECES_MAX * 2, &writer->uring);
     if (r < 0)
         return r;
+    writer->last_copy = aligned_alloc(PAGE_BYTES, ring_chunk_bytes(write->ring));
+    if (!writer->last_copy)
+        return -ENOMEM;
     writer->next = plan->first;
     if (plan->first_offset > 0) {
-        writer->copy = aligned_alloc(PAGE_BYTES, ring_chunk_bytes(write->ring));
-        if (!writer->copy)
+        writer->first_copy = aligned_alloc(PAGE_BYTES, ring_chunk_bytes(write->ring));
+        if (!writer->first_copy)
             return -ENOMEM;
-        ring_writer_add_piece(writer, plan->first, writer->copy,
-                              snapshot_copy_first(plan, writer->copy));
+        ring_writer_add_piece(
+            writer, plan->first, writer->first_copy,
+            ring_copy_chunk(write->ring, plan->first, plan->first_offset, writer->first_copy));
         writer->next = ring_pin_next(write->ring, write->pin, plan->first);
     }
     ring_writer_retire(writer); /* everything before the beginning is not needed */
     return 0;
 }
 
-/* First the io_uring, which reads the copy. */
+/* First the io_uring, which reads the copies. */
 static void ring_writer_done(struct ring_writer *writer)
 {
     uring_free(writer->uring);
-    free(writer->copy);
+    free(writer->first_copy);
+    free(writer->last_copy);
 }
 
 static int ring_write_content(struct ring_write *write, const struct output_file *file,

@@ -9,7 +9,6 @@
 #include "daemon/session/snapshot-plan.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "collector/pool.h"
 #include "collector/ring.h"
@@ -88,13 +87,13 @@ static struct place pass_old_chunks(const struct planner *planner, struct place 
 }
 
 /* All of it: what was let into the ring before a restart may not be what is asked for now. */
-static struct walk_result walk_at(const struct chunk *chunk, uint32_t offset,
-                                  struct window_header *ret_window)
+static struct walk_result walk_at(const struct planner *planner, const struct chunk *chunk,
+                                  uint32_t offset, struct window_header *ret_window)
 {
     uint64_t class_records[EVENT_CLASSES] = {0};
     struct walk_result walked;
 
-    memcpy(ret_window, chunk->data + offset, sizeof(*ret_window));
+    ring_read_window(planner->ring, chunk, offset, ret_window);
     walk_window(chunk->data + offset + WINDOW_HEADER_BYTES, ret_window->bytes, true,
                 &walk_everything, NULL, class_records, &walked);
     return walked;
@@ -114,7 +113,7 @@ static struct place pass_old_windows(const struct planner *planner, struct place
         struct ring_chunk_info info = info_of(planner, chunk);
 
         for (; offset < info.bytes; offset += WINDOW_HEADER_BYTES + window.bytes) {
-            struct walk_result walked = walk_at(chunk, offset, &window);
+            struct walk_result walked = walk_at(planner, chunk, offset, &window);
             bool may_begin =
                 offset == info.first_round ||
                 (info.cut_inside && offset > info.first_round && window.cpu <= cpu_before);
@@ -135,7 +134,7 @@ static uint64_t bytes_from(const struct planner *planner, struct place start)
     uint64_t bytes = align_up(info_of(planner, start.chunk).bytes - start.offset, PAGE_BYTES);
 
     for (const struct chunk *chunk = start.chunk; (chunk = next_chunk(planner, chunk));)
-        bytes += info_of(planner, chunk).bytes;
+        bytes += align_up(info_of(planner, chunk).bytes, PAGE_BYTES);
     return bytes;
 }
 
@@ -161,7 +160,7 @@ static void count_first(const struct planner *planner, struct snapshot_plan *pla
 
     for (uint32_t offset = plan->first_offset; offset < end;
          offset += WINDOW_HEADER_BYTES + window.bytes) {
-        struct walk_result walked = walk_at(plan->first, offset, &window);
+        struct walk_result walked = walk_at(planner, plan->first, offset, &window);
 
         plan->records += walked.records;
         plan->lost += walked.lost;
@@ -215,19 +214,4 @@ int snapshot_make_plan(const struct ring *ring, int pin, const struct snapshot_b
     count_rest(&planner, &plan);
     *ret_plan = plan;
     return 0;
-}
-
-uint32_t snapshot_copy_first(const struct snapshot_plan *plan, uint8_t *buffer)
-{
-    uint32_t bytes = plan->first->fill_bytes - plan->first_offset;
-    uint32_t padding = (uint32_t)align_up(bytes, PAGE_BYTES) - bytes;
-    uint32_t last_window = plan->first->last_window - plan->first_offset;
-    struct window_header window;
-
-    memcpy(buffer, plan->first->data + plan->first_offset, bytes);
-    memcpy(&window, buffer + last_window, sizeof(window));
-    window.bytes += padding;
-    memcpy(buffer + last_window, &window, sizeof(window));
-    walk_write_padding(buffer + bytes, padding);
-    return bytes + padding;
 }

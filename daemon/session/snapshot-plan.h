@@ -38,9 +38,3 @@ struct snapshot_plan {
  */
 int snapshot_make_plan(const struct ring *ring, int pin, const struct snapshot_bounds *bounds,
                        unsigned int nr_cpus, struct snapshot_plan *ret_plan);
-
-/*
- * Copies the part of PLAN's first chunk that belongs to it to BUFFER, CHUNK_BYTES large, and pads
- * it to whole pages. Returns its bytes.
- */
-uint32_t snapshot_copy_first(const struct snapshot_plan *plan, uint8_t *buffer);

@@ -76,6 +76,15 @@ static struct ring *snapshot_ring(const struct snapshot *snapshot)
     return ring_storage_of(snapshot->session)->ring; /* the session keeps it for us */
 }
 
+/* Of the ring, since it began. */
+static uint64_t snapshot_read_shortened(const struct snapshot *snapshot)
+{
+    struct ring_stats stats;
+
+    ring_read_stats(snapshot_ring(snapshot), &stats);
+    return stats.shortened_bytes;
+}
+
 static void snapshot_release_pin(struct snapshot *snapshot)
 {
     if (snapshot->pin >= 0)
@@ -152,17 +161,23 @@ static void snapshot_undo(struct snapshot *snapshot)
 
 static void snapshot_describe(struct snapshot *snapshot)
 {
-    char size[UNITS_TEXT_MAX];
+    char size[UNITS_TEXT_MAX], shortened[UNITS_TEXT_MAX + 160] = "";
     uint64_t usec = (snapshot->ended.realtime_ns - snapshot->requested.realtime_ns) / 1000;
 
-    (void)snprintf(snapshot->message, sizeof(snapshot->message), "Wrote %s in %llu.%03llu s.%s",
+    if (snapshot->shortened_bytes)
+        (void)snprintf(shortened, sizeof(shortened),
+                       " Meanwhile the ring became %s shorter: it may borrow no more memory "
+                       "(pool-max= in [daemon]).",
+                       size_format(size, snapshot->shortened_bytes));
+    (void)snprintf(snapshot->message, sizeof(snapshot->message), "Wrote %s in %llu.%03llu s.%s%s",
                    size_format(size, snapshot->plan.bytes),
                    (unsigned long long)(usec / USEC_PER_SEC),
                    (unsigned long long)(usec / USEC_PER_MSEC % 1000),
                    snapshot->plan.damaged
                        ? " Older records, from before xentraced was restarted, were damaged and "
                          "are left out."
-                       : "");
+                       : "",
+                   shortened);
 }
 
 static void snapshot_log_sidecar(const struct snapshot *snapshot, int error)
@@ -280,6 +295,8 @@ static void snapshot_handle_written(void *userdata, int error, const struct fail
         snapshot->failure = *failure;
     else if (error < 0 && !snapshot->write.is_planned)
         snapshot_explain_plan(snapshot, error);
+    snapshot->shortened_bytes =
+        snapshot_read_shortened(snapshot) - snapshot->shortened_before_bytes;
     snapshot_release_pin(snapshot);
     if (snapshot->failure.name) {
         snapshot_undo(snapshot);
@@ -330,6 +347,7 @@ void snapshot_handle_pinned(struct snapshot *snapshot)
 
     snapshot->pin_nsec = ring_pin_nsec(ring, snapshot->pin);
     snapshot->evicted = snapshot_count_evicted(session);
+    snapshot->shortened_before_bytes = snapshot_read_shortened(snapshot);
     snapshot->write = (struct ring_write){
         .ring = ring,
         .pin = snapshot->pin,

@@ -100,15 +100,17 @@ struct snapshot {
     struct clock_pair ended;
     uint64_t evicted; /* by the ring, when it was pinned */
     uint64_t pin_nsec;
-    struct failure failure; /* why it failed: then failure.name is set */
-    char message[768];      /* how it went, for people */
+    uint64_t shortened_bytes; /* of the ring's history, while this was written */
+    struct failure failure;   /* why it failed: then failure.name is set */
+    char message[768];        /* how it went, for people */
 
     /* snapshot.c's own. */
     struct sd_event_source *open_source;     /* the disk has to answer by then */
     struct sd_event_source *patience_source; /* NULL: its reader may take for ever */
     uint64_t patient_since_usec;
-    bool is_busy;  /* the worker has a request of it */
-    bool is_freed; /* ... and its answer frees it */
+    uint64_t shortened_before_bytes; /* when it was pinned */
+    bool is_busy;                    /* the worker has a request of it */
+    bool is_freed;                   /* ... and its answer frees it */
     snapshot_fn done;
     snapshot_fn released;
     void *userdata;

@@ -2,6 +2,7 @@
 # Tests of the daemon on the stand-in for Xen: run by tests/all, too long for `make check`.
 
 EXTRA_DIST += \
+	tests/sim/borrowing.sh \
 	tests/sim/bus.py \
 	tests/sim/completeness.sh \
 	tests/sim/disk.sh \

@@ -340,17 +340,20 @@ static inline uint64_t sum_bytes(const uint8_t *data, uint64_t bytes, uint64_t s
 static inline struct span span_of_pin(const struct ring *ring, int pin, uint64_t *ret_sum)
 {
     struct span span = {.sound = true};
+    uint8_t *copy = malloc(ring_chunk_bytes(ring));
 
+    if (!copy)
+        exit(EXIT_FAILURE);
     *ret_sum = 0;
     for (const struct chunk *chunk = ring_pin_first(ring, pin); chunk;
          chunk = ring_pin_next(ring, pin, chunk)) {
-        struct ring_chunk_info info;
+        uint32_t bytes = ring_copy_chunk(ring, chunk, 0, copy);
 
-        ring_read_chunk(ring, chunk, &info);
         CHECK(ring_verify_chunk(ring, chunk));
-        span_add_windows(&span, chunk->data, info.bytes);
-        *ret_sum = sum_bytes(chunk->data, info.bytes, *ret_sum);
+        span_add_windows(&span, copy, bytes);
+        *ret_sum = sum_bytes(copy, bytes, *ret_sum);
     }
+    free(copy);
     CHECK(span.sound);
     return span;
 }
@@ -359,7 +362,7 @@ static inline struct ring *new_ring(uint64_t bytes)
 {
     struct ring *ring;
 
-    if (ring_new(bytes, CPUS, true, &ring) < 0)
+    if (ring_new(bytes, CPUS, true, NULL, &ring) < 0)
         exit(EXIT_FAILURE);
     return ring;
 }

@@ -26,6 +26,7 @@ check_PROGRAMS += \
 	tests/unit/test-ring-adopt \
 	tests/unit/test-ring-carry \
 	tests/unit/test-ring-hostile \
+	tests/unit/test-ring-borrow \
 	tests/unit/test-ring-pins \
 	tests/unit/test-ring-writer \
 	tests/unit/test-runnable \
@@ -112,6 +113,10 @@ tests_unit_test_ring_carry_LDADD = libcollector.a libcommon.a
 tests_unit_test_ring_hostile_SOURCES = \
 	tests/unit/test-ring-hostile.c tests/unit/ring-rig.h tests/unit/test.h
 tests_unit_test_ring_hostile_LDADD = libcollector.a libcommon.a
+tests_unit_test_ring_borrow_SOURCES = \
+	tests/unit/test-ring-borrow.c tests/unit/ring-rig.h tests/unit/test.h
+tests_unit_test_ring_borrow_LDADD = libcollector.a libcommon.a
+
 tests_unit_test_ring_pins_SOURCES = \
 	tests/unit/test-ring-pins.c tests/unit/ring-rig.h tests/unit/test.h
 tests_unit_test_ring_pins_LDADD = libcollector.a libcommon.a

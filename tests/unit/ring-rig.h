@@ -61,7 +61,7 @@ static inline void ring_rig_init(struct ring_rig *rig, struct ring *ring, uint64
                                  unsigned int nr_cpus)
 {
     *rig = (struct ring_rig){.ring = ring, .nr_cpus = nr_cpus, .tsc = 1000};
-    if (!ring && ring_new(bytes, nr_cpus, true, &rig->ring) < 0) {
+    if (!ring && ring_new(bytes, nr_cpus, true, NULL, &rig->ring) < 0) {
         perror("a ring");
         exit(EXIT_FAILURE);
     }
@@ -379,6 +379,8 @@ static inline unsigned int rig_count_chunks(const struct ring_rig *rig)
     unsigned int count = ring->filling != NULL;
 
     for (const struct chunk *chunk = ring->free_list; chunk; chunk = chunk->next)
+        count++;
+    for (const struct chunk *chunk = ring->borrowed_list; chunk; chunk = chunk->next)
         count++;
     for (const struct chunk *chunk = ring->head; chunk; chunk = chunk->next)
         count++;

@@ -422,7 +422,7 @@ static void test_ring_begins(uint64_t seed)
     uint32_t cons;
 
     test_case("a ring begins");
-    if (ring_new(RING_MIN_BYTES, BENCH_CPUS, true, &ring) < 0)
+    if (ring_new(RING_MIN_BYTES, BENCH_CPUS, true, NULL, &ring) < 0)
         exit(EXIT_FAILURE);
     bench_init(&bench, SMALL_PAGES, seed);
     (void)bench_add(&bench, &config, ring);
@@ -433,7 +433,7 @@ static void test_ring_begins(uint64_t seed)
     ring_free(ring);
 
     test_case("a ring goes on in the middle of a round");
-    if (ring_new(RING_MIN_BYTES, BENCH_CPUS, true, &ring) < 0)
+    if (ring_new(RING_MIN_BYTES, BENCH_CPUS, true, NULL, &ring) < 0)
         exit(EXIT_FAILURE);
     bench_init(&bench, SMALL_PAGES, seed);
     produce_all(&bench, 400);
@@ -460,7 +460,7 @@ static void test_ring_cons(uint64_t seed)
     struct bench bench;
 
     test_case("a ring's cons");
-    if (ring_new(RING_MIN_BYTES, BENCH_CPUS, true, &ring) < 0)
+    if (ring_new(RING_MIN_BYTES, BENCH_CPUS, true, NULL, &ring) < 0)
         exit(EXIT_FAILURE);
     bench_init(&bench, SMALL_PAGES, seed);
     (void)bench_add(&bench, &sched, ring);

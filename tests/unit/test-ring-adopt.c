@@ -91,7 +91,7 @@ static bool adopt(int memfd, struct ring_rig *ret_rig)
     const char *problem = NULL;
     struct ring *ring;
 
-    if (!CHECK_INT(ring_adopt(memfd, CPUS, &ring, &problem), 0)) {
+    if (!CHECK_INT(ring_adopt(memfd, CPUS, NULL, &ring, &problem), 0)) {
         TEST_SAY("because %s", problem);
         return false;
     }
@@ -323,7 +323,7 @@ static void test_each_instruction(void)
 /* As long as a commit is armed, whatever it stores may be there or not. */
 static void test_armed(void)
 {
-    struct ring_layout layout = ring_layout_of(RING_MIN_BYTES / CHUNK_BYTES, CHUNK_BYTES, CPUS);
+    struct ring_layout layout = ring_layout_of(RING_MIN_BYTES / CHUNK_BYTES, CHUNK_BYTES, CPUS, 0);
     const uint64_t ends[] = {layout.lines_offset, layout.chunks_offset, layout.counts_offset,
                              layout.data_offset};
     struct copy before, after;
@@ -425,7 +425,7 @@ static void test_kept(void)
     ring_class_records(rig.ring)[3] = 88;
     pin = ring_take_pin(rig.ring);
     ring_pin(rig.ring, pin); /* which ends with its daemon */
-    CHECK_INT(ring_adopt(ring_memfd(rig.ring), CPUS, &adopted, &problem), 0);
+    CHECK_INT(ring_adopt(ring_memfd(rig.ring), CPUS, NULL, &adopted, &problem), 0);
     CHECK(ring_memfd(adopted) != ring_memfd(rig.ring));
     CHECK_UINT(ring_bytes(adopted), ring_bytes(rig.ring));
     CHECK_UINT(ring_newest_seq(adopted), 1);

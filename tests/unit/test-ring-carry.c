@@ -226,6 +226,7 @@ static void check_header(const struct ring *old, const struct ring *new)
     CHECK_UINT(is->moving_from, was->moving_from);
     CHECK_UINT(is->buffer_pages, was->buffer_pages);
     CHECK_UINT(is->windows, was->windows);
+    CHECK_UINT(is->shortened_bytes, was->shortened_bytes);
     CHECK_UINT(is->complete_from_tsc, was->complete_from_tsc);
     CHECK_INT(memcmp(&is->cpus, &was->cpus, sizeof(is->cpus)), 0);
     CHECK_INT(memcmp(&is->events, &was->events, sizeof(is->events)), 0);
@@ -298,7 +299,7 @@ static void adopt_again(struct ring_rig *rig)
 
     ring_free(rig->ring);
     rig->ring = NULL;
-    if (!CHECK_INT(ring_adopt(memfd, rig->nr_cpus, &rig->ring, &problem), 0)) {
+    if (!CHECK_INT(ring_adopt(memfd, rig->nr_cpus, NULL, &rig->ring, &problem), 0)) {
         TEST_SAY("because %s", problem);
         exit(EXIT_FAILURE);
     }
@@ -309,7 +310,7 @@ static struct ring *new_ring(uint64_t bytes, unsigned int nr_cpus)
 {
     struct ring *ring;
 
-    if (ring_new(bytes, nr_cpus, true, &ring) < 0) {
+    if (ring_new(bytes, nr_cpus, true, NULL, &ring) < 0) {
         perror("a ring");
         exit(EXIT_FAILURE);
     }

@@ -74,7 +74,7 @@ static void check_refused(int fd, int expected)
     const char *problem = NULL;
     struct ring *ring = NULL;
 
-    CHECK_INT(ring_adopt(fd, CPUS, &ring, &problem), expected);
+    CHECK_INT(ring_adopt(fd, CPUS, NULL, &ring, &problem), expected);
     CHECK(!ring);
     CHECK(problem && *problem);
     ring_free(ring);
@@ -105,6 +105,8 @@ static const struct header_case header_cases[] = {
     {"more chunks", HEADER(nr_chunks), 9, -EBADMSG},
     {"more chunks than there can be", HEADER(nr_chunks), UINT32_MAX, -EPROTO},
     {"another size", HEADER(total_bytes), 4096, -EBADMSG},
+    {"steps that are not there", HEADER(nr_steps), 1, -EBADMSG},
+    {"more steps than there can be", HEADER(nr_steps), UINT32_MAX, -EBADMSG},
     {"data elsewhere", HEADER(data_offset), 0, -EBADMSG},
     {"data beyond", HEADER(data_offset), UINT64_MAX, -EBADMSG},
     {"other buffers", HEADER(buffer_pages), UINT32_MAX, 0},
@@ -128,7 +130,7 @@ static void test_header(void)
         if (c->result) {
             check_refused(memfd, c->result);
         } else {
-            CHECK_INT(ring_adopt(memfd, CPUS, &ring, &problem), 0);
+            CHECK_INT(ring_adopt(memfd, CPUS, NULL, &ring, &problem), 0);
             ring_free(ring);
         }
         (void)munmap(base, image.layout.total_bytes);
@@ -263,7 +265,7 @@ static bool verifies(int memfd, unsigned int n)
     const struct chunk *chunk;
     bool ok;
 
-    if (!CHECK_INT(ring_adopt(memfd, CPUS, &ring, &problem), 0))
+    if (!CHECK_INT(ring_adopt(memfd, CPUS, NULL, &ring, &problem), 0))
         return false;
     chunk = ring->head;
     while (n-- > 0)
@@ -410,7 +412,7 @@ static void test_fuzz(void)
         int memfd = copy_image(image.layout.total_bytes, &base);
 
         scribble(base, &random);
-        if (ring_adopt(memfd, CPUS, &ring, &problem) == 0) {
+        if (ring_adopt(memfd, CPUS, NULL, &ring, &problem) == 0) {
             adopted++;
             use(ring);
         } else {

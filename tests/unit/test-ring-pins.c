@@ -7,6 +7,7 @@
 
 #include <errno.h>
 
+#include "collector/grower.h"
 #include "tests/unit/ring-rig.h"
 
 #define SMALL_RING (UINT64_C(4) << 20)
@@ -23,15 +24,25 @@ struct snapshot {
 
 static uint64_t sum_chunk(const struct ring *ring, const struct chunk *chunk)
 {
-    const struct ring_chunk *state = ring_state_of(ring, chunk);
-    uint64_t sum = chunk->seq * 31 + state->fill_bytes * 7 + state->first_round, word;
+    struct ring_chunk_info info;
+    uint8_t *copy = rig_alloc(1, ring_chunk_bytes(ring));
+    uint32_t bytes = ring_copy_chunk(ring, chunk, 0, copy);
+    uint64_t sum, word;
 
-    for (uint32_t offset = 0; offset < chunk->fill_bytes; offset += 8) {
-        memcpy(&word, chunk->data + offset, sizeof(word));
+    ring_read_chunk(ring, chunk, &info);
+    sum = info.seq * 31 + info.bytes * 7 + info.first_round + info.last_tsc;
+    for (uint32_t offset = 0; offset < bytes; offset += 8) {
+        memcpy(&word, copy + offset, sizeof(word));
         sum = (sum ^ word) * UINT64_C(0x9e3779b97f4a7c15) + (sum >> 29);
     }
-    for (unsigned int i = 0; i < RING_PARTS * ring->nr_cpus; i++)
-        sum = sum * 31 + ring_counts_of(ring, chunk, 0)[i].records;
+    for (unsigned int cpu = 0; cpu < ring->nr_cpus; cpu++) {
+        uint64_t records, from, lost;
+
+        ring_read_counts(ring, chunk, cpu, false, &records, &lost);
+        ring_read_counts(ring, chunk, cpu, true, &from, &lost);
+        sum = (sum * 31 + records) * 31 + from;
+    }
+    free(copy);
     return sum;
 }
 
@@ -44,17 +55,21 @@ static void snapshot_begin(struct snapshot *snapshot, struct ring_rig *rig)
         exit(EXIT_FAILURE);
     ring_pin(rig->ring, snapshot->pin);
     snapshot->next = ring_pin_first(rig->ring, snapshot->pin);
-    CHECK(snapshot->next == rig->ring->head);
+    if (rig->ring->head)
+        CHECK(snapshot->next == rig->ring->head);
     for (const struct chunk *chunk = snapshot->next; chunk;
          chunk = ring_pin_next(rig->ring, snapshot->pin, chunk)) {
         CHECK(seq == 0 || chunk->seq == seq + 1);
         seq = chunk->seq;
-        CHECK_UINT(chunk->fill_bytes % PAGE_BYTES, 0);
+        CHECK(ring_must_copy_chunk(rig->ring, chunk) || chunk->fill_bytes % PAGE_BYTES == 0);
         CHECK(ring_verify_chunk(rig->ring, chunk));
         snapshot->sums[snapshot->nr_chunks] = sum_chunk(rig->ring, chunk);
         snapshot->chunks[snapshot->nr_chunks++] = chunk;
     }
-    CHECK_UINT(snapshot->nr_chunks, rig->ring->nr_listed);
+    if (rig->ring->filling && rig->ring->filling->fill_bytes > 0 && snapshot->next)
+        CHECK_UINT(seq, rig->ring->filling->seq);
+    else if (rig->ring->head)
+        CHECK_UINT(seq, rig->ring->tail->seq);
 }
 
 /* What is pinned is as it was, and may still be stepped through. */
@@ -64,7 +79,6 @@ static void snapshot_check(const struct snapshot *snapshot, const struct ring *r
 
     for (unsigned int i = snapshot->done; i < snapshot->nr_chunks; i++) {
         CHECK(chunk == snapshot->chunks[i]);
-        CHECK(chunk != ring->filling);
         CHECK_UINT(sum_chunk(ring, chunk), snapshot->sums[i]);
         chunk = ring_pin_next(ring, snapshot->pin, chunk);
     }
@@ -133,6 +147,64 @@ static void test_pin_empty(void)
     (void)rig_feed_round(&rig, 10, false);
     snapshot_begin(&snapshot, &rig);
     CHECK(!ring_pin_first(rig.ring, snapshot.pin));
+    rig_check(&rig);
+    ring_rig_done(&rig);
+}
+
+/*
+ * Any number of snapshots, each after a few records: the ring has as many chunks as the records
+ * need, and each snapshot has what was recorded until then.
+ */
+static void test_pins_in_a_row(void)
+{
+    struct ring_rig rig;
+    struct ring_stats stats;
+    uint64_t oldest_tsc;
+
+    test_case("1,000 pins in a row");
+    ring_rig_init(&rig, NULL, SMALL_RING, 3);
+    feed_chunks(&rig, 2);
+    ring_read_stats(rig.ring, &stats);
+    oldest_tsc = stats.oldest_tsc;
+    for (unsigned int i = 0; i < 1000; i++) {
+        struct snapshot snapshot;
+
+        (void)rig_feed_round(&rig, 10, true);
+        snapshot_begin(&snapshot, &rig);
+        (void)rig_feed_round(&rig, 1, i % 3 != 0); /* after the tail */
+        if (i % 7 == 0)
+            rig_check(&rig);
+        snapshot_end(&snapshot, rig.ring);
+    }
+    ring_read_stats(rig.ring, &stats);
+    CHECK_UINT(stats.oldest_tsc, oldest_tsc);
+    CHECK_UINT(rig_count_chunks(&rig), rig.ring->nr_chunks);
+    rig_check(&rig);
+    ring_rig_done(&rig);
+}
+
+/* The chunk that was being filled is closed, and evicted: its pin has it as it was. */
+static void test_pinned_tail(void)
+{
+    struct snapshot snapshots[3];
+    struct ring_rig rig;
+
+    test_case("a pinned tail");
+    ring_rig_init(&rig, NULL, SMALL_RING, 2);
+    for (unsigned int i = 0; i < ARRAY_SIZE(snapshots); i++) {
+        (void)rig_feed_round(&rig, 50, true);
+        snapshot_begin(&snapshots[i], &rig); /* all in the first chunk, which is the head, too */
+        CHECK(snapshots[i].next && ring_must_copy_chunk(rig.ring, snapshots[i].next));
+    }
+    ring_close_chunk(rig.ring); /* the last window's header is written again */
+    for (unsigned int i = 0; i < ARRAY_SIZE(snapshots); i++)
+        snapshot_check(&snapshots[i], rig.ring);
+    feed_chunks(&rig, 40);
+    CHECK(rig.ring->limbo_head && rig.ring->limbo_head->seq == 1);
+    for (unsigned int i = 0; i < ARRAY_SIZE(snapshots); i++)
+        snapshot_end(&snapshots[i], rig.ring);
+    feed_chunks(&rig, 40);
+    CHECK_UINT(rig_count_chunks(&rig), rig.ring->nr_chunks);
     rig_check(&rig);
     ring_rig_done(&rig);
 }
@@ -233,6 +305,7 @@ static void test_stuck_snapshot(void)
 
 struct random_ring {
     struct ring_rig rig;
+    struct grower *grower; /* NULL: it does not borrow */
     struct snapshot snapshots[RING_PINS_MAX];
     uint64_t random;
 };
@@ -290,6 +363,12 @@ static void snapshot_randomly(struct random_ring *r)
         snapshot_advance(snapshot, r->rig.ring);
 }
 
+static void check_count(const struct ring_rig *rig)
+{
+    CHECK_UINT(rig_count_chunks(rig),
+               rig->ring->nr_chunks + rig->ring->nr_borrowed * rig->ring->layout.step_chunks);
+}
+
 static void random_step(struct random_ring *r)
 {
     switch (pick(r, 16)) {
@@ -298,6 +377,10 @@ static void random_step(struct random_ring *r)
         break;
     case 1:
         expire_randomly(r);
+        break;
+    case 6:
+        if (ring_settle(r->rig.ring, ring_settle_usec(r->rig.ring)))
+            ring_close_chunk(r->rig.ring);
         break;
     case 2:
     case 3:
@@ -308,16 +391,22 @@ static void random_step(struct random_ring *r)
     default:
         feed_randomly(r);
     }
-    CHECK_UINT(rig_count_chunks(&r->rig), r->rig.ring->nr_chunks);
+    check_count(&r->rig);
 }
 
-static void test_random_life(uint64_t seed)
+/* With a budget of BORROWS steps. */
+static void test_random_life(uint64_t seed, unsigned int borrows)
 {
     static const unsigned int cpus[] = {1, 2, 5, 31};
     struct random_ring r = {.random = seed};
+    uint64_t bytes = RING_MIN_BYTES + pick(&r, 12) * CHUNK_BYTES;
+    unsigned int nr_cpus = cpus[pick(&r, ARRAY_SIZE(cpus))];
+    struct ring *ring = NULL;
 
-    ring_rig_init(&r.rig, NULL, RING_MIN_BYTES + pick(&r, 12) * CHUNK_BYTES,
-                  cpus[pick(&r, ARRAY_SIZE(cpus))]);
+    if (borrows > 0 && (grower_new(borrows * (UINT64_C(17) << 20), &r.grower) < 0 ||
+                        ring_new(bytes, nr_cpus, true, r.grower, &ring) < 0))
+        exit(EXIT_FAILURE);
+    ring_rig_init(&r.rig, ring, bytes, nr_cpus);
     for (unsigned int i = 0; i < RING_PINS_MAX; i++)
         r.snapshots[i].pin = -1;
     for (unsigned int i = 0; i < 400; i++) {
@@ -336,9 +425,14 @@ static void test_random_life(uint64_t seed)
         ring_evict(r.rig.ring);
     rig_check(&r.rig);
     feed_chunks(&r.rig, 2 * r.rig.ring->nr_chunks);
+    while (ring_settle_usec(r.rig.ring))
+        if (ring_settle(r.rig.ring, ring_settle_usec(r.rig.ring)))
+            ring_close_chunk(r.rig.ring);
+    CHECK_UINT(r.rig.ring->nr_borrowed, 0);
     CHECK(r.rig.ring->nr_listed >= r.rig.ring->max_listed - 1); /* all are back */
     rig_check(&r.rig);
     ring_rig_done(&r.rig);
+    grower_free(r.grower);
 }
 
 /* --- How long pinning takes. --- */
@@ -355,7 +449,7 @@ static uint64_t time_pin(uint64_t bytes)
     uint64_t nsec = UINT64_MAX;
     struct ring *ring;
 
-    if (ring_new(bytes, 64, true, &ring) < 0)
+    if (ring_new(bytes, 64, true, NULL, &ring) < 0)
         return 0;
     for (unsigned int i = 0; i < 2 * ring->nr_chunks; i++) {
         memcpy(ring_fill(ring)->data, &header, sizeof(header));
@@ -368,6 +462,7 @@ static uint64_t time_pin(uint64_t bytes)
         memcpy(ring_fill(ring)->data, &header, sizeof(header));
         ring_commit_window(ring, &window, &walked);
         ring_pin(ring, pin);
+        ring_close_chunk(ring);
         nsec = min_u64(nsec, ring_pin_nsec(ring, pin));
         ring_advance_pin(ring, pin, NULL);
     }
@@ -396,12 +491,14 @@ int main(void)
 
     test_pin_numbers();
     test_pin_empty();
+    test_pins_in_a_row();
+    test_pinned_tail();
     test_pinned_content();
     test_all_pinned();
     test_stuck_snapshot();
     test_case("random life");
-    for (int i = 0; i < 40; i++)
-        test_random_life(test_random(&random));
+    for (unsigned int i = 0; i < 40; i++)
+        test_random_life(test_random(&random), i % 3);
     test_pin_time();
     return test_end();
 }

@@ -49,8 +49,7 @@ static void copy_pinned(struct rig *rig)
     rig->expected = rig_alloc(ring->nr_chunks, CHUNK_BYTES);
     for (const struct chunk *chunk = ring_pin_first(ring, rig->write.pin); chunk;
          chunk = ring_pin_next(ring, rig->write.pin, chunk)) {
-        memcpy(rig->expected + rig->expected_bytes, chunk->data, chunk->fill_bytes);
-        rig->expected_bytes += chunk->fill_bytes;
+        rig->expected_bytes += ring_copy_chunk(ring, chunk, 0, rig->expected + rig->expected_bytes);
     }
 }
 
@@ -295,7 +294,8 @@ static void test_abort(int flags)
         uint64_t before = 0;
 
         for (const struct chunk *chunk = ring_pin_first(ring, rig.write.pin);
-             chunk && chunk != rig.write.unwritten; chunk = chunk->next)
+             chunk && chunk != rig.write.unwritten;
+             chunk = ring_pin_next(ring, rig.write.pin, chunk))
             before += chunk->fill_bytes;
         CHECK_UINT(before, rig.write.written_bytes);
         CHECK_UINT(ring->pins[rig.write.pin].first, rig.write.unwritten->seq);

@@ -36,7 +36,7 @@ static void test_sizes(void)
         struct ring *ring = NULL;
 
         test_case(c->name);
-        CHECK_INT(ring_new(c->bytes, 3, true, &ring), c->result);
+        CHECK_INT(ring_new(c->bytes, 3, true, NULL, &ring), c->result);
         if (!ring)
             continue;
         CHECK_UINT(ring_bytes(ring), c->ring_bytes);
