@@ -18,6 +18,8 @@ libcollector_a_SOURCES = \
 	collector/ring.c collector/ring.h \
 	collector/ring-adopt.c collector/ring-state.h \
 	collector/ring-borrow.c collector/ring-read.c \
+	collector/ring-carry.c collector/ring-carry.h \
+	collector/ring-v2.c collector/ring-v2.h \
 	collector/runnable.c collector/runnable.h \
 	collector/sink.c collector/sink.h \
 	collector/sink-write.c collector/sink-state.h \

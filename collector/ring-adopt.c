@@ -250,7 +250,7 @@ static void free_order(struct chunk ***order)
     free(*order);
 }
 
-static int adopt_state(struct ring *ring, const char **ret_problem)
+int ring_adopt_state(struct ring *ring, const char **ret_problem)
 {
     _cleanup_(free_order) struct chunk **order = NULL;
     unsigned int count = 0;
@@ -307,7 +307,7 @@ int ring_adopt(int memfd, unsigned int nr_cpus, struct grower *grower, struct ri
     r = map_ring(ring, memfd, &header, grower);
     if (r < 0)
         return refuse(r, "it cannot be mapped", ret_problem);
-    r = adopt_state(ring, ret_problem);
+    r = ring_adopt_state(ring, ret_problem);
     if (r < 0)
         return r;
     if (ring->extent && grower)

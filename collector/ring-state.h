@@ -14,7 +14,8 @@
  * process that is killed has done its stores in order up to some point; the fences in ring.c see
  * to the compiler's order, and to that of processors that have a weaker one.
  *
- * Changing anything here means a new RING_VERSION: a ring of another version is not taken over.
+ * Changing anything here means a new RING_VERSION. The records of a ring of version 2 are carried
+ * over (ring-v2.c); one of any other version is not taken over.
  */
 
 #include <stdint.h>
@@ -257,3 +258,8 @@ void ring_pad_chunk(struct ring *ring, struct chunk *chunk);
 void ring_append(struct ring *ring, struct chunk *chunk);
 /* Takes the oldest chunk, and what then does not begin with a round, out of the list. ring.c. */
 void ring_evict(struct ring *ring);
+/*
+ * Completes the header, states and counts that a daemon has left in RING's mapping, checks them and
+ * sorts the chunks into the list and the free list. As ring_adopt() returns. ring-adopt.c.
+ */
+int ring_adopt_state(struct ring *ring, const char **ret_problem);

@@ -63,13 +63,17 @@ int fd_store_take(struct fd_store *store, const char *prefix, const char **ret_r
 
 /* --- Jobs of systemd's worker. --- */
 
+#define TEXT_MAX      128u /* for sd_notify(3) */
+#define KEEP_FORMAT   "FDSTORE=1\nFDNAME=%s\nFDPOLL=0"
+#define FORGET_FORMAT "FDSTOREREMOVE=1\nFDNAME=%s"
+
 struct store_job {
     struct systemd_job base;
     void (*done)(void *userdata, bool is_kept); /* of fd_store_keep() */
     void *userdata;
     int fd; /* our own copy */
     bool is_kept;
-    char text[128]; /* for sd_notify(3) */
+    char text[TEXT_MAX];
 };
 
 static void run_keep(struct systemd_job *job)
@@ -81,12 +85,15 @@ static void run_keep(struct systemd_job *job)
     store->is_kept = sd_notify_barrier(false, BARRIER_USEC) > 0;
 }
 
+static void forget_now(const char *text)
+{
+    if (sd_notify(false, text) > 0) /* nobody may be listening */
+        (void)sd_notify_barrier(false, BARRIER_USEC);
+}
+
 static void run_forget(struct systemd_job *job)
 {
-    struct store_job *store = (struct store_job *)job;
-
-    if (sd_notify(false, store->text) > 0) /* nobody may be listening */
-        (void)sd_notify_barrier(false, BARRIER_USEC);
+    forget_now(((struct store_job *)job)->text);
 }
 
 static void finish_keep(struct systemd_job *job, bool is_late)
@@ -117,7 +124,7 @@ void fd_store_keep(struct systemd *systemd, const char *name, int fd,
     store->done = done;
     store->userdata = userdata;
     store->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3); /* -1: it is not kept */
-    (void)snprintf(store->text, sizeof(store->text), "FDSTORE=1\nFDNAME=%s\nFDPOLL=0", name);
+    (void)snprintf(store->text, sizeof(store->text), KEEP_FORMAT, name);
     systemd_send(systemd, &store->base, false);
 }
 
@@ -129,6 +136,27 @@ void fd_store_forget(struct systemd *systemd, const char *name)
         return; /* the next daemon finds it, and drops it if it is of no use */
     store->base.run = run_forget;
     store->fd = -1;
-    (void)snprintf(store->text, sizeof(store->text), "FDSTOREREMOVE=1\nFDNAME=%s", name);
+    (void)snprintf(store->text, sizeof(store->text), FORGET_FORMAT, name);
     systemd_send(systemd, &store->base, false);
+}
+
+/* --- At start. --- */
+
+bool fd_store_keep_now(const char *name, int fd)
+{
+    char text[TEXT_MAX];
+
+    (void)snprintf(text, sizeof(text), KEEP_FORMAT, name);
+    if (sd_pid_notify_with_fds(0, false, text, &fd, 1) <= 0)
+        return false;
+    (void)sd_notify_barrier(false, BARRIER_USEC); /* it is read in order, if late */
+    return true;
+}
+
+void fd_store_forget_now(const char *name)
+{
+    char text[TEXT_MAX];
+
+    (void)snprintf(text, sizeof(text), FORGET_FORMAT, name);
+    forget_now(text);
 }

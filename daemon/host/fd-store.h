@@ -4,7 +4,7 @@
 /*
  * Descriptors that outlive the process: the service manager keeps them while we are restarted, were
  * killed, or are being replaced by another version. Without a service manager that does, nothing is
- * kept, and nothing else is different. Main thread; nothing here waits.
+ * kept, and nothing else is different. Main thread; nothing here waits, except as said.
  *
  * Source: sd_notify(3) (FDSTORE=1), sd_listen_fds(3), systemd.service(5)
  * (FileDescriptorStoreMax=).
@@ -45,3 +45,11 @@ void fd_store_keep(struct systemd *systemd, const char *name, int fd,
 
 /* Has what is called NAME forgotten, after what was to be kept before. */
 void fd_store_forget(struct systemd *systemd, const char *name);
+
+/*
+ * Both at once, for a daemon that starts and serves nobody yet: they wait until the service manager
+ * has read it, at most 5 s. Returns whether it was sent; from then on the service manager has the
+ * descriptor even if we are killed.
+ */
+bool fd_store_keep_now(const char *name, int fd);
+void fd_store_forget_now(const char *name);

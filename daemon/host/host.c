@@ -59,3 +59,10 @@ uint64_t host_available_bytes(void)
 {
     return read_meminfo("MemAvailable");
 }
+
+bool host_can_spare(uint64_t bytes, uint32_t percent)
+{
+    uint64_t available_bytes = host_available_bytes();
+
+    return available_bytes == 0 || bytes / 100 < available_bytes / 10000 * percent;
+}

@@ -5,6 +5,7 @@
  * Facts about this machine that a reader of a trace needs and Xen does not know. Main thread.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct host {
@@ -21,3 +22,6 @@ uint64_t host_total_bytes(void);
 
 /* Memory that dom0 can spare now, as the kernel estimates it; 0: unknown. */
 uint64_t host_available_bytes(void);
+
+/* Whether BYTES are no more than PERCENT of that, or it is unknown. */
+bool host_can_spare(uint64_t bytes, uint32_t percent);

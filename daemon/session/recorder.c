@@ -2,23 +2,36 @@
 /*
  * What survives: the ring, in the service manager's fd store, with a note in it of what is not in
  * the configuration. The configuration is the one of now: another events= or cpus= holds from now
- * on, another memory= means another ring.
+ * on; with another memory=, or a layout of before, there is a new ring that the newest records are
+ * carried over into.
+ *
+ * We can be killed at any time meanwhile. The new ring is kept, under the other name, when it is
+ * complete and before anything is recorded into it; then the old one is retired: its magic goes,
+ * and the service manager forgets it. Until then either of them can be continued.
  */
 
 #include "daemon/session/recorder.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "collector/pool.h"
+#include "collector/ring-carry.h"
+#include "collector/ring-v2.h"
 #include "collector/ring.h"
 #include "collector/watch.h"
 #include "collector/xen.h"
+#include "common/protocol.h"
 #include "common/units.h"
+#include "common/util.h"
 #include "daemon/base/clock-history.h"
 #include "daemon/config/config.h"
 #include "daemon/base/log.h"
 #include "daemon/host/fd-store.h"
+#include "daemon/host/host.h"
+#include "daemon/host/systemd.h"
 #include "daemon/host/tracing.h"
 #include "daemon/session/recorder-stop.h"
 #include "daemon/session/ring-storage.h"
@@ -29,7 +42,14 @@
     USEC_PER_SEC /* nobody waits for its records; half full buffers wake it anyway                 \
                   */
 
-/* In the ring. Part of what RING_VERSION covers. */
+/* What systemd is asked for while a ring is carried over: 64 MiB a second is slow. */
+#define EXTEND_USEC          (10 * USEC_PER_SEC)
+#define EXTEND_BYTES_PER_SEC (UINT64_C(64) << 20)
+
+/* Begins with STORE_NAME. A ring that takes another's place is kept under the other one. */
+static const char *const store_names[] = {STORE_NAME, STORE_NAME "-carried"};
+
+/* In the ring. Part of what RING_VERSION covers; ring_carry() copies it as it is. */
 struct note {
     struct clock_pair started;
     uint32_t restored;
@@ -39,47 +59,244 @@ struct note {
 };
 
 _Static_assert(sizeof(struct note) <= RING_NOTE_BYTES, "what a ring keeps for us");
+_Static_assert(sizeof(struct note) == 32 && offsetof(struct note, is_valid) == 28,
+               "rings of version 2 have this one");
 
-static void recorder_drop(const struct session_context *context, const char *problem)
+static void recorder_drop(const char *problem)
 {
     log_line(LOG_WARNING, RECORDER_NAME,
              "The ring that was kept over the restart is dropped: %s. Recording begins anew.",
              problem);
-    recorder_forget(context);
+    for (size_t i = 0; i < ARRAY_SIZE(store_names); i++)
+        fd_store_forget_now(store_names[i]); /* the next one may need its memory */
 }
 
-/* Why RING cannot be gone on with; NULL: it can. */
-static const char *recorder_find_problem(struct ring *ring, const struct config *config)
+/* --- What the service manager has kept. --- */
+
+struct kept_rings {
+    struct {
+        int fd;
+        unsigned int name; /* index */
+    } rings[FD_STORE_INHERITED_MAX];
+    unsigned int count;
+};
+
+static void recorder_take_kept(struct fd_store *inherited, struct kept_rings *ret_kept)
 {
-    const struct note *note = ring_note(ring);
+    const char *rest;
+    int fd;
 
-    if (note->is_valid != 1)
-        return "it was not in use yet";
-    if (ring_bytes(ring) != ring_bytes_of(config->recorder.memory_bytes))
-        return "memory= was changed";
-    return NULL;
+    ret_kept->count = 0;
+    while ((fd = fd_store_take(inherited, STORE_NAME, &rest)) >= 0) {
+        ret_kept->rings[ret_kept->count].fd = fd;
+        ret_kept->rings[ret_kept->count++].name = rest[0] != '\0';
+    }
 }
 
-/* The ring that was kept, if it can be gone on with; else NULL. */
+static void kept_rings_done(struct kept_rings *kept)
+{
+    for (unsigned int i = 0; i < kept->count; i++)
+        fd_close(&kept->rings[i].fd);
+}
+
+/* The ring in FD, of this layout or one that can be read, if it was in use. */
+static struct ring *recorder_open_ring(const struct session_context *context, int fd,
+                                       const char **ret_problem)
+{
+    unsigned int nr_cpus = xen_host_info(context->xen)->nr_cpus;
+    const struct note *note;
+    struct ring *ring;
+    int r;
+
+    r = ring_adopt(fd, nr_cpus, context->grower, &ring, ret_problem);
+    if (r == -EPROTO)
+        r = ring_read_v2(fd, nr_cpus, &ring, ret_problem);
+    if (r < 0)
+        return NULL;
+    note = ring_note(ring);
+    if (note->is_valid == 1)
+        return ring;
+    *ret_problem = "it was not in use yet";
+    return ring_free(ring);
+}
+
+/* As it is; else it is carried over. */
+static bool recorder_can_continue(const struct ring *ring, const struct config *config)
+{
+    return ring_memfd(ring) >= 0 &&
+           ring_bytes(ring) == ring_bytes_of(config->recorder.memory_bytes);
+}
+
+/* Of several, which a daemon has left that was killed while it carried one over: the one to
+ * continue as it is, if there is one. */
+static struct ring *recorder_choose_ring(const struct session_context *context,
+                                         const struct config *config, const struct kept_rings *kept,
+                                         unsigned int *ret_chosen, const char **ret_problem)
+{
+    struct ring *chosen = NULL;
+
+    for (unsigned int i = 0; i < kept->count; i++) {
+        struct ring *ring = recorder_open_ring(context, kept->rings[i].fd, ret_problem);
+
+        if (!ring)
+            continue;
+        if (chosen && !recorder_can_continue(ring, config)) {
+            ring_free(ring);
+            continue;
+        }
+        ring_free(chosen);
+        chosen = ring;
+        *ret_chosen = i;
+        if (recorder_can_continue(chosen, config))
+            break;
+    }
+    return chosen;
+}
+
+/* All but number CHOSEN. The name SKIP_NAME is still in use. */
+static void recorder_retire(const struct session_context *context, const struct kept_rings *kept,
+                            unsigned int chosen, unsigned int skip_name)
+{
+    for (unsigned int i = 0; i < kept->count; i++) {
+        if (i == chosen)
+            continue;
+        (void)ring_retire(kept->rings[i].fd); /* what cannot be written to is no ring of ours */
+        if (kept->rings[i].name != skip_name)
+            fd_store_forget(context->systemd, store_names[kept->rings[i].name]);
+    }
+}
+
+/* --- Carrying over. --- */
+
+static void log_carried(const struct session_context *context, const struct ring *from,
+                        const struct ring *to, const struct ring_carried *carried)
+{
+    uint64_t khz = max_u64(xen_host_info(context->xen)->tsc_khz, 1);
+    const char *version = ring_memfd(from) < 0 ? " of an earlier version of xentraced" : "";
+    char size[UNITS_TEXT_MAX], length[UNITS_TEXT_MAX], since[UNITS_TEXT_MAX];
+    uint64_t now_tsc = tsc_now(), age_tsc;
+    struct ring_stats stats;
+
+    ring_read_stats(to, &stats);
+    (void)size_format(size, ring_bytes(from));
+    if (carried->records == 0) {
+        log_line(LOG_INFO, RECORDER_NAME, "Nothing was carried over from a ring of %s%s: %s.", size,
+                 version,
+                 carried->is_all        ? "it was empty"
+                 : carried->was_damaged ? "its newest records are damaged"
+                                        : "no whole round of records fits");
+        return;
+    }
+    age_tsc = now_tsc > stats.oldest_tsc ? now_tsc - stats.oldest_tsc : 0;
+    (void)duration_format(length, (stats.newest_tsc - stats.oldest_tsc) / khz * USEC_PER_MSEC);
+    if (carried->is_all)
+        log_line(LOG_INFO, RECORDER_NAME, "History of %s carried over from a ring of %s%s.", length,
+                 size, version);
+    else
+        log_line(LOG_INFO, RECORDER_NAME,
+                 "History of %s carried over from a ring of %s%s; what was older than %s %s.",
+                 length, size, version, clock_format_usec_ago(since, age_tsc / khz * USEC_PER_MSEC),
+                 carried->was_damaged ? "was damaged" : "did not fit");
+}
+
+/* Systemd ends a service that takes too long to start. */
+static void recorder_extend_start(const struct session_context *context, uint64_t bytes)
+{
+    char text[64];
+
+    (void)snprintf(text, sizeof(text), "EXTEND_TIMEOUT_USEC=%llu",
+                   (unsigned long long)(EXTEND_USEC + bytes / EXTEND_BYTES_PER_SEC * USEC_PER_SEC));
+    systemd_notify(context->systemd, text);
+}
+
+static void ring_freep(struct ring **ring)
+{
+    ring_free(*ring);
+}
+
+/* A ring as in CONFIG, with what FROM holds, kept under the name NAME. NULL: FAILURE. */
+static struct ring *recorder_carry(const struct session_context *context,
+                                   const struct config *config, struct ring *from,
+                                   unsigned int name, struct failure *failure)
+{
+    uint64_t bytes = config->recorder.memory_bytes;
+    _cleanup_(ring_freep) struct ring *to = NULL;
+    struct ring_carried carried;
+    char wanted[UNITS_TEXT_MAX];
+    int r;
+
+    (void)size_format(wanted, bytes);
+    if (!host_can_spare(bytes, context->memory_share_percent)) {
+        (void)failure_set(failure, -ENOMEM, ERROR_NO_MEMORY,
+                          "its records cannot be carried over, as dom0 cannot spare %s beside it "
+                          "(memory-share=)",
+                          wanted);
+        return NULL;
+    }
+    recorder_extend_start(context, bytes + ring_bytes(from));
+    ring_unlock(from); /* RLIMIT_MEMLOCK need not do for both */
+    r = ring_new(bytes, xen_host_info(context->xen)->nr_cpus, true, context->grower, &to);
+    if (r >= 0)
+        r = ring_carry(to, from, &carried);
+    if (r < 0) {
+        (void)failure_set(failure, r, ERROR_NO_MEMORY,
+                          "its records cannot be carried over into one of %s: %s", wanted,
+                          r == -EBADMSG ? "they are not what its ledger says" : strerror(-r));
+        return NULL;
+    }
+    if (!fd_store_keep_now(store_names[name], ring_memfd(to))) {
+        (void)failure_set(failure, -EIO, ERROR_NO_MEMORY,
+                          "the service manager does not keep the one that was to take its place");
+        return NULL;
+    }
+    log_carried(context, from, to, &carried);
+    return TAKE_PTR(to);
+}
+
+/*
+ * The ring to go on with: the one that was kept, if its records cannot be carried over. NULL: there
+ * is none; the log reports why, if one was kept.
+ */
 static struct ring *recorder_take_ring(const struct session_context *context,
                                        const struct config *config, struct fd_store *inherited)
 {
-    const char *rest, *problem = NULL;
-    _cleanup_fd_ int fd = fd_store_take(inherited, STORE_NAME, &rest);
-    struct ring *ring = NULL;
+    _cleanup_(kept_rings_done) struct kept_rings kept;
+    struct failure failure = {0};
+    const char *problem = "it is no ring";
+    struct ring *ring, *carried;
+    char size[UNITS_TEXT_MAX];
+    unsigned int chosen, name;
 
-    if (fd < 0)
+    recorder_take_kept(inherited, &kept);
+    if (kept.count == 0)
         return NULL;
-    if (ring_adopt(fd, xen_host_info(context->xen)->nr_cpus, context->grower, &ring, &problem) <
-        0) {
-        recorder_drop(context, problem);
+    ring = recorder_choose_ring(context, config, &kept, &chosen, &problem);
+    if (!ring) {
+        kept_rings_done(&kept);
+        recorder_drop(problem);
         return NULL;
     }
-    problem = recorder_find_problem(ring, config);
-    if (!problem)
+    name = kept.rings[chosen].name;
+    if (recorder_can_continue(ring, config)) {
+        recorder_retire(context, &kept, chosen, name);
         return ring;
-    recorder_drop(context, problem);
-    return ring_free(ring);
+    }
+    carried = recorder_carry(context, config, ring, !name, &failure);
+    if (carried) {
+        ring_free(ring);
+        recorder_retire(context, &kept, UINT_MAX, !name);
+        return carried;
+    }
+    if (ring_memfd(ring) >= 0) { /* better than none of its history */
+        log_line(LOG_WARNING, RECORDER_NAME, "The ring keeps its size of %s: %s.",
+                 size_format(size, ring_bytes(ring)), failure.text);
+        recorder_retire(context, &kept, chosen, name);
+        return ring;
+    }
+    ring_free(ring);
+    kept_rings_done(&kept);
+    recorder_drop(failure.text);
+    return NULL;
 }
 
 static struct session_options recorder_options(const struct config *config, struct watch_set *watch)
@@ -118,6 +335,8 @@ static int recorder_start_with(const struct session_context *context, const stru
     storage->adopted_seq = adopted_seq;
     storage->is_kept = true;
     clock_history_adopt(context->clock, note->started);
+    if (!recorder_can_continue(ring, config)) /* it has kept its size */
+        storage->memory_bytes = ring_bytes(ring);
     tracing_set_boot_event_mask(context->tracing, note->boot_event_mask);
     return 0;
 }
@@ -131,9 +350,9 @@ int recorder_start(const struct session_context *context, const struct config *c
     if (ring) {
         if (recorder_start_with(context, config, ring, watch, ret_session, failure) >= 0)
             return 0;
-        recorder_drop(context, failure->text);
-        *failure = (struct failure){0};
         ring_free(ring);
+        recorder_drop(failure->text);
+        *failure = (struct failure){0};
     }
     return recorder_start_with(context, config, NULL, watch, ret_session, failure);
 }
@@ -206,18 +425,20 @@ void recorder_note(struct session *session)
 
 void recorder_leave(const struct session_context *context, struct fd_store *inherited)
 {
-    const char *rest, *problem;
-    _cleanup_fd_ int fd = fd_store_take(inherited, STORE_NAME, &rest);
-    struct ring *ring = NULL;
+    _cleanup_(kept_rings_done) struct kept_rings kept;
+    const char *problem;
     int r;
 
-    if (fd < 0)
+    recorder_take_kept(inherited, &kept);
+    if (kept.count == 0)
         return;
-    if (ring_adopt(fd, xen_host_info(context->xen)->nr_cpus, NULL, &ring, &problem) >= 0) {
-        const struct note *note = ring_note(ring);
+    for (unsigned int i = 0; i < kept.count; i++) {
+        struct ring *ring = recorder_open_ring(context, kept.rings[i].fd, &problem);
 
-        if (note->is_valid == 1)
-            tracing_set_boot_event_mask(context->tracing, note->boot_event_mask);
+        if (!ring)
+            continue;
+        tracing_set_boot_event_mask(context->tracing,
+                                    ((const struct note *)ring_note(ring))->boot_event_mask);
         ring_free(ring);
     }
     recorder_forget(context);
@@ -229,5 +450,6 @@ void recorder_leave(const struct session_context *context, struct fd_store *inhe
 
 void recorder_forget(const struct session_context *context)
 {
-    fd_store_forget(context->systemd, STORE_NAME);
+    for (size_t i = 0; i < ARRAY_SIZE(store_names); i++)
+        fd_store_forget(context->systemd, store_names[i]);
 }

@@ -22,8 +22,10 @@ struct watch_set;
 
 /*
  * Starts it as CONFIG says, WATCH (NULL: none) looking at its records, with the ring in INHERITED
- * if there is one; what cannot be taken over is dropped, and the log reports why. Returns 0, or a
- * negative errno and FAILURE.
+ * if there is one, or its newest records in a new one if CONFIG wants another size; what cannot be
+ * taken over is dropped, and the log reports why. For the start of the daemon: carrying over takes
+ * seconds for a GiB, and the service manager is waited for. Returns 0, or a negative errno and
+ * FAILURE.
  */
 int recorder_start(const struct session_context *context, const struct config *config,
                    struct fd_store *inherited, struct watch_set *watch,

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # The flight recorder outlives its daemon: killed at any moment or restarted, the next one goes on
-# with the ring, and per CPU every number is there or told as lost by Xen with its exact count. What
-# cannot be gone on with is told and dropped, and never keeps the daemon from starting.
+# with the ring, and per CPU every number is there or told as lost by Xen with its exact count. If
+# memory= was changed, the newest records are carried over into the new ring. What cannot be gone on
+# with is told and dropped, and never keeps the daemon from starting.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -109,22 +110,11 @@ check_killed() { # check_killed SIGNAL
 # --- What is changed in between. ---
 
 reconfigured() {
-    recorder memory=16M
-    service_start || exit 1
-    sleep 0.5
     recorder memory=8M
-    again kill_daemon || exit 1
-    check "memory= is changed: the ring is dropped, and that is told" \
-        grep -q "kept over the restart is dropped: memory= was changed. Recording begins anew" "$dir/log"
-    check "memory= is changed: it is a new one" same "$(restored)" 0
-    check "memory= is changed: it has the new size" same "$(number "$dir/recorder" ring memory_bytes)" $((8 * mib))
+    service_start || exit 1
     sleep 0.3
-    check "memory= is changed: a snapshot" ctl snapshot new
-    check "memory= is changed: complete" whole "$dir/state/new.xentrace"
     again kill_daemon || exit 1
-    check "memory= is changed: that ring is gone on with" same "$(restored)" 1
-    check "memory= is changed: the manager has only that" same \
-        "$(grep ' started ' "$dir/service.log" | tail -n 1 | grep -o 'with [0-9]*')" "with 2"
+    check "nothing is changed: the ring is continued" same "$(restored)" 1
 
     recorder memory=8M events=sched
     again kill_daemon || exit 1
@@ -160,6 +150,119 @@ tells_its_records() { # tells_its_records SNAPSHOT: what it says is what is in t
     ctl --json info "$dir/state/$1.xentrace" >"$dir/info" || return
     above "$(number "$dir/info" files 0 records)" 0 &&
         same "$(number "$dir/state/$1.json" snapshot records)" "$(number "$dir/info" files 0 records)"
+}
+
+# --- Carried over into a ring of another size. ---
+
+carried() { # carried SIGNAL: of the daemon KILL, of its manager HUP
+    local end=kill_daemon
+    [ "$1" = KILL ] || end=restart
+    recorder memory=8M
+    service_start || exit 1
+    wait_until 20 recorder_has $((6 * mib))
+    ctl snapshot before-larger >/dev/null
+    recorder memory=16M
+    check "$1, larger: the next daemon comes up" again "$end"
+    carried_into larger $((16 * mib)) 1
+    check "$1, larger: all of it" begins_no_later before-larger after-larger
+    check "$1, larger: the log reports what was carried over" \
+        grep -Eq "History of [0-9a-z.]+ carried over from a ring of 8M\.$" "$dir/log"
+
+    wait_until 20 recorder_has $((10 * mib))
+    ctl snapshot before-smaller >/dev/null
+    "$xensim" pause # a small ring, and a machine that may be slow
+    recorder memory=4M
+    check "$1, smaller: the next daemon comes up" again "$end"
+    carried_into smaller $((4 * mib)) 2
+    check "$1, smaller: not all of it" begins_later before-smaller after-smaller
+    check "$1, smaller: the log reports what was carried over, and what was not" \
+        grep -Eq "History of [0-9a-z.]+ carried over from a ring of 16M; what was older than [0-9:]{8} did not fit\.$" \
+        "$dir/log"
+
+    ctl snapshot before-same >/dev/null
+    "$xensim" pause
+    check "$1, as it is: the next daemon comes up" again "$end"
+    carried_into same $((4 * mib)) 3
+    sleep 0.2
+    check "$1: the manager has only that ring" same \
+        "$(grep ' started ' "$dir/service.log" | tail -n 1 | grep -o 'with [0-9]*')" "with 2"
+    "$xensim" pause
+    "$xensim" stat >"$dir/stat"
+    ctl snapshot all >/dev/null
+    check "$1: everything, to the last record" \
+        "$xensim" verify --report "$dir/stat" "$dir/state/all.xentrace"
+    recorder_status
+    cp "$dir/recorder" "$dir/document"
+    check "$1: the manager ends" ends_as_signalled
+}
+carried_into() { # carried_into CASE BYTES TIMES
+    check "$1: it is continued" same "$(restored)" "$3"
+    check "$1: it has the size of the configuration" same "$(number "$dir/recorder" ring memory_bytes)" "$2"
+    ctl snapshot "after-$1" >/dev/null
+    "$xensim" resume
+    check "$1: the records from before are there, and continue" goes_on "before-$1" "after-$1"
+    check "$1: a file that every reader reads" whole "$dir/state/after-$1.xentrace"
+}
+begins_later() { # begins_later BEFORE AFTER: and before BEFORE ends
+    local first
+    first=$(number "$dir/state/$2.json" snapshot first_tsc)
+    [ "$first" -gt "$(number "$dir/state/$1.json" snapshot first_tsc)" ] &&
+        [ "$first" -lt "$(number "$dir/state/$1.json" snapshot last_tsc)" ]
+}
+
+# Killed again at any moment of that: one of the two rings is there, and nothing is lost with the other.
+kills() { grep -c ' killed by ' "$dir/service.log"; }
+has_been_killed() { [ "$(kills)" -ge "$1" ]; }
+has_been_started() { [ "$(grep -c ' started ' "$dir/service.log")" -ge "$1" ]; }
+ready_after_kill() { [ "$(sed -nE 's/.* (ready|killed) ?.*/\1/p' "$dir/service.log" | tail -n 1)" = ready ]; }
+carried_and_killed() {
+    local i n sizes=(16M 24M)
+    RANDOM=$seed
+    recorder memory=16M
+    service_start || exit 1
+    wait_until 20 recorder_has $((8 * mib))
+    for i in $(seq "$times"); do
+        ctl snapshot "before-$i" >/dev/null
+        recorder "memory=${sizes[i % 2]}"
+        n=$(kills)
+        kill_daemon
+        wait_until 5 has_been_started $((n + 2))
+        sleep "$(printf 0.%03d $((RANDOM % 80)))"
+        kill_daemon
+        wait_until 5 has_been_killed $((n + 2))
+        check "killed while carrying $i: the next one comes up" wait_until 20 ready_after_kill
+        wait_until 10 recorder_runs
+        ctl snapshot "after-$i" >/dev/null
+        check "killed while carrying $i: the records from before are there" goes_on "before-$i" "after-$i"
+        rm -f "$dir/state/before-$i.xentrace" "$dir/state/after-$i.xentrace"
+    done
+    echo "# $(readies) of $((2 * times + 1)) were ready"
+    check "killed while carrying: nothing was dropped" refute grep -q "is dropped" "$dir/log"
+    settle_recorder
+    cp "$dir/recorder" "$dir/document"
+    check "killed while carrying: the manager ends" ends_as_signalled
+}
+refute() { ! "$@"; }
+
+# More than dom0 can spare: nothing is carried over, and nothing is lost.
+not_carried() {
+    recorder memory=8M
+    service_start || exit 1
+    sleep 0.3
+    ctl snapshot before-share >/dev/null
+    recorder memory=64G
+    configure '[daemon]' memory-share=1
+    check "dom0 cannot spare it: the next daemon comes up" again kill_daemon
+    check "dom0 cannot spare it: the log reports that nothing is carried over" \
+        grep -q "The ring keeps its size of 8M: its records cannot be carried over, as dom0 cannot spare 64G beside it" "$dir/log"
+    carried_into share $((8 * mib)) 1
+    ctl snapshot before-again >/dev/null
+    recorder memory=16M
+    check "dom0 can spare it: the next daemon comes up" again kill_daemon
+    carried_into again $((16 * mib)) 2
+    check "dom0 can spare it: each ring was kept once" same \
+        "$(grep -Ec ' stored ring(-carried)?$' "$dir/service.log")" 2
+    service_stop
 }
 
 # --- What cannot be gone on with. ---
@@ -456,9 +559,19 @@ stop_collector() { # stop_collector PID
             pass' "$1"
 }
 
-parts=(killed_by_sigkill restarted watchdog reconfigured damaged foreign keep_enabled hanging_manager
-    capture boot_mask collector_fails unread_virq)
+parts=(killed_by_sigkill restarted carried_kill carried_restart carried_and_killed not_carried watchdog
+    reconfigured damaged foreign keep_enabled hanging_manager capture boot_mask collector_fails unread_virq)
 [ -n "${SIM_INSIDE:-}" ] || [ $# -eq 0 ] || parts=("$@")
+
+sim_carried() { # sim_carried SIGNAL
+    sim --cpus 4 --rate 5M -- carried "$1"
+    check_ledger "carried, $1"
+}
+check_ledger() { # check_ledger CASE
+    check "$1: the ledger balances" balances "$dir/document"
+    check "$1: the ledger is the producer's: nothing is lost, or there twice" \
+        produced_as_reported "$dir/document" "$dir/report"
+}
 
 main() {
     local part
@@ -475,6 +588,12 @@ main() {
                 export KILLS=$times
                 sim --cpus 4 --rate 10M -- killed HUP
                 check_killed HUP
+                ;;
+            carried_kill) sim_carried KILL ;;
+            carried_restart) sim_carried HUP ;;
+            carried_and_killed)
+                sim --cpus 4 --rate 3M -- carried_and_killed
+                check_ledger "killed while carrying"
                 ;;
             boot_mask) sim --rate 1M --preset-pages 32 --preset-mask 0x0008f000 -- boot_mask ;;
             *) sim --cpus 8 --rate 5M -- "$part" ;;

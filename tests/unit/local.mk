@@ -30,6 +30,7 @@ check_PROGRAMS += \
 	tests/unit/test-recorder-stop \
 	tests/unit/test-ring \
 	tests/unit/test-ring-adopt \
+	tests/unit/test-ring-carry \
 	tests/unit/test-ring-hostile \
 	tests/unit/test-ring-borrow \
 	tests/unit/test-ring-pins \
@@ -117,6 +118,9 @@ tests_unit_test_ring_LDADD = libcollector.a libcommon.a
 tests_unit_test_ring_adopt_SOURCES = \
 	tests/unit/test-ring-adopt.c tests/unit/ring-rig.h tests/unit/test.h
 tests_unit_test_ring_adopt_LDADD = libcollector.a libcommon.a
+tests_unit_test_ring_carry_SOURCES = \
+	tests/unit/test-ring-carry.c tests/unit/ring-rig.h tests/unit/test.h
+tests_unit_test_ring_carry_LDADD = libcollector.a libcommon.a
 tests_unit_test_ring_hostile_SOURCES = \
 	tests/unit/test-ring-hostile.c tests/unit/ring-rig.h tests/unit/test.h
 tests_unit_test_ring_hostile_LDADD = libcollector.a libcommon.a

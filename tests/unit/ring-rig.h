@@ -135,7 +135,7 @@ static inline struct chunk *rig_chunk_for(struct ring_rig *rig, uint32_t bytes)
 
     rig_step(rig, true);
     chunk = ring_fill(rig->ring);
-    if (chunk && chunk->fill_bytes + bytes > CHUNK_BYTES) {
+    if (chunk && chunk->fill_bytes + bytes > chunk->bytes) {
         ring_close_chunk(rig->ring);
         chunk = ring_fill(rig->ring);
     }
