@@ -19,9 +19,11 @@
 #include "collector/extent-state.h"
 #include "collector/extent.h"
 #include "collector/memory.h"
+#include "common/meminfo.h"
 #include "common/util.h"
 
 #define STACK_BYTES (128u * 1024u)
+#define SPARE_PARTS 16u /* of dom0's memory, one is left to others */
 #define NICE        (-10)
 
 struct grower {
@@ -65,8 +67,10 @@ static uint32_t extent_wanted(const struct extent *extent)
 /* A step that goes back: one that is released, or an offer for which there is no want. */
 static bool find_shrink(struct extent *extent, struct task *ret_task)
 {
-    uint32_t present = 0, wanted = extent_wanted(extent);
+    uint32_t kept = 0, wanted = extent_wanted(extent);
 
+    for (unsigned int i = 0; i < extent->nr_steps; i++)
+        kept += extent_step_state(extent, i) == EXTENT_IN_USE;
     for (unsigned int i = 0; i < extent->nr_steps; i++) {
         uint32_t state = extent_step_state(extent, i);
         uint32_t offered = EXTENT_OFFERED;
@@ -74,11 +78,11 @@ static bool find_shrink(struct extent *extent, struct task *ret_task)
         *ret_task = (struct task){.extent = extent, .step = i};
         if (state == EXTENT_RELEASED)
             return true;
-        if (state == EXTENT_OFFERED && present >= wanted &&
+        if (state == EXTENT_OFFERED && kept >= wanted &&
             __atomic_compare_exchange_n(&extent->steps[i], &offered, EXTENT_RELEASED, false,
                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return true;
-        present += state != EXTENT_ABSENT;
+        kept += state == EXTENT_OFFERED;
     }
     return false;
 }
@@ -117,6 +121,15 @@ static bool find_task(struct grower *grower, struct task *ret_task)
     return false;
 }
 
+/* The kernel would not refuse it, but make room by killing somebody. */
+static bool dom0_can_spare(uint64_t bytes)
+{
+    uint64_t available_bytes = meminfo_bytes("MemAvailable");
+
+    return available_bytes == 0 ||
+           available_bytes >= bytes + meminfo_bytes("MemTotal") / SPARE_PARTS;
+}
+
 static void run_task(struct grower *grower, const struct task *task)
 {
     struct extent *extent = task->extent;
@@ -126,6 +139,10 @@ static void run_task(struct grower *grower, const struct task *task)
         memory_return(base, extent->step_bytes, extent->is_shared);
         grower_count(grower, -(int64_t)extent->step_bytes);
         extent_set_step(extent, task->step, EXTENT_ABSENT);
+        return;
+    }
+    if (!dom0_can_spare(extent->step_bytes)) {
+        __atomic_store_n(&extent->is_refused, 1, __ATOMIC_RELAXED);
         return;
     }
     grower_count(grower, (int64_t)extent->step_bytes);

@@ -5,6 +5,7 @@ noinst_LIBRARIES += libcommon.a
 libcommon_a_SOURCES = \
 	common/cpu-set.c common/cpu-set.h \
 	common/event-set.c common/event-set-parse.c common/event-set.h \
+	common/meminfo.c common/meminfo.h \
 	common/protocol.h \
 	common/record.h \
 	common/sidecar-path.c common/sidecar-path.h \

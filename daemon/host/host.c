@@ -4,10 +4,10 @@
 #include "daemon/host/host.h"
 
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/meminfo.h"
 #include "common/utf8.h"
 #include "common/util.h"
 
@@ -37,27 +37,14 @@ void host_read(struct host *ret_host)
     }
 }
 
-/* A line of proc(5)'s meminfo, such as "MemTotal: 1024 kB"; 0: there is none. */
-static uint64_t read_meminfo(const char *key)
-{
-    _cleanup_file_ FILE *file = fopen("/proc/meminfo", "re");
-    size_t length = strlen(key);
-    char line[128];
-
-    while (file && fgets(line, sizeof(line), file))
-        if (strncmp(line, key, length) == 0 && line[length] == ':')
-            return strtoull(line + length + 1, NULL, 10) * 1024;
-    return 0;
-}
-
 uint64_t host_total_bytes(void)
 {
-    return read_meminfo("MemTotal");
+    return meminfo_bytes("MemTotal");
 }
 
 uint64_t host_available_bytes(void)
 {
-    return read_meminfo("MemAvailable");
+    return meminfo_bytes("MemAvailable");
 }
 
 bool host_can_spare(uint64_t bytes, uint32_t percent)

@@ -86,21 +86,21 @@ tests_unit_test_utf8_SOURCES = tests/unit/test-utf8.c tests/unit/test.h
 tests_unit_test_utf8_LDADD = libcommon.a
 
 tests_unit_test_burst_SOURCES = tests/unit/test-burst.c tests/unit/test.h
-tests_unit_test_burst_LDADD = libcollector.a
+tests_unit_test_burst_LDADD = libcollector.a libcommon.a
 tests_unit_test_mailbox_SOURCES = tests/unit/test-mailbox.c tests/unit/test.h
-tests_unit_test_mailbox_LDADD = libcollector.a
+tests_unit_test_mailbox_LDADD = libcollector.a libcommon.a
 tests_unit_test_extent_SOURCES = tests/unit/test-extent.c tests/unit/test.h
-tests_unit_test_extent_LDADD = libcollector.a
+tests_unit_test_extent_LDADD = libcollector.a libcommon.a
 tests_unit_test_memory_SOURCES = tests/unit/test-memory.c tests/unit/test.h
-tests_unit_test_memory_LDADD = libcollector.a
+tests_unit_test_memory_LDADD = libcollector.a libcommon.a
 tests_unit_test_pool_SOURCES = tests/unit/test-pool.c tests/unit/test.h
-tests_unit_test_pool_LDADD = libcollector.a
+tests_unit_test_pool_LDADD = libcollector.a libcommon.a
 tests_unit_test_runnable_SOURCES = tests/unit/test-runnable.c tests/unit/test.h
-tests_unit_test_runnable_LDADD = libcollector.a
+tests_unit_test_runnable_LDADD = libcollector.a libcommon.a
 tests_unit_test_tbuf_SOURCES = tests/unit/test-tbuf.c tests/unit/test.h
-tests_unit_test_tbuf_LDADD = libcollector.a
+tests_unit_test_tbuf_LDADD = libcollector.a libcommon.a
 tests_unit_test_tsc_SOURCES = tests/unit/test-tsc.c tests/unit/test.h
-tests_unit_test_tsc_LDADD = libcollector.a
+tests_unit_test_tsc_LDADD = libcollector.a libcommon.a
 tests_unit_test_walk_SOURCES = tests/unit/test-walk.c tests/unit/test.h
 tests_unit_test_walk_LDADD = libcollector.a libcommon.a
 tests_unit_test_watch_SOURCES = tests/unit/test-watch.c tests/unit/test.h
@@ -130,7 +130,7 @@ tests_unit_test_ring_borrow_LDADD = libcollector.a libcommon.a
 
 tests_unit_test_ring_pins_SOURCES = \
 	tests/unit/test-ring-pins.c tests/unit/ring-rig.h tests/unit/test.h
-tests_unit_test_ring_pins_LDADD = libcollector.a libcommon.a
+tests_unit_test_ring_pins_LDADD = libdaemon.a libcollector.a libcommon.a
 tests_unit_test_ring_writer_SOURCES = \
 	tests/unit/test-ring-writer.c tests/unit/ring-rig.h tests/unit/test.h
 tests_unit_test_ring_writer_LDADD = libdaemon.a libcollector.a libcommon.a $(URING_LIBS)

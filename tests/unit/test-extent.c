@@ -116,6 +116,26 @@ static void test_offer_is_withdrawn(void)
     tear_down(&rig);
 }
 
+static void test_offer_before_one_in_use(void)
+{
+    struct rig rig;
+
+    test_case("an offer for which there is no want goes back, whatever else is in use");
+    if (!set_up(&rig, STEPS * STEP_BYTES, -1))
+        return;
+    grower_add(rig.grower, rig.extent);
+    extent_want(rig.extent, 3);
+    CHECK_INT(take(&rig), 0);
+    CHECK_INT(take(&rig), 1);
+    await_bytes(&rig, UINT64_C(3) * STEP_BYTES);
+    extent_give(rig.extent, 0);
+    await_bytes(&rig, UINT64_C(3) * STEP_BYTES); /* it comes again, as an offer before step 1 */
+    extent_want(rig.extent, 1);
+    await_bytes(&rig, STEP_BYTES);
+    CHECK_INT(extent_take(rig.extent), -1);
+    tear_down(&rig);
+}
+
 static void test_budget(void)
 {
     struct extent *other;
@@ -176,6 +196,7 @@ int main(void)
         test_round_trip(memfd, "a step of a memfd comes, touched, and is punched out again");
     fd_close(&memfd);
     test_offer_is_withdrawn();
+    test_offer_before_one_in_use();
     test_budget();
     test_adopted();
     return test_end();
