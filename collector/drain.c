@@ -189,16 +189,18 @@ static uint32_t visit_find_room(struct visit *visit)
     return bytes;
 }
 
-/* Whether all of a piece of BYTES may pass, with each taker that keeps anything. */
-static bool visit_has_room(const struct visit *visit, uint32_t bytes)
+/* What is left of the smallest room of those that keep anything. */
+static uint32_t visit_room_left(const struct visit *visit)
 {
+    uint32_t left = UINT32_MAX;
+
     for (unsigned int i = 0; i < visit->nr_takers; i++) {
         const struct taker *taker = &visit->takers[i];
 
-        if (taker->part.kept && taker->room - taker->part.result.kept_bytes < bytes)
-            return false;
+        if (taker->part.kept && taker->room - taker->part.result.kept_bytes < left)
+            left = taker->room - taker->part.result.kept_bytes;
     }
-    return true;
+    return left;
 }
 
 /* --- Copying and walking. --- */
@@ -267,10 +269,12 @@ static uint32_t visit_copy_and_walk(struct visit *visit, uint32_t bytes)
     while (copied < bytes && !walked->broken) {
         uint32_t begin = walked->consumed_bytes; /* a record that the last piece cut comes again */
         uint32_t length = (uint32_t)min_u64(bytes - begin, PIECE_BYTES);
+        uint32_t left = visit_room_left(visit); /* all of the piece may pass */
         uint8_t *piece;
 
-        if (begin > 0 && !visit_has_room(visit, length))
+        if (begin > 0 && left < length)
             break;
+        length = (uint32_t)min_u64(length, left); /* near an output's end: a record, at least */
         piece = place_for_piece(visit);
         tbuf_copy(visit->tbuf, begin, length, piece);
         copied = begin + length;

@@ -436,6 +436,39 @@ static void test_limit(uint64_t seed)
     }
 }
 
+/* A lone one that leaves records out, and whose output ends within a window. */
+static void test_limit_of_some(uint64_t seed)
+{
+    static const uint64_t limits[] = {20000, 100000, CHUNK_BYTES, 700000};
+
+    test_case("a limit, for a part of each window");
+    for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+        struct sink_config config = bench_config(SCHED_ONLY, ALL_CPUS);
+        struct sink_totals totals;
+        bool told = false;
+        struct bench bench;
+
+        config.max_bytes = limits[i];
+        bench_init(&bench, LARGE_PAGES, seed + i);
+        (void)bench_add(&bench, &config, NULL);
+        bench_produce_some(&bench, 1, 100); /* some of what comes is left out */
+        drain_all(&bench);
+        for (unsigned int j = 0; j < 100 && !told; j++) {
+            bench_produce_some(&bench, 1, 30000);
+            (void)bench_round(&bench);
+            told = bench.attachments[0].at_limit;
+            CHECK(sink_used_bytes(bench.outs[0].sink) <= limits[i]);
+            bench_write_all(&bench, false);
+        }
+        CHECK(told);
+        bench_write_all(&bench, true);
+        sink_read_totals(bench.outs[0].sink, &totals);
+        CHECK(totals.output_bytes <= limits[i]);
+        CHECK(totals.output_bytes + 8192 > limits[i]); /* and most of what it may be */
+        bench_done(&bench);
+    }
+}
+
 static void test_failure(uint64_t seed)
 {
     struct sink_config config = bench_config(ALL_EVENTS, ALL_CPUS);
@@ -765,6 +798,7 @@ int main(void)
     test_lone_starves(seed);
     test_one_starves(seed);
     test_gap(seed);
+    test_limit_of_some(seed);
     test_limit(seed);
     test_failure(seed);
     test_last_records(seed);
