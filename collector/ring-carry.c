@@ -16,10 +16,13 @@
 #include "collector/ring-carry.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "collector/memory.h"
 #include "collector/pool.h"
 #include "collector/ring-state.h"
 #include "collector/ring.h"
@@ -225,15 +228,31 @@ int ring_carry(struct ring *to, const struct ring *from, struct ring_carried *re
 
 void ring_unlock(struct ring *ring)
 {
-    if (!ring->is_locked)
-        return;
     (void)munlock(ring->base, ring->layout.total_bytes); /* what stays locked counts, no more */
     ring->is_locked = false;
+}
+
+void ring_lock(struct ring *ring)
+{
+    const struct ring_layout *layout = &ring->layout;
+
+    ring->is_locked = memory_lock(ring->base, layout->steps_offset) >= 0;
+    for (unsigned int i = 0; i < ring->nr_steps; i++)
+        if (ring->steps[i].is_borrowed &&
+            memory_lock(ring->base + layout->steps_offset + i * layout->step_bytes,
+                        layout->step_bytes) < 0)
+            ring->is_locked = false;
 }
 
 int ring_retire(int memfd)
 {
     static const uint64_t no_magic = 0;
+    struct stat status;
 
-    return pwrite(memfd, &no_magic, sizeof(no_magic), 0) < 0 ? -errno : 0;
+    if (pwrite(memfd, &no_magic, sizeof(no_magic), 0) < 0 || fstat(memfd, &status) < 0)
+        return -errno;
+    /* The service manager may keep it for a while. */
+    if (fallocate(memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, status.st_size) < 0)
+        return -errno;
+    return 0;
 }

@@ -27,8 +27,11 @@ struct ring_carried {
  */
 int ring_carry(struct ring *to, const struct ring *from, struct ring_carried *ret_carried);
 
-/* Unlocks the memory of a ring that is only read from now on, for the limit of what is locked. */
+/* Unlocks the memory of a ring that is only read from now on, for the limit of what is locked; and
+ * locks it again, if it is continued after all. */
 void ring_unlock(struct ring *ring);
+void ring_lock(struct ring *ring);
 
-/* No daemon takes over what is in MEMFD any more. Returns 0, or what pwrite(2) says. */
+/* No daemon takes over what is in MEMFD any more, and its memory goes back to the kernel. Returns
+ * 0, or what pwrite(2) and fallocate(2) say. */
 int ring_retire(int memfd);

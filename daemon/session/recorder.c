@@ -290,6 +290,7 @@ static struct ring *recorder_take_ring(const struct session_context *context,
     if (ring_memfd(ring) >= 0) { /* better than none of its history */
         log_line(LOG_WARNING, RECORDER_NAME, "The ring keeps its size of %s: %s.",
                  size_format(size, ring_bytes(ring)), failure.text);
+        ring_lock(ring);
         recorder_retire(context, &kept, chosen, name);
         return ring;
     }
