@@ -17,6 +17,7 @@
 
 #include "collector/collector.h"
 #include "collector/grower.h"
+#include "collector/memory.h"
 #include "collector/pool.h"
 #include "collector/sink.h"
 #include "collector/ring.h"
@@ -321,9 +322,6 @@ static void keep_recorder(struct manager *manager, struct session *session)
         recorder_stop_forget(manager->systemd);
     manager->recorder_stop = (struct recorder_stop){0};
     recorder_keep(session, manager_handle_ring_kept, manager);
-    if (!ring_is_locked(ring_storage_of(session)->ring))
-        log_line(LOG_INFO, session->name,
-                 "The ring is not locked in memory: RLIMIT_MEMLOCK (LimitMEMLOCK=) is too small.");
 }
 
 static void follow_recorder(struct manager *manager, struct session *session)
@@ -753,7 +751,12 @@ static uint64_t oldest_date_tsc(const struct session *session)
     if (!storage || !storage->ring || session->state == SESSION_ENDED)
         return session->started.tsc;
     ring_read_stats(storage->ring, &stats);
-    tsc = stats.oldest_tsc ? stats.oldest_tsc - tsc_offset() : clock_pair_now().tsc;
+    tsc = stats.oldest_tsc ? stats.oldest_tsc : tsc_now();
+    /* Of records from before dom0 was there, ours is negative. */
+    tsc = tsc > tsc_offset() ? tsc - tsc_offset() : 0;
+    /* The ring of an earlier daemon: the offset is not known at once. */
+    if (session->is_resumed)
+        tsc = min_u64(tsc, session->started.tsc);
     return tsc > hour_tsc ? tsc - hour_tsc : 0;
 }
 
@@ -1003,6 +1006,10 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
         return r;
     }
     start_recorder(manager, inherited);
+    if (!memory_is_locked())
+        log_warning(
+            "Not all memory could be locked: RLIMIT_MEMLOCK (LimitMEMLOCK=) is smaller than "
+            "pool-max= plus memory= plus 64M. Under memory pressure records may be lost.");
     manager_sweep(manager);
     *ret_manager = manager;
     return 0;
@@ -1129,7 +1136,7 @@ int manager_start_recorder(struct manager *manager, struct session **ret_session
         return failure_set(failure, -ENODATA, ERROR_NO_RING,
                            "The flight recorder is switched off: set enabled=yes in "
                            "[flight-recorder], then `systemctl restart xentraced`.");
-    if (session && (session->state > SESSION_RUNNING || manager->stops_recorder))
+    if (manager->stops_recorder || (session && session->state > SESSION_RUNNING))
         return failure_set(failure, -EBUSY, ERROR_BUSY,
                            "The flight recorder is being stopped. Try again when `xentracectl "
                            "status` shows that it has ended.");

@@ -15,6 +15,7 @@
 #include "common/util.h"
 
 #define TOLERANCE_NS 1e6
+#define SKEW_MAX_NS  1e9  /* of two CPUs' TSCs: a suspend takes longer */
 #define NSEC_MAX     9e18 /* fits into 64 bits */
 /* By how much a wall clock can differ from the TSC that is not stepped: the kernel adjusts by up to
  * 500 ppm, adjtime(3) by as much, and the nominal frequency may be wrong by 1000 ppm. */
@@ -160,7 +161,7 @@ void clock_history_note(struct clock_history *history, struct clock_pair now, bo
     struct clock_pair expected = {.tsc = now.tsc};
     double off_ns;
 
-    if (ticks == 0)
+    if (ticks <= 0 && -ticks * history->nominal < SKEW_MAX_NS)
         return;
     if (ticks < 0) {
         history->count = 0;
@@ -218,12 +219,15 @@ uint32_t clock_history_version(const struct clock_history *history)
     return history ? history->version : 0;
 }
 
-/* The index of the last pair that is not after TSC; 0 if all are. */
+/*
+ * The index of the last pair that is not after TSC; 0 if all are. Our TSC of a record from before
+ * dom0 was there is negative.
+ */
 static size_t history_find(const struct clock_history *history, uint64_t tsc)
 {
     size_t i = history->count - 1;
 
-    while (i > 0 && history->pairs[i].tsc > tsc)
+    while (i > 0 && (int64_t)(history->pairs[i].tsc - tsc) > 0)
         i--;
     return i;
 }
@@ -249,6 +253,8 @@ size_t clock_history_read(const struct clock_history *history, uint64_t from_tsc
     size_t to = to_tsc ? history_find(history, to_tsc - tsc_offset()) : history->count - 1;
     size_t count;
 
+    if (from > to) /* nothing says that the first record is the older one */
+        from = to;
     if (to + 1 < history->count)
         to++;
     count = to + 1 - from;

@@ -39,10 +39,11 @@ static void clock_watch_set(struct clock_watch *watch, bool is_on)
         (void)clock_gettime(CLOCK_REALTIME, &when.it_value); /* cannot fail for this clock */
         when.it_value.tv_sec += LOOK_SEC;
     }
-    /* ECANCELED: the clock was set since the last read, which finds out. No other error is
-     * possible. */
-    (void)timerfd_settime(watch->fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &when, NULL);
     watch->is_on = is_on;
+    /* Not armed it does not expire, but the kernel notes when the clock is set. ECANCELED: it was,
+     * since the last read. No other error is possible. */
+    if (timerfd_settime(watch->fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &when, NULL) < 0)
+        clock_history_note(watch->history, clock_pair_now(), true);
 }
 
 static void clock_watch_look(struct clock_watch *watch, bool is_stepped)
@@ -87,6 +88,7 @@ int clock_watch_new(struct sd_event *event, struct clock_history *history, clock
     watch->fd = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
     if (watch->fd < 0)
         return -errno;
+    clock_watch_set(watch, false);
     r = sd_event_add_io(event, &watch->source, watch->fd, EPOLLIN, clock_watch_handle_timer, watch);
     if (r < 0)
         return r;

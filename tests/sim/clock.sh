@@ -179,7 +179,7 @@ ticks_msec() { # of what the recorder's ring holds, by its own wall clock less t
 run() {
     case $1 in
         restart) sim --cpus 4 --rate 4M --tsc-offset 300 -- restart ;;
-        step) sim --cpus 4 --rate 4M -- step ;;
+        step) sim --cpus 4 --rate 4M --tsc-offset 300s -- step ;;
         offset-*) sim --cpus 4 --rate 4M --paused --tsc-offset "${1#offset-}" -- offset "${1#offset-}" ;;
     esac
     case $1 in

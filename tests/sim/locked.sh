@@ -32,6 +32,7 @@ unlocked() {
     configure '[daemon]' pool=16M
     recorder_start memory=16M || exit 1
     records unlocked
+    check "unlocked: the log has a line" grep -q 'Not all memory could be locked.*LimitMEMLOCK=' "$dir/log"
     check "unlocked: within the limit" below "$(locked_bytes)" $((mib + 1))
     check "unlocked: status reports it" daemon_says false
     ctl status >"$dir/text"

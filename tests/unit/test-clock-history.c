@@ -300,6 +300,30 @@ static void test_reading(void)
     CHECK_INT(clock_history_read(host.history, SEC(6900), SEC(7000), pairs), 1);
     CHECK_INT(clock_history_read(host.history, SEC(1), SEC(2), pairs), 2);
     host_end(&host);
+
+    host_begin(&host, "a record from before our TSC began is older than all pairs", 0);
+    for (unsigned int i = 0; i < 3; i++) {
+        host_run_minutes(&host, 10);
+        host.now.realtime_ns += UINT64_C(7000000000);
+        host.now.tsc++;
+        host_read(&host, true);
+    }
+    CHECK_INT(clock_history_read(host.history, 0 - SEC(300), 0, pairs), 7);
+    CHECK_INT(clock_history_read(host.history, 0 - SEC(300), SEC(5001), pairs), 2);
+    CHECK(clock_history_realtime_ns(host.history, 0 - SEC(300)) - START_NS ==
+          0 - UINT64_C(5300000000000));
+    CHECK_INT(clock_history_read(host.history, SEC(6900), SEC(5001), pairs), 2);
+    host_end(&host);
+
+    host_begin(&host, "a CPU whose TSC is a little behind changes nothing", 0);
+    host_run_minutes(&host, 10);
+    host.now.realtime_ns += UINT64_C(7000000000);
+    host.now.tsc++;
+    host_read(&host, true);
+    clock_history_note(host.history, (struct clock_pair){host.now.realtime_ns, host.now.tsc - 1000},
+                       false);
+    CHECK_INT(host_count(&host), 3);
+    host_end(&host);
 }
 
 int main(void)

@@ -81,8 +81,9 @@ static void test_a_quiet_host(void)
     for (unsigned int i = 0; i < 20; i++)
         learn(&learner, MSEC(5), (int64_t)SEC(2), MSEC(1));
     for (unsigned int i = 0; i < 50; i++) {
-        struct tsc_round empty = {now_tsc += SEC(8), now_tsc + 1, 0, true};
+        struct tsc_round empty = {now_tsc + SEC(8), now_tsc + SEC(8) + 1, 0, true};
 
+        now_tsc += SEC(8);
         tsc_learn(&learner, &empty);
         learn(&learner, SEC(8), (int64_t)SEC(2), SEC(3));
     }
