@@ -264,7 +264,6 @@ static int ring_writer_set_up(struct ring_writer *writer)
     writer->last_copy = aligned_alloc(PAGE_BYTES, ring_chunk_bytes(write->ring));
     if (!writer->last_copy)
         return -ENOMEM;
-    writer->next = plan->first;
     if (plan->first_offset > 0) {
         writer->first_copy = aligned_alloc(PAGE_BYTES, ring_chunk_bytes(write->ring));
         if (!writer->first_copy)
@@ -289,7 +288,7 @@ static void ring_writer_done(struct ring_writer *writer)
 static int ring_write_content(struct ring_write *write, const struct output_file *file,
                               struct failure *failure)
 {
-    struct ring_writer writer = {.write = write, .file = file};
+    struct ring_writer writer = {.write = write, .file = file, .next = write->plan.first};
     int r;
 
     r = ring_writer_set_up(&writer);

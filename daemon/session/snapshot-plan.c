@@ -138,18 +138,40 @@ static uint64_t bytes_from(const struct planner *planner, struct place start)
     return bytes;
 }
 
+/* The first place from START, which is in the last chunk that has one, on. No chunk: none. */
+static struct place pass_bytes_by_windows(const struct planner *planner, struct place start,
+                                          uint64_t max_bytes)
+{
+    struct ring_chunk_info info = info_of(planner, start.chunk);
+    uint32_t cpu_before = UINT32_MAX;
+    struct window_header window;
+
+    for (; start.offset < info.bytes; start.offset += WINDOW_HEADER_BYTES + window.bytes) {
+        struct walk_result walked = walk_at(planner, start.chunk, start.offset, &window);
+        bool may_begin =
+            info.cut_inside && start.offset > info.first_round && window.cpu <= cpu_before;
+
+        if (may_begin && bytes_from(planner, start) <= max_bytes)
+            return start;
+        start.passed_tsc =
+            max_u64(start.passed_tsc, max_u64(walked.last_tsc, walked.lost_last_tsc));
+        cpu_before = window.cpu;
+    }
+    return (struct place){0};
+}
+
 /* The first place from START on after which there are no more than MAX bytes. */
 static struct place pass_bytes(const struct planner *planner, struct place start,
                                uint64_t max_bytes)
 {
-    uint64_t bytes = start.chunk ? bytes_from(planner, start) : 0;
+    struct place last = start;
 
-    while (start.chunk && bytes > max_bytes) {
-        start = first_round(planner, next_chunk(planner, start.chunk));
-        if (start.chunk)
-            bytes = bytes_from(planner, start);
+    for (; start.chunk; start = first_round(planner, next_chunk(planner, start.chunk))) {
+        if (bytes_from(planner, start) <= max_bytes)
+            return start;
+        last = start;
     }
-    return start;
+    return last.chunk ? pass_bytes_by_windows(planner, last, max_bytes) : last;
 }
 
 /* The records of the part of the first chunk that is in it. */

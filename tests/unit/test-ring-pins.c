@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "collector/grower.h"
+#include "daemon/session/snapshot-plan.h"
 #include "tests/unit/ring-rig.h"
 
 #define SMALL_RING (UINT64_C(4) << 20)
@@ -485,6 +486,29 @@ static void test_pin_time(void)
     CHECK(large < 20 * max_u64(small, 50)); /* the clock has steps */
 }
 
+/* A file may begin within the newest chunk, too, also while that is being filled. */
+static void test_newest_part(void)
+{
+    const struct snapshot_bounds bounds = {.max_bytes = 256 * 1024};
+    struct snapshot_plan plan;
+    struct ring_rig rig;
+    int pin;
+
+    test_case("a size that only a part of the newest chunk has");
+    ring_rig_init(&rig, NULL, UINT64_C(64) << 20, 2);
+    for (unsigned int i = 0; i < 5000; i++)
+        CHECK(rig_feed_round(&rig, 4, true));
+    pin = ring_take_pin(rig.ring);
+    ring_pin(rig.ring, pin);
+    CHECK(ring_pin_first(rig.ring, pin)->fill_bytes > 2 * bounds.max_bytes);
+    if (CHECK_INT(snapshot_make_plan(rig.ring, pin, &bounds, 2, &plan), 0)) {
+        CHECK(plan.bytes <= bounds.max_bytes);
+        CHECK(plan.bytes > bounds.max_bytes - 2 * PAGE_BYTES);
+    }
+    ring_advance_pin(rig.ring, pin, NULL);
+    ring_rig_done(&rig);
+}
+
 int main(void)
 {
     uint64_t random = test_seed();
@@ -496,6 +520,7 @@ int main(void)
     test_pinned_content();
     test_all_pinned();
     test_stuck_snapshot();
+    test_newest_part();
     test_case("random life");
     for (unsigned int i = 0; i < 40; i++)
         test_random_life(test_random(&random), i % 3);
