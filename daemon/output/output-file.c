@@ -230,8 +230,10 @@ int output_file_create(struct output_file *output, int directory_fd, const char 
         r = refuse_existing(output, failure);
     else
         r = grant_first(output, failure);
-    if (r < 0)
+    if (r < 0) {
         (void)unlinkat(directory_fd, file, 0); /* swept at the next start if it cannot be now */
+        fd_close(&output->fd);
+    }
     return r;
 }
 

@@ -88,11 +88,16 @@ static bool is_cut(const struct history_snapshot *snapshot)
            snapshot->from_tsc > snapshot->oldest_tsc;
 }
 
-/* Whether what is older was too old when the ring was pinned, which may be after the request. */
+/*
+ * Whether what is older was too old when the ring was pinned, which may be after the request. Whole
+ * chunks are evicted, and up to the next one that begins with a round.
+ */
 static bool is_aged(const struct history_snapshot *snapshot)
 {
     uint64_t usec = usec_between(snapshot->from_tsc, snapshot->pinned_tsc, snapshot->tsc_khz);
 
+    if (snapshot->bytes)
+        usec += multiply_divide(usec, UINT64_C(2) * snapshot->chunk_bytes, snapshot->bytes);
     return snapshot->max_age_usec && !is_less(usec, snapshot->max_age_usec);
 }
 

@@ -41,8 +41,8 @@ recorder_is() { # recorder_is STATE: as status says
     [ "$(ctl --json status | number /dev/stdin recorder state)" = "$1" ]
 }
 tracing_is() { same "$("$xensim" stat | tr -d '\n' | grep -o '"enabled":[a-z]*')" "\"enabled\":$1"; }
-ring_memory() { # how often the daemon has its ring's file mapped
-    grep -c 'xentraced-ring' "/proc/$(cat "$dir/pid")/maps"
+ring_memory() { # whether the daemon has its ring's file mapped: 1 or 0
+    grep -c -m 1 'xentraced-ring' "/proc/$(cat "$dir/pid")/maps"
 }
 
 # As a member of control-group=, who may start and stop captures.

@@ -300,7 +300,7 @@ outputs() {
     check "-o FILE: is not overwritten" refuses "exists and was not changed.*--force" \
         ctl snapshot -o "$dir/own.xentrace"
     check "-o FILE: and is as it was" cmp "$dir/copy" "$dir/own.xentrace"
-    check "-o FILE --force" ctl snapshot --force --last 1 -o "$dir/own.xentrace"
+    check "-o FILE --force" ctl snapshot --force --last 200ms -o "$dir/own.xentrace"
     check "-o FILE --force: complete" whole "$dir/own.xentrace"
     check "-o FILE --force: its sidecar" agrees "$dir/own.xentrace" "$dir/own.json"
     ctl snapshot -o - 2>"$dir/summary" | cat >"$dir/piped"
