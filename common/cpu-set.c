@@ -16,7 +16,8 @@
 #include "common/text.h"
 #include "common/util.h"
 
-/* At worst pairs: ",16380-16381" and a gap, 12 letters for 3 CPUs; the first one lacks its comma. */
+/* At worst pairs: ",16380-16381" and a gap, 12 letters for 3 CPUs; the first one lacks its comma.
+ */
 #define FORMAT_MAX_BYTES (CPU_SET_MAX * 4)
 
 /*

@@ -221,11 +221,11 @@ static void print_verdict(FILE *file, const struct info *info)
         table_print_field(file, "Verdict", "sound, but empty: no record was written");
     else if (summary->damage != TRACE_FILE_SOUND)
         table_print_field(file, "Verdict", "DAMAGED at byte %" PRIu64 ": %s%s",
-                            summary->damage_offset, trace_file_damage_text(summary->damage),
-                            summary->sound_bytes || info_is_running(info) ? advice : "");
+                          summary->damage_offset, trace_file_damage_text(summary->damage),
+                          summary->sound_bytes || info_is_running(info) ? advice : "");
     else if (info_is_short(info))
         table_print_field(file, "Verdict",
-                            "INCOMPLETE: readable, but its sidecar counts more records");
+                          "INCOMPLETE: readable, but its sidecar counts more records");
     else
         table_print_field(file, "Verdict", "sound: every reader of Xen traces can read it");
 }
@@ -238,7 +238,7 @@ static void print_span(FILE *file, const struct info *info)
 
     if (khz)
         table_print_field(file, "Span", "%s (%" PRIu64 " ticks of %" PRIu64 " kHz)",
-                            duration_format(duration, str_ticks_usec(ticks, khz)), ticks, khz);
+                          duration_format(duration, str_ticks_usec(ticks, khz)), ticks, khz);
     else
         table_print_field(file, "Span", "%" PRIu64 " TSC ticks of unknown frequency", ticks);
 }
@@ -254,7 +254,7 @@ static void print_complete(FILE *file, const struct info *info)
     from = ns ? strdup(str_time(time, ns)) : str_format("TSC %" PRIu64, tsc);
     (void)duration_format(delay, str_ticks_usec(tsc - info->summary->first_tsc, khz));
     table_print_field(file, "Complete", "from %s on%s%s%s", from ? from : "unknown",
-                        khz ? ", " : "", khz ? delay : "", khz ? " after the first record" : "");
+                      khz ? ", " : "", khz ? delay : "", khz ? " after the first record" : "");
     (void)fprintf(file, "%9s  before that, records of some CPUs are missing\n", "");
 }
 
@@ -314,8 +314,8 @@ static void print_disagreement(FILE *file, const struct info *info)
     for (size_t i = 0; i < ARRAY_SIZE(counts) && expected.is_known; i++) {
         if (counts[i].expected != counts[i].in_file)
             table_print_field(file, "Differs",
-                                "%s: %" PRIu64 " in the file, %" PRIu64 " in the sidecar",
-                                counts[i].what, counts[i].in_file, counts[i].expected);
+                              "%s: %" PRIu64 " in the file, %" PRIu64 " in the sidecar",
+                              counts[i].what, counts[i].in_file, counts[i].expected);
     }
 }
 
@@ -326,15 +326,15 @@ static void print_snapshot(FILE *file, struct json_object *snapshot)
     char window[STR_WINDOW_MAX];
 
     table_print_field(file, "Snapshot", "%s of %s on %s",
-                        doc_text(snapshot, "name", "(without a name)"),
-                        doc_text(snapshot, "snapshot.session", "an unknown capture"),
-                        doc_text(snapshot, "host.hostname", "(unknown host)"));
+                      doc_text(snapshot, "name", "(without a name)"),
+                      doc_text(snapshot, "snapshot.session", "an unknown capture"),
+                      doc_text(snapshot, "host.hostname", "(unknown host)"));
     table_print_field(file, "Cause", "%s", cause ? cause : "unknown");
     if (doc_text(snapshot, "snapshot.reason", "")[0] != '\0')
         table_print_field(file, "Reason", "%s", doc_text(snapshot, "snapshot.reason", ""));
     table_print_field(file, "Window", "%s",
-                        str_window(window, doc_number(snapshot, "snapshot.first_ns"),
-                                   doc_number(snapshot, "snapshot.last_ns")));
+                      str_window(window, doc_number(snapshot, "snapshot.first_ns"),
+                                 doc_number(snapshot, "snapshot.last_ns")));
     snapshot_print_shorter(file, snapshot);
     table_print_field(file, "Missing", "%s", missing ? missing : "unknown");
 }
@@ -347,9 +347,9 @@ static void print_host(FILE *file, struct json_object *session)
         print_snapshot(file, session);
     else
         table_print_field(file, "Capture", "%s on %s, since %s",
-                            doc_text(session, "name", "(without a name)"),
-                            doc_text(session, "host.hostname", "(unknown host)"),
-                            str_time(since, doc_number(session, "started.realtime_ns")));
+                          doc_text(session, "name", "(without a name)"),
+                          doc_text(session, "host.hostname", "(unknown host)"),
+                          str_time(since, doc_number(session, "started.realtime_ns")));
     table_print_field(
         file, "Host", "Xen %s, %" PRIu64 " CPUs, %s, scheduler %s",
         doc_text(session, "host.xen_version", "(unknown version)"),
@@ -383,7 +383,7 @@ static void print_sidecar(FILE *file, const struct info *info)
     print_host(file, info->sidecar);
     if (info_is_running(info)) {
         table_print_field(file, "Ended",
-                            "no, by its sidecar: xentraced is still writing, or was killed");
+                          "no, by its sidecar: xentraced is still writing, or was killed");
         return;
     }
     print_end(file, info->sidecar);
@@ -403,11 +403,11 @@ static void info_print(FILE *file, struct info *info)
     (void)fprintf(file, "%s\n", strcmp(info->path, "-") == 0 ? "standard input" : info->path);
     print_verdict(file, info);
     table_print_field(file, "Bytes", "%" PRIu64 " (%s)", summary->bytes,
-                        size_format(size, summary->bytes));
+                      size_format(size, summary->bytes));
     if (summary->damage != TRACE_FILE_SOUND && summary->damage != TRACE_FILE_EMPTY)
         table_print_field(file, "Sound", "%" PRIu64 " bytes", summary->sound_bytes);
     table_print_field(file, "Records", "%" PRIu64 " in %" PRIu64 " windows, %" PRIu64 " rounds",
-                        summary->records, summary->windows, summary->rounds);
+                      summary->records, summary->windows, summary->rounds);
     table_print_field(file, "Lost", "%" PRIu64, summary->lost);
     if (summary->windows)
         print_span(file, info);

@@ -136,9 +136,9 @@ static void print_waiting(FILE *file, struct json_object *session)
     if (!since_ns)
         return;
     table_print_field(file, "Waiting", "for the disk since %s; %s", str_since(since, since_ns),
-                        strcmp(doc_text(session, "state", ""), "stopping") == 0
-                            ? "the file is finished when it answers"
-                            : "records are kept in memory as long as there is room");
+                      strcmp(doc_text(session, "state", ""), "stopping") == 0
+                          ? "the file is finished when it answers"
+                          : "records are kept in memory as long as there is room");
     if (*name && quoted && !storage_is_recorder(session))
         (void)fprintf(file, "%9s  to end the capture now: xentracectl stop --abort %s\n", "",
                       quoted);
@@ -152,7 +152,7 @@ static void print_held(FILE *file, struct json_object *session)
 
     if (held)
         table_print_field(file, "Held", "%s of memory, until the disk answers",
-                            size_format(size, held));
+                          size_format(size, held));
 }
 
 static void print_limits(FILE *file, struct json_object *session)
@@ -203,20 +203,20 @@ static void print_unrecorded(FILE *file, struct json_object *session)
 
     if (*set_aside)
         table_print_field(file, "Damaged",
-                            "the trace buffer%s of CPU%s %s %s set aside; see: xl dmesg",
-                            is_plural(set_aside) ? "s" : "", is_plural(set_aside) ? "s" : "",
-                            set_aside, is_plural(set_aside) ? "are" : "is");
+                          "the trace buffer%s of CPU%s %s %s set aside; see: xl dmesg",
+                          is_plural(set_aside) ? "s" : "", is_plural(set_aside) ? "s" : "",
+                          set_aside, is_plural(set_aside) ? "are" : "is");
     if (*missing)
         table_print_field(file, "No buffer",
-                            "CPU%s %s %s not recorded; to record %s, reboot the host while %s "
-                            "online",
-                            is_plural(missing) ? "s" : "", missing,
-                            is_plural(missing) ? "are" : "is", is_plural(missing) ? "them" : "it",
-                            is_plural(missing) ? "they are" : "it is");
+                          "CPU%s %s %s not recorded; to record %s, reboot the host while %s "
+                          "online",
+                          is_plural(missing) ? "s" : "", missing, is_plural(missing) ? "are" : "is",
+                          is_plural(missing) ? "them" : "it",
+                          is_plural(missing) ? "they are" : "it is");
     if (*silent) {
-        table_print_field(
-            file, "Silent", "CPU%s %s %s in use, but Xen has recorded nothing for a minute",
-            is_plural(silent) ? "s" : "", silent, is_plural(silent) ? "are" : "is");
+        table_print_field(file, "Silent",
+                          "CPU%s %s %s in use, but Xen has recorded nothing for a minute",
+                          is_plural(silent) ? "s" : "", silent, is_plural(silent) ? "are" : "is");
         (void)fprintf(file,
                       "%9s  a CPU that has been offline is not traced until the host is rebooted\n",
                       "");
@@ -270,16 +270,15 @@ static void print_state(FILE *file, struct json_object *session)
 
     (void)duration_format(duration, session_duration_usec(session));
     table_print_field(file, "State", "%s%s %s", state,
-                        !ended                   ? ", for"
-                        : session_is_ok(session) ? " after"
-                                                 : " early, after",
-                        duration);
+                      !ended                   ? ", for"
+                      : session_is_ok(session) ? " after"
+                                               : " early, after",
+                      duration);
     table_print_field(file, "Since", "%s",
-                        str_time(since, doc_number(session, "started.realtime_ns")));
+                      str_time(since, doc_number(session, "started.realtime_ns")));
     if (ended)
-        table_print_field(file, "Reason", "%s (%s)",
-                            doc_text(session, "ended.message", "unknown"),
-                            doc_text(session, "ended.reason", "unknown"));
+        table_print_field(file, "Reason", "%s (%s)", doc_text(session, "ended.message", "unknown"),
+                          doc_text(session, "ended.reason", "unknown"));
 }
 
 void session_print(FILE *file, struct json_object *session, bool with_cpus)
@@ -291,11 +290,11 @@ void session_print(FILE *file, struct json_object *session, bool with_cpus)
     print_waiting(file, session);
     print_held(file, session);
     table_print_field(file, "Events", "%s (Xen's mask 0x%08" PRIx64 "%s)",
-                        doc_text(session, "events.spec", "unknown"),
-                        doc_number(session, "events.xen_mask"),
-                        doc_flag(session, "events.filtered") ? ", filtered" : "");
+                      doc_text(session, "events.spec", "unknown"),
+                      doc_number(session, "events.xen_mask"),
+                      doc_flag(session, "events.filtered") ? ", filtered" : "");
     table_print_field(file, "CPUs", "%s",
-                        doc_text(session, "cpus.list", doc_text(session, "cpus.spec", "unknown")));
+                      doc_text(session, "cpus.list", doc_text(session, "cpus.spec", "unknown")));
     print_limits(file, session);
     print_amount(file, session);
     print_losses(file, session);
@@ -336,13 +335,13 @@ void session_print_aborted(FILE *file, struct json_object *session)
                   duration_format(text, session_duration_usec(session)),
                   doc_text(session, "ended.message", "no reason given"));
     table_print_field(file, "Kept", "%s, %" PRIu64 " records in %s",
-                        size_format(text, storage_bytes(session)),
-                        doc_number(session, "ledger.delivered"), place ? place : "unknown file");
+                      size_format(text, storage_bytes(session)),
+                      doc_number(session, "ledger.delivered"), place ? place : "unknown file");
     table_print_field(file, "Dropped", "%" PRIu64 " records",
-                        doc_number(session, "ledger.dropped"));
+                      doc_number(session, "ledger.dropped"));
     if (doc_number(session, "ledger.lost"))
         table_print_field(file, "Lost", "%" PRIu64 " records by Xen",
-                            doc_number(session, "ledger.lost"));
+                          doc_number(session, "ledger.lost"));
     print_held(file, session);
 }
 

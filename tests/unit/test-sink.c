@@ -155,7 +155,8 @@ static void test_nothing_kept(uint64_t seed)
         CHECK_INT(sink_begin_window(disk->rig.sink, 0, 4, 4, 1, &records, &room), SINK_ROOM);
         CHECK(room >= sizeof(record));
         memcpy(records, &record, sizeof(record));
-        walk_window(records, sizeof(record), true, sink_filter(disk->rig.sink), records, classes, &walked);
+        walk_window(records, sizeof(record), true, sink_filter(disk->rig.sink), records, classes,
+                    &walked);
         sink_end_window(disk->rig.sink, &source, &walked, classes);
     }
     CHECK_UINT(sink_oldest_usec(disk->rig.sink), 0);
