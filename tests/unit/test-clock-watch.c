@@ -75,15 +75,18 @@ static bool is_set_for_a_minute(void)
            timer.it_interval.tv_sec == 0;
 }
 
-/* A history to which the wall clock of now is a step, but only one that was reported. */
+/*
+ * A history to which the wall clock of now is a step, but only one that was reported. Its frequency
+ * is about that of a real TSC, so that it is still true when the test was held up.
+ */
 static struct clock_history *make_history(void)
 {
     struct clock_pair past = clock_pair_now();
     struct clock_history *history;
 
-    past.tsc -= UINT64_C(1000000000); /* 1000 s of 1 MHz */
+    past.tsc -= UINT64_C(3000000000000); /* 1000 s */
     past.realtime_ns -= UINT64_C(1000500000000);
-    CHECK_INT(clock_history_new(1000, past, &history), 0);
+    CHECK_INT(clock_history_new(3000000, past, &history), 0);
     return history;
 }
 
