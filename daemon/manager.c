@@ -630,6 +630,17 @@ static uint64_t budget_bytes(const struct config *config)
     return max_bytes > config->pool_bytes ? max_bytes - config->pool_bytes : 0;
 }
 
+static int make_pool(struct manager *manager)
+{
+    unsigned int nr_notes = sink_notes(xen_host_info(manager->xen)->nr_cpus);
+    int r;
+
+    r = pool_new_growing(manager->config.pool_bytes, manager->grower, nr_notes, &manager->pool);
+    if (r < 0)
+        return r;
+    return pool_reserve_notes(manager->pool, nr_notes); /* now, not with the first capture */
+}
+
 static int start_collector(struct manager *manager, struct failure *failure)
 {
     int r;
@@ -637,10 +648,7 @@ static int start_collector(struct manager *manager, struct failure *failure)
     r = grower_new(budget_bytes(&manager->config), &manager->grower);
     if (r < 0)
         return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot start a thread: %s.", strerror(-r));
-    r = pool_new_growing(manager->config.pool_bytes, manager->grower,
-                         sink_notes(xen_host_info(manager->xen)->nr_cpus), &manager->pool);
-    if (r >= 0) /* now, not with the first capture */
-        r = pool_reserve_notes(manager->pool, sink_notes(xen_host_info(manager->xen)->nr_cpus));
+    r = make_pool(manager);
     if (r < 0)
         return failure_set(
             failure, r, ERROR_NO_MEMORY,

@@ -236,12 +236,16 @@ static struct ring *recorder_carry(const struct session_context *context,
     recorder_extend_start(context, bytes + ring_bytes(from));
     ring_unlock(from); /* RLIMIT_MEMLOCK need not do for both */
     r = ring_new(bytes, xen_host_info(context->xen)->nr_cpus, true, context->grower, &to);
-    if (r >= 0)
-        r = ring_carry(to, from, &carried);
     if (r < 0) {
         (void)failure_set(failure, r, ERROR_NO_MEMORY,
-                          "its records cannot be carried over into one of %s: %s", wanted,
-                          r == -EBADMSG ? "they are not what its ledger says" : strerror(-r));
+                          "its records cannot be carried over, as there is no memory for one of "
+                          "%s beside it: %s",
+                          wanted, strerror(-r));
+        return NULL;
+    }
+    if (ring_carry(to, from, &carried) < 0) {
+        (void)failure_set(failure, -EBADMSG, ERROR_NO_MEMORY,
+                          "its records cannot be carried over: they are not what its ledger says");
         return NULL;
     }
     if (!fd_store_keep_now(store_names[name], ring_memfd(to))) {

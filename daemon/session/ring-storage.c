@@ -212,20 +212,24 @@ static void ring_job_make_done(struct job *job)
 /* The session receives session_handle_opened(). */
 static int ring_storage_make_later(struct ring_storage *storage, struct failure *failure)
 {
+    const struct session *session = storage->storage.session;
     struct ring_job *make = calloc(1, sizeof(*make));
-    int r = -ENOMEM;
+    int r;
 
-    if (make) {
-        make->job = (struct job){.run = ring_job_run_make, .done = ring_job_make_done};
-        make->bytes = storage->memory_bytes;
-        make->nr_cpus = storage->storage.session->selection.nr_cpus;
-        make->grower = storage->storage.session->context->grower;
-        r = ring_storage_send(storage, make);
+    if (!make)
+        return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
+    *make = (struct ring_job){
+        .job = {.run = ring_job_run_make, .done = ring_job_make_done},
+        .bytes = storage->memory_bytes,
+        .nr_cpus = session->selection.nr_cpus,
+        .grower = session->context->grower,
+    };
+    r = ring_storage_send(storage, make);
+    if (r < 0) {
+        free(make);
+        return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot start a thread: %s.", strerror(-r));
     }
-    if (r >= 0)
-        return 0;
-    free(make);
-    return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot start a thread: %s.", strerror(-r));
+    return 0;
 }
 
 static void ring_job_run_free(struct job *job)
