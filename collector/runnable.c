@@ -32,7 +32,7 @@
 
 _Static_assert(WAYS *SETS == RUNNABLE_VCPUS, "the table's size");
 
-#define CHANGE_MASK 0x0ffff00fu /* the event without its two states */
+#define CHANGE_MASK 0x0ffffccfu /* the event without its two states, of two bits each */
 
 #define NO_KEY UINT32_MAX /* no domain has the id 65535 */
 
@@ -292,7 +292,7 @@ bool runnable_is_change(uint32_t event)
 
 static enum change change_of(uint32_t event)
 {
-    uint32_t from = event >> 8 & 0xf, to = event >> 4 & 0xf;
+    uint32_t from = event >> 8 & 3, to = event >> 4 & 3;
 
     if (to == RUNSTATE_runnable)
         return CHANGE_RUNNABLE;

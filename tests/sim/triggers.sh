@@ -339,7 +339,6 @@ main() {
                 ;;
             lost) sim --cpus 4 --rate 20M -- lost ;;
             busy) sim --cpus 4 --rate 20M -- busy ;;
-            # The numbers look like vCPUs: more of them, and the one that waits is forgotten.
             conditions) sim --cpus 4 --rate 1M -- conditions ;;
             *) sim --cpus 4 --rate 4M -- "$part" ;;
         esac

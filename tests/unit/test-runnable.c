@@ -204,6 +204,8 @@ static void test_ignored(void)
     CHECK(!runnable_is_change(TRC_SCHED_CONTINUE_RUNNING));
     CHECK(!runnable_is_change(TRC_SCHED_MIN));
     CHECK(!runnable_is_change(0x00a21111)); /* another class besides */
+    CHECK(!runnable_is_change(0x00021f01)); /* a state has two bits */
+    CHECK(!runnable_is_change(0x00021181));
     CHECK_INT(runnable_new(0, &runnable), -EINVAL);
     CHECK(!runnable_free(NULL));
 }
