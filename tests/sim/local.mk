@@ -56,6 +56,11 @@ tests_sim_libset_clock_so_SOURCES = tests/sim/set-clock.c
 tests_sim_libset_clock_so_CFLAGS = $(XENSIM_CFLAGS) -fPIC -fvisibility=hidden
 tests_sim_libset_clock_so_LDFLAGS = -shared -pthread
 
+# What tests/all runs beside each of these.
+noinst_PROGRAMS += tests/sim/held-up
+tests_sim_held_up_SOURCES = tests/sim/held-up.c
+tests_sim_held_up_LDFLAGS = -pthread
+
 # What independent.sh runs on two file systems.
 noinst_PROGRAMS += tests/sim/stuck-sink tests/sim/stuck-writes
 tests_sim_stuck_sink_SOURCES = \
