@@ -21,8 +21,8 @@
 #define CHUNK_BYTES     (256u * 1024u)
 #define CHUNK_ORDER_MAX 4u
 
-/* What the pool grows by: some milliseconds of the grower's time. */
-#define POOL_STEP_BYTES (16u << 20)
+/* What the pool grows by: some milliseconds of the grower's time, up to 40 in a virtual machine. */
+#define POOL_STEP_BYTES (8u << 20)
 
 enum chunk_state {
     CHUNK_PART, /* no chunk: memory of one that is larger */

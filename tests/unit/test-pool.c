@@ -371,16 +371,16 @@ static void test_growth(void)
         return;
     tend(&growing);
     CHECK_UINT(grower_used_bytes(growing.grower), 0); /* not before it is needed */
-    for (unsigned int i = 0; i < BASE_CHUNKS / 2; i++)
+    for (unsigned int i = 0; i < BASE_CHUNKS / 4; i++)
         take_one(&growing);
     tend(&growing);
-    CHECK_UINT(grower_used_bytes(growing.grower), 0); /* half is free */
+    CHECK_UINT(grower_used_bytes(growing.grower), 0); /* three quarters are free */
     take_one(&growing);
     await_bytes(&growing, BASE_BYTES + STEP_ROOM); /* before the base is used up */
     CHECK_UINT(pool_free_bytes(growing.pool),
-               BASE_BYTES + STEP_ROOM - (BASE_CHUNKS / 2 + 1) * (uint64_t)CHUNK_BYTES);
+               BASE_BYTES + STEP_ROOM - (BASE_CHUNKS / 4 + 1) * (uint64_t)CHUNK_BYTES);
     take_all(&growing);
-    await_bytes(&growing, BASE_BYTES + 3 * STEP_ROOM); /* half of which is free */
+    await_bytes(&growing, BASE_BYTES + 3 * STEP_ROOM);
     take_all(&growing);
     CHECK_UINT(growing.nr_taken, BASE_CHUNKS + 3 * (STEP_CHUNKS - 1));
     CHECK_UINT(pool_free_bytes(growing.pool), 0);
@@ -414,6 +414,7 @@ static void test_base_is_preferred(void)
 
 static void test_orders_of_steps(void)
 {
+    const unsigned int count = 2 * ((STEP_CHUNKS - 1) / 4); /* of each step, and 3 chunks over */
     struct growing growing;
     struct chunk *chunk;
 
@@ -422,14 +423,14 @@ static void test_orders_of_steps(void)
         return;
     take_all(&growing);
     await_bytes(&growing, BASE_BYTES + 2 * STEP_ROOM);
-    for (unsigned int i = 0; i < 30; i++) { /* 15 of each step, and 3 chunks over */
+    for (unsigned int i = 0; i < count; i++) {
         chunk = pool_take(growing.pool, 2);
         CHECK_UINT(chunk->order, 2);
         fill(chunk, (uint8_t)(i + 100));
         growing.taken[growing.nr_taken++] = chunk;
     }
     CHECK_UINT(pool_take(growing.pool, 2)->order, 1);
-    for (unsigned int i = 0; i < 30; i++)
+    for (unsigned int i = 0; i < count; i++)
         CHECK(is_filled(growing.taken[BASE_CHUNKS + i], (uint8_t)(i + 100)));
     growing_end(&growing);
 }
@@ -468,7 +469,7 @@ static void test_shrinking(void)
 
     take_all(&growing); /* and it grows again */
     CHECK_UINT(growing.nr_taken, BASE_CHUNKS);
-    await_bytes(&growing, BASE_BYTES + 2 * STEP_ROOM);
+    await_bytes(&growing, BASE_BYTES + STEPS * STEP_ROOM);
     take_all(&growing);
     give_first(&growing, growing.nr_taken);
     growing_end(&growing);
@@ -545,10 +546,10 @@ static void test_spare(void)
     test_case("ahead: with what is to be left to others");
     if (!growing_begin(&growing, STEPS))
         return;
-    for (unsigned int i = 0; i < BASE_CHUNKS * 3 / 4; i++)
+    for (unsigned int i = 0; i < BASE_CHUNKS / 4 + 4; i++)
         take_one(&growing);
     pool_tend(growing.pool, UINT64_C(1) << 40, 1);
-    CHECK(grower_used_bytes(growing.grower) <= 2 * POOL_STEP_BYTES); /* half is enough */
+    CHECK(grower_used_bytes(growing.grower) <= POOL_STEP_BYTES); /* that is enough */
     give_first(&growing, growing.nr_taken);
     growing_end(&growing);
 }
