@@ -186,7 +186,7 @@ static void *grower_run(void *argument)
     struct grower *grower = argument;
     uint64_t count;
 
-    /* A step takes 20 ms and more, if an ordinary thread does not come first: at 300 MB/s the
+    /* A step takes 20 ms and more, and must not wait for ordinary threads: at 300 MB/s the
      * pool is used up in a fifth of a second. */
     (void)setpriority(PRIO_PROCESS, 0, NICE); /* of this thread; not allowed: later, then */
     while (!__atomic_load_n(&grower->quits, __ATOMIC_ACQUIRE)) {
