@@ -16,6 +16,9 @@
 #   ledger_balances <DOCUMENT     produced = delivered + lost + dropped + evicted
 #   info_number KEY FILE          a top-level number of `info --json`
 #   wakeups, wakeups_in SECONDS   of all threads of the service together
+#   daemon_pid, virqs             its PID, and how many VIRQ_TBUF it has counted
+#   stop_until_fired              stops it (SIGSTOP) until VIRQ_TBUF has fired
+#   virq_is_counted               the same, then lets it continue: it counts that one
 
 . "${REAL_XEN_LIB%/*}/check.sh"
 
@@ -101,4 +104,28 @@ wakeups_in() { # wakeups_in SECONDS
     before=$(wakeups)
     sleep "$1"
     echo $(($(wakeups) - before))
+}
+
+virqs() { xentracectl --json status | tr -d ' \n' | grep -o '"virqs":[0-9]*' | cut -d: -f2; }
+daemon_pid() { systemctl show -P MainPID xentraced; }
+has_virqs() { [ "$(virqs)" -ge "$1" ]; }
+interrupts() { # on all CPUs
+    awk '/evtchn:xentraced/ { for (i = 2; $i ~ /^[0-9]+$/; i++) n += $i } END { print n + 0 }' \
+        /proc/interrupts
+}
+has_fired() { [ "$(interrupts)" -gt "$1" ]; }
+
+# Stops the daemon until a buffer is half full. How long that takes depends on how fast the emulator is.
+stop_until_fired() {
+    local before
+    before=$(interrupts)
+    kill -STOP "$(daemon_pid)"
+    wait_until 60 has_fired "$before"
+}
+virq_is_counted() {
+    local before status=0
+    before=$(virqs)
+    stop_until_fired || status=1
+    kill -CONT "$(daemon_pid)"
+    [ "$status" -eq 0 ] && wait_until 20 has_virqs $((before + 1))
 }

@@ -8,26 +8,6 @@ set -uo pipefail
 . "$REAL_XEN_LIB"
 
 state=/var/lib/xentraced
-virqs() { xentracectl --json status | tr -d ' \n' | grep -o '"virqs":[0-9]*' | cut -d: -f2; }
-daemon_pid() { systemctl show -P MainPID xentraced; }
-has_virqs() { [ "$(virqs)" -ge "$1" ]; }
-interrupts() { awk '/evtchn:xentraced/ { print $2 + $3 }' /proc/interrupts; }
-has_fired() { [ "$(interrupts)" -gt "$1" ]; }
-
-# Stops the daemon until a buffer is half full. How long that takes depends on how fast the emulator is.
-stop_until_fired() {
-    local before
-    before=$(interrupts)
-    kill -STOP "$(daemon_pid)"
-    wait_until 60 has_fired "$before"
-}
-virq_is_counted() {
-    local before status=0
-    before=$(virqs)
-    stop_until_fired || status=1
-    kill -CONT "$(daemon_pid)"
-    [ "$status" -eq 0 ] && wait_until 20 has_virqs $((before + 1))
-}
 
 # Hypercalls that Xen does not know, each with the time and the TSC before and after. Xen traces them
 # as VMMCALL with their number.
