@@ -187,6 +187,7 @@ static int method_start(sd_bus_message *call, void *userdata, sd_bus_error *erro
     r = request_read_start(call, &control->manager->config, &request, &failure);
     if (r < 0)
         return call_answer_failure(call, &failure);
+    request.options.by_root = client->peer.uid == 0;
     if (strcmp(request.name, RECORDER_NAME) == 0)
         return control_start_recorder(client, call, &request);
     r = manager_start_session(control->manager, request.name, &request.options, &session, &failure);
@@ -326,6 +327,7 @@ static int method_snapshot(sd_bus_message *call, void *userdata, sd_bus_error *e
     r = request_read_snapshot(call, &control->manager->config, &request, &failure);
     if (r < 0)
         return call_answer_failure(call, &failure);
+    request.options.by_root = client->peer.uid == 0;
     r = manager_start_snapshot(control->manager, request.session, &request.options, &snapshot,
                                &failure);
     if (r < 0)

@@ -510,8 +510,10 @@ static int snapshot_open(struct snapshot *snapshot, const struct snapshot_option
     const struct session_context *context = snapshot->context;
     const struct output_request request = {
         .is_adopted = options->has_output,
+        .by_root = options->by_root,
         .fd = options->output_fd,
         .path = options->output_path,
+        .sidecar = &snapshot->sidecar,
         .directory_fd = context->state_dir_fd,
         .directory = context->state_dir,
         .name = snapshot->name,

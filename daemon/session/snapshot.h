@@ -72,6 +72,7 @@ struct snapshot_options {
     uint64_t max_size_bytes; /* likewise */
     uint64_t reserve_bytes;
     bool has_output;
+    bool by_root;  /* root has passed the output */
     int output_fd; /* borrowed */
     const char *output_path;
     int sidecar_fd; /* borrowed; -1: none */

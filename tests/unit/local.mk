@@ -25,6 +25,7 @@ check_PROGRAMS += \
 	tests/unit/test-memory \
 	tests/unit/test-output \
 	tests/unit/test-output-file \
+	tests/unit/test-passed-file \
 	tests/unit/test-pool \
 	tests/unit/test-record \
 	tests/unit/test-recorder-stop \
@@ -189,6 +190,9 @@ tests_unit_test_config_SOURCES = tests/unit/test-config.c tests/unit/test.h
 tests_unit_test_config_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
 tests_unit_test_output_file_SOURCES = tests/unit/test-output-file.c tests/unit/test.h
 tests_unit_test_output_file_LDADD = libdaemon.a libcommon.a
+tests_unit_test_passed_file_SOURCES = tests/unit/test-passed-file.c tests/unit/test.h
+tests_unit_test_passed_file_LDADD = libdaemon.a libcommon.a -lutil
+tests_unit_test_passed_file_LDFLAGS = -Wl,--wrap=statx -Wl,--wrap=fstatfs
 # Outputs with real workers, on a real directory.
 tests_unit_test_output_SOURCES = tests/unit/test-output.c tests/unit/test.h
 tests_unit_test_output_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)

@@ -66,7 +66,7 @@ static void open_file(struct rig *rig, uint64_t reserve_bytes)
     if (fd < 0)
         die("a file");
     output_file_init(&rig->file, reserve_bytes, UINT64_MAX);
-    (void)output_file_adopt(&rig->file, fd, "file", &rig->failure);
+    (void)output_file_adopt(&rig->file, fd, "file", false, &rig->failure);
     rig->failure.name = NULL;
     rig->read_fd = -1;
 }
@@ -78,7 +78,7 @@ static void open_pipe(struct rig *rig, int flags)
     if (pipe2(fds, O_CLOEXEC) < 0 || fcntl(fds[1], F_SETFL, flags) < 0)
         die("a pipe");
     output_file_init(&rig->file, 0, UINT64_MAX);
-    CHECK_INT(output_file_adopt(&rig->file, fds[1], "pipe", &rig->failure), 0);
+    CHECK_INT(output_file_adopt(&rig->file, fds[1], "pipe", false, &rig->failure), 0);
     rig->read_fd = fds[0];
 }
 
