@@ -12,6 +12,7 @@ libdaemon_a_SOURCES = \
 	daemon/base/log.c daemon/base/log.h \
 	daemon/base/name.c daemon/base/name.h \
 	daemon/base/priority.h \
+	daemon/base/vacate.c daemon/base/vacate.h \
 	daemon/base/worker.c daemon/base/worker.h \
 	daemon/config/config.c daemon/config/config.h \
 	daemon/control/calls.c daemon/control/calls.h \

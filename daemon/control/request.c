@@ -133,14 +133,12 @@ int request_read_start(sd_bus_message *call, const struct config *config,
 
     r = read_arguments(call, &request.name, targets, ARRAY_SIZE(targets), &request.has_options,
                        failure);
-    if (r < 0)
-        return r;
     options->has_output = options->output_fd >= 0;
     options->discard = request.discard;
     options->keep_enabled = request.keep_enabled;
     options->start_disabled = request.start_disabled;
     *ret_request = request;
-    return 0;
+    return r;
 }
 
 int request_read_snapshot(sd_bus_message *call, const struct config *config,
@@ -168,9 +166,7 @@ int request_read_snapshot(sd_bus_message *call, const struct config *config,
     int r;
 
     r = read_arguments(call, &options->name, targets, ARRAY_SIZE(targets), &has_options, failure);
-    if (r < 0)
-        return r;
     options->has_output = options->output_fd >= 0;
     *ret_request = request;
-    return 0;
+    return r;
 }

@@ -59,6 +59,7 @@ check_PROGRAMS += \
 	tests/unit/test-units \
 	tests/unit/test-uring \
 	tests/unit/test-utf8 \
+	tests/unit/test-vacate \
 	tests/unit/test-walk \
 	tests/unit/test-watch \
 	tests/unit/test-watchdog \
@@ -250,6 +251,8 @@ tests_unit_test_triggers_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_unit_test_triggers_LDADD = \
 	libdaemon.a libcollector.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS) $(INIH_LIBS)
 
+tests_unit_test_vacate_SOURCES = tests/unit/test-vacate.c tests/unit/test.h
+tests_unit_test_vacate_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
 tests_unit_test_worker_SOURCES = tests/unit/test-worker.c tests/unit/test.h
 tests_unit_test_worker_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
 # Replaces the collector.
