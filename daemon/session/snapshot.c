@@ -311,6 +311,43 @@ static void snapshot_handle_finished(void *userdata, int error, const struct fai
     output_publish(snapshot->output, snapshot->name, snapshot_handle_published);
 }
 
+/* --- Patience. --- */
+
+static int snapshot_handle_patience(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    struct snapshot *snapshot = userdata;
+    uint64_t end_usec =
+        max_u64(snapshot->patient_since_usec, ring_write_progress_usec(&snapshot->write)) +
+        READER_PATIENCE_USEC;
+
+    if (usec >= end_usec) {
+        snapshot->is_reader_late = true;
+        ring_write_abort(&snapshot->write);
+        return 0;
+    }
+    /* Neither can fail for a source that exists, in this process. */
+    (void)sd_event_source_set_time(source, end_usec);
+    (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+    return 0;
+}
+
+/* From now on its reader has to read: the ring is pinned for it. */
+static void snapshot_limit_patience(struct snapshot *snapshot)
+{
+    sd_event *event = snapshot->context->event;
+    int r;
+
+    if (!snapshot->output->figures.is_stream)
+        return;
+    /* Cannot fail for a clock that exists. */
+    (void)sd_event_now(event, CLOCK_MONOTONIC, &snapshot->patient_since_usec);
+    r = sd_event_add_time(event, &snapshot->patience_source, CLOCK_MONOTONIC,
+                          snapshot->patient_since_usec + READER_PATIENCE_USEC, USEC_PER_MSEC,
+                          snapshot_handle_patience, snapshot);
+    if (r < 0)
+        log_line(LOG_WARNING, snapshot->session->name, "Cannot set a timer: %s.", strerror(-r));
+}
+
 /* --- Writing. --- */
 
 static void snapshot_explain_plan(struct snapshot *snapshot, int error)
@@ -336,15 +373,29 @@ static void snapshot_explain_plan(struct snapshot *snapshot, int error)
                           session->name, duration_format(when, usec), session->name);
 }
 
+static void snapshot_explain_reader(struct snapshot *snapshot)
+{
+    (void)failure_set(&snapshot->failure, -ETIMEDOUT, ERROR_OUTPUT,
+                      "The reader of %s has read nothing for %u s, so the snapshot was given up: a "
+                      "snapshot that is not read holds memory of the ring. For a reader that "
+                      "pauses, write to a file first.",
+                      strcmp(snapshot_path(snapshot), "-") == 0 ? "standard output"
+                                                                : snapshot_path(snapshot),
+                      (unsigned int)(READER_PATIENCE_USEC / USEC_PER_SEC));
+}
+
 static void snapshot_handle_written(void *userdata, int error, const struct failure *failure)
 {
     struct snapshot *snapshot = userdata;
 
     if (!snapshot_take_answer(snapshot))
         return;
+    snapshot->patience_source = sd_event_source_disable_unref(snapshot->patience_source);
     snapshot->plan = snapshot->write.plan;
     if (error < 0 && failure->name)
         snapshot->failure = *failure;
+    else if (error < 0 && snapshot->is_reader_late)
+        snapshot_explain_reader(snapshot);
     else if (error < 0 && !snapshot->write.is_planned)
         snapshot_explain_plan(snapshot, error);
     snapshot->shortened_bytes =
@@ -411,6 +462,7 @@ void snapshot_handle_pinned(struct snapshot *snapshot)
         .bounds = snapshot_bounds_of(snapshot),
     };
     snapshot_set_state(snapshot, SNAPSHOT_WRITING);
+    snapshot_limit_patience(snapshot);
     snapshot->is_busy = true;
     output_run(snapshot->output, ring_write_run, &snapshot->write, snapshot_handle_written);
 }
@@ -644,45 +696,6 @@ struct snapshot *snapshot_free(struct snapshot *snapshot)
     else
         snapshot_destroy(snapshot);
     return NULL;
-}
-
-/* --- Patience. --- */
-
-static int snapshot_handle_patience(sd_event_source *source, uint64_t usec, void *userdata)
-{
-    struct snapshot *snapshot = userdata;
-    uint64_t since_usec =
-        max_u64(snapshot->patient_since_usec, ring_write_progress_usec(&snapshot->write));
-
-    if (snapshot->state > SNAPSHOT_WRITING)
-        return 0;
-    if (snapshot->state < SNAPSHOT_WRITING) {
-        since_usec = usec; /* there was nothing to read yet */
-    } else if (usec >= since_usec + READER_PATIENCE_USEC) {
-        if (snapshot->output->figures.is_stream)
-            ring_write_abort(&snapshot->write);
-        return 0;
-    }
-    /* Neither can fail for a source that exists, in this process. */
-    (void)sd_event_source_set_time(source, since_usec + READER_PATIENCE_USEC);
-    (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-    return 0;
-}
-
-void snapshot_limit_patience(struct snapshot *snapshot)
-{
-    sd_event *event = snapshot->context->event;
-    int r;
-
-    if (snapshot->owns_output || snapshot->patience_source || snapshot->state >= SNAPSHOT_FINISHING)
-        return;
-    /* Cannot fail for a clock that exists. */
-    (void)sd_event_now(event, CLOCK_MONOTONIC, &snapshot->patient_since_usec);
-    r = sd_event_add_time(event, &snapshot->patience_source, CLOCK_MONOTONIC,
-                          snapshot->patient_since_usec + READER_PATIENCE_USEC, USEC_PER_MSEC,
-                          snapshot_handle_patience, snapshot);
-    if (r < 0)
-        log_line(LOG_WARNING, snapshot->session->name, "Cannot set a timer: %s.", strerror(-r));
 }
 
 uint64_t snapshot_waiting_since_usec(const struct snapshot *snapshot)

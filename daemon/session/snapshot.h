@@ -20,6 +20,8 @@
  * In the state directory the file is written under a hidden name, and is given its own when it is
  * complete. A file that a client opened is cut back to whole windows if the snapshot fails.
  *
+ * The reader of a pipe has 5 s from its last progress: an unread pipe would hold the pin for ever.
+ *
  * If the file has not been opened within SESSION_PATIENCE_USEC, the snapshot has failed for its
  * caller: it has ended, with ERROR_WAITING. Such a snapshot is kept until its worker comes back and
  * the file that it may have made is removed: then it is released. Any other snapshot is released at
@@ -112,8 +114,9 @@ struct snapshot {
 
     /* snapshot.c's own. */
     struct sd_event_source *open_source;     /* the disk has to answer by then */
-    struct sd_event_source *patience_source; /* NULL: its reader may take for ever */
+    struct sd_event_source *patience_source; /* its reader has to go on; NULL: a file */
     uint64_t patient_since_usec;
+    bool is_reader_late;
     uint64_t shortened_before_bytes; /* when it was pinned */
     bool is_busy;                    /* the worker has a request of it */
     bool is_freed;                   /* ... and its answer frees it */
@@ -151,12 +154,6 @@ void snapshot_handle_pinned(struct snapshot *snapshot);
  * collector has died: a snapshot that is PINNING pins the ring itself. Nothing in other states.
  */
 void snapshot_handle_sink_closed(struct snapshot *snapshot);
-
-/*
- * Gives it up if its reader does not read for 5 s: for when something waits for it. A snapshot into
- * a file is not concerned.
- */
-void snapshot_limit_patience(struct snapshot *snapshot);
 
 /*
  * Since when (CLOCK_MONOTONIC, in microseconds) its disk, or its reader, has not answered, if that
