@@ -50,6 +50,7 @@ check_PROGRAMS += \
 	tests/unit/test-systemd \
 	tests/unit/test-tbuf \
 	tests/unit/test-text \
+	tests/unit/test-time-spec \
 	tests/unit/test-trace-file \
 	tests/unit/test-trace-file-cuts \
 	tests/unit/test-tracing \
@@ -76,6 +77,8 @@ tests_unit_test_suggest_SOURCES = tests/unit/test-suggest.c tests/unit/test.h
 tests_unit_test_suggest_LDADD = libcommon.a
 tests_unit_test_text_SOURCES = tests/unit/test-text.c tests/unit/test.h
 tests_unit_test_text_LDADD = libcommon.a
+tests_unit_test_time_spec_SOURCES = tests/unit/test-time-spec.c tests/unit/test.h
+tests_unit_test_time_spec_LDADD = libcommon.a
 tests_unit_test_trace_file_SOURCES = \
 	tests/unit/test-trace-file.c tests/unit/trace-bytes.h tests/unit/test.h
 tests_unit_test_trace_file_LDADD = libcommon.a
