@@ -4,7 +4,10 @@
 #include <errno.h>
 #include <getopt.h>
 #include <string.h>
+#include <time.h>
 
+#include "common/time-spec.h"
+#include "common/units.h"
 #include "ctl/args.h"
 #include "ctl/ctl.h"
 #include "ctl/output.h"
@@ -16,8 +19,12 @@ struct options {
     uint64_t given;                     /* as args_parse() sets it */
     const char *name, *session, *label; /* NULL: not given; borrowed from argv */
     const char *output;                 /* as typed; NULL: a file of the daemon's */
+    const char *since, *until;          /* as typed; NULL: not given */
     uint64_t last_usec, max_size_bytes; /* 0: not given */
     bool force;
+
+    /* SINCE and UNTIL, as the daemon takes them; 0: not given so. */
+    uint64_t since_ns, since_ago_usec, until_ns, until_ago_usec;
 };
 
 #define AT(member) offsetof(struct options, member)
@@ -26,6 +33,9 @@ struct options {
 static const struct args_option snapshot_options[] = {
     {"last", 0, "TIME", ARGS_DURATION, AT(last_usec), USEC_PER_SEC, NULL, OPTION_LAST,
      "only the newest part: 30 (seconds), 5min"},
+    {"since", 'S', "TIME", ARGS_TEXT, AT(since), 0, NULL, NULL,
+     "from then on: -40s, 03:10, \"yesterday 23:50\", @UNIX"},
+    {"until", 'U', "TIME", ARGS_TEXT, AT(until), 0, NULL, NULL, "up to then"},
     {"max-size", 0, "SIZE", ARGS_SIZE, AT(max_size_bytes), 1, NULL, OPTION_MAX_SIZE,
      "only the newest part: 1048576 (bytes), 100M"},
     {"output", 'o', "FILE", ARGS_FILE, AT(output), 0, NULL, NULL,
@@ -39,6 +49,84 @@ static const struct args_option snapshot_options[] = {
     {},
 };
 
+static uint64_t realtime_ns(void)
+{
+    struct timespec now = {};
+
+    (void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
+    return (uint64_t)now.tv_sec * NSEC_PER_SEC + (uint64_t)now.tv_nsec;
+}
+
+static int refuse_moment(const char *label, const char *text, char **ret_error)
+{
+    uint64_t usec;
+
+    if (duration_parse(text, USEC_PER_SEC, &usec) >= 0)
+        return str_refuse(-EINVAL, ret_error,
+                          "%s %s is a length of time: for that long ago, write %s -%s.", label,
+                          text, label, text);
+    return str_refuse(-EINVAL, ret_error,
+                      "%s \"%s\" is not a time: write -40s, 03:10, \"yesterday 23:50\" or "
+                      "\"2026-11-21 03:10:05\".",
+                      label, text);
+}
+
+/* TEXT as the daemon takes it: a moment, or a time before its own now. Only one of both is set. */
+static int parse_moment(const char *label, const char *text, uint64_t *ret_ns,
+                        uint64_t *ret_ago_usec, char **ret_error)
+{
+    struct time_spec spec;
+
+    if (!text)
+        return 0;
+    if (time_spec_parse(text, realtime_ns(), &spec) < 0)
+        return refuse_moment(label, text, ret_error);
+    if (spec.is_relative && spec.is_after && spec.offset_usec)
+        return str_refuse(-EINVAL, ret_error,
+                          "%s %s is in the future: a snapshot holds what has been recorded.", label,
+                          text);
+    if (spec.is_relative)
+        *ret_ago_usec = spec.offset_usec;
+    else
+        *ret_ns = spec.realtime_ns;
+    return 0;
+}
+
+static int parse_span(struct options *options, char **ret_error)
+{
+    bool has_moment = options->since || options->until;
+    int r;
+
+    if (options->last_usec && options->max_size_bytes)
+        return str_refuse(-EINVAL, ret_error, "snapshot takes --last or --max-size, not both.");
+    if (has_moment && (options->last_usec || options->max_size_bytes))
+        return str_refuse(-EINVAL, ret_error,
+                          "%s is the newest part, and excludes --since and --until.",
+                          options->last_usec ? "--last" : "--max-size");
+    r = parse_moment("--since", options->since, &options->since_ns, &options->since_ago_usec,
+                     ret_error);
+    if (r < 0)
+        return r;
+    if (options->since && !options->since_ns && !options->since_ago_usec)
+        return str_refuse(-EINVAL, ret_error, "--since %s leaves nothing: write --since -40s.",
+                          options->since);
+    return parse_moment("--until", options->until, &options->until_ns, &options->until_ago_usec,
+                        ret_error);
+}
+
+/* "30s" is meant for --last. */
+static int check_name(const char *name, char **ret_error)
+{
+    uint64_t usec;
+
+    if (duration_parse(name, USEC_PER_SEC, &usec) >= 0)
+        return str_refuse(-EINVAL, ret_error,
+                          "\"%s\" is a time, not the name of a snapshot. For the newest part, use "
+                          "--last %s.",
+                          name, name);
+    return args_check_name(name, "a snapshot", ret_error);
+}
+
 static int parse(struct ctl *ctl, int argc, char **argv, struct options *options, char **ret_error)
 {
     int r;
@@ -46,23 +134,30 @@ static int parse(struct ctl *ctl, int argc, char **argv, struct options *options
     r = args_parse(ctl, snapshot_options, argc, argv, 1, options, &options->given, ret_error);
     if (r < 0)
         return r;
-    if (options->last_usec && options->max_size_bytes)
-        return str_refuse(-EINVAL, ret_error, "snapshot takes --last or --max-size, not both.");
+    r = parse_span(options, ret_error);
+    if (r < 0)
+        return r;
     if (options->force && !options->output)
         return str_refuse(-EINVAL, ret_error, "--force needs -o: it replaces that file.");
     options->name = optind < argc ? argv[optind] : NULL;
-    return options->name ? args_check_name(options->name, "a snapshot", ret_error) : 0;
+    return options->name ? check_name(options->name, ret_error) : 0;
 }
 
 static int take(struct ctl *ctl, const struct options *options, struct json_object **ret_snapshot,
                 char **ret_error)
 {
+    const struct request_number numbers[] = {
+        {OPTION_LAST, options->since_ago_usec}, /* --last itself is in the table */
+        {OPTION_SINCE, options->since_ns},           {OPTION_UNTIL, options->until_ns},
+        {OPTION_UNTIL_AGO, options->until_ago_usec}, {},
+    };
     const struct request request = {
         .member = PROTOCOL_SNAPSHOT,
         .name = options->name,
         .table = snapshot_options,
         .values = options,
         .given = options->given,
+        .numbers = numbers,
         .format = DOC_FORMAT_SNAPSHOT,
         .timeout_usec = CLIENT_LONG_TIMEOUT_USEC,
         .nothing = "Nothing was written",
@@ -123,8 +218,9 @@ const struct verb verb_snapshot = {
     .summary = "write what the flight recorder holds to a file",
     .help = "Writes the records that a ring in memory holds to a file, while recording\n"
             "continues, and waits for the file. The ring is the flight recorder, or else the\n"
-            "only capture with -M. Exit status 3: the ring does not go back as far as --last,\n"
-            "and the file holds what there was.\n",
+            "only capture with -M. Exit status 3: the ring does not go back as far as --last\n"
+            "or --since, and the file holds what there was.\n",
     .options = snapshot_options,
-    .examples = "  xentracectl snapshot --last 30s --label slow-guest\n",
+    .examples = "  xentracectl snapshot --last 30s --label slow-guest\n"
+                "  xentracectl snapshot --since 03:10 --until 03:12:30\n",
 };

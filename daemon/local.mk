@@ -54,6 +54,7 @@ libdaemon_a_SOURCES = \
 	daemon/session/silence.c daemon/session/silence.h \
 	daemon/session/snapshot.c daemon/session/snapshot.h \
 	daemon/session/snapshot-plan.c daemon/session/snapshot-plan.h \
+	daemon/session/snapshot-span.c daemon/session/snapshot-span.h \
 	daemon/session/space.c daemon/session/space.h \
 	daemon/session/storage.c daemon/session/storage.h \
 	daemon/triggers/trigger.c daemon/triggers/trigger.h \

@@ -582,7 +582,7 @@ static void manager_handle_trigger(void *userdata, struct trigger *trigger, cons
         .cause = SNAPSHOT_TRIGGER,
         .trigger = trigger,
         .label = label,
-        .last_usec = last_usec,
+        .span.last_usec = last_usec,
         .reserve_bytes = manager->config.reserve_bytes,
         .output_fd = -1,
         .sidecar_fd = -1,

@@ -155,7 +155,10 @@ int request_read_snapshot(sd_bus_message *call, const struct config *config,
     struct snapshot_options *options = &request.options;
     const struct option_target targets[] = {
         {OPTION_SESSION, 's', &request.session},
-        {OPTION_LAST, 't', &options->last_usec},
+        {OPTION_LAST, 't', &options->span.last_usec},
+        {OPTION_SINCE, 't', &options->span.since_ns},
+        {OPTION_UNTIL, 't', &options->span.until_ns},
+        {OPTION_UNTIL_AGO, 't', &options->span.until_ago_usec},
         {OPTION_MAX_SIZE, 't', &options->max_size_bytes},
         {OPTION_LABEL, 's', &options->label},
         {OPTION_OUTPUT, 'h', &options->output_fd},

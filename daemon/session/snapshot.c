@@ -24,6 +24,7 @@
 #include "common/protocol.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "daemon/base/clock-history.h"
 #include "daemon/base/log.h"
 #include "daemon/base/worker.h"
 #include "daemon/host/explain.h"
@@ -160,6 +161,14 @@ static void snapshot_undo(struct snapshot *snapshot)
 
 /* --- Sealing. --- */
 
+/* The wall clock at the end of what was asked for. */
+static uint64_t snapshot_end_ns(const struct snapshot *snapshot)
+{
+    if (!snapshot->ticks.has_until)
+        return snapshot->requested.realtime_ns;
+    return clock_history_realtime_ns(snapshot->context->clock, snapshot->ticks.end_tsc);
+}
+
 /* What it covers of the time that was asked for. */
 static void snapshot_measure(struct snapshot *snapshot)
 {
@@ -167,8 +176,8 @@ static void snapshot_measure(struct snapshot *snapshot)
     const struct ring_storage *ring = ring_storage_of(session);
     const struct history_snapshot facts = {
         .tsc_khz = xen_host_info(snapshot->context->xen)->tsc_khz,
-        .asked_usec = snapshot->last_usec,
-        .requested_tsc = clock_pair_tsc(snapshot->requested),
+        .asked_usec = snapshot->ticks.asked_usec,
+        .requested_tsc = snapshot->ticks.end_tsc,
         .pinned_tsc = clock_pair_tsc(snapshot->pinned),
         .started_tsc = clock_pair_tsc(session->started),
         .complete_from_tsc = ring_complete_from_tsc(ring->ring),
@@ -186,8 +195,9 @@ static void snapshot_measure(struct snapshot *snapshot)
         .is_recorder = session->settings.is_recorder,
         .memory_bytes = ring->memory_bytes,
         .max_age_usec = ring->max_age_usec,
-        .bytes = snapshot->plan.bytes,
-        .requested_ns = snapshot->requested.realtime_ns,
+        /* From a part in the middle nothing follows about the memory that all of it takes. */
+        .bytes = snapshot->ticks.has_until ? 0 : snapshot->plan.bytes,
+        .requested_ns = snapshot_end_ns(snapshot),
     };
 
     snapshot->coverage = words.coverage;
@@ -350,6 +360,16 @@ static void snapshot_limit_patience(struct snapshot *snapshot)
 
 /* --- Writing. --- */
 
+static void snapshot_explain_time(struct snapshot *snapshot, int error)
+{
+    uint64_t oldest_ns = clock_history_realtime_ns(snapshot->context->clock, snapshot->oldest_tsc);
+    char oldest[UNITS_TEXT_MAX];
+
+    (void)failure_set(&snapshot->failure, error, ERROR_EMPTY,
+                      "'%s' holds no record of that time. Its oldest is of %s.",
+                      snapshot->session->name, clock_format_date(oldest, oldest_ns));
+}
+
 static void snapshot_explain_plan(struct snapshot *snapshot, int error)
 {
     const struct session *session = snapshot->session;
@@ -362,6 +382,8 @@ static void snapshot_explain_plan(struct snapshot *snapshot, int error)
         (void)failure_set(failure, error, ERROR_INVALID,
                           "Not even the newest round of records fits into --max-size. Ask for "
                           "more.");
+    else if (snapshot->span.since_ns || snapshot->ticks.has_until)
+        snapshot_explain_time(snapshot, error);
     else if (ring_pin_first(snapshot_ring(snapshot), snapshot->pin))
         (void)failure_set(failure, error, ERROR_EMPTY,
                           "'%s' has recorded nothing in that time. Ask for more with --last.",
@@ -412,22 +434,26 @@ static void snapshot_handle_written(void *userdata, int error, const struct fail
     }
 }
 
+static struct snapshot_ticks snapshot_read_span(const struct snapshot *snapshot,
+                                                const struct snapshot_span *span)
+{
+    return snapshot_span_read(span, snapshot->context->clock,
+                              xen_host_info(snapshot->context->xen)->tsc_khz,
+                              clock_pair_tsc(snapshot->requested));
+}
+
 static struct snapshot_bounds snapshot_bounds_of(const struct snapshot *snapshot)
 {
     const struct ring_storage *ring = ring_storage_of(snapshot->session);
-    uint64_t last_usec = snapshot->last_usec;
-    struct snapshot_bounds bounds = {
+    const struct snapshot_span all = {.last_usec = ring->max_age_usec}; /* that the ring is for */
+
+    return (struct snapshot_bounds){
+        .since_tsc =
+            max_u64(snapshot->ticks.since_tsc, snapshot_read_span(snapshot, &all).since_tsc),
+        .until_tsc = snapshot->ticks.has_until ? snapshot->ticks.end_tsc : 0,
         .max_bytes = snapshot->max_size_bytes,
         .verify_seq = ring->adopted_seq,
     };
-    uint64_t last_tsc;
-
-    if (ring->max_age_usec && (!last_usec || ring->max_age_usec < last_usec))
-        last_usec = ring->max_age_usec;
-    last_tsc = clock_tsc_of_usec(last_usec, xen_host_info(snapshot->context->xen)->tsc_khz);
-    if (last_usec && last_tsc < clock_pair_tsc(snapshot->requested))
-        bounds.since_tsc = clock_pair_tsc(snapshot->requested) - last_tsc;
-    return bounds;
 }
 
 static uint64_t snapshot_count_evicted(const struct session *session)
@@ -451,6 +477,7 @@ void snapshot_handle_pinned(struct snapshot *snapshot)
 
     ring_read_stats(ring, &stats);
     snapshot->pinned = clock_pair_now();
+    snapshot->ticks = snapshot_read_span(snapshot, &snapshot->span);
     snapshot->oldest_tsc = stats.oldest_tsc;
     snapshot->pin_nsec = ring_pin_nsec(ring, snapshot->pin);
     snapshot->evicted = snapshot_count_evicted(session);
@@ -622,7 +649,11 @@ static int snapshot_take_options(struct snapshot *snapshot, const struct snapsho
 
     snapshot->cause = options->cause;
     snapshot->trigger = options->trigger;
-    snapshot->last_usec = options->last_usec;
+    r = snapshot_span_check(&options->span, failure);
+    if (r < 0)
+        return r;
+    snapshot->span = options->span;
+    snapshot->ticks = snapshot_read_span(snapshot, &snapshot->span);
     snapshot->max_size_bytes = options->max_size_bytes;
     snapshot->owns_output = !options->has_output;
     snapshot_take_label(snapshot, options->label);

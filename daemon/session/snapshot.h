@@ -38,6 +38,7 @@
 #include "daemon/session/history.h"
 #include "daemon/session/ring-writer.h"
 #include "daemon/session/snapshot-plan.h"
+#include "daemon/session/snapshot-span.h"
 
 struct output;
 struct sd_event_source;
@@ -70,8 +71,8 @@ struct snapshot_options {
     const char *label; /* who asks; "" or NULL: nobody in particular */
     enum snapshot_cause cause;
     struct trigger *trigger; /* of SNAPSHOT_TRIGGER: for the owner, who reports the outcome to it */
-    uint64_t last_usec;      /* the newest part; 0: everything */
-    uint64_t max_size_bytes; /* likewise */
+    struct snapshot_span span;
+    uint64_t max_size_bytes; /* the newest part; 0: everything */
     uint64_t reserve_bytes;
     bool has_output;
     bool by_root;  /* root has passed the output */
@@ -89,7 +90,8 @@ struct snapshot {
     enum snapshot_cause cause;
     struct trigger *trigger;
     enum snapshot_state state;
-    uint64_t last_usec;
+    struct snapshot_span span;
+    struct snapshot_ticks ticks; /* of it, when it was asked for, and when the ring was pinned */
     uint64_t max_size_bytes;
 
     struct worker *worker;

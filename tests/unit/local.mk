@@ -42,6 +42,7 @@ check_PROGRAMS += \
 	tests/unit/test-session-name \
 	tests/unit/test-silence \
 	tests/unit/test-snapshot \
+	tests/unit/test-snapshot-span \
 	tests/unit/test-sink \
 	tests/unit/test-sink-limits \
 	tests/unit/test-sink-ring \
@@ -231,6 +232,8 @@ tests_unit_test_silence_LDADD = libdaemon.a libcommon.a
 tests_unit_test_snapshot_SOURCES = tests/unit/test-snapshot.c tests/unit/ring-rig.h tests/unit/test.h
 tests_unit_test_snapshot_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_unit_test_snapshot_LDADD = libdaemon.a libcollector.a libcommon.a $(URING_LIBS)
+tests_unit_test_snapshot_span_SOURCES = tests/unit/test-snapshot-span.c tests/unit/test.h
+tests_unit_test_snapshot_span_LDADD = libdaemon.a libcollector.a libcommon.a
 tests_unit_test_domain_names_SOURCES = tests/unit/test-domain-names.c tests/unit/test.h
 tests_unit_test_domain_names_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_domain_names_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)

@@ -380,7 +380,7 @@ static void rig_init_since(struct rig *rig, bool is_clients, uint64_t last_usec,
         .output_path = "client",
         .output_fd = -1,
         .sidecar_fd = -1,
-        .last_usec = last_usec,
+        .span.last_usec = last_usec,
     };
     struct failure failure = {0};
 
