@@ -8,9 +8,10 @@
 #include "ctl/request.h"
 #include "ctl/session.h"
 
-int capture_start(struct client *client, const struct capture_options *options, bool attached,
-                  struct json_object **ret_session, char **ret_error)
+int capture_start(struct client *client, const struct capture_options *options,
+                  struct output **ret_output, struct json_object **ret_session, char **ret_error)
 {
+    bool attached = ret_output;
     bool takes_memory =
         options->memory_bytes || (options->name && strcmp(options->name, PROTOCOL_RECORDER) == 0);
     const struct request request = {
@@ -32,7 +33,14 @@ int capture_start(struct client *client, const struct capture_options *options, 
     int r;
 
     if (options->output) {
-        r = output_open(options->output, options->force, request.nothing, &output, ret_error);
+        const struct output_options how = {
+            .typed = options->output,
+            .nothing = request.nothing,
+            .force = options->force,
+            .may_copy = attached,
+        };
+
+        r = output_open(&how, &output, ret_error);
         if (r < 0)
             return r;
     }
@@ -42,5 +50,7 @@ int capture_start(struct client *client, const struct capture_options *options, 
     missing = session_missing_cpus(*ret_session);
     if (missing)
         ctl_error("%s", missing);
+    if (ret_output)
+        *ret_output = TAKE_PTR(output);
     return 0;
 }

@@ -175,11 +175,19 @@ static int take(struct ctl *ctl, const struct options *options, struct json_obje
     if (r < 0)
         return r;
     if (options->output) {
-        r = output_open(options->output, options->force, request.nothing, &output, ret_error);
+        const struct output_options how = {
+            .typed = options->output,
+            .nothing = request.nothing,
+            .force = options->force,
+            .may_copy = true,
+        };
+
+        r = output_open(&how, &output, ret_error);
         if (r < 0)
             return r;
     }
-    return request_make(client, &request, output, ret_snapshot, ret_error);
+    r = request_make(client, &request, output, ret_snapshot, ret_error);
+    return r < 0 ? r : output_finish(output, ret_error);
 }
 
 static int cmd_snapshot(struct ctl *ctl, int argc, char **argv)

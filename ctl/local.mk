@@ -9,6 +9,7 @@ libctl_a_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 libctl_a_SOURCES = \
 	ctl/args.c ctl/args.h \
 	ctl/capture.c ctl/capture.h \
+	ctl/chase.c ctl/chase.h \
 	ctl/client.c ctl/client.h \
 	ctl/cmd-events.c \
 	ctl/cmd-info.c \
@@ -20,6 +21,7 @@ libctl_a_SOURCES = \
 	ctl/cmd-stop.c \
 	ctl/cmd-trigger.c \
 	ctl/cmd-version.c \
+	ctl/copy.c ctl/copy.h \
 	ctl/ctl.h \
 	ctl/doc.c ctl/doc.h \
 	ctl/options.c ctl/options.h \
