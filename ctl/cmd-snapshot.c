@@ -10,10 +10,10 @@
 #include "common/units.h"
 #include "ctl/args.h"
 #include "ctl/ctl.h"
-#include "ctl/output.h"
 #include "ctl/request.h"
 #include "ctl/snapshot.h"
 #include "ctl/str.h"
+#include "ctl/target.h"
 
 struct options {
     uint64_t given;                     /* as args_parse() sets it */
@@ -21,7 +21,7 @@ struct options {
     const char *output;                 /* as typed; NULL: a file of the daemon's */
     const char *since, *until;          /* as typed; NULL: not given */
     uint64_t last_usec, max_size_bytes; /* 0: not given */
-    bool force;
+    bool force, bundle;
 
     /* SINCE and UNTIL, as the daemon takes them; 0: not given so. */
     uint64_t since_ns, since_ago_usec, until_ns, until_ago_usec;
@@ -42,6 +42,8 @@ static const struct args_option snapshot_options[] = {
      "write to FILE, with its sidecar; - is standard output\n"
      "(default: a new file in " XENTRACED_STATE_DIR ")"},
     {"force", 0, NULL, ARGS_FLAG, AT(force), .help = "replace FILE and its sidecar if they exist"},
+    {"bundle", 0, NULL, ARGS_FLAG, AT(bundle),
+     .help = "with -o: one tar archive of the trace and its sidecar"},
     {"session", 0, "NAME", ARGS_SESSION, AT(session), 0, "a session", OPTION_SESSION,
      "of the ring of that session"},
     {"label", 0, "TEXT", ARGS_NAME, AT(label), 0, "a label", OPTION_LABEL,
@@ -139,6 +141,10 @@ static int parse(struct ctl *ctl, int argc, char **argv, struct options *options
         return r;
     if (options->force && !options->output)
         return str_refuse(-EINVAL, ret_error, "--force needs -o: it replaces that file.");
+    if (options->bundle && !options->output)
+        return str_refuse(-EINVAL, ret_error,
+                          "--bundle needs -o, which names the archive: -o FILE.tar, or -o - for "
+                          "standard output.");
     options->name = optind < argc ? argv[optind] : NULL;
     return options->name ? check_name(options->name, ret_error) : 0;
 }
@@ -165,7 +171,13 @@ static int take(struct ctl *ctl, const struct options *options, struct json_obje
         .no_file = "; leave -o out to have it in " XENTRACED_STATE_DIR,
     };
     _cleanup_client_ struct client *client = NULL;
-    _cleanup_output_ struct output *output = NULL;
+    const struct output_options how = {
+        .typed = options->output,
+        .nothing = request.nothing,
+        .force = options->force,
+        .may_copy = true,
+    };
+    _cleanup_target_ struct target target = {};
     int r;
 
     r = client_new(ctl->socket, &client, ret_error);
@@ -174,20 +186,11 @@ static int take(struct ctl *ctl, const struct options *options, struct json_obje
     r = client_catch_signals(client, ret_error);
     if (r < 0)
         return r;
-    if (options->output) {
-        const struct output_options how = {
-            .typed = options->output,
-            .nothing = request.nothing,
-            .force = options->force,
-            .may_copy = true,
-        };
-
-        r = output_open(&how, &output, ret_error);
-        if (r < 0)
-            return r;
-    }
-    r = request_make(client, &request, output, ret_snapshot, ret_error);
-    return r < 0 ? r : output_finish(output, ret_error);
+    r = target_open(&target, &how, options->bundle, ret_error);
+    if (r < 0)
+        return r;
+    r = request_make(client, &request, target.output, ret_snapshot, ret_error);
+    return r < 0 ? r : target_finish(&target, *ret_snapshot, ret_error);
 }
 
 static int cmd_snapshot(struct ctl *ctl, int argc, char **argv)

@@ -115,9 +115,9 @@ static int open_stdout(struct output *output, const struct output_options *optio
         return str_refuse(-errno, ret_error, "Cannot use standard output: %m.");
     output->is_stdout = true;
     output->is_stream = !S_ISREG(st.st_mode);
-    if (!is_passable(&st) && options->may_copy)
+    if (!is_passable(&st) && !options->is_archive && options->may_copy)
         return open_copy(output, fd_take(&fd), ret_error);
-    if (!is_passable(&st))
+    if (!is_passable(&st) && !options->is_archive)
         return str_refuse(-EINVAL, ret_error,
                           "Standard output is %s: redirect it to a file or a pipe.",
                           S_ISSOCK(st.st_mode) ? "a socket" : "a device");
@@ -199,7 +199,7 @@ static int open_files(struct output *output, const struct output_options *option
     int r;
 
     r = open_new(&output->trace, options, ret_error);
-    if (r < 0 || options->no_sidecar)
+    if (r < 0 || options->is_archive)
         return r;
     output->sidecar.path = sidecar_path_of(output->trace.path);
     return output->sidecar.path ? open_new(&output->sidecar, options, ret_error) : -ENOMEM;
@@ -291,8 +291,6 @@ int output_finish(struct output *output, char **ret_error)
 {
     int r;
 
-    if (!output)
-        return 0;
     r = copy_finish(TAKE_PTR(output->copy));
     if (r >= 0)
         return 0;

@@ -43,7 +43,7 @@ struct output_options {
     const char *nothing; /* "Nothing was started": where it is not plain */
     bool force;          /* an existing regular file or link is replaced */
     bool may_copy;       /* the caller lives until the end, and calls output_finish() */
-    bool no_sidecar;
+    bool is_archive;     /* one file, without a sidecar, which this process writes itself */
 };
 
 /* Returns 0 or a negative errno with one sentence in *RET_ERROR (free it). */
@@ -65,7 +65,7 @@ int output_keep(struct output *output, char **ret_error);
 void output_abandon(struct output *output);
 
 /*
- * The daemon has written everything: waits until all was copied, if there is a copy. Takes NULL.
+ * The daemon has written everything: waits until all was copied, if there is a copy.
  */
 int output_finish(struct output *output, char **ret_error);
 

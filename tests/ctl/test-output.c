@@ -251,7 +251,7 @@ static void test_replace(void)
                                         "plain/planted.xentrace"};
 
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        const struct output_options options = {names[i], "Nothing was started", true, false, false};
+        const struct output_options options = {.typed = names[i], .nothing = "", .force = true};
         _cleanup_free_ char *error = NULL;
         _cleanup_output_ struct output *output = NULL;
         struct stat st;
