@@ -146,13 +146,20 @@ static int output_open_file(struct output *output, struct failure *failure)
     return r;
 }
 
-/* A file that could not be opened as it was asked for is closed: there is nothing to remove. */
+/*
+ * A file that could not be opened as it was asked for is closed: there is nothing to remove. A
+ * client's only after the answer, with output_close(), as its file system may not answer: that may
+ * be why it was refused.
+ */
 static int output_open(struct output *output, struct failure *failure)
 {
     int r = output_open_file(output, failure);
 
-    if (r < 0)
-        output_file_done(&output->file);
+    if (r >= 0)
+        return r;
+    if (output->request.is_adopted)
+        output->refused_fd = fd_take(&output->file.fd);
+    output_file_done(&output->file);
     return r;
 }
 
@@ -213,6 +220,7 @@ int output_new(struct worker *worker, const struct output_request *request, outp
     output->max_bytes = request->max_bytes;
     output->userdata = userdata;
     output->figures.fd = -1;
+    output->refused_fd = -1;
     output_file_init(&output->file, request->reserve_bytes, request->max_bytes);
     output->file.aim_bytes =
         request->first_aim_bytes ? request->first_aim_bytes : request->aim_bytes;
@@ -232,7 +240,10 @@ int output_new(struct worker *worker, const struct output_request *request, outp
 /* It may wait, too: of a file system on a network, or in user space. */
 static void output_run_close(struct job *job)
 {
-    output_file_done(&output_job_of(job)->output->file);
+    struct output *output = output_job_of(job)->output;
+
+    output_file_done(&output->file);
+    fd_close(&output->refused_fd);
 }
 
 static void output_handle_closed(struct job *job)

@@ -100,6 +100,7 @@ struct output {
     struct output_request request;
     char *request_name;
     char *request_path;
+    int refused_fd;     /* a client's; -1: none */
     int sidecar_fd;     /* lent */
     char *sidecar_path; /* NULL: it is not a client's, or there is none */
     char *publish_name;

@@ -55,6 +55,11 @@ const char *snapshot_path(const struct snapshot *snapshot)
     return path ? path : "";
 }
 
+static const char *for_people(const char *path)
+{
+    return strcmp(path, "-") == 0 ? "standard output" : path;
+}
+
 static void snapshot_set_state(struct snapshot *snapshot, enum snapshot_state state)
 {
     static const char *const names[] = {
@@ -401,8 +406,7 @@ static void snapshot_explain_reader(struct snapshot *snapshot)
                       "The reader of %s has read nothing for %u s, so the snapshot was given up: a "
                       "snapshot that is not read holds memory of the ring. For a reader that "
                       "pauses, write to a file first.",
-                      strcmp(snapshot_path(snapshot), "-") == 0 ? "standard output"
-                                                                : snapshot_path(snapshot),
+                      for_people(snapshot_path(snapshot)),
                       (unsigned int)(READER_PATIENCE_USEC / USEC_PER_SEC));
 }
 
@@ -577,7 +581,7 @@ static int snapshot_handle_open_timeout(sd_event_source *source, uint64_t usec, 
                       "snapshot when it answers again. `xentracectl status` shows which outputs "
                       "are waiting.",
                       snapshot->owns_output ? snapshot->context->state_dir
-                                            : snapshot->output->request_path,
+                                            : for_people(snapshot->output->request_path),
                       (unsigned int)(SESSION_PATIENCE_USEC / USEC_PER_SEC));
     snapshot_tell_end(snapshot);
     return 0;
