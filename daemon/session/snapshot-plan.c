@@ -5,8 +5,9 @@
  * before. First whole chunks are passed over, by their states alone; then windows, in the one or
  * two chunks in which the beginning lies.
  *
- * The end is looked for first. A record may be older than one of a round before, of another CPU:
- * so it is the first such place after the last window that holds anything as old as asked for.
+ * The end is looked for first, among chunks that are not damaged. A record may be older than one of
+ * a round before, of another CPU: so it is the first such place after the last window that holds
+ * anything as old as asked for.
  */
 
 #include "daemon/session/snapshot-plan.h"
@@ -138,10 +139,11 @@ static struct place pass_old_windows(const struct planner *planner, struct place
     return (struct place){0}; /* all of it is older */
 }
 
-/* The last chunk that holds a record not younger than UNTIL; NULL: none does. */
-static const struct chunk *find_last_chunk(const struct planner *planner, uint64_t until_tsc)
+/* The last chunk from CHUNK on that holds a record not younger than UNTIL; NULL: none does. */
+static const struct chunk *find_last_chunk(const struct planner *planner, const struct chunk *chunk,
+                                           uint64_t until_tsc)
 {
-    const struct chunk *chunk = ring_pin_first(planner->ring, planner->pin), *last = NULL;
+    const struct chunk *last = NULL;
 
     for (; chunk; chunk = next_chunk(planner, chunk)) {
         struct ring_chunk_info info = info_of(planner, chunk);
@@ -175,11 +177,11 @@ static struct place find_end_in(const struct planner *planner, const struct chun
     return end;
 }
 
-/* Where the file ends; no chunk: where the pin does. */
-static struct place find_end(const struct planner *planner, uint64_t until_tsc)
+/* Where a file ends that begins at START or later; no chunk: where the pin does. */
+static struct place find_end(const struct planner *planner, struct place start, uint64_t until_tsc)
 {
-    const struct chunk *chunk = find_last_chunk(planner, until_tsc);
-    struct place end = {.chunk = ring_pin_first(planner->ring, planner->pin)};
+    const struct chunk *chunk = find_last_chunk(planner, start.chunk, until_tsc);
+    struct place end = start; /* all of it is younger */
 
     for (; chunk; chunk = next_chunk(planner, chunk)) {
         end = find_end_in(planner, chunk, until_tsc);
@@ -293,11 +295,10 @@ int snapshot_make_plan(const struct ring *ring, int pin, const struct snapshot_b
 {
     struct planner planner = {.ring = ring, .pin = pin, .nr_cpus = nr_cpus};
     struct snapshot_plan plan = {0};
-    struct place start;
+    struct place start = pass_damaged(&planner, bounds->verify_seq, &plan.damaged);
 
-    if (bounds->until_tsc && ring_pin_first(ring, pin))
-        planner.end = find_end(&planner, bounds->until_tsc);
-    start = pass_damaged(&planner, bounds->verify_seq, &plan.damaged);
+    if (start.chunk && bounds->until_tsc)
+        planner.end = find_end(&planner, start, bounds->until_tsc);
     if (start.chunk && bounds->since_tsc) {
         start = pass_old_chunks(&planner, start, bounds->since_tsc);
         start = pass_old_windows(&planner, start, bounds->since_tsc);

@@ -284,6 +284,31 @@ static void test_middle(void)
     }
 }
 
+/* A chunk that an earlier daemon left damaged: it is not walked, whatever is asked for. */
+static void test_damaged(void)
+{
+    for (uint64_t until_ago = 1; until_ago < 160000; until_ago += 19999) {
+        struct window_header *window;
+        const struct chunk *chunk;
+        struct rig rig;
+        int r;
+
+        rig_init(&rig, "up to a time, after a damaged chunk", 60);
+        open_file(&rig, 0);
+        chunk = ring_pin_first(rig.ring.ring, rig.write.pin);
+        chunk = ring_pin_next(rig.ring.ring, rig.write.pin, chunk);
+        window = (struct window_header *)(void *)(chunk->data);
+        window->bytes = UINT32_MAX - WINDOW_HEADER_BYTES; /* back to where it is */
+        rig.write.bounds.verify_seq = chunk->seq;
+        rig.write.bounds.until_tsc = rig.ring.tsc - until_ago;
+        r = ring_write_run(&rig.file, &rig.write, &rig.failure);
+        CHECK(r == 0 || r == -ENODATA);
+        CHECK(r < 0 || rig.write.plan.damaged);
+        window->bytes = 2000 * RIG_RECORD_BYTES; /* else the rig finds fault with it */
+        rig_done(&rig);
+    }
+}
+
 /* The pipe's reader stalls while the ring goes round; then it reads: it gets what was pinned. */
 static void test_slow_reader(int flags)
 {
@@ -451,6 +476,7 @@ int main(void)
     test_file();
     test_bounds();
     test_middle();
+    test_damaged();
     test_slow_reader(0);
     test_slow_reader(O_NONBLOCK);
     test_abort(0);
