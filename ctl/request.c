@@ -87,7 +87,7 @@ static int fill_call(sd_bus_message *call, const struct request *request,
     r = append_options(call, request);
     if (r < 0)
         return r;
-    if (output) {
+    if (output && output->trace.fd >= 0) {
         r = append_output(call, output);
         if (r < 0)
             return r;
