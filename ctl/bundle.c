@@ -113,13 +113,20 @@ static const char *archive_name(const struct bundle *bundle)
     return bundle->archive->is_stdout ? "standard output" : bundle->archive->trace.path;
 }
 
-/* What a file is called in the archive: as it was, or as the daemon calls it. */
+/*
+ * What a file is called in the archive: as it was, or as the daemon calls it, if that leads nowhere
+ * else where it is unpacked.
+ */
 static char *member_name(const struct bundle *bundle, const struct output_file *file,
                          struct json_object *doc, const char *suffix)
 {
+    const char *name = doc_text(doc, "name", "");
+
     if (!bundle->folder)
         return strdup(strrchr(file->path, '/') + 1);
-    return str_format("%s%s", doc_text(doc, "name", "trace"), suffix);
+    if (!*name || *name == '.' || strchr(name, '/'))
+        name = "trace";
+    return str_format("%s%s", name, suffix);
 }
 
 static int pack_file(const struct bundle *bundle, const struct output_file *file, const char *name)

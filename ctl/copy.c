@@ -105,12 +105,24 @@ int copy_new(int from_fd, int to_fd, struct copy **ret_copy)
     return 0;
 }
 
+/* Whoever does not read may do so for ever: nobody looks at signals while we wait for that. */
+static void let_signals_end_us(void)
+{
+    sigset_t ends;
+
+    (void)sigemptyset(&ends);
+    (void)sigaddset(&ends, SIGINT);
+    (void)sigaddset(&ends, SIGTERM);
+    (void)pthread_sigmask(SIG_UNBLOCK, &ends, NULL);
+}
+
 int copy_finish(struct copy *copy)
 {
     int r;
 
     if (!copy)
         return 0;
+    let_signals_end_us();
     (void)pthread_join(copy->thread, NULL); /* it is ours, and joinable */
     r = copy->error;
     free(copy);

@@ -15,8 +15,9 @@ struct copy;
 int copy_new(int from_fd, int to_fd, struct copy **ret_copy);
 
 /*
- * Waits for the end of FROM_FD, and returns 0 or the negative errno with which the copy ended
- * early: then its writer has got a broken pipe. Frees COPY; NULL: 0.
+ * Waits for the end of FROM_FD; SIGINT and SIGTERM end the process from now on. Returns 0 or the
+ * negative errno with which the copy ended early: then its writer has got a broken pipe. Frees
+ * COPY; NULL: 0.
  */
 int copy_finish(struct copy *copy);
 
