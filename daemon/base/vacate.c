@@ -41,8 +41,8 @@ static void vacate_finish(struct job *job)
     free(vacate);
 }
 
-int vacate_descriptors(struct workers *workers, const int *fds, size_t n,
-                       void (*done)(void *userdata), void *userdata)
+static int vacate_start(struct workers *workers, void (*run)(struct job *job), const int *fds,
+                        size_t n, void (*done)(void *userdata), void *userdata)
 {
     struct vacate_job *vacate;
     struct worker *worker;
@@ -57,7 +57,7 @@ int vacate_descriptors(struct workers *workers, const int *fds, size_t n,
         free(vacate);
         return r;
     }
-    vacate->job = (struct job){.run = vacate_run, .done = vacate_finish};
+    vacate->job = (struct job){.run = run, .done = vacate_finish};
     for (size_t i = 0; i < n; i++)
         if (fds[i] >= 0)
             vacate->fds[vacate->n++] = fds[i];
@@ -66,4 +66,32 @@ int vacate_descriptors(struct workers *workers, const int *fds, size_t n,
     worker_send(worker, &vacate->job);
     (void)worker_free(worker); /* ends when the job is done */
     return 0;
+}
+
+int vacate_descriptors(struct workers *workers, const int *fds, size_t n,
+                       void (*done)(void *userdata), void *userdata)
+{
+    return vacate_start(workers, vacate_run, fds, n, done, userdata);
+}
+
+static void close_run(struct job *job)
+{
+    struct vacate_job *vacate = job_container(job, struct vacate_job, job);
+
+    for (size_t i = 0; i < vacate->n; i++)
+        fd_close(&vacate->fds[i]);
+}
+
+static void ignore_end(void *userdata)
+{
+    (void)userdata;
+}
+
+void vacate_close(struct workers *workers, const int *fds, size_t n)
+{
+    if (vacate_start(workers, close_run, fds, n, ignore_end, NULL) >= 0)
+        return;
+    for (size_t i = 0; i < n; i++)
+        if (fds[i] >= 0)
+            (void)close(fds[i]); /* waits rather than leaks */
 }

@@ -11,7 +11,7 @@
 
 struct workers;
 
-#define VACATE_MAX 2u
+#define VACATE_MAX 8u
 
 /*
  * Has the files of the N descriptors FDS (at most VACATE_MAX; those < 0 are passed over) closed on
@@ -21,3 +21,9 @@ struct workers;
  */
 int vacate_descriptors(struct workers *workers, const int *fds, size_t n,
                        void (*done)(void *userdata), void *userdata);
+
+/*
+ * Takes over the N descriptors FDS (at most VACATE_MAX), which are nobody else's, and has them
+ * closed on a worker. Without memory or a thread for that they are closed here.
+ */
+void vacate_close(struct workers *workers, const int *fds, size_t n);

@@ -3,8 +3,8 @@
  * A server of a FUSE file system that never answers would hold the worker for good, and with it one
  * of the few captures that there may be. So the type is read with AT_STATX_DONT_SYNC, for which no
  * server is asked, and the device is looked up among the mounts before the file system is asked
- * anything. A mount in a namespace that we do not see is found by fstatfs(2), for which the kernel
- * asks only servers that were mounted with allow_other.
+ * anything. A mount in a namespace that we do not see is found by fstatfs(2): the kernel does not
+ * ask a server for a process that its files are not for, and other mounts there are root's.
  *
  * Sources: statx(2), fstatfs(2), proc(5) for mountinfo, fs/fuse/dir.c and inode.c of Linux 6.1.
  */
@@ -92,7 +92,6 @@ static int read_status(struct passed_file *file, struct failure *failure)
 {
     if (statx(file->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &file->status) == 0)
         return 0;
-    /* A FUSE file system shows its files to nobody but the user who mounted it. */
     return failure_set(failure, -errno, ERROR_OUTPUT, "%s cannot be examined: %s. %s", file->name,
                        strerror(errno), accepted_files(file));
 }
@@ -105,28 +104,47 @@ static bool is_null_device(const struct passed_file *file)
 
 /* --- File systems. --- */
 
-/* Whether LINE of mountinfo is about a FUSE file system on that device. */
-static bool is_fuse_mount(const char *line, unsigned int major, unsigned int minor)
+static bool is_mount_of(const char *line, const struct statx *status)
 {
-    const char *type = strstr(line, " - ");
-    unsigned int line_major, line_minor;
+    unsigned int major, minor;
 
-    return type && strncmp(type + 3, "fuse", 4) == 0 &&
-           sscanf(line, "%*u %*u %u:%u", &line_major, &line_minor) == 2 && line_major == major &&
-           line_minor == minor;
+    return sscanf(line, "%*u %*u %u:%u", &major, &minor) == 2 && major == status->stx_dev_major &&
+           minor == status->stx_dev_minor;
 }
 
-/* Among the mounts that we see. */
-static bool is_on_fuse(const struct passed_file *file)
+/* Whether the file system with that device is FUSE: 1 or 0; -ENOENT: we do not see its mount. */
+static int find_fuse_mount(const struct statx *status)
 {
     _cleanup_file_ FILE *mounts = fopen("/proc/self/mountinfo", "re");
     _cleanup_free_ char *line = NULL;
     size_t bytes = 0;
 
-    while (mounts && getline(&line, &bytes, mounts) > 0)
-        if (is_fuse_mount(line, file->status.stx_dev_major, file->status.stx_dev_minor))
-            return true;
-    return false;
+    while (mounts && getline(&line, &bytes, mounts) > 0) {
+        const char *type = strstr(line, " - "); /* after fields whose number varies */
+
+        if (type && is_mount_of(line, status))
+            return strncmp(type + 3, "fuse", 4) == 0;
+    }
+    return -ENOENT;
+}
+
+static bool has_content(const struct statx *status)
+{
+    return S_ISREG(status->stx_mode) || S_ISDIR(status->stx_mode);
+}
+
+bool passed_file_is_on_fuse(int fd)
+{
+    struct statx status;
+    struct statfs fs;
+    int r;
+
+    if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &status) < 0)
+        return errno == EACCES; /* it shows its files to nobody but the user who mounted it */
+    if (!has_content(&status))
+        return false; /* a FIFO is the kernel's, wherever its name is */
+    r = find_fuse_mount(&status);
+    return r >= 0 ? r : fstatfs(fd, &fs) == 0 && fs.f_type == FUSE_SUPER_MAGIC;
 }
 
 static int refuse_fuse(const struct passed_file *file, struct failure *failure)
@@ -141,13 +159,11 @@ static int check_file_system(const struct passed_file *file, struct failure *fai
 {
     struct statfs fs;
 
-    if (!file->by_root && is_on_fuse(file))
-        return refuse_fuse(file, failure);
     if (fstatfs(file->fd, &fs) < 0)
         return failure_set(failure, -errno, ERROR_OUTPUT, "%s cannot be examined: %s.", file->name,
                            strerror(errno));
     if (fs.f_type == FUSE_SUPER_MAGIC)
-        return file->by_root ? 0 : refuse_fuse(file, failure);
+        return 0; /* root's */
     /* proc, sysfs, debugfs and their like have no blocks. Files in memory may have no limit. */
     if (fs.f_blocks > 0 || fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC)
         return 0;
@@ -195,6 +211,8 @@ int passed_file_check_output(int fd, const char *path, bool by_root, bool *ret_i
     r = check_access_mode(&file, failure);
     if (r < 0)
         return r;
+    if (!by_root && passed_file_is_on_fuse(fd))
+        return refuse_fuse(&file, failure);
     r = read_status(&file, failure);
     if (r < 0)
         return r;
@@ -223,6 +241,8 @@ int passed_file_check_sidecar(int fd, const char *path, bool by_root, struct fai
     r = check_access_mode(&file, failure);
     if (r < 0)
         return r;
+    if (!by_root && passed_file_is_on_fuse(fd))
+        return refuse_fuse(&file, failure);
     r = read_status(&file, failure);
     if (r < 0)
         return r;

@@ -13,7 +13,7 @@
  * Files of a FUSE file system are root's to pass: a process of the user answers for it, or never
  * does. Files of proc(5), sysfs and their like are not accepted from anybody.
  *
- * On a worker: the file system is asked, and may wait.
+ * On a worker, if nothing else is said: the file system is asked, and may wait.
  */
 
 #include <stdbool.h>
@@ -27,6 +27,12 @@
  */
 int passed_file_check_output(int fd, const char *path, bool by_root, bool *ret_is_stream,
                              struct failure *failure);
+
+/*
+ * Any thread; does not wait. Whether FD is on a FUSE file system: then anything that is done with
+ * it may wait for a process of the user, close(2) included.
+ */
+bool passed_file_is_on_fuse(int fd);
 
 /* FD as the sidecar PATH: a regular file, empty, that is written at offsets from now on. */
 int passed_file_check_sidecar(int fd, const char *path, bool by_root, struct failure *failure);

@@ -28,7 +28,7 @@ static int peer_fd = -1;                        /* the other end */
 
 static struct {
     bool is_block_device;
-    bool is_fuse;
+    bool is_fuse; /* and its mount is not in our namespace */
     bool has_no_blocks;
     bool is_hidden; /* FUSE shows nothing to root */
 } fake;
@@ -47,6 +47,8 @@ int __wrap_statx(int fd, const char *name, int flags, unsigned int mask, struct 
         errno = EACCES;
         return -1;
     }
+    if (fake.is_fuse) /* a device that no mount has */
+        st->stx_dev_minor = 0xffffff;
     if (fake.is_block_device)
         st->stx_mode = (uint16_t)((st->stx_mode & ~S_IFMT) | S_IFBLK);
     return r;
@@ -281,8 +283,10 @@ static void test_for_root(void)
     check_output(&kernels, true);
     fake.has_no_blocks = false;
     fake.is_hidden = true;
-    test_case("a file that root may not see");
-    check_output(&hidden, false);
+    test_case("root: a file that it may not see");
+    check_output(&hidden, true);
+    test_case("others: a file that root may not see");
+    check_output(&no_file, false);
     fake.is_hidden = false;
     test_case("root: a socket");
     check_output(&socket, true);

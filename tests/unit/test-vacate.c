@@ -58,6 +58,21 @@ static void test_pipes(struct workers *workers)
     CHECK_UINT(nr_done, 2);
 }
 
+static void test_close(struct workers *workers)
+{
+    int fds[2];
+    char byte;
+
+    test_case("closed elsewhere");
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        exit(EXIT_FAILURE);
+    vacate_close(workers, &fds[1], 1);
+    workers_run_all(workers);
+    CHECK_INT(read(fds[0], &byte, 1), 0); /* the end of the file */
+    CHECK_INT(fcntl(fds[1], F_GETFD), -1);
+    (void)close(fds[0]);
+}
+
 int main(void)
 {
     struct workers *workers;
@@ -66,6 +81,7 @@ int main(void)
     if (sd_event_new(&event) < 0 || workers_new(event, &workers) < 0)
         return EXIT_FAILURE;
     test_pipes(workers);
+    test_close(workers);
     workers_free(workers);
     sd_event_unref(event);
     return test_end();
