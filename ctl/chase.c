@@ -86,14 +86,16 @@ static int chaser_begin(struct chaser *chaser, const char *path)
 static int chaser_go_up(struct chaser *chaser)
 {
     _cleanup_free_ char *path = strdup(chaser->at.path);
-    char *slash = path ? strrchr(path, '/') : NULL;
-    int fd = openat(chaser->at.directory_fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    char *slash;
+    int fd;
 
-    if (fd < 0)
-        return -errno;
-    if (slash)
+    if (!path)
+        return -ENOMEM;
+    slash = strrchr(path, '/');
+    if (slash) /* else it is the root, of which the parent is itself */
         *slash = '\0';
-    return chaser_enter(chaser, fd, path ? path : "");
+    fd = openat(chaser->at.directory_fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? -errno : chaser_enter(chaser, fd, path);
 }
 
 /* A link of somebody else, where everybody may make one. */
