@@ -174,6 +174,34 @@ within_second() {
     [ $usec -gt 900000 ] && [ $usec -lt 1800000 ]
 }
 
+# The clock is set an hour ahead after 3 s: each time is one of the clock as it was then.
+stepped() {
+    local since until
+    export SET_CLOCK=$dir/set-clock
+    launcher=(env "LD_PRELOAD=${LD_PRELOAD:+$LD_PRELOAD:}$build/tests/sim/libset-clock.so")
+    recorder_start memory=64M || exit 1
+    sleep 1.5
+    since=$(date +%s%N)
+    sleep 1
+    until=$(date +%s%N)
+    sleep 0.5
+    touch "$SET_CLOCK"
+    sleep 3.5 # it notices within a second
+    check "stepped: from before the step" ctl snapshot before --since "$(iso "$since")" --until "$(iso "$until")"
+    check "stepped: it is of that time" is_within "$dir/state/before.json" "$since" "$until"
+    check "stepped: complete" whole "$dir/state/before.xentrace"
+    since=$(($(date +%s%N) + 3600000000000 - 1500000000))
+    check "stepped: from after the step" ctl snapshot after --since "$(iso "$since")"
+    check "stepped: it is of that time, too" begins_at "$dir/state/after.json" "$since"
+    check "stepped: complete, too" whole "$dir/state/after.xentrace"
+}
+begins_at() { # begins_at DOCUMENT SINCE
+    local first
+    first=$(number "$1" snapshot first_ns)
+    echo "$((($2 - first) / 1000)) us before"
+    [ "$first" -le $(($2 + 50000000)) ] && [ "$first" -gt $(($2 - 400000000)) ]
+}
+
 # --- Both in one. ---
 
 bundle() {
@@ -206,11 +234,14 @@ END
     check "bundle: complete, too" whole "$dir/from-socket"
 }
 
-parts=(unread kinds fuse planted times bundle)
+parts=(unread kinds fuse planted times times_pvh stepped bundle)
 [ -n "${SIM_INSIDE:-}" ] || [ $# -eq 0 ] || parts=("$@")
 
 run() { # run PART
-    sim --cpus 2 --rate 4M -- "$1"
+    case $1 in
+        times_pvh) sim --cpus 2 --rate 4M --tsc-offset 250s -- times ;; # see clock.sh
+        *) sim --cpus 2 --rate 4M -- "$1" ;;
+    esac
     sim_clean
 }
 
