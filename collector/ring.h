@@ -150,6 +150,10 @@ void ring_read_window(const struct ring *ring, const struct chunk *chunk, uint32
 uint32_t ring_copy_chunk(const struct ring *ring, const struct chunk *chunk, uint32_t offset,
                          uint8_t *buffer);
 
+/* Likewise, but only up to END, where a window ends; beyond the chunk's end, to that. */
+uint32_t ring_copy_windows(const struct ring *ring, const struct chunk *chunk, uint32_t offset,
+                           uint32_t end, uint8_t *buffer);
+
 /* Whether a pinned chunk must be copied to be written in whole pages. */
 bool ring_must_copy_chunk(const struct ring *ring, const struct chunk *chunk);
 

@@ -11,6 +11,7 @@ libcommon_a_SOURCES = \
 	common/sidecar-path.c common/sidecar-path.h \
 	common/suggest.c common/suggest.h \
 	common/text.c common/text.h \
+	common/time-spec.c common/time-spec.h \
 	common/trace-file.c common/trace-file.h \
 	common/units.c common/units.h \
 	common/utf8.c common/utf8.h \

@@ -56,9 +56,12 @@
 #define OPTION_ON_RESERVE     "on-reserve"         /* s  "stop", "rotate", "pause" */
 
 /* Keys of Snapshot's options; output, output-path and sidecar are as in Start. */
-#define OPTION_SESSION "session"   /* s  its ring; default: the flight recorder */
-#define OPTION_LAST    "last-usec" /* t  the newest part, by time */
-#define OPTION_LABEL   "label"     /* s  who asks, for the file's name and the sidecar */
+#define OPTION_SESSION   "session"        /* s  its ring; default: the flight recorder */
+#define OPTION_LAST      "last-usec"      /* t  the newest part, by time */
+#define OPTION_SINCE     "since-ns"       /* t  or from that moment on, since 1970 */
+#define OPTION_UNTIL     "until-ns"       /* t  up to that moment */
+#define OPTION_UNTIL_AGO "until-ago-usec" /* t  or up to that long before the request */
+#define OPTION_LABEL     "label"          /* s  who asks, for the file's name and the sidecar */
 /* and OPTION_MAX_SIZE: the newest part, by size */
 
 /* Errors. Each comes with one sentence that says what happened and what to do. */

@@ -14,15 +14,16 @@
 #include "ctl/args.h"
 #include "ctl/capture.h"
 #include "ctl/ctl.h"
-#include "ctl/output.h"
 #include "ctl/progress.h"
 #include "ctl/session.h"
 #include "ctl/stop.h"
 #include "ctl/storage.h"
 #include "ctl/str.h"
+#include "ctl/target.h"
 
 struct record {
     struct client *client;
+    struct target target;
     struct json_object *session; /* the newest document */
     char *name;
     uint64_t started_usec;
@@ -126,12 +127,17 @@ static int run(struct ctl *ctl, struct record *record, const struct capture_opti
         explain_break(record, r, error);
         return CTL_FAILURE;
     }
+    r = target_finish(&record->target, record->session, &error);
+    if (r < 0) {
+        ctl_error_sentence(error);
+        return CTL_FAILURE;
+    }
     if (ctl->json)
         doc_print(talk, record->session);
     else
         session_print_summary(talk, record->session);
     return doc_session_has_ended(record->session) && session_is_ok(record->session) ? CTL_OK
-                                                                                : CTL_FAILURE;
+                                                                                    : CTL_FAILURE;
 }
 
 static int start(struct ctl *ctl, struct record *record, const struct capture_options *options,
@@ -145,7 +151,7 @@ static int start(struct ctl *ctl, struct record *record, const struct capture_op
     r = client_catch_signals(record->client, ret_error);
     if (r < 0)
         return r;
-    r = capture_start(record->client, options, true, &record->session, ret_error);
+    r = capture_start(record->client, options, &record->target, &record->session, ret_error);
     if (r < 0)
         return r;
     record->started_usec = monotonic_usec();
@@ -177,6 +183,7 @@ static int cmd_record(struct ctl *ctl, int argc, char **argv)
         code = run(ctl, &record, &options);
     free(error);
     (void)doc_free(record.session);
+    target_done(&record.target);
     (void)client_free(record.client);
     free(record.name);
     return code;

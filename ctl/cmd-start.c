@@ -62,7 +62,7 @@ static int start(struct ctl *ctl, const struct capture_options *options, char **
     r = client_catch_signals(client, ret_error);
     if (r < 0)
         return r;
-    r = capture_start(client, options, false, &session, ret_error);
+    r = capture_start(client, options, NULL, &session, ret_error);
     if (r < 0)
         return r;
     if (ctl->json)

@@ -8,7 +8,9 @@ noinst_LIBRARIES += libctl.a
 libctl_a_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 libctl_a_SOURCES = \
 	ctl/args.c ctl/args.h \
+	ctl/bundle.c ctl/bundle.h \
 	ctl/capture.c ctl/capture.h \
+	ctl/chase.c ctl/chase.h \
 	ctl/client.c ctl/client.h \
 	ctl/cmd-events.c \
 	ctl/cmd-info.c \
@@ -20,6 +22,7 @@ libctl_a_SOURCES = \
 	ctl/cmd-stop.c \
 	ctl/cmd-trigger.c \
 	ctl/cmd-version.c \
+	ctl/copy.c ctl/copy.h \
 	ctl/ctl.h \
 	ctl/doc.c ctl/doc.h \
 	ctl/options.c ctl/options.h \
@@ -33,6 +36,8 @@ libctl_a_SOURCES = \
 	ctl/storage.c ctl/storage.h \
 	ctl/str.c ctl/str.h \
 	ctl/table.c ctl/table.h \
+	ctl/tar.c ctl/tar.h \
+	ctl/target.c ctl/target.h \
 	ctl/trigger.c ctl/trigger.h \
 	ctl/verbs.c
 

@@ -19,6 +19,8 @@
 /* name, letter, argument, type, member, unit of a number alone, detail, D-Bus key, help */
 const struct args_option options_table[] = {
     {"quiet", 'q', NULL, ARGS_FLAG, AT(quiet), .help = "show no progress"},
+    {"bundle", 0, NULL, ARGS_FLAG, AT(bundle),
+     .help = "with -o: one tar archive of the trace and its sidecar"},
     {"events", 'e', "LIST", ARGS_EVENTS, AT(events), 0, NULL, OPTION_EVENTS,
      "events: sched,hvm-entryexit,0x0010f000 (default all;\n"
      "for the names: xentracectl events)"},
@@ -122,6 +124,10 @@ int options_parse(struct ctl *ctl, const struct args_option *table, int argc, ch
     }
     if (options->force && !options->output)
         return str_refuse(-EINVAL, ret_error, "--force needs -o: it replaces that file.");
+    if (options->bundle && !options->output)
+        return str_refuse(-EINVAL, ret_error,
+                          "--bundle needs -o, which names the archive: -o FILE.tar, or -o - for "
+                          "standard output.");
     return check_rings(options, ret_error);
 }
 

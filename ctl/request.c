@@ -48,6 +48,11 @@ static int append_options(sd_bus_message *call, const struct request *request)
         if (r < 0)
             return r;
     }
+    for (const struct request_number *n = request->numbers; n && n->key; n++) {
+        r = n->value ? sd_bus_message_append(call, "{sv}", n->key, "t", n->value) : 0;
+        if (r < 0)
+            return r;
+    }
     return request->flag ? sd_bus_message_append(call, "{sv}", request->flag, "b", 1) : 0;
 }
 
@@ -82,7 +87,7 @@ static int fill_call(sd_bus_message *call, const struct request *request,
     r = append_options(call, request);
     if (r < 0)
         return r;
-    if (output) {
+    if (output && output->trace.fd >= 0) {
         r = append_output(call, output);
         if (r < 0)
             return r;

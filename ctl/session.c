@@ -353,6 +353,10 @@ void session_print_next(FILE *file, struct json_object *session, const char *pat
 
     if (!quoted)
         return;
+    if (strcmp(doc_text(session, "output.kind", ""), "bundle") == 0) {
+        table_print_field(file, "Next", "tar -xf %s", quoted);
+        return;
+    }
     table_print_field(file, "Next", "xentracectl info %s", quoted);
     if (khz)
         (void)fprintf(file, "%9s  xenalyze --cpu-hz %s --summary %s\n", "", str_hz(hz, khz),

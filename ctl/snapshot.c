@@ -70,7 +70,7 @@ void snapshot_print(FILE *file, struct json_object *snapshot)
     if (!snapshot_is_ok(snapshot))
         table_print_field(file, "Early", "%s",
                           doc_text(snapshot, "snapshot.message", "no reason given"));
-    if (is_file && strcmp(doc_text(snapshot, "output.kind", "file"), "file") == 0)
+    if (is_file && strcmp(doc_text(snapshot, "output.kind", "file"), "stream") != 0)
         session_print_next(file, snapshot, path);
 }
 

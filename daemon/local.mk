@@ -12,6 +12,7 @@ libdaemon_a_SOURCES = \
 	daemon/base/log.c daemon/base/log.h \
 	daemon/base/name.c daemon/base/name.h \
 	daemon/base/priority.h \
+	daemon/base/vacate.c daemon/base/vacate.h \
 	daemon/base/worker.c daemon/base/worker.h \
 	daemon/config/config.c daemon/config/config.h \
 	daemon/control/calls.c daemon/control/calls.h \
@@ -34,6 +35,7 @@ libdaemon_a_SOURCES = \
 	daemon/host/xenstore.c daemon/host/xenstore.h \
 	daemon/output/output.c daemon/output/output.h \
 	daemon/output/output-file.c daemon/output/output-file.h \
+	daemon/output/passed-file.c daemon/output/passed-file.h \
 	daemon/output/sidecar.c daemon/output/sidecar.h \
 	daemon/session/end-reason.c daemon/session/end-reason.h \
 	daemon/session/file-storage.c daemon/session/file-storage.h \
@@ -52,6 +54,7 @@ libdaemon_a_SOURCES = \
 	daemon/session/silence.c daemon/session/silence.h \
 	daemon/session/snapshot.c daemon/session/snapshot.h \
 	daemon/session/snapshot-plan.c daemon/session/snapshot-plan.h \
+	daemon/session/snapshot-span.c daemon/session/snapshot-span.h \
 	daemon/session/space.c daemon/session/space.h \
 	daemon/session/storage.c daemon/session/storage.h \
 	daemon/triggers/trigger.c daemon/triggers/trigger.h \

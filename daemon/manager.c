@@ -424,10 +424,8 @@ static void manager_handle_sink_closed(struct manager *manager, const struct ses
 {
     for (size_t i = manager->nr_snapshots; i-- > 0;)
         if (manager->snapshots[i]->state < SNAPSHOT_ENDED &&
-            manager->snapshots[i]->session == session) {
-            snapshot_limit_patience(manager->snapshots[i]);     /* the session's end waits for it */
+            manager->snapshots[i]->session == session)
             snapshot_handle_sink_closed(manager->snapshots[i]); /* may be the end of it */
-        }
 }
 
 static void manager_handle_session_message(struct manager *manager, const struct message *message)
@@ -584,7 +582,7 @@ static void manager_handle_trigger(void *userdata, struct trigger *trigger, cons
         .cause = SNAPSHOT_TRIGGER,
         .trigger = trigger,
         .label = label,
-        .last_usec = last_usec,
+        .span.last_usec = last_usec,
         .reserve_bytes = manager->config.reserve_bytes,
         .output_fd = -1,
         .sidecar_fd = -1,
@@ -1327,8 +1325,6 @@ void manager_shut_down(struct manager *manager)
     for (size_t i = manager->nr_sessions; i-- > 0;)
         if (!manager->asks_systemd || manager->sessions[i] != recorder)
             session_stop(manager->sessions[i], END_DAEMON_EXIT);
-    for (size_t i = 0; i < manager->nr_snapshots; i++)
-        snapshot_limit_patience(manager->snapshots[i]);
     manager_watch_end(manager);
     manager_exit_if_over(manager);
 }

@@ -45,6 +45,20 @@ uint32_t clock_history_version(const struct clock_history *history);
 /* The wall clock when a record with that TSC was made; 0 if TSC is 0. */
 uint64_t clock_history_realtime_ns(const struct clock_history *history, uint64_t tsc);
 
+/* When a wall clock that was set may have shown a time twice, or not at all. */
+enum clock_choice {
+    CLOCK_FIRST, /* from then on it showed that time, or a later one */
+    CLOCK_LAST,  /* until then it showed that time, or an earlier one */
+};
+
+/*
+ * The TSC of a record that was made when the wall clock showed REALTIME_NS, by CHOICE; the moment
+ * of the step, if it never did. 1 if that was before the TSC began to count, INT64_MAX if it is too
+ * far ahead.
+ */
+uint64_t clock_history_tsc(const struct clock_history *history, uint64_t realtime_ns,
+                           enum clock_choice choice);
+
 /*
  * Writes the pairs by which a reader dates records from FROM_TSC to TO_TSC to PAIRS, which has room
  * for CLOCK_PAIRS_MAX, and returns how many: those in between, the one before and the one after.

@@ -73,6 +73,17 @@ static inline uint64_t clock_nsec_of_tsc(uint64_t tsc, uint32_t khz)
     return khz ? (uint64_t)(((unsigned __int128)tsc * 1000000 + khz - 1) / khz) : 0;
 }
 
+/* The local date and time, as "2026-11-21 12:00:03"; TEXT is UNITS_TEXT_MAX long. Returns TEXT. */
+static inline const char *clock_format_date(char *text, uint64_t realtime_ns)
+{
+    time_t when = (time_t)(realtime_ns / NSEC_PER_SEC);
+    struct tm tm;
+
+    if (!localtime_r(&when, &tm) || strftime(text, UNITS_TEXT_MAX, "%Y-%m-%d %H:%M:%S", &tm) == 0)
+        text[0] = '\0';
+    return text;
+}
+
 /* The local time of day, USEC ago, as "12:00:03"; TEXT is UNITS_TEXT_MAX long. Returns TEXT. */
 static inline const char *clock_format_usec_ago(char *text, uint64_t usec)
 {

@@ -33,6 +33,7 @@
 #include "daemon/control/listener.h"
 #include "daemon/base/log.h"
 #include "daemon/base/priority.h"
+#include "daemon/base/vacate.h"
 #include "daemon/manager.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
@@ -172,29 +173,67 @@ static int control_start_recorder(struct client *client, sd_bus_message *call,
     return control_keep_session_call(client->control, call, session, SESSION_RUNNING);
 }
 
+static void call_handle_vacated(void *userdata)
+{
+    sd_bus_message_unref(userdata);
+}
+
+/*
+ * sd-bus closes a message's descriptors when it frees it, here: not those of a file system that may
+ * not answer. They have been duplicated by whoever needs them.
+ */
+static void control_give_up_descriptors(struct control *control, sd_bus_message *call,
+                                        int output_fd, int sidecar_fd)
+{
+    const int fds[] = {output_fd, sidecar_fd};
+
+    if (output_fd < 0 && sidecar_fd < 0)
+        return;
+    (void)sd_bus_message_ref(call);
+    if (vacate_descriptors(control->manager->workers, fds, ARRAY_SIZE(fds), call_handle_vacated,
+                           call) < 0)
+        sd_bus_message_unref(call); /* without a thread for it, it is done here */
+}
+
+static int client_start_capture(struct client *client, sd_bus_message *call,
+                                const struct start_request *request)
+{
+    struct control *control = client->control;
+    struct failure failure = {0};
+    struct session *session;
+    int r;
+
+    if (strcmp(request->name, RECORDER_NAME) == 0)
+        return control_start_recorder(client, call, request);
+    r = manager_start_session(control->manager, request->name, &request->options, &session,
+                              &failure);
+    if (r < 0)
+        return call_answer_failure(call, &failure);
+    if (request->attached)
+        client->attached = session;
+    return control_keep_session_call(control, call, session, SESSION_RUNNING);
+}
+
 static int method_start(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
     struct client *client = userdata;
     struct control *control = client->control;
     struct failure failure = {0};
     struct start_request request;
-    struct session *session;
     int r;
 
     (void)error;
     if (client_check_may_control(client, call) < 0)
         return 1;
     r = request_read_start(call, &control->manager->config, &request, &failure);
+    request.options.by_root = client->peer.uid == 0;
     if (r < 0)
-        return call_answer_failure(call, &failure);
-    if (strcmp(request.name, RECORDER_NAME) == 0)
-        return control_start_recorder(client, call, &request);
-    r = manager_start_session(control->manager, request.name, &request.options, &session, &failure);
-    if (r < 0)
-        return call_answer_failure(call, &failure);
-    if (request.attached)
-        client->attached = session;
-    return control_keep_session_call(control, call, session, SESSION_RUNNING);
+        r = call_answer_failure(call, &failure);
+    else
+        r = client_start_capture(client, call, &request);
+    control_give_up_descriptors(control, call, request.options.output_fd,
+                                request.options.sidecar_fd);
+    return r;
 }
 
 static struct session *client_read_session(struct client *client, sd_bus_message *call,
@@ -311,6 +350,23 @@ static int method_status(sd_bus_message *call, void *userdata, sd_bus_error *err
     return call_answer_document(call, document_of_session(session));
 }
 
+static int client_take_snapshot(struct client *client, sd_bus_message *call,
+                                const struct snapshot_request *request)
+{
+    struct control *control = client->control;
+    struct call kept = {.message = call};
+    struct failure failure = {0};
+    struct snapshot *snapshot;
+    int r;
+
+    r = manager_start_snapshot(control->manager, request->session, &request->options, &snapshot,
+                               &failure);
+    if (r < 0)
+        return call_answer_failure(call, &failure);
+    kept.snapshot = snapshot;
+    return calls_keep(&control->calls, &kept);
+}
+
 /* Everybody who may look may take one; only those who may control can send a descriptor. */
 static int method_snapshot(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
@@ -318,20 +374,18 @@ static int method_snapshot(sd_bus_message *call, void *userdata, sd_bus_error *e
     struct control *control = client->control;
     struct failure failure = {0};
     struct snapshot_request request;
-    struct call kept = {.message = call};
-    struct snapshot *snapshot;
     int r;
 
     (void)error;
     r = request_read_snapshot(call, &control->manager->config, &request, &failure);
+    request.options.by_root = client->peer.uid == 0;
     if (r < 0)
-        return call_answer_failure(call, &failure);
-    r = manager_start_snapshot(control->manager, request.session, &request.options, &snapshot,
-                               &failure);
-    if (r < 0)
-        return call_answer_failure(call, &failure);
-    kept.snapshot = snapshot;
-    return calls_keep(&control->calls, &kept);
+        r = call_answer_failure(call, &failure);
+    else
+        r = client_take_snapshot(client, call, &request);
+    control_give_up_descriptors(control, call, request.options.output_fd,
+                                request.options.sidecar_fd);
+    return r;
 }
 
 static int method_rotate(sd_bus_message *call, void *userdata, sd_bus_error *error)

@@ -133,14 +133,12 @@ int request_read_start(sd_bus_message *call, const struct config *config,
 
     r = read_arguments(call, &request.name, targets, ARRAY_SIZE(targets), &request.has_options,
                        failure);
-    if (r < 0)
-        return r;
     options->has_output = options->output_fd >= 0;
     options->discard = request.discard;
     options->keep_enabled = request.keep_enabled;
     options->start_disabled = request.start_disabled;
     *ret_request = request;
-    return 0;
+    return r;
 }
 
 int request_read_snapshot(sd_bus_message *call, const struct config *config,
@@ -157,7 +155,10 @@ int request_read_snapshot(sd_bus_message *call, const struct config *config,
     struct snapshot_options *options = &request.options;
     const struct option_target targets[] = {
         {OPTION_SESSION, 's', &request.session},
-        {OPTION_LAST, 't', &options->last_usec},
+        {OPTION_LAST, 't', &options->span.last_usec},
+        {OPTION_SINCE, 't', &options->span.since_ns},
+        {OPTION_UNTIL, 't', &options->span.until_ns},
+        {OPTION_UNTIL_AGO, 't', &options->span.until_ago_usec},
         {OPTION_MAX_SIZE, 't', &options->max_size_bytes},
         {OPTION_LABEL, 's', &options->label},
         {OPTION_OUTPUT, 'h', &options->output_fd},
@@ -168,9 +169,7 @@ int request_read_snapshot(sd_bus_message *call, const struct config *config,
     int r;
 
     r = read_arguments(call, &options->name, targets, ARRAY_SIZE(targets), &has_options, failure);
-    if (r < 0)
-        return r;
     options->has_output = options->output_fd >= 0;
     *ret_request = request;
-    return 0;
+    return r;
 }

@@ -27,7 +27,8 @@ struct snapshot_request {
     struct snapshot_options options;
 };
 
-/* What is not said is as CONFIG says. Any error sets FAILURE. */
+/* What is not said is as CONFIG says. Any error sets FAILURE; the request has the descriptors that
+ * were read until then. */
 int request_read_start(struct sd_bus_message *call, const struct config *config,
                        struct start_request *ret_request, struct failure *failure);
 int request_read_snapshot(struct sd_bus_message *call, const struct config *config,

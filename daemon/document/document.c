@@ -524,7 +524,10 @@ static json *snapshot_object(const struct snapshot *snapshot)
     json_put_count(object, "first_tsc", plan->first_tsc);
     json_put_count(object, "last_tsc", plan->last_tsc);
     put_complete_from(object, snapshot->session, plan->complete_from_tsc);
-    json_put_count(object, "asked_usec", snapshot->last_usec);
+    json_put_count(object, "asked_usec", snapshot->ticks.asked_usec);
+    json_put_count(object, "asked_since_ns", snapshot->span.since_ns);
+    json_put_count(object, "asked_until_ns",
+                   snapshot->ticks.has_until ? wall_clock_of(context, snapshot->ticks.end_tsc) : 0);
     json_put_count(object, "held_usec", snapshot->coverage.held_usec);
     json_put_text(object, "shorter_because", history_limit_name(snapshot->coverage.limit));
     json_put_text(object, "shorter_message", snapshot->shorter);

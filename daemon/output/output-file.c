@@ -25,6 +25,7 @@
 
 #include "common/protocol.h"
 #include "common/units.h"
+#include "daemon/output/passed-file.h"
 
 #define GRANT_STEP_BYTES (UINT64_C(128) << 20)
 #define GRANT_LATE_BYTES (UINT64_C(1) << 20)  /* for one that is longer than was expected */
@@ -334,38 +335,22 @@ void output_file_sweep(int directory_fd, const struct timespec *before)
     (void)closedir(directory);
 }
 
-int output_file_adopt(struct output_file *output, int fd, const char *path, struct failure *failure)
+int output_file_adopt(struct output_file *output, int fd, const char *path, bool by_root,
+                      struct failure *failure)
 {
-    struct stat st;
-    int flags;
+    int r;
 
     output->fd = fd;
     output->path = strdup(path);
     if (!output->path)
         return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
-    flags = fcntl(output->fd, F_GETFL);
-    if (fstat(output->fd, &st) < 0 || flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
-        return failure_set(failure, -EBADF, ERROR_OUTPUT, "%s is not open for writing.",
-                           strcmp(path, "-") == 0 ? "Standard output" : path);
-    if (isatty(output->fd))
-        return failure_set(
-            failure, -EINVAL, ERROR_OUTPUT,
-            "Trace data is binary and is not written to a terminal: redirect it, or give "
-            "a file.");
-    /* Without a path, standard output: appended to whatever it is. */
-    output->is_stream = !S_ISREG(st.st_mode) || strcmp(path, "-") == 0;
-    if (output->is_stream) {
-        output->granted_bytes = UINT64_MAX;
-        return 0;
-    }
-    /* Writes go to offsets, several at once; with O_APPEND they would land in the order of their
-     * arrival. */
-    if ((flags & O_APPEND) && fcntl(output->fd, F_SETFL, flags & ~O_APPEND) < 0)
-        return failure_set(failure, -errno, ERROR_OUTPUT, "%s can only be appended to.", path);
-    if (st.st_size != 0)
-        return failure_set(failure, -EEXIST, ERROR_OUTPUT,
-                           "%s is not empty, and captures are never overwritten.", path);
-    return grant_first(output, failure);
+    r = passed_file_check_output(fd, path, by_root, &output->is_stream, failure);
+    if (r < 0)
+        return r;
+    if (!output->is_stream)
+        return grant_first(output, failure);
+    output->granted_bytes = UINT64_MAX;
+    return 0;
 }
 
 int output_file_finish(struct output_file *output, uint64_t bytes)

@@ -25,7 +25,7 @@ enum output_naming {
 
 struct output_file {
     int fd;
-    bool is_stream;         /* a pipe, a socket, a device: written as it comes */
+    bool is_stream;         /* a pipe, a block device: written as it comes */
     bool is_direct;         /* O_DIRECT */
     bool preallocates;      /* the file system can fallocate(2) */
     char *path;             /* for people; "-" if there is none */
@@ -77,10 +77,10 @@ void output_file_sweep(int directory_fd, const struct timespec *before);
 int output_file_require(struct output_file *output, uint64_t bytes, struct failure *failure);
 
 /*
- * Takes over FD, which a client opened; PATH is what it calls it. FD is the output's from then on,
- * also on failure. Fails with ERROR_OUTPUT, _NO_SPACE.
+ * Takes over FD, which a client opened, root if BY_ROOT; PATH is what it calls it. FD is the
+ * output's from then on, also on failure. Fails with ERROR_OUTPUT (passed-file.h), _NO_SPACE.
  */
-int output_file_adopt(struct output_file *output, int fd, const char *path,
+int output_file_adopt(struct output_file *output, int fd, const char *path, bool by_root,
                       struct failure *failure);
 
 /* How much output_file_extend() would like to grant. */

@@ -16,6 +16,8 @@
 
 #include "common/protocol.h"
 #include "daemon/base/name.h"
+#include "daemon/output/passed-file.h"
+#include "daemon/output/sidecar.h"
 
 bool output_is_busy(const struct output *output, enum output_operation operation)
 {
@@ -105,6 +107,24 @@ static int output_create(struct output *output, struct failure *failure)
     return r;
 }
 
+/* The sidecar first: it takes no space. */
+static int output_adopt(struct output *output, struct failure *failure)
+{
+    const struct output_request *request = &output->request;
+    int r;
+
+    if (output->sidecar_path) {
+        r = passed_file_check_sidecar(output->sidecar_fd, output->sidecar_path, request->by_root,
+                                      failure);
+        if (r < 0) {
+            output->file.fd = request->fd; /* to be closed, here */
+            return r;
+        }
+    }
+    return output_file_adopt(&output->file, request->fd, output->request_path, request->by_root,
+                             failure);
+}
+
 static int output_open_file(struct output *output, struct failure *failure)
 {
     const struct output_request *request = &output->request;
@@ -112,7 +132,7 @@ static int output_open_file(struct output *output, struct failure *failure)
     int r;
 
     if (request->is_adopted)
-        r = output_file_adopt(file, request->fd, output->request_path, failure);
+        r = output_adopt(output, failure);
     else
         r = output_create(output, failure);
     if (r < 0)
@@ -126,13 +146,20 @@ static int output_open_file(struct output *output, struct failure *failure)
     return r;
 }
 
-/* A file that could not be opened as it was asked for is closed: there is nothing to remove. */
+/*
+ * A file that could not be opened as it was asked for is closed: there is nothing to remove. A
+ * client's only after the answer, with output_close(), as its file system may not answer: that may
+ * be why it was refused.
+ */
 static int output_open(struct output *output, struct failure *failure)
 {
     int r = output_open_file(output, failure);
 
-    if (r < 0)
-        output_file_done(&output->file);
+    if (r >= 0)
+        return r;
+    if (output->request.is_adopted)
+        output->refused_fd = fd_take(&output->file.fd);
+    output_file_done(&output->file);
     return r;
 }
 
@@ -159,6 +186,12 @@ static int output_copy_request(struct output *output, const struct output_reques
     output->request_path = strdup(request->path);
     if (!output->request_path)
         return -ENOMEM;
+    if (request->sidecar && request->sidecar->fd >= 0) {
+        output->sidecar_fd = request->sidecar->fd;
+        output->sidecar_path = strdup(request->sidecar->path);
+        if (!output->sidecar_path)
+            return -ENOMEM;
+    }
     output->request.fd = fcntl(request->fd, F_DUPFD_CLOEXEC, 3);
     return output->request.fd < 0 ? -errno : 0;
 }
@@ -169,6 +202,7 @@ static void output_destroy(struct output *output)
     free(output->figures.path);
     free(output->request_name);
     free(output->request_path);
+    free(output->sidecar_path);
     free(output->publish_name);
     free(output);
 }
@@ -186,6 +220,7 @@ int output_new(struct worker *worker, const struct output_request *request, outp
     output->max_bytes = request->max_bytes;
     output->userdata = userdata;
     output->figures.fd = -1;
+    output->refused_fd = -1;
     output_file_init(&output->file, request->reserve_bytes, request->max_bytes);
     output->file.aim_bytes =
         request->first_aim_bytes ? request->first_aim_bytes : request->aim_bytes;
@@ -205,7 +240,10 @@ int output_new(struct worker *worker, const struct output_request *request, outp
 /* It may wait, too: of a file system on a network, or in user space. */
 static void output_run_close(struct job *job)
 {
-    output_file_done(&output_job_of(job)->output->file);
+    struct output *output = output_job_of(job)->output;
+
+    output_file_done(&output->file);
+    fd_close(&output->refused_fd);
 }
 
 static void output_handle_closed(struct job *job)

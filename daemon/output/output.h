@@ -18,6 +18,8 @@
 #include "daemon/base/worker.h"
 #include "daemon/output/output-file.h"
 
+struct sidecar;
+
 #define OUTPUT_NAME_MAX 96u /* of a file, without its ending */
 
 /* FAILURE explains the error, if the request has words for it; else its name is NULL. */
@@ -27,8 +29,10 @@ typedef void (*output_done_fn)(void *userdata, int error, const struct failure *
 struct output_request {
     /* A client's: output_new() duplicates FD at once; PATH is the client's name for it. */
     bool is_adopted;
+    bool by_root; /* the client is root's */
     int fd;
     const char *path;
+    const struct sidecar *sidecar; /* checked, too; its worker is the same. NULL: none */
     /* Else one of our own in the state directory. */
     int directory_fd;
     const char *directory;
@@ -96,6 +100,9 @@ struct output {
     struct output_request request;
     char *request_name;
     char *request_path;
+    int refused_fd;     /* a client's; -1: none */
+    int sidecar_fd;     /* lent */
+    char *sidecar_path; /* NULL: it is not a client's, or there is none */
     char *publish_name;
     uint64_t bytes; /* arguments of the requests under way, from here on */
     uint64_t min_headroom_bytes;

@@ -96,6 +96,7 @@ struct session_options {
     bool keep_enabled;
     bool start_disabled;
     bool has_output;
+    bool by_root;  /* root has passed the output */
     int output_fd; /* borrowed */
     const char *output_path;
     int sidecar_fd;  /* borrowed; -1: none */

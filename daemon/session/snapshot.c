@@ -24,6 +24,7 @@
 #include "common/protocol.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "daemon/base/clock-history.h"
 #include "daemon/base/log.h"
 #include "daemon/base/worker.h"
 #include "daemon/host/explain.h"
@@ -52,6 +53,11 @@ const char *snapshot_path(const struct snapshot *snapshot)
     const char *path = snapshot->output ? snapshot->output->figures.path : NULL;
 
     return path ? path : "";
+}
+
+static const char *for_people(const char *path)
+{
+    return strcmp(path, "-") == 0 ? "standard output" : path;
 }
 
 static void snapshot_set_state(struct snapshot *snapshot, enum snapshot_state state)
@@ -160,6 +166,14 @@ static void snapshot_undo(struct snapshot *snapshot)
 
 /* --- Sealing. --- */
 
+/* The wall clock at the end of what was asked for. */
+static uint64_t snapshot_end_ns(const struct snapshot *snapshot)
+{
+    if (!snapshot->ticks.has_until)
+        return snapshot->requested.realtime_ns;
+    return clock_history_realtime_ns(snapshot->context->clock, snapshot->ticks.end_tsc);
+}
+
 /* What it covers of the time that was asked for. */
 static void snapshot_measure(struct snapshot *snapshot)
 {
@@ -167,8 +181,8 @@ static void snapshot_measure(struct snapshot *snapshot)
     const struct ring_storage *ring = ring_storage_of(session);
     const struct history_snapshot facts = {
         .tsc_khz = xen_host_info(snapshot->context->xen)->tsc_khz,
-        .asked_usec = snapshot->last_usec,
-        .requested_tsc = clock_pair_tsc(snapshot->requested),
+        .asked_usec = snapshot->ticks.asked_usec,
+        .requested_tsc = snapshot->ticks.end_tsc,
         .pinned_tsc = clock_pair_tsc(snapshot->pinned),
         .started_tsc = clock_pair_tsc(session->started),
         .complete_from_tsc = ring_complete_from_tsc(ring->ring),
@@ -186,8 +200,9 @@ static void snapshot_measure(struct snapshot *snapshot)
         .is_recorder = session->settings.is_recorder,
         .memory_bytes = ring->memory_bytes,
         .max_age_usec = ring->max_age_usec,
-        .bytes = snapshot->plan.bytes,
-        .requested_ns = snapshot->requested.realtime_ns,
+        /* From a part in the middle nothing follows about the memory that all of it takes. */
+        .bytes = snapshot->ticks.has_until ? 0 : snapshot->plan.bytes,
+        .requested_ns = snapshot_end_ns(snapshot),
     };
 
     snapshot->coverage = words.coverage;
@@ -311,7 +326,54 @@ static void snapshot_handle_finished(void *userdata, int error, const struct fai
     output_publish(snapshot->output, snapshot->name, snapshot_handle_published);
 }
 
+/* --- Patience. --- */
+
+static int snapshot_handle_patience(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    struct snapshot *snapshot = userdata;
+    uint64_t end_usec =
+        max_u64(snapshot->patient_since_usec, ring_write_progress_usec(&snapshot->write)) +
+        READER_PATIENCE_USEC;
+
+    if (usec >= end_usec) {
+        snapshot->is_reader_late = true;
+        ring_write_abort(&snapshot->write);
+        return 0;
+    }
+    /* Neither can fail for a source that exists, in this process. */
+    (void)sd_event_source_set_time(source, end_usec);
+    (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+    return 0;
+}
+
+/* From now on its reader has to read: the ring is pinned for it. */
+static void snapshot_limit_patience(struct snapshot *snapshot)
+{
+    sd_event *event = snapshot->context->event;
+    int r;
+
+    if (!snapshot->output->figures.is_stream)
+        return;
+    /* Cannot fail for a clock that exists. */
+    (void)sd_event_now(event, CLOCK_MONOTONIC, &snapshot->patient_since_usec);
+    r = sd_event_add_time(event, &snapshot->patience_source, CLOCK_MONOTONIC,
+                          snapshot->patient_since_usec + READER_PATIENCE_USEC, USEC_PER_MSEC,
+                          snapshot_handle_patience, snapshot);
+    if (r < 0)
+        log_line(LOG_WARNING, snapshot->session->name, "Cannot set a timer: %s.", strerror(-r));
+}
+
 /* --- Writing. --- */
+
+static void snapshot_explain_time(struct snapshot *snapshot, int error)
+{
+    uint64_t oldest_ns = clock_history_realtime_ns(snapshot->context->clock, snapshot->oldest_tsc);
+    char oldest[UNITS_TEXT_MAX];
+
+    (void)failure_set(&snapshot->failure, error, ERROR_EMPTY,
+                      "'%s' holds no record of that time. Its oldest is of %s.",
+                      snapshot->session->name, clock_format_date(oldest, oldest_ns));
+}
 
 static void snapshot_explain_plan(struct snapshot *snapshot, int error)
 {
@@ -325,6 +387,8 @@ static void snapshot_explain_plan(struct snapshot *snapshot, int error)
         (void)failure_set(failure, error, ERROR_INVALID,
                           "Not even the newest round of records fits into --max-size. Ask for "
                           "more.");
+    else if (snapshot->span.since_ns || snapshot->ticks.has_until)
+        snapshot_explain_time(snapshot, error);
     else if (ring_pin_first(snapshot_ring(snapshot), snapshot->pin))
         (void)failure_set(failure, error, ERROR_EMPTY,
                           "'%s' has recorded nothing in that time. Ask for more with --last.",
@@ -336,15 +400,28 @@ static void snapshot_explain_plan(struct snapshot *snapshot, int error)
                           session->name, duration_format(when, usec), session->name);
 }
 
+static void snapshot_explain_reader(struct snapshot *snapshot)
+{
+    (void)failure_set(&snapshot->failure, -ETIMEDOUT, ERROR_OUTPUT,
+                      "The reader of %s has read nothing for %u s, so the snapshot was given up: a "
+                      "snapshot that is not read holds memory of the ring. For a reader that "
+                      "pauses, write to a file first.",
+                      for_people(snapshot_path(snapshot)),
+                      (unsigned int)(READER_PATIENCE_USEC / USEC_PER_SEC));
+}
+
 static void snapshot_handle_written(void *userdata, int error, const struct failure *failure)
 {
     struct snapshot *snapshot = userdata;
 
     if (!snapshot_take_answer(snapshot))
         return;
+    snapshot->patience_source = sd_event_source_disable_unref(snapshot->patience_source);
     snapshot->plan = snapshot->write.plan;
     if (error < 0 && failure->name)
         snapshot->failure = *failure;
+    else if (error < 0 && snapshot->is_reader_late)
+        snapshot_explain_reader(snapshot);
     else if (error < 0 && !snapshot->write.is_planned)
         snapshot_explain_plan(snapshot, error);
     snapshot->shortened_bytes =
@@ -361,22 +438,26 @@ static void snapshot_handle_written(void *userdata, int error, const struct fail
     }
 }
 
+static struct snapshot_ticks snapshot_read_span(const struct snapshot *snapshot,
+                                                const struct snapshot_span *span)
+{
+    return snapshot_span_read(span, snapshot->context->clock,
+                              xen_host_info(snapshot->context->xen)->tsc_khz,
+                              clock_pair_tsc(snapshot->requested));
+}
+
 static struct snapshot_bounds snapshot_bounds_of(const struct snapshot *snapshot)
 {
     const struct ring_storage *ring = ring_storage_of(snapshot->session);
-    uint64_t last_usec = snapshot->last_usec;
-    struct snapshot_bounds bounds = {
+    const struct snapshot_span all = {.last_usec = ring->max_age_usec}; /* that the ring is for */
+
+    return (struct snapshot_bounds){
+        .since_tsc =
+            max_u64(snapshot->ticks.since_tsc, snapshot_read_span(snapshot, &all).since_tsc),
+        .until_tsc = snapshot->ticks.has_until ? snapshot->ticks.end_tsc : 0,
         .max_bytes = snapshot->max_size_bytes,
         .verify_seq = ring->adopted_seq,
     };
-    uint64_t last_tsc;
-
-    if (ring->max_age_usec && (!last_usec || ring->max_age_usec < last_usec))
-        last_usec = ring->max_age_usec;
-    last_tsc = clock_tsc_of_usec(last_usec, xen_host_info(snapshot->context->xen)->tsc_khz);
-    if (last_usec && last_tsc < clock_pair_tsc(snapshot->requested))
-        bounds.since_tsc = clock_pair_tsc(snapshot->requested) - last_tsc;
-    return bounds;
 }
 
 static uint64_t snapshot_count_evicted(const struct session *session)
@@ -400,6 +481,7 @@ void snapshot_handle_pinned(struct snapshot *snapshot)
 
     ring_read_stats(ring, &stats);
     snapshot->pinned = clock_pair_now();
+    snapshot->ticks = snapshot_read_span(snapshot, &snapshot->span);
     snapshot->oldest_tsc = stats.oldest_tsc;
     snapshot->pin_nsec = ring_pin_nsec(ring, snapshot->pin);
     snapshot->evicted = snapshot_count_evicted(session);
@@ -411,6 +493,7 @@ void snapshot_handle_pinned(struct snapshot *snapshot)
         .bounds = snapshot_bounds_of(snapshot),
     };
     snapshot_set_state(snapshot, SNAPSHOT_WRITING);
+    snapshot_limit_patience(snapshot);
     snapshot->is_busy = true;
     output_run(snapshot->output, ring_write_run, &snapshot->write, snapshot_handle_written);
 }
@@ -498,7 +581,7 @@ static int snapshot_handle_open_timeout(sd_event_source *source, uint64_t usec, 
                       "snapshot when it answers again. `xentracectl status` shows which outputs "
                       "are waiting.",
                       snapshot->owns_output ? snapshot->context->state_dir
-                                            : snapshot->output->request_path,
+                                            : for_people(snapshot->output->request_path),
                       (unsigned int)(SESSION_PATIENCE_USEC / USEC_PER_SEC));
     snapshot_tell_end(snapshot);
     return 0;
@@ -510,8 +593,10 @@ static int snapshot_open(struct snapshot *snapshot, const struct snapshot_option
     const struct session_context *context = snapshot->context;
     const struct output_request request = {
         .is_adopted = options->has_output,
+        .by_root = options->by_root,
         .fd = options->output_fd,
         .path = options->output_path,
+        .sidecar = &snapshot->sidecar,
         .directory_fd = context->state_dir_fd,
         .directory = context->state_dir,
         .name = snapshot->name,
@@ -568,7 +653,11 @@ static int snapshot_take_options(struct snapshot *snapshot, const struct snapsho
 
     snapshot->cause = options->cause;
     snapshot->trigger = options->trigger;
-    snapshot->last_usec = options->last_usec;
+    r = snapshot_span_check(&options->span, failure);
+    if (r < 0)
+        return r;
+    snapshot->span = options->span;
+    snapshot->ticks = snapshot_read_span(snapshot, &snapshot->span);
     snapshot->max_size_bytes = options->max_size_bytes;
     snapshot->owns_output = !options->has_output;
     snapshot_take_label(snapshot, options->label);
@@ -642,45 +731,6 @@ struct snapshot *snapshot_free(struct snapshot *snapshot)
     else
         snapshot_destroy(snapshot);
     return NULL;
-}
-
-/* --- Patience. --- */
-
-static int snapshot_handle_patience(sd_event_source *source, uint64_t usec, void *userdata)
-{
-    struct snapshot *snapshot = userdata;
-    uint64_t since_usec =
-        max_u64(snapshot->patient_since_usec, ring_write_progress_usec(&snapshot->write));
-
-    if (snapshot->state > SNAPSHOT_WRITING)
-        return 0;
-    if (snapshot->state < SNAPSHOT_WRITING) {
-        since_usec = usec; /* there was nothing to read yet */
-    } else if (usec >= since_usec + READER_PATIENCE_USEC) {
-        if (snapshot->output->figures.is_stream)
-            ring_write_abort(&snapshot->write);
-        return 0;
-    }
-    /* Neither can fail for a source that exists, in this process. */
-    (void)sd_event_source_set_time(source, since_usec + READER_PATIENCE_USEC);
-    (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-    return 0;
-}
-
-void snapshot_limit_patience(struct snapshot *snapshot)
-{
-    sd_event *event = snapshot->context->event;
-    int r;
-
-    if (snapshot->owns_output || snapshot->patience_source || snapshot->state >= SNAPSHOT_FINISHING)
-        return;
-    /* Cannot fail for a clock that exists. */
-    (void)sd_event_now(event, CLOCK_MONOTONIC, &snapshot->patient_since_usec);
-    r = sd_event_add_time(event, &snapshot->patience_source, CLOCK_MONOTONIC,
-                          snapshot->patient_since_usec + READER_PATIENCE_USEC, USEC_PER_MSEC,
-                          snapshot_handle_patience, snapshot);
-    if (r < 0)
-        log_line(LOG_WARNING, snapshot->session->name, "Cannot set a timer: %s.", strerror(-r));
 }
 
 uint64_t snapshot_waiting_since_usec(const struct snapshot *snapshot)

@@ -20,6 +20,8 @@
  * In the state directory the file is written under a hidden name, and is given its own when it is
  * complete. A file that a client opened is cut back to whole windows if the snapshot fails.
  *
+ * The reader of a pipe has 5 s from its last progress: an unread pipe would hold the pin for ever.
+ *
  * If the file has not been opened within SESSION_PATIENCE_USEC, the snapshot has failed for its
  * caller: it has ended, with ERROR_WAITING. Such a snapshot is kept until its worker comes back and
  * the file that it may have made is removed: then it is released. Any other snapshot is released at
@@ -36,6 +38,7 @@
 #include "daemon/session/history.h"
 #include "daemon/session/ring-writer.h"
 #include "daemon/session/snapshot-plan.h"
+#include "daemon/session/snapshot-span.h"
 
 struct output;
 struct sd_event_source;
@@ -68,10 +71,11 @@ struct snapshot_options {
     const char *label; /* who asks; "" or NULL: nobody in particular */
     enum snapshot_cause cause;
     struct trigger *trigger; /* of SNAPSHOT_TRIGGER: for the owner, who reports the outcome to it */
-    uint64_t last_usec;      /* the newest part; 0: everything */
-    uint64_t max_size_bytes; /* likewise */
+    struct snapshot_span span;
+    uint64_t max_size_bytes; /* the newest part; 0: everything */
     uint64_t reserve_bytes;
     bool has_output;
+    bool by_root;  /* root has passed the output */
     int output_fd; /* borrowed */
     const char *output_path;
     int sidecar_fd; /* borrowed; -1: none */
@@ -86,7 +90,8 @@ struct snapshot {
     enum snapshot_cause cause;
     struct trigger *trigger;
     enum snapshot_state state;
-    uint64_t last_usec;
+    struct snapshot_span span;
+    struct snapshot_ticks ticks; /* of it, when it was asked for, and when the ring was pinned */
     uint64_t max_size_bytes;
 
     struct worker *worker;
@@ -111,8 +116,9 @@ struct snapshot {
 
     /* snapshot.c's own. */
     struct sd_event_source *open_source;     /* the disk has to answer by then */
-    struct sd_event_source *patience_source; /* NULL: its reader may take for ever */
+    struct sd_event_source *patience_source; /* its reader has to go on; NULL: a file */
     uint64_t patient_since_usec;
+    bool is_reader_late;
     uint64_t shortened_before_bytes; /* when it was pinned */
     bool is_busy;                    /* the worker has a request of it */
     bool is_freed;                   /* ... and its answer frees it */
@@ -150,12 +156,6 @@ void snapshot_handle_pinned(struct snapshot *snapshot);
  * collector has died: a snapshot that is PINNING pins the ring itself. Nothing in other states.
  */
 void snapshot_handle_sink_closed(struct snapshot *snapshot);
-
-/*
- * Gives it up if its reader does not read for 5 s: for when something waits for it. A snapshot into
- * a file is not concerned.
- */
-void snapshot_limit_patience(struct snapshot *snapshot);
 
 /*
  * Since when (CLOCK_MONOTONIC, in microseconds) its disk, or its reader, has not answered, if that

@@ -108,8 +108,10 @@ struct output_request storage_request(const struct storage *storage, const char 
 
     return (struct output_request){
         .is_adopted = options->has_output,
+        .by_root = options->by_root,
         .fd = options->output_fd,
         .path = options->output_path,
+        .sidecar = &storage->session->sidecar,
         .directory_fd = context->state_dir_fd,
         .directory = context->state_dir,
         .name = name,

@@ -481,6 +481,12 @@ static int take_snapshot_option(void *context, sd_bus_message *message, const ch
         return fake_take_text(message, asked->path, sizeof(asked->path));
     if (strcmp(key, OPTION_LAST) == 0)
         return sd_bus_message_read(message, "v", "t", &asked->last_usec);
+    if (strcmp(key, OPTION_SINCE) == 0)
+        return sd_bus_message_read(message, "v", "t", &asked->since_ns);
+    if (strcmp(key, OPTION_UNTIL) == 0)
+        return sd_bus_message_read(message, "v", "t", &asked->until_ns);
+    if (strcmp(key, OPTION_UNTIL_AGO) == 0)
+        return sd_bus_message_read(message, "v", "t", &asked->until_ago_usec);
     if (strcmp(key, OPTION_MAX_SIZE) == 0)
         return sd_bus_message_read(message, "v", "t", &asked->max_size_bytes);
     if (strcmp(key, OPTION_OUTPUT) == 0)

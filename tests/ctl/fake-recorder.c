@@ -105,16 +105,18 @@ struct json_object *fake_snapshot(const struct fake_snapshot *snapshot, uint64_t
         "},\"output\":{\"path\":\"%s\",\"kind\":\"%s\",\"bytes\":%" PRIu64
         "},\"events\":{\"spec\":\"all\"},\"host\":{\"hostname\":\"dom0\",\"tsc_khz\":2300000},"
         "\"snapshot\":{\"session\":\"%s\",\"label\":\"%s\",\"cause\":\"%s\",\"message\":\"last "
-        "%" PRIu64 ", size %" PRIu64 "\",\"ok\":%s,\"first_ns\":%" PRIu64 ",\"last_ns\":%" PRIu64
-        ",\"asked_usec\":%" PRIu64 ",\"held_usec\":%" PRIu64
+        "%" PRIu64 ", since %" PRIu64 ", until %" PRIu64 ", ago %" PRIu64 ", size %" PRIu64
+        "\",\"ok\":%s,\"first_ns\":%" PRIu64 ",\"last_ns\":%" PRIu64 ",\"asked_usec\":%" PRIu64
+        ",\"held_usec\":%" PRIu64
         ",\"shorter_because\":\"%s\",\"shorter_message\":\"%s\",\"records\":%" PRIu64
         ",\"lost\":%" PRIu64
         ",\"dropped\":0,\"evicted\":1000,\"pin_usec\":12,\"write_usec\":900000}}",
         snapshot->name, now_ns, snapshot->path, *snapshot->path == '/' ? "file" : "stream",
         snapshot->bytes, snapshot->session, snapshot->label,
         strcmp(snapshot->name, "crash") == 0 ? "trigger" : "request", snapshot->last_usec,
-        snapshot->max_size_bytes, snapshot->ok ? "true" : "false", now_ns - 300 * NSEC_PER_SEC,
-        now_ns, snapshot->last_usec, snapshot->held_usec, is_shorter ? "began" : "",
+        snapshot->since_ns, snapshot->until_ns, snapshot->until_ago_usec, snapshot->max_size_bytes,
+        snapshot->ok ? "true" : "false", now_ns - 300 * NSEC_PER_SEC, now_ns, snapshot->last_usec,
+        snapshot->held_usec, is_shorter ? "began" : "",
         is_shorter ? "Recording began at 12:03:04." : "", snapshot->records, snapshot->lost);
 }
 

@@ -23,6 +23,7 @@ struct fake_storage {
 struct fake_snapshot {
     char name[64], session[64], label[64], path[4096];
     uint64_t last_usec, max_size_bytes;
+    uint64_t since_ns, until_ns, until_ago_usec;
     uint64_t held_usec; /* less than last_usec: it is shorter */
     uint64_t records, lost, bytes;
     bool ok;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 
-check_PROGRAMS += tests/ctl/test-ctl tests/ctl/test-documents
+check_PROGRAMS += tests/ctl/test-ctl tests/ctl/test-documents tests/ctl/test-output tests/ctl/test-tar
 check_SCRIPTS += tests/ctl/test-cli tests/ctl/test-completion tests/ctl/test-flows tests/ctl/test-recorder \
 	tests/ctl/test-trouble
 EXTRA_DIST += tests/ctl/test-cli tests/ctl/test-completion tests/ctl/test-flows \
@@ -9,6 +9,13 @@ EXTRA_DIST += tests/ctl/test-cli tests/ctl/test-completion tests/ctl/test-flows 
 tests_ctl_test_ctl_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_ctl_test_ctl_SOURCES = tests/ctl/test-ctl.c
 tests_ctl_test_ctl_LDADD = libctl.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
+
+tests_ctl_test_output_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
+tests_ctl_test_output_SOURCES = tests/ctl/test-output.c tests/unit/test.h
+tests_ctl_test_output_LDADD = libctl.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
+
+tests_ctl_test_tar_SOURCES = tests/ctl/test-tar.c tests/unit/test.h
+tests_ctl_test_tar_LDADD = libctl.a
 
 tests_ctl_test_documents_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_ctl_test_documents_SOURCES = tests/ctl/test-documents.c

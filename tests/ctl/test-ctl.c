@@ -478,6 +478,17 @@ static const char *read_file(const char *path)
     return text;
 }
 
+static int open_output(const char *typed, bool force, struct output **ret_output, char **ret_error)
+{
+    const struct output_options options = {
+        .typed = typed,
+        .nothing = "Nothing was started",
+        .force = force,
+    };
+
+    return output_open(&options, ret_output, ret_error);
+}
+
 /* In an empty directory of its own. */
 static void test_output(void)
 {
@@ -485,24 +496,21 @@ static void test_output(void)
     struct output *output = NULL;
     struct stat st;
 
-    check(output_open("f", false, "Nothing was started", &output, &error) == 0, "output",
-          "new file");
+    check(open_output("f", false, &output, &error) == 0, "output", "new file");
     check(stat("f", &st) == 0 && (st.st_mode & 0777 & ~0640u) == 0, "output", "mode");
     check(access("f.json", F_OK) == 0, "output", "new sidecar");
     output = output_free(output);
     check(access("f", F_OK) < 0 && access("f.json", F_OK) < 0, "output", "removed again");
 
     write_file("f", "old");
-    check(output_open("f", false, "Nothing was started", &output, &error) == -EEXIST, "output",
-          "exists");
+    check(open_output("f", false, &output, &error) == -EEXIST, "output", "exists");
     check(error && strstr(error, "--force"), "output", "what to do");
     check(access("f.json", F_OK) < 0, "output", "no sidecar left behind");
-    check(output_open("f", true, "Nothing was started", &output, &error) == 0, "output", "forced");
+    check(open_output("f", true, &output, &error) == 0, "output", "forced");
     check_text(read_file("f"), "old", "output", "untouched until the start");
     output = output_free(output);
     check_text(read_file("f"), "old", "output", "untouched when refused");
-    check(output_open("f", true, "Nothing was started", &output, &error) == 0, "output",
-          "forced again");
+    check(open_output("f", true, &output, &error) == 0, "output", "forced again");
     check(write(output->trace.fd, "new", 3) == 3, "output", "write");
     check(output_keep(output, &error) == 0, "output", "keep");
     output = output_free(output);
@@ -513,8 +521,7 @@ static void test_output(void)
     write_file("f.json", "old");
     free(error);
     error = NULL;
-    check(output_open("f", false, "Nothing was started", &output, &error) == -EEXIST, "output",
-          "sidecar exists");
+    check(open_output("f", false, &output, &error) == -EEXIST, "output", "sidecar exists");
     check(access("f", F_OK) < 0, "output", "no file left behind");
     check_text(read_file("f.json"), "old", "output", "sidecar untouched");
     (void)unlink("f.json");

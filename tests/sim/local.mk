@@ -23,6 +23,8 @@ EXTRA_DIST += \
 	tests/sim/log.sh \
 	tests/sim/losses.sh \
 	tests/sim/many-cpus.sh \
+	tests/sim/outputs.py \
+	tests/sim/outputs.sh \
 	tests/sim/patience.sh \
 	tests/sim/pause.sh \
 	tests/sim/recorder-stop.sh \

@@ -25,6 +25,7 @@ check_PROGRAMS += \
 	tests/unit/test-memory \
 	tests/unit/test-output \
 	tests/unit/test-output-file \
+	tests/unit/test-passed-file \
 	tests/unit/test-pool \
 	tests/unit/test-record \
 	tests/unit/test-recorder-stop \
@@ -41,6 +42,7 @@ check_PROGRAMS += \
 	tests/unit/test-session-name \
 	tests/unit/test-silence \
 	tests/unit/test-snapshot \
+	tests/unit/test-snapshot-span \
 	tests/unit/test-sink \
 	tests/unit/test-sink-limits \
 	tests/unit/test-sink-ring \
@@ -49,6 +51,7 @@ check_PROGRAMS += \
 	tests/unit/test-systemd \
 	tests/unit/test-tbuf \
 	tests/unit/test-text \
+	tests/unit/test-time-spec \
 	tests/unit/test-trace-file \
 	tests/unit/test-trace-file-cuts \
 	tests/unit/test-tracing \
@@ -58,6 +61,7 @@ check_PROGRAMS += \
 	tests/unit/test-units \
 	tests/unit/test-uring \
 	tests/unit/test-utf8 \
+	tests/unit/test-vacate \
 	tests/unit/test-walk \
 	tests/unit/test-watch \
 	tests/unit/test-watchdog \
@@ -74,6 +78,8 @@ tests_unit_test_suggest_SOURCES = tests/unit/test-suggest.c tests/unit/test.h
 tests_unit_test_suggest_LDADD = libcommon.a
 tests_unit_test_text_SOURCES = tests/unit/test-text.c tests/unit/test.h
 tests_unit_test_text_LDADD = libcommon.a
+tests_unit_test_time_spec_SOURCES = tests/unit/test-time-spec.c tests/unit/test.h
+tests_unit_test_time_spec_LDADD = libcommon.a
 tests_unit_test_trace_file_SOURCES = \
 	tests/unit/test-trace-file.c tests/unit/trace-bytes.h tests/unit/test.h
 tests_unit_test_trace_file_LDADD = libcommon.a
@@ -189,6 +195,9 @@ tests_unit_test_config_SOURCES = tests/unit/test-config.c tests/unit/test.h
 tests_unit_test_config_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
 tests_unit_test_output_file_SOURCES = tests/unit/test-output-file.c tests/unit/test.h
 tests_unit_test_output_file_LDADD = libdaemon.a libcommon.a
+tests_unit_test_passed_file_SOURCES = tests/unit/test-passed-file.c tests/unit/test.h
+tests_unit_test_passed_file_LDADD = libdaemon.a libcommon.a -lutil
+tests_unit_test_passed_file_LDFLAGS = -Wl,--wrap=statx -Wl,--wrap=fstatfs
 # Outputs with real workers, on a real directory.
 tests_unit_test_output_SOURCES = tests/unit/test-output.c tests/unit/test.h
 tests_unit_test_output_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
@@ -223,6 +232,8 @@ tests_unit_test_silence_LDADD = libdaemon.a libcommon.a
 tests_unit_test_snapshot_SOURCES = tests/unit/test-snapshot.c tests/unit/ring-rig.h tests/unit/test.h
 tests_unit_test_snapshot_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_unit_test_snapshot_LDADD = libdaemon.a libcollector.a libcommon.a $(URING_LIBS)
+tests_unit_test_snapshot_span_SOURCES = tests/unit/test-snapshot-span.c tests/unit/test.h
+tests_unit_test_snapshot_span_LDADD = libdaemon.a libcollector.a libcommon.a
 tests_unit_test_domain_names_SOURCES = tests/unit/test-domain-names.c tests/unit/test.h
 tests_unit_test_domain_names_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_domain_names_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
@@ -246,6 +257,8 @@ tests_unit_test_triggers_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_unit_test_triggers_LDADD = \
 	libdaemon.a libcollector.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS) $(INIH_LIBS)
 
+tests_unit_test_vacate_SOURCES = tests/unit/test-vacate.c tests/unit/test.h
+tests_unit_test_vacate_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
 tests_unit_test_worker_SOURCES = tests/unit/test-worker.c tests/unit/test.h
 tests_unit_test_worker_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
 # Replaces the collector.
