@@ -451,7 +451,7 @@ static json *describe_session(const struct session *session, bool as_sealed)
 {
     const char *state = session_state_name(session, as_sealed);
     json *document = json_object_new_object();
-    json *started = json_object_new_object();
+    json *started = json_object_new_object(), *ledger;
     struct sink_totals totals;
 
     session_read_totals(session, &totals);
@@ -469,7 +469,9 @@ static json *describe_session(const struct session *session, bool as_sealed)
     put_selection(document, &session->selection);
     put_settings(document, session);
     json_put(document, "buffers", buffers_document(session));
-    json_put(document, "ledger", ledger_document(session, NULL));
+    ledger = ledger_document(session, NULL);
+    json_put_count(ledger, "last_loss_ns", wall_clock_of(session->context, totals.last_loss_tsc));
+    json_put(document, "ledger", ledger);
     json_put(document, "classes", classes_document(&totals));
     json_put_count(document, "windows", totals.windows);
     put_complete_from(document, session, complete_from_of(session, &totals));
