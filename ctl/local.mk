@@ -20,10 +20,14 @@ libctl_a_SOURCES = \
 	ctl/cmd-stop.c \
 	ctl/cmd-trigger.c \
 	ctl/cmd-version.c \
+	ctl/color.c ctl/color.h \
 	ctl/ctl.h \
 	ctl/doc.c ctl/doc.h \
+	ctl/health.c ctl/health.h \
+	ctl/number.c ctl/number.h \
 	ctl/options.c ctl/options.h \
 	ctl/output.c ctl/output.h \
+	ctl/pager.c ctl/pager.h \
 	ctl/progress.c ctl/progress.h \
 	ctl/recorder.c ctl/recorder.h \
 	ctl/request.c ctl/request.h \

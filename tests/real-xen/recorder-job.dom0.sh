@@ -225,7 +225,7 @@ check "... whole" xentracectl info /run/seg.00001.xentrace /run/seg.00002.xentra
 as() { # as USER COMMAND...
     runuser -u "$1" -- "${@:2}"
 }
-check "a member of the group xentrace may look" as member xentracectl status
+check "a member of the group xentrace may look" reports as member xentracectl status
 check "... take a snapshot" as member xentracectl snapshot by-member
 check "... which is sound" xentracectl info "$state/by-member.xentrace"
 check "... fire a manual trigger" as member xentracectl trigger button
