@@ -68,11 +68,13 @@ bool health_loses_now(struct json_object *session)
 static char *describe_losses(struct json_object *session)
 {
     _cleanup_free_ char *losses = session_losses(session);
+    uint64_t age_usec = health_loss_age_usec(session);
     char age[UNITS_TEXT_MAX];
 
-    return str_format("%s: %s, the last ones %s ago", doc_text(session, "name", "-"),
+    return str_format("%s: %s, the last ones %s%s", doc_text(session, "name", "-"),
                       losses ? losses : "unknown",
-                      duration_format(age, health_loss_age_usec(session)));
+                      age_usec < USEC_PER_SEC ? "just now" : duration_format(age, age_usec),
+                      age_usec < USEC_PER_SEC ? "" : " ago");
 }
 
 /* What runs, for the headline: "the flight recorder and 2 captures are". NULL: nothing, or no
@@ -216,9 +218,8 @@ static void read_good(struct health *health, struct json_object *status, const c
         set_headline(health, str_format("No records are being lost, but there %s %zu warning%s.",
                                         n == 1 ? "is" : "are", n, n == 1 ? "" : "s"));
     } else if (running) {
-        set_headline(health, str_format("All is well: %s recording, and no records are being "
-                                        "lost.%s",
-                                        running, is_off ? " The flight recorder is off." : ""));
+        set_headline(health, str_format("All is well: %s recording without losses.%s", running,
+                                        is_off ? " The flight recorder is off." : ""));
     } else {
         set_headline(health, strdup(is_off ? "All is well: the flight recorder is off, as "
                                              "configured, and nothing is being recorded."

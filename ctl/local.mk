@@ -12,6 +12,7 @@ libctl_a_SOURCES = \
 	ctl/client.c ctl/client.h \
 	ctl/cmd-events.c \
 	ctl/cmd-info.c \
+	ctl/cmd-monitor.c \
 	ctl/cmd-record.c \
 	ctl/cmd-rotate.c \
 	ctl/cmd-snapshot.c \
@@ -21,9 +22,13 @@ libctl_a_SOURCES = \
 	ctl/cmd-trigger.c \
 	ctl/cmd-version.c \
 	ctl/color.c ctl/color.h \
+	ctl/cpu-lines.c ctl/cpu-lines.h \
 	ctl/ctl.h \
+	ctl/disk.c ctl/disk.h \
 	ctl/doc.c ctl/doc.h \
+	ctl/frame.c ctl/frame.h \
 	ctl/health.c ctl/health.h \
+	ctl/monitor.c ctl/monitor.h \
 	ctl/number.c ctl/number.h \
 	ctl/options.c ctl/options.h \
 	ctl/output.c ctl/output.h \
@@ -31,6 +36,7 @@ libctl_a_SOURCES = \
 	ctl/progress.c ctl/progress.h \
 	ctl/recorder.c ctl/recorder.h \
 	ctl/request.c ctl/request.h \
+	ctl/screen.c ctl/screen.h \
 	ctl/session.c ctl/session.h \
 	ctl/snapshot.c ctl/snapshot.h \
 	ctl/stop.c ctl/stop.h \

@@ -164,18 +164,25 @@ static char *ring_forecast(struct json_object *session)
     return str_format("; about %s at %s/s when full", duration_format_about(time, full_usec), rate);
 }
 
-static void ring_print_history(FILE *file, struct json_object *session)
+char *storage_history(struct json_object *session)
 {
     uint64_t usec = doc_number(session, "ring.history_usec");
     _cleanup_free_ char *forecast = ring_forecast(session);
     char time[UNITS_TEXT_MAX];
 
     if (!usec)
-        return;
+        return strdup("");
     if (usec >= 10 * USEC_PER_SEC)
         usec -= usec % USEC_PER_SEC;
-    table_print_field(file, "History", "%s%s", duration_format(time, usec),
-                      forecast ? forecast : "");
+    return str_format("%s%s", duration_format(time, usec), forecast ? forecast : "");
+}
+
+static void ring_print_history(FILE *file, struct json_object *session)
+{
+    _cleanup_free_ char *history = storage_history(session);
+
+    if (history && *history)
+        table_print_field(file, "History", "%s", history);
 }
 
 static void ring_print(FILE *file, struct json_object *session)
