@@ -13,7 +13,7 @@
 
 #include "common/units.h"
 #include "ctl/args.h"
-#include "ctl/client.h"
+#include "ctl/ask-status.h"
 #include "ctl/ctl.h"
 #include "ctl/frame.h"
 #include "ctl/monitor.h"
@@ -68,25 +68,6 @@ static uint64_t now_usec(void)
     return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
 }
 
-static int ask(struct monitor *monitor, struct json_object **ret_doc, char **ret_error)
-{
-    _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL;
-    int r;
-
-    if (!monitor->client) {
-        r = client_new(monitor->ctl->socket, &monitor->client, ret_error);
-        if (r < 0)
-            return r;
-    }
-    r = client_make_call(monitor->client, PROTOCOL_STATUS, &call, ret_error);
-    if (r < 0)
-        return r;
-    r = sd_bus_message_append(call, "s", "");
-    if (r < 0)
-        return r;
-    return client_call(monitor->client, call, ANSWER_USEC, DOC_FORMAT_STATUS, ret_doc, ret_error);
-}
-
 /* Not while a child may still wait for it. */
 static void read_disk(struct monitor *monitor, uint64_t now)
 {
@@ -116,10 +97,9 @@ static void refresh(struct monitor *monitor)
 
     free(monitor->error);
     monitor->error = NULL;
-    r = ask(monitor, &status, &monitor->error);
+    r = ask_status(&monitor->client, monitor->ctl->socket, ANSWER_USEC, &status, &monitor->error);
     now = now_usec();
     if (r < 0) {
-        monitor->client = client_free(monitor->client);
         if (!monitor->error)
             monitor->error = strdup("Out of memory.");
         monitor->before = doc_free(monitor->before); /* a rate over the pause would mislead */

@@ -10,6 +10,8 @@ libctl_a_SOURCES = \
 	ctl/args.c ctl/args.h \
 	ctl/capture.c ctl/capture.h \
 	ctl/client.c ctl/client.h \
+	ctl/ask-status.c ctl/ask-status.h \
+	ctl/cmd-doctor.c \
 	ctl/cmd-events.c \
 	ctl/cmd-info.c \
 	ctl/cmd-monitor.c \
@@ -26,6 +28,7 @@ libctl_a_SOURCES = \
 	ctl/ctl.h \
 	ctl/disk.c ctl/disk.h \
 	ctl/doc.c ctl/doc.h \
+	ctl/doctor.c ctl/doctor-daemon.c ctl/doctor-host.c ctl/doctor.h ctl/doctor-internal.h \
 	ctl/frame.c ctl/frame.h \
 	ctl/health.c ctl/health.h \
 	ctl/monitor.c ctl/monitor.h \

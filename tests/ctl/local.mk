@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 
-check_PROGRAMS += tests/ctl/test-ctl tests/ctl/test-documents
+check_PROGRAMS += tests/ctl/test-ctl tests/ctl/test-console tests/ctl/test-doctor tests/ctl/test-documents
 check_SCRIPTS += tests/ctl/test-cli tests/ctl/test-completion tests/ctl/test-flows tests/ctl/test-monitor \
 	tests/ctl/test-recorder tests/ctl/test-status tests/ctl/test-trouble
 EXTRA_DIST += tests/ctl/test-cli tests/ctl/test-completion tests/ctl/test-flows \
@@ -20,6 +20,14 @@ tests_ctl_test_ctl_LDADD = libctl.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
 tests_ctl_test_documents_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_ctl_test_documents_SOURCES = tests/ctl/test-documents.c
 tests_ctl_test_documents_LDADD = libctl.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
+
+tests_ctl_test_console_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
+tests_ctl_test_console_SOURCES = tests/ctl/test-console.c
+tests_ctl_test_console_LDADD = libctl.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
+
+tests_ctl_test_doctor_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
+tests_ctl_test_doctor_SOURCES = tests/ctl/test-doctor.c
+tests_ctl_test_doctor_LDADD = libctl.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
 
 # What the scripts run against; a test's helper, not a test.
 noinst_PROGRAMS += tests/ctl/fake-daemon
