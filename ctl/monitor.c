@@ -302,7 +302,7 @@ static void draw_session(const struct picture *picture, struct json_object *sess
     frame_put(picture->frame, "%-16.16s %s%-9s%s %11s %s%9s%s  ", doc_text(session, "name", "-"),
               is_odd ? picture->palette->warn : "", condition, is_odd ? picture->palette->end : "",
               rate, color, number_format_short(count, lost), *color ? picture->palette->end : "");
-    frame_add(picture->frame, "%-11s  %s",
+    frame_add(picture->frame, "%-12s  %s",
               memory && strcmp(memory, "-") != 0 ? memory
                                                  : size_format(size, storage_bytes(session)),
               place ? base_name(place) : "-");
@@ -313,11 +313,12 @@ static void draw_captures(const struct picture *picture, unsigned int rows)
     struct json_object *sessions = doc_array(picture->facts->status, "sessions");
     unsigned int count = count_running(sessions), shown = 0;
 
-    draw_head(picture, "CAPTURE          STATE       RECORDS/S      LOST  SIZE         FILE");
-    for (size_t i = 0; i < doc_length(sessions) && has_room(picture); i++) {
-        struct json_object *session = doc_at(sessions, i);
+    draw_head(picture, "CAPTURE          STATE       RECORDS/S      LOST  SIZE          FILE");
+    for (size_t i = 0; i < 2 * doc_length(sessions) && has_room(picture); i++) {
+        struct json_object *session = doc_at(sessions, i % doc_length(sessions));
+        bool is_turn = storage_is_recorder(session) == (i < doc_length(sessions));
 
-        if (doc_session_has_ended(session))
+        if (!is_turn || doc_session_has_ended(session)) /* the recorder is the first one */
             continue;
         if (shown + 1 == rows && count > rows) {
             frame_add(picture->frame, "and %u more: xentracectl list", count - shown);

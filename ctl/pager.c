@@ -75,7 +75,7 @@ static bool is_wanted(void)
 {
     const char *command = wanted_pager(), *term = getenv("TERM");
 
-    if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
+    if (!isatty(STDOUT_FILENO) || !isatty(STDERR_FILENO))
         return false;
     if (!term || strcmp(term, "dumb") == 0)
         return false;

@@ -88,9 +88,10 @@ static int catch_signals(struct screen *screen)
 int screen_new(struct screen **ret_screen)
 {
     _cleanup_screen_ struct screen *screen = NULL;
+    const char *term = getenv("TERM");
     int r;
 
-    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || !term || strcmp(term, "dumb") == 0)
         return -ENOTTY;
     screen = calloc(1, sizeof(*screen));
     if (!screen)

@@ -37,7 +37,8 @@ enum screen_key {
     SCREEN_KEY_ESCAPE,
 };
 
-/* Standard input and output must be terminals: -ENOTTY. Other errors are negative errnos. */
+/* Standard input and output must be a terminal, and not a dumb one: -ENOTTY. Other errors are
+ * negative errnos. */
 int screen_new(struct screen **ret_screen);
 struct screen *screen_free(struct screen *screen);
 
