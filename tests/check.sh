@@ -119,8 +119,10 @@ refuses_with() { # refuses_with STATUS REGEX COMMAND...
 }
 
 reports() {
-    local status=0
-    "$@" || status=$?
+    local status=0 output
+    output=$("$@") || status=$?
+    [ -n "$output" ] || return 1 # nobody has answered
+    printf '%s\n' "$output"
     [ "$status" -eq 0 ] || [ "$status" -eq 3 ] || [ "$status" -eq 4 ]
 }
 
