@@ -22,8 +22,8 @@
 #include "collector/pool.h"
 #include "collector/ring.h"
 #include "collector/sink-state.h"
-#include "collector/tsc.h"
 #include "collector/watch.h"
+#include "collector/xen.h"
 #include "common/record.h"
 #include "common/util.h"
 
@@ -509,7 +509,7 @@ static struct ring_window sink_ring_window(const struct sink *sink,
 
 void sink_note_loss(struct sink *sink)
 {
-    ledger_publish(&sink->totals.last_loss_tsc, tsc_now());
+    ledger_publish(&sink->totals.last_loss_tsc, xen_read_tsc());
 }
 
 void sink_end_window(struct sink *sink, const struct window_source *source,

@@ -178,10 +178,8 @@ static int cmd_monitor(struct ctl *ctl, int argc, char **argv)
         r = str_refuse(-EINVAL, &error, "--interval must be 100ms or more.");
     if (r < 0)
         return args_exit(&verb_monitor, r, error);
-    if (options.utc) {
-        (void)setenv("TZ", "UTC0", 1);
-        tzset();
-    }
+    if (options.utc)
+        str_use_utc();
     r = client_new(ctl->socket, &monitor.client, &error);
     if (r < 0) { /* later it is waited for; at first it is an error like any other */
         ctl_error_sentence(error);

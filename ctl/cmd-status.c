@@ -205,13 +205,6 @@ static int show(struct json_object *doc, bool is_session, const struct status_op
     return health.exit_code;
 }
 
-/* For this process, which shows nothing else. */
-static void use_utc(void)
-{
-    (void)setenv("TZ", "UTC0", 1);
-    tzset();
-}
-
 static int cmd_status(struct ctl *ctl, int argc, char **argv)
 {
     _cleanup_doc_ struct json_object *doc = NULL;
@@ -226,9 +219,9 @@ static int cmd_status(struct ctl *ctl, int argc, char **argv)
     name = optind < argc ? argv[optind] : "";
     r = ask(ctl, name, &doc);
     if (r < 0)
-        return r == -ENOTCONN ? CTL_NO_RECORDER : CTL_FAILURE;
+        return r == -ENOTCONN && !*name ? CTL_NO_RECORDER : CTL_FAILURE;
     if (options.utc)
-        use_utc();
+        str_use_utc();
     if (!ctl->json)
         return show(doc, *name, &options);
     doc_print(stdout, doc);
