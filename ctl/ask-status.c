@@ -2,6 +2,8 @@
 
 #include "ctl/ask-status.h"
 
+#include <errno.h>
+
 static int call_status(struct client *client, uint64_t timeout_usec, struct json_object **ret_doc,
                        char **ret_error)
 {
@@ -25,7 +27,7 @@ int ask_status(struct client **client, const char *path, uint64_t timeout_usec,
     if (r < 0)
         return r;
     r = call_status(*client, timeout_usec, ret_doc, ret_error);
-    if (r < 0)
+    if (r < 0 && r != -ETIMEDOUT)
         *client = client_free(*client);
     return r;
 }

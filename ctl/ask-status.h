@@ -9,7 +9,8 @@
 
 /*
  * As client_status() of the whole, but waits for TIMEOUT_USEC only. *CLIENT is connected to PATH if
- * it is NULL, and NULL after a failure.
+ * it is NULL, and NULL after a failure but -ETIMEDOUT: a daemon that hangs would not accept a new
+ * connection either, and that wait is longer.
  */
 int ask_status(struct client **client, const char *path, uint64_t timeout_usec,
                struct json_object **ret_doc, char **ret_error);

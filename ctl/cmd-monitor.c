@@ -20,10 +20,11 @@
 #include "ctl/screen.h"
 #include "ctl/str.h"
 
-#define ANSWER_USEC        (2 * USEC_PER_SEC)
+#define ANSWER_USEC        (1 * USEC_PER_SEC)
 #define DISK_ANSWER_USEC   (200 * USEC_PER_MSEC)
 #define DISK_INTERVAL_USEC (10 * USEC_PER_SEC)
 #define INTERVAL_MIN_USEC  (100 * USEC_PER_MSEC)
+#define PAUSED_USEC        (60 * USEC_PER_SEC) /* any time: only keys end a pause */
 
 struct options {
     uint64_t interval_usec;
@@ -131,26 +132,32 @@ static void draw(struct monitor *monitor)
     screen_draw(monitor->screen, &frame);
 }
 
+/* How long nothing is to be done. */
+static uint64_t time_left(const struct monitor *monitor, uint64_t next_usec)
+{
+    uint64_t now = now_usec();
+
+    if (monitor->view.paused)
+        return PAUSED_USEC;
+    return next_usec > now ? next_usec - now : 0;
+}
+
+/* Between two documents there is always time for keys, also if the daemon hangs. */
 static int run(struct monitor *monitor, uint64_t interval_usec)
 {
     uint64_t next_usec = 0;
 
     for (;;) {
-        uint64_t now = now_usec();
         int key = 0;
 
-        if (!monitor->view.paused && now >= next_usec) {
-            refresh(monitor);
-            next_usec = now + interval_usec;
-        }
-        draw(monitor);
-        now = now_usec();
-        switch (screen_wait(monitor->screen,
-                            monitor->view.paused ? 60 * USEC_PER_SEC
-                            : next_usec > now    ? next_usec - now
-                                                 : 0,
-                            &key)) {
+        switch (screen_wait(monitor->screen, time_left(monitor, next_usec), &key)) {
         case SCREEN_TIMEOUT:
+            if (time_left(monitor, next_usec) == 0) {
+                next_usec = now_usec() + interval_usec;
+                refresh(monitor);
+                next_usec = max_u64(next_usec, now_usec() + INTERVAL_MIN_USEC);
+            }
+            break;
         case SCREEN_RESIZED:
             break;
         case SCREEN_KEY:
@@ -160,6 +167,7 @@ static int run(struct monitor *monitor, uint64_t interval_usec)
         case SCREEN_QUIT:
             return CTL_OK;
         }
+        draw(monitor);
     }
 }
 

@@ -260,6 +260,8 @@ void health_print(FILE *file, const struct health *health, const struct palette 
 
     (void)fprintf(file, "%s%s%s\n", colors[health->level],
                   health->headline ? health->headline : "Out of memory.", palette->end);
+    if (health->exit_code == CTL_LOSING)
+        (void)fputs("  Next: xentracectl doctor\n", file);
     for (size_t i = 0; i < health->nr_warnings; i++)
         (void)fprintf(file, "  %sWarning:%s %s\n", palette->warn, palette->end,
                       health->warnings[i]);
