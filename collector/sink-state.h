@@ -61,5 +61,8 @@ enum {
     MARK_DELIVERED = MARK_CLASSES + EVENT_CLASSES, /* of each CPU */
 };
 
+/* Records of it were found lost, or dropped, just now. sink.c. */
+void sink_note_loss(struct sink *sink);
+
 /* Gives a chunk back to the pool. sink.c. */
 void sink_give_chunk(struct sink *sink, struct chunk *chunk);

@@ -86,6 +86,7 @@ static void sink_drop_from(struct sink *sink, const struct chunk *first)
             continue;
         ledger_publish(&ledger->delivered, marks[MARK_DELIVERED + cpu]);
         ledger_add(&ledger->dropped, dropped);
+        sink_note_loss(sink);
     }
     for (unsigned int i = 0; i < EVENT_CLASSES; i++)
         ledger_publish(&sink->totals.class_records[i], marks[MARK_CLASSES + i]);

@@ -23,6 +23,7 @@
 #include "collector/ring.h"
 #include "collector/sink-state.h"
 #include "collector/watch.h"
+#include "collector/xen.h"
 #include "common/record.h"
 #include "common/util.h"
 
@@ -167,6 +168,7 @@ void sink_read_totals(const struct sink *sink, struct sink_totals *ret_totals)
         .writing_since_usec = ledger_observe(&sink->totals.writing_since_usec),
         .progress_usec = ledger_observe(&sink->totals.progress_usec),
         .complete_from_tsc = ledger_observe(&sink->totals.complete_from_tsc),
+        .last_loss_tsc = ledger_observe(&sink->totals.last_loss_tsc),
     };
 
     for (unsigned int i = 0; i < EVENT_CLASSES; i++)
@@ -505,6 +507,11 @@ static struct ring_window sink_ring_window(const struct sink *sink,
     };
 }
 
+void sink_note_loss(struct sink *sink)
+{
+    ledger_publish(&sink->totals.last_loss_tsc, xen_read_tsc());
+}
+
 void sink_end_window(struct sink *sink, const struct window_source *source,
                      const struct walk_result *walked,
                      const uint64_t class_records[static EVENT_CLASSES])
@@ -530,6 +537,8 @@ void sink_end_window(struct sink *sink, const struct window_source *source,
     }
     if (bytes == 0)
         return;
+    if (walked->lost > 0)
+        sink_note_loss(sink);
     if (sink->config.watch) /* includes the report of what we dropped ourselves */
         watch_window(sink->config.watch, source->cpu,
                      chunk->data + chunk->last_window + WINDOW_HEADER_BYTES,
@@ -568,6 +577,8 @@ void sink_drop_window(struct sink *sink, const struct window_source *source,
         ledger_add(&ledger->dropped, walked->records);
         ledger_add(&ledger->lost, walked->lost);
     }
+    if (walked->records > 0 || walked->lost > 0)
+        sink_note_loss(sink);
     if (sink->config.watch)
         watch_reset(sink->config.watch);
 }

@@ -62,6 +62,9 @@ struct sink_totals {
      * attached; what was in the buffers then is older. Of a successor: what came before it is
      * older. 0: it was not attached yet. */
     uint64_t complete_from_tsc;
+    /* xen_read_tsc() when records were last found lost, or were dropped. 0: never, or before the
+     * ring was taken over from an earlier daemon. */
+    uint64_t last_loss_tsc;
 };
 
 /* Notes of a pool (pool_new_growing()) for sinks of NR_CPUS. */

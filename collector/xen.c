@@ -12,6 +12,7 @@
 
 #include "collector/xen.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -101,6 +102,20 @@ static void read_scheduler(struct xen_host *host)
     (void)utf8_copy(info->granularity, sizeof(info->granularity), value);
 }
 
+/* libxenctrl has no call that tells its version, but is a file for each version of Xen. */
+static void read_library(struct xen_host *host)
+{
+    int (*const call)(xc_interface * xch, int cmd, void *arg) = xc_version;
+    const char *name;
+    Dl_info found;
+
+    if (dladdr(*(void *const *)&call, &found) == 0 || !found.dli_fname)
+        return;
+    name = strrchr(found.dli_fname, '/');
+    (void)utf8_copy(host->info.library, sizeof(host->info.library),
+                    name ? name + 1 : found.dli_fname);
+}
+
 static int read_host_info(struct xen_host *host)
 {
     xc_physinfo_t physinfo = {0};
@@ -118,6 +133,7 @@ static int read_host_info(struct xen_host *host)
     if (r < 0)
         return r;
     read_scheduler(host);
+    read_library(host);
     return 0;
 }
 

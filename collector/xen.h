@@ -39,6 +39,7 @@ struct xen_host_info {
     unsigned int nr_cpus; /* highest possible CPU + 1 */
     uint32_t tsc_khz;
     char version[64];
+    char library[64]; /* file that libxenctrl is loaded from: "libxenctrl.so.4.17"; "" if unknown */
     char changeset[64];
     char commandline[1024];
     char scheduler[16];   /* "credit2" */

@@ -41,7 +41,7 @@ static int explain_connect(const char *path, int r, char **ret_error)
     switch (-r) {
     case ENOENT:
     case ECONNREFUSED:
-        return str_refuse(-ECONNRESET, ret_error,
+        return str_refuse(-ENOTCONN, ret_error,
                           "Cannot reach xentraced at %s: it is not running. "
                           "Start it with: systemctl start xentraced",
                           path);

@@ -9,7 +9,8 @@
  *
  * Errors of all functions here: one sentence in *RET_ERROR (free it) and
  *   -EREMOTEIO   the daemon refused: nothing was done
- *   -ECONNRESET  the connection is gone, or never came about
+ *   -ENOTCONN    nobody listens: xentraced is not running
+ *   -ECONNRESET  the connection is gone, or never came about for another reason
  *   -ETIMEDOUT   no answer in time
  *   -EBADMSG     an answer that is none
  *   -EINTR       interrupted (no sentence)

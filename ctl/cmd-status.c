@@ -10,7 +10,10 @@
 #include "common/units.h"
 #include "ctl/args.h"
 #include "ctl/client.h"
+#include "ctl/color.h"
 #include "ctl/ctl.h"
+#include "ctl/health.h"
+#include "ctl/pager.h"
 #include "ctl/recorder.h"
 #include "ctl/session.h"
 #include "ctl/snapshot.h"
@@ -18,6 +21,8 @@
 #include "ctl/str.h"
 #include "ctl/table.h"
 #include "ctl/trigger.h"
+
+#define ENDED_SHOWN 5u
 
 struct list_options {
     bool names, running, triggers;
@@ -28,6 +33,19 @@ static const struct args_option list_options[] = {
     {"triggers", .offset = offsetof(struct list_options, triggers),
      .help = "triggers instead of captures"},
     {"names", .offset = offsetof(struct list_options, names), .help = "only names"},
+    {},
+};
+
+struct status_options {
+    bool all, no_pager, utc;
+};
+
+static const struct args_option status_options[] = {
+    {"all", 'a', .offset = offsetof(struct status_options, all),
+     .help = "all CPUs, segments and ended captures"},
+    {"utc", .offset = offsetof(struct status_options, utc), .help = "show times in UTC"},
+    {"no-pager", .offset = offsetof(struct status_options, no_pager),
+     .help = "print without a pager"},
     {},
 };
 
@@ -58,15 +76,28 @@ static char *format_pool_limit(struct json_object *status)
                       refusals == 1 ? "" : "s");
 }
 
+/* " CET": of that and all other times that are shown. */
+static const char *format_zone(char buffer[static STR_TIME_MAX], uint64_t realtime_ns)
+{
+    time_t seconds = (time_t)(realtime_ns / NSEC_PER_SEC);
+    struct tm tm;
+
+    if (!realtime_ns || !localtime_r(&seconds, &tm) ||
+        strftime(buffer, STR_TIME_MAX, " %Z", &tm) == 0)
+        buffer[0] = 0;
+    return buffer;
+}
+
 static void print_daemon(struct json_object *status)
 {
-    char since[STR_TIME_MAX], total[UNITS_TEXT_MAX], left[UNITS_TEXT_MAX];
+    uint64_t started_ns = doc_number(status, "daemon.started_ns");
+    char since[STR_TIME_MAX], zone[STR_TIME_MAX], total[UNITS_TEXT_MAX], left[UNITS_TEXT_MAX];
     _cleanup_free_ char *limit = format_pool_limit(status);
 
-    (void)printf("xentraced %s, pid %" PRIu64 ", since %s, memory for records: %s%s, %s free\n",
+    (void)printf("xentraced %s, pid %" PRIu64 ", since %s%s, memory for records: %s%s, %s free\n",
                  doc_text(status, "daemon.version", "(unknown version)"),
-                 doc_number(status, "daemon.pid"),
-                 str_time(since, doc_number(status, "daemon.started_ns")),
+                 doc_number(status, "daemon.pid"), str_time(since, started_ns),
+                 format_zone(zone, started_ns),
                  size_format(total, doc_number(status, "daemon.pool_bytes")), limit ? limit : "",
                  size_format(left, doc_number(status, "daemon.pool_free_bytes")));
     if (doc_says_no(status, "daemon.memory_locked"))
@@ -87,43 +118,53 @@ static void print_xen(struct json_object *status)
                  doc_text(status, "xen.tracing", "unknown"), doc_number(status, "xen.event_mask"));
 }
 
-/* Prints those sessions of the array in full, or in a line each: returns how many. */
-static size_t print_sessions(struct json_object *sessions, bool recorders, bool ended)
+/* Prints those that run, in full: returns how many. */
+static size_t print_running(struct json_object *sessions, bool recorders, bool all)
 {
     size_t count = 0;
 
     for (size_t i = 0; i < doc_length(sessions); i++) {
         struct json_object *session = doc_at(sessions, i);
 
-        if (doc_session_has_ended(session) != ended ||
-            (storage_is_recorder(session) != recorders && !ended))
+        if (doc_session_has_ended(session) || storage_is_recorder(session) != recorders)
             continue;
-        if (!ended)
-            (void)putchar('\n');
-        else if (count == 0)
-            (void)puts("\nEnded");
         count++;
-        if (ended) {
-            (void)fputs("    ", stdout);
-            session_print_result(stdout, session);
-        } else {
-            session_print(stdout, session, false);
-        }
+        (void)putchar('\n');
+        session_print(stdout, session, all);
     }
     return count;
 }
 
-/* Running sessions in full, ended ones in a line each. */
-static void print_status(struct json_object *status)
+/* A line for each that has ended, newest first. */
+static void print_ended(struct json_object *sessions, bool all)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < doc_length(sessions); i++) {
+        if (!doc_session_has_ended(doc_at(sessions, i)))
+            continue;
+        if (count++ == 0)
+            (void)puts("\nEnded");
+        if (!all && count > ENDED_SHOWN)
+            continue;
+        (void)fputs("    ", stdout);
+        session_print_result(stdout, doc_at(sessions, i));
+    }
+    if (!all && count > ENDED_SHOWN)
+        (void)printf("    and %zu more: xentracectl list\n", count - ENDED_SHOWN);
+}
+
+static void print_status(struct json_object *status, const struct health *health, bool all,
+                         const struct palette *palette)
 {
     struct json_object *sessions = doc_array(status, "sessions");
     struct json_object *triggers = doc_array(status, "triggers");
 
-    doc_make_printable(status);
+    health_print(stdout, health, palette);
     print_daemon(status);
     print_xen(status);
     recorder_print(stdout, doc_find(status, "recorder"));
-    if (print_sessions(sessions, true, false) + print_sessions(sessions, false, false) == 0)
+    if (print_running(sessions, true, all) + print_running(sessions, false, all) == 0)
         (void)puts(doc_length(sessions)
                        ? "\nNo capture is running."
                        : "\nNo capture yet. Start one: xentracectl start -e sched -T 10");
@@ -132,29 +173,59 @@ static void print_status(struct json_object *status)
         trigger_print_list(stdout, triggers, 4);
     }
     snapshot_print_list(stdout, doc_array(status, "snapshots"));
-    (void)print_sessions(sessions, false, true);
+    print_ended(sessions, all);
+}
+
+/* The exit code: of one session only whether there is one. */
+static int judge(struct json_object *doc, bool is_session)
+{
+    _cleanup_health_ struct health health = {};
+
+    if (is_session)
+        return CTL_OK;
+    health_read(&health, doc);
+    return health.exit_code;
+}
+
+static int show(struct json_object *doc, bool is_session, const struct status_options *options)
+{
+    const struct palette *palette = palette_for(STDOUT_FILENO);
+    _cleanup_pager_ struct pager *pager = NULL;
+    _cleanup_health_ struct health health = {};
+
+    doc_make_printable(doc);
+    if (!options->no_pager)
+        pager_open(&pager);
+    if (is_session) {
+        session_print(stdout, doc, true);
+        return CTL_OK;
+    }
+    health_read(&health, doc);
+    print_status(doc, &health, options->all, palette);
+    return health.exit_code;
 }
 
 static int cmd_status(struct ctl *ctl, int argc, char **argv)
 {
     _cleanup_doc_ struct json_object *doc = NULL;
+    struct status_options options = {};
     const char *name;
     char *error = NULL;
     int r;
 
-    r = args_parse(ctl, NULL, argc, argv, 1, NULL, NULL, &error);
+    r = args_parse(ctl, status_options, argc, argv, 1, &options, NULL, &error);
     if (r < 0)
         return args_exit(&verb_status, r, error);
     name = optind < argc ? argv[optind] : "";
-    if (ask(ctl, name, &doc) < 0)
-        return CTL_FAILURE;
-    if (ctl->json)
-        doc_print(stdout, doc);
-    else if (*name)
-        session_print(stdout, doc, true);
-    else
-        print_status(doc);
-    return CTL_OK;
+    r = ask(ctl, name, &doc);
+    if (r < 0)
+        return r == -ENOTCONN && !*name ? CTL_NO_RECORDER : CTL_FAILURE;
+    if (options.utc)
+        str_use_utc();
+    if (!ctl->json)
+        return show(doc, *name, &options);
+    doc_print(stdout, doc);
+    return judge(doc, *name);
 }
 
 static void add_row(struct table *table, struct json_object *session, bool with_memory)
@@ -260,9 +331,14 @@ const struct verb verb_status = {
     .run = cmd_status,
     .words = "[NAME]",
     .completes = "captures",
-    .summary = "the daemon, Xen, captures, triggers and snapshots",
-    .help = "Shows the daemon, Xen, the flight recorder, captures, triggers and snapshots;\n"
-            "with NAME that capture, CPU by CPU.\n",
+    .summary = "whether all is well; captures, triggers and snapshots",
+    .help = "Shows whether all is well, then the daemon, Xen, the flight recorder, captures,\n"
+            "triggers and snapshots. CPUs are shown if they have losses, or a buffer that is\n"
+            "more than half full. With NAME, shows that capture, CPU by CPU.\n"
+            "\n"
+            "Exit status without NAME: 0 all is well, or the flight recorder is off by\n"
+            "configuration; 3 it is not running; 4 records are being lost.\n",
+    .options = status_options,
 };
 
 const struct verb verb_list = {

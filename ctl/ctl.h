@@ -15,9 +15,11 @@ struct args_option;
 /* Exit codes, promised in xentracectl(1). */
 enum ctl_exit {
     CTL_OK = 0,
-    CTL_FAILURE = 1, /* refused, ended early, damaged, no daemon */
-    CTL_USAGE = 2,   /* the command line */
-    CTL_SHORTER = 3, /* a snapshot is complete, but covers less time than was asked for */
+    CTL_FAILURE = 1,     /* refused, ended early, damaged, no daemon */
+    CTL_USAGE = 2,       /* the command line */
+    CTL_SHORTER = 3,     /* a snapshot is complete, but covers less time than was asked for */
+    CTL_NO_RECORDER = 3, /* status: the flight recorder, or the daemon, does not run */
+    CTL_LOSING = 4,      /* status: records are being lost now */
 };
 
 /* The global options. */
@@ -40,7 +42,8 @@ struct verb {
 };
 
 extern const struct verb verb_start, verb_record, verb_stop, verb_snapshot, verb_trigger,
-    verb_rotate, verb_status, verb_list, verb_info, verb_events, verb_version, verb_help;
+    verb_rotate, verb_doctor, verb_monitor, verb_status, verb_list, verb_info, verb_events,
+    verb_version, verb_help;
 
 /* The command called NAME, or NULL. */
 const struct verb *verb_find(const char *name);

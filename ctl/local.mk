@@ -12,8 +12,11 @@ libctl_a_SOURCES = \
 	ctl/capture.c ctl/capture.h \
 	ctl/chase.c ctl/chase.h \
 	ctl/client.c ctl/client.h \
+	ctl/ask-status.c ctl/ask-status.h \
+	ctl/cmd-doctor.c \
 	ctl/cmd-events.c \
 	ctl/cmd-info.c \
+	ctl/cmd-monitor.c \
 	ctl/cmd-record.c \
 	ctl/cmd-rotate.c \
 	ctl/cmd-snapshot.c \
@@ -22,14 +25,24 @@ libctl_a_SOURCES = \
 	ctl/cmd-stop.c \
 	ctl/cmd-trigger.c \
 	ctl/cmd-version.c \
+	ctl/color.c ctl/color.h \
+	ctl/cpu-lines.c ctl/cpu-lines.h \
 	ctl/copy.c ctl/copy.h \
 	ctl/ctl.h \
+	ctl/disk.c ctl/disk.h \
 	ctl/doc.c ctl/doc.h \
+	ctl/doctor.c ctl/doctor-daemon.c ctl/doctor-host.c ctl/doctor.h ctl/doctor-internal.h \
+	ctl/frame.c ctl/frame.h \
+	ctl/health.c ctl/health.h \
+	ctl/monitor.c ctl/monitor.h \
+	ctl/number.c ctl/number.h \
 	ctl/options.c ctl/options.h \
 	ctl/output.c ctl/output.h \
+	ctl/pager.c ctl/pager.h \
 	ctl/progress.c ctl/progress.h \
 	ctl/recorder.c ctl/recorder.h \
 	ctl/request.c ctl/request.h \
+	ctl/screen.c ctl/screen.h \
 	ctl/session.c ctl/session.h \
 	ctl/snapshot.c ctl/snapshot.h \
 	ctl/stop.c ctl/stop.h \

@@ -31,7 +31,13 @@ char *session_losses(struct json_object *session);
  */
 char *session_missing_cpus(struct json_object *session);
 
-/* The whole block of status; WITH_CPUS adds the table of CPUs even without a loss. */
+/* A CPU whose trace buffer is fuller is shown even if it has lost nothing. */
+#define SESSION_FULL_PERCENT 50u
+
+/*
+ * The whole block of status. WITH_CPUS: the table has all CPUs; otherwise those with losses or a
+ * fill above SESSION_FULL_PERCENT.
+ */
 void session_print(FILE *file, struct json_object *session, bool with_cpus);
 
 /* One line: "NAME: FILE, 990 records, 80K in 12s, lost: none". */

@@ -40,6 +40,12 @@ char *storage_place(struct json_object *session);
 /* "58M of 64M" of a ring's memory, "-" of anything else. NULL: no memory. */
 char *storage_memory(struct json_object *session);
 
+/*
+ * How far back a ring goes: "19s; about 8min at 102K/s when full". "": of anything else, or
+ * unknown. NULL: no memory.
+ */
+char *storage_history(struct json_object *session);
+
 /* The lines of start: where the records go. */
 void storage_print_start(FILE *file, struct json_object *session);
 

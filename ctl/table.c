@@ -10,6 +10,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "ctl/number.h"
+
 #define COLUMNS_MAX 12u
 
 struct table {
@@ -87,6 +89,13 @@ void table_add(struct table *table, const char *format, ...)
     r = vasprintf(&text, format, ap);
     va_end(ap);
     table->cells[table->nr_cells++] = r < 0 ? NULL : text;
+}
+
+void table_add_count(struct table *table, uint64_t count)
+{
+    char text[NUMBER_MAX];
+
+    table_add(table, "%s", number_format(text, count));
 }
 
 static void measure(struct table *table)

@@ -5,6 +5,7 @@
  * A table whose columns are as wide as their widest cell. Any thread that owns it.
  */
 
+#include <stdint.h>
 #include <stdio.h>
 
 #include "common/util.h"
@@ -27,6 +28,9 @@ static inline void table_freep(struct table **table)
 
 /* Appends the next cell, row by row. A cell for which there is no memory stays empty. */
 void table_add(struct table *table, const char *format, ...) _printf_(2, 3);
+
+/* The same for a count, with its thousands separated. */
+void table_add_count(struct table *table, uint64_t count);
 
 /* Prints the head and all rows, each line after INDENT blanks. */
 void table_print(struct table *table, FILE *file, int indent);

@@ -47,14 +47,13 @@ void trigger_print(FILE *file, struct json_object *trigger)
     const char *state = doc_text(trigger, "state", "unknown"), *meaning = explain_state(state);
 
     table_print_field(file, "Trigger", "%s (%s)", doc_text(trigger, "name", "(without a name)"),
-                        doc_text(trigger, "condition", "unknown condition"));
+                      doc_text(trigger, "condition", "unknown condition"));
     if (trigger_was_suppressed(trigger))
         table_print_field(file, "Outcome", "no snapshot: %s",
-                            doc_text(trigger, "last_suppressed_reason", "no reason given"));
+                          doc_text(trigger, "last_suppressed_reason", "no reason given"));
     else
         table_print_field(file, "Outcome", "fired");
-    table_print_field(file, "State", "%s%s%s", state, meaning ? ": " : "",
-                        meaning ? meaning : "");
+    table_print_field(file, "State", "%s%s%s", state, meaning ? ": " : "", meaning ? meaning : "");
     table_print_field(file, "Next", "xentracectl status");
 }
 
@@ -90,9 +89,9 @@ static void add_row(struct table *table, struct json_object *trigger)
     table_add(table, "%s", doc_text(trigger, "name", "-"));
     table_add(table, "%s", doc_text(trigger, "condition", "-"));
     table_add(table, "%s", doc_text(trigger, "state", "-"));
-    table_add(table, "%" PRIu64, doc_number(trigger, "fired"));
+    table_add_count(table, doc_number(trigger, "fired"));
     table_add(table, "%s", str_ago(ago, doc_number(trigger, "last_fired_ns")));
-    table_add(table, "%" PRIu64, doc_number(trigger, "written"));
+    table_add_count(table, doc_number(trigger, "written"));
     table_add(table, "%s", why ? why : "-");
 }
 

@@ -325,6 +325,16 @@ static json *ledger_document(const struct session *session, const struct sink *s
     return document;
 }
 
+/* LOSS_TSC is a reading of our own TSC; 0: there was no loss. */
+static json *session_ledger_document(const struct session *session, uint64_t loss_tsc)
+{
+    json *document = ledger_document(session, NULL);
+    uint64_t xen_tsc = loss_tsc ? loss_tsc + tsc_offset() : 0;
+
+    json_put_count(document, "last_loss_ns", wall_clock_of(session->context, xen_tsc));
+    return document;
+}
+
 static json *classes_document(const struct sink_totals *totals)
 {
     json *classes = json_object_new_object();
@@ -469,7 +479,7 @@ static json *describe_session(const struct session *session, bool as_sealed)
     put_selection(document, &session->selection);
     put_settings(document, session);
     json_put(document, "buffers", buffers_document(session));
-    json_put(document, "ledger", ledger_document(session, NULL));
+    json_put(document, "ledger", session_ledger_document(session, totals.last_loss_tsc));
     json_put(document, "classes", classes_document(&totals));
     json_put_count(document, "windows", totals.windows);
     put_complete_from(document, session, complete_from_of(session, &totals));

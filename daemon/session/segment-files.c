@@ -229,6 +229,7 @@ static void add_totals(struct sink_totals *sum, const struct sink_totals *part)
     sum->queued_bytes += part->queued_bytes;
     sum->windows += part->windows;
     sum->complete_from_tsc = earlier_of(part->complete_from_tsc, sum->complete_from_tsc);
+    sum->last_loss_tsc = max_u64(part->last_loss_tsc, sum->last_loss_tsc);
     for (unsigned int i = 0; i < EVENT_CLASSES; i++)
         sum->class_records[i] += part->class_records[i];
 }

@@ -18,10 +18,12 @@
  *   several  Stop("") is ambiguous           stuck      the disk stopped answering 14 s ago: Stop
  *   stuck-start  Start fails for that reason            is answered after Abort
  *   quiet    CPU 1 is silent, CPU 5 has no trace buffer
+ *   file:F   answers Status with the text of the file F, in which "@9" is the time 9 s ago
  */
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <json-c/json.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -202,7 +204,7 @@ static const char wrong_types[] =
     "\"lost\":18446744073709551615,\"dropped\":18446744073709551615,\"cpus\":[1,null,[],{\"lost\":"
     "99999999999999999999999}]},\"host\":5,\"sessions\":{}}";
 
-static char *status_text(const struct fake *fake)
+static char *made_status_text(const struct fake *fake)
 {
     struct json_object *doc = json_object_new_object(), *part, *sessions;
     char *result;
@@ -234,6 +236,38 @@ static char *status_text(const struct fake *fake)
     result = strdup(json_object_to_json_string(doc));
     json_object_put(doc);
     return result;
+}
+
+/* The text of a file, "@SECONDS" replaced by nanoseconds since 1970. NULL: it cannot be read. */
+static char *file_text(const char *path)
+{
+    FILE *in = fopen(path, "re"), *out;
+    uint64_t now_ns = realtime_ns();
+    char *result = NULL;
+    size_t bytes;
+    int c;
+
+    out = in ? open_memstream(&result, &bytes) : NULL;
+    while (out && (c = fgetc(in)) != EOF) {
+        uint64_t seconds;
+
+        if (c == '@' && fscanf(in, "%" SCNu64, &seconds) == 1)
+            (void)fprintf(out, "%" PRIu64, now_ns - seconds * NSEC_PER_SEC);
+        else
+            (void)fputc(c, out);
+    }
+    if (out)
+        (void)fclose(out);
+    if (in)
+        (void)fclose(in);
+    return result;
+}
+
+static char *status_text(const struct fake *fake)
+{
+    if (strncmp(fake->mode, "file:", 5) == 0)
+        return file_text(fake->mode + 5);
+    return made_status_text(fake);
 }
 
 static char *session_text(const struct fake *fake)

@@ -91,7 +91,7 @@ static void test_missing(void)
     } cases[] = {
         {"not counted", "{}", "unknown"},
         {"nothing", "{\"lost\":0,\"dropped\":0}", "none"},
-        {"by Xen", "{\"lost\":7000000000}", "7000000000 lost by Xen, 0 dropped by xentraced"},
+        {"by Xen", "{\"lost\":7000000000}", "7,000,000,000 lost by Xen, 0 dropped by xentraced"},
         {"by xentraced", "{\"lost\":0,\"dropped\":2}", "0 lost by Xen, 2 dropped by xentraced"},
     };
 

@@ -208,12 +208,20 @@ check "its segments are collected by a unit" \
     wait_until 30 test -s /run/seg.00001.xentrace -a -s /run/seg.00002.xentrace
 check "... whole" xentracectl info /run/seg.00001.xentrace /run/seg.00002.xentrace
 
+# --- What the doctor says. ---
+
+for finding in 'control-domain +This is Xen' 'devices ' 'xen +Xen 4\..*library libxenctrl\.so\.4\.' 'kernel ' \
+    'io-uring ' 'virq +xentraced holds' 'daemon ' 'recorder ' 'buffers ' 'cpus ' 'disk ' 'outputs '; do
+    check "doctor: ${finding%% *}" shows "^pass  $finding" xentracectl doctor
+done
+
 # --- Who may ask. ---
 
 as() { # as USER COMMAND...
     runuser -u "$1" -- "${@:2}"
 }
-check "a member of the group xentrace may look" as member xentracectl status
+check "a member of the group xentrace may look" reports as member xentracectl status
+check "... and call the doctor" shows '^pass  rights +You may see the status' as member xentracectl doctor
 check "... take a snapshot" as member xentracectl snapshot by-member
 check "... which is sound" xentracectl info "$state/by-member.xentrace"
 check "... fire a manual trigger" as member xentracectl trigger button

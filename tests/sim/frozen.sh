@@ -342,7 +342,7 @@ first() {
     client=$!
     sleep 0.3
     check "first: it is being opened" state_is early starting
-    check "first: status of everything" ctl_soon status
+    check "first: status of everything" reports ctl_soon status
     check "first: no ring of it can be written" fails "" ctl_soon snapshot --session early
     check "first: it can be aborted" is_answered ctl_soon stop --abort early
     check "first: ... and who started it is answered" wait_until 3 is_a_zombie "$client"
@@ -359,7 +359,7 @@ is_answered() { # COMMAND: it may fail, but it is answered
 # --- stop --abort. ---
 
 pool_is_free() {
-    ctl_soon --json status >"$dir/all" &&
+    reports ctl_soon --json status >"$dir/all" &&
         same "$(number "$dir/all" daemon pool_free_bytes)" "$(number "$dir/all" daemon pool_bytes)"
 }
 sidecar_is() { [ "$(number "$frozen/stuck.json" state 2>/dev/null)" = "$1" ]; }

@@ -8,7 +8,7 @@
 
 attack() { # attack NAME
     check "attack: ${1//_/ }" timeout 60 python3 "$(dirname "$script")/hostile.py" "$dir/control" "$1"
-    check "attack: ${1//_/ }: the next one is served" ctl status
+    check "attack: ${1//_/ }: the next one is served" reports ctl status
 }
 
 descriptors() { ls "/proc/$daemon/fd" | wc -l; }
@@ -66,7 +66,7 @@ few_descriptors() {
     check "out of descriptors: less than a third of a CPU" below $((($(ticks) - before))) \
         "$(getconf CLK_TCK)"
     kill $!
-    check "afterwards clients are served" wait_until 15 ctl status
+    check "afterwards clients are served" wait_until 15 reports ctl status
 }
 ticks() { awk '{ print $14 + $15 }' "/proc/$daemon/stat"; }
 
@@ -83,7 +83,7 @@ full_house() {
     check "the 33rd client is told why" \
         refuses "it serves as many clients as it can. Try again" ctl status
     kill $!
-    check "and served when there is room" wait_until 10 ctl status
+    check "and served when there is room" wait_until 10 reports ctl status
 }
 
 # --- The tools of D-Bus. ---

@@ -9,7 +9,7 @@
 mib=$((1024 * 1024))
 
 locked_bytes() { awk '/^VmLck:/ { print $2 * 1024 }' "/proc/$daemon/status"; }
-daemon_says() { ctl --json status >"$dir/all" && [ "$(number "$dir/all" daemon memory_locked)" = "$1" ]; }
+daemon_says() { reports ctl --json status >"$dir/all" && [ "$(number "$dir/all" daemon memory_locked)" = "$1" ]; }
 
 records() {
     check "$1: a capture" ctl start "$1"

@@ -69,7 +69,7 @@ hangs() {
     check "the log hangs: ... within 5 s" below $((SECONDS - begin)) 5
     unset daemon
 }
-answers() { timeout 5 "$build/xentracectl" status >/dev/null 2>&1; }
+answers() { reports timeout 5 "$build/xentracectl" status >/dev/null 2>&1; }
 fill_pipe() {
     python3 -c 'if True:
         import os

@@ -29,7 +29,7 @@ clean_up() {
 }
 
 field() { number "$dir/of" "$@" 2>/dev/null || echo 0; } # field KEY...: 0 if it is not there
-look() { ctl --json status >"$dir/of"; }
+look() { reports ctl --json status >"$dir/of"; }
 pool_bytes() { look && field daemon pool_bytes; }
 pool_is_free() { look && [ "$(field daemon pool_free_bytes)" -eq "$(field daemon pool_bytes)" ]; }
 

@@ -55,7 +55,7 @@ as_group() { # as_group GROUP COMMAND...
 
 # Who stopped it and when, in words and in the document.
 tells_who() {
-    ctl status >"$dir/status" && ctl --json status >"$dir/status.json" || return
+    reports ctl status >"$dir/status" && reports ctl --json status >"$dir/status.json" || return
     grep -Eq "^Flight recorder: stopped by root, UID 0 \(xentracectl, PID $stopper\) .*\. To start it: xentracectl start flight-recorder$" \
         "$dir/status" || { cat "$dir/status"; return 1; }
     same "$(number "$dir/status.json" recorder stopped uid)" 0 &&

@@ -492,7 +492,7 @@ unread_virq() {
     check "unread VIRQ: it takes every later one" same "$(virqs)" $((before_virqs + 5))
     service_stop
 }
-virqs() { ctl --json status >"$dir/status" && number "$dir/status" daemon virqs; }
+virqs() { reports ctl --json status >"$dir/status" && number "$dir/status" daemon virqs; }
 
 # --- A manager that hangs. ---
 
@@ -502,7 +502,7 @@ hanging_manager() {
     kill -STOP "$manager"
     # It waits 2 s for the manager to have the note that it was stopped.
     check "the manager hangs: stop of the recorder" timeout 4 "$build/xentracectl" stop --recorder
-    check "the manager hangs: status" timeout 2 "$build/xentracectl" status
+    check "the manager hangs: status" reports timeout 2 "$build/xentracectl" status
     check "the manager hangs: a capture starts" timeout 2 "$build/xentracectl" start beside
     sleep 0.3
     check "the manager hangs: and stops" timeout 2 "$build/xentracectl" stop beside

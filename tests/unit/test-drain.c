@@ -22,6 +22,14 @@ static struct ledger ledger_of(const struct bench *bench, unsigned int out, unsi
     return ledger;
 }
 
+static uint64_t last_loss_of(const struct bench *bench, unsigned int out)
+{
+    struct sink_totals totals;
+
+    sink_read_totals(bench->outs[out].sink, &totals);
+    return totals.last_loss_tsc;
+}
+
 static uint64_t dropped_by(const struct bench *bench, unsigned int out)
 {
     uint64_t dropped = 0;
@@ -345,6 +353,7 @@ static void test_one_starves(uint64_t seed)
     CHECK_UINT(dropped_by(&bench, 0), 0);
     CHECK(dropped_by(&bench, 1) > 0);
     CHECK_UINT(dropped_by(&bench, 2), 0);
+    CHECK(last_loss_of(&bench, 1) > 0);
     bench_done(&bench);
 }
 
@@ -552,6 +561,7 @@ static void test_losses(uint64_t seed)
         CHECK_UINT(ledger_of(&bench, 1, cpu).lost, cpu == 2 ? 0 : 11 + cpu);
         CHECK_UINT(ledger_of(&bench, 1, cpu).produced, cpu == 2 ? 0 : 11 + cpu);
     }
+    CHECK(last_loss_of(&bench, 1) > 0);
     bench_write_all(&bench, true);
     bench_check(&bench, 0);
     bench_done(&bench);
