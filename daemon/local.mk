@@ -34,6 +34,7 @@ libdaemon_a_SOURCES = \
 	daemon/host/xenstore.c daemon/host/xenstore.h \
 	daemon/output/output.c daemon/output/output.h \
 	daemon/output/output-file.c daemon/output/output-file.h \
+	daemon/output/place.c daemon/output/place.h \
 	daemon/output/sidecar.c daemon/output/sidecar.h \
 	daemon/session/end-reason.c daemon/session/end-reason.h \
 	daemon/session/file-storage.c daemon/session/file-storage.h \

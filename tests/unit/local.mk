@@ -25,6 +25,7 @@ check_PROGRAMS += \
 	tests/unit/test-memory \
 	tests/unit/test-output \
 	tests/unit/test-output-file \
+	tests/unit/test-place \
 	tests/unit/test-pool \
 	tests/unit/test-record \
 	tests/unit/test-recorder-stop \
@@ -189,7 +190,10 @@ tests_unit_test_config_SOURCES = tests/unit/test-config.c tests/unit/test.h
 tests_unit_test_config_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
 tests_unit_test_output_file_SOURCES = tests/unit/test-output-file.c tests/unit/test.h
 tests_unit_test_output_file_LDADD = libdaemon.a libcommon.a
-# Outputs with real workers, on a real directory.
+# With a real worker, on a real directory, as those that follow.
+tests_unit_test_place_SOURCES = tests/unit/test-place.c tests/unit/test.h
+tests_unit_test_place_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
+tests_unit_test_place_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
 tests_unit_test_output_SOURCES = tests/unit/test-output.c tests/unit/test.h
 tests_unit_test_output_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_output_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
