@@ -36,6 +36,7 @@ libdaemon_a_SOURCES = \
 	daemon/output/output-file.c daemon/output/output-file.h \
 	daemon/output/place.c daemon/output/place.h \
 	daemon/output/sidecar.c daemon/output/sidecar.h \
+	daemon/session/budget.c daemon/session/budget.h \
 	daemon/session/end-reason.c daemon/session/end-reason.h \
 	daemon/session/file-storage.c daemon/session/file-storage.h \
 	daemon/session/history.c daemon/session/history.h \

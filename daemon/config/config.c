@@ -64,6 +64,13 @@ static const struct config config_defaults = {
     .log_level = LOG_INFO,
     .pool_bytes = UINT64_C(64) << 20,
     .memory_share_percent = 50,
+    .limits =
+        {
+            .snapshot_interval_usec = 10 * USEC_PER_SEC,
+            .snapshots_per_day = 100,
+            .snapshot_bytes_per_day = LIMITS_AUTO,
+            .keep_for_triggers_bytes = LIMITS_AUTO,
+        },
     .recorder =
         {
             .enabled = true,
@@ -290,6 +297,56 @@ static int config_parse_reserve(struct config_parser *parser, const char *value)
         return config_problem(parser, parser->line, "'%s' is not a size, such as 512M", value);
     return 0;
 }
+
+/* --- The section of limits. --- */
+
+static int config_parse_limit_bytes(struct config_parser *parser, const char *value, uint64_t min,
+                                    uint64_t *ret_bytes)
+{
+    if (strcmp(value, "auto") == 0)
+        *ret_bytes = LIMITS_AUTO;
+    else if (size_parse(value, 1, ret_bytes) < 0 || *ret_bytes < min)
+        return config_problem(parser, parser->line,
+                              "'%s' is neither 'auto' nor a size, such as 512M", value);
+    return 0;
+}
+
+static int config_parse_snapshot_interval(struct config_parser *parser, const char *value)
+{
+    return config_parse_duration(parser, value, &parser->config.limits.snapshot_interval_usec);
+}
+
+static int config_parse_snapshots_per_day(struct config_parser *parser, const char *value)
+{
+    return config_parse_number(parser, value, 1, MAX_PER_DAY_MAX,
+                               &parser->config.limits.snapshots_per_day);
+}
+
+static int config_parse_snapshot_bytes(struct config_parser *parser, const char *value)
+{
+    return config_parse_limit_bytes(parser, value, 1,
+                                    &parser->config.limits.snapshot_bytes_per_day);
+}
+
+static int config_parse_keep_for_triggers(struct config_parser *parser, const char *value)
+{
+    return config_parse_limit_bytes(parser, value, 0,
+                                    &parser->config.limits.keep_for_triggers_bytes);
+}
+
+struct limits_config config_limits(const struct config *config)
+{
+    uint64_t memory_bytes = config->recorder.memory_bytes;
+    struct limits_config limits = config->limits;
+
+    if (limits.snapshot_bytes_per_day == LIMITS_AUTO)
+        limits.snapshot_bytes_per_day = max_u64(16 * memory_bytes, UINT64_C(1) << 30);
+    if (limits.keep_for_triggers_bytes == LIMITS_AUTO)
+        limits.keep_for_triggers_bytes = 4 * memory_bytes;
+    return limits;
+}
+
+/* --- The flight recorder's section. --- */
 
 static int config_parse_recorder_enabled(struct config_parser *parser, const char *value)
 {
@@ -523,6 +580,10 @@ static const struct {
     {"capture", "buffer-pages", config_parse_buffer_pages},
     {"capture", "reserve", config_parse_reserve},
     {"capture", "segment-unit", config_parse_segment_unit},
+    {"limits", "snapshot-interval", config_parse_snapshot_interval},
+    {"limits", "snapshots-per-day", config_parse_snapshots_per_day},
+    {"limits", "snapshot-bytes-per-day", config_parse_snapshot_bytes},
+    {"limits", "keep-for-triggers", config_parse_keep_for_triggers},
     {"flight-recorder", "enabled", config_parse_recorder_enabled},
     {"flight-recorder", "memory", config_parse_recorder_memory},
     {"flight-recorder", "events", config_parse_recorder_events},

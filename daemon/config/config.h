@@ -42,6 +42,16 @@ struct trigger_config {
     uint64_t last_usec;     /* last=: of the ring; 0: everything */
 };
 
+#define LIMITS_AUTO UINT64_MAX
+
+/* [limits]: of each user but root. */
+struct limits_config {
+    uint64_t snapshot_interval_usec; /* snapshot-interval=: one in that time; 0: any */
+    uint32_t snapshots_per_day;      /* snapshots-per-day=: in any 24 hours, 1 to 1000 */
+    uint64_t snapshot_bytes_per_day; /* snapshot-bytes-per-day=; LIMITS_AUTO */
+    uint64_t keep_for_triggers_bytes; /* keep-for-triggers=: of the disk; LIMITS_AUTO */
+};
+
 /* [flight-recorder] */
 struct recorder_config {
     bool enabled;
@@ -62,6 +72,7 @@ struct config {
     uint32_t buffer_pages;         /* [capture] buffer-pages=: if Xen has none yet; 0: auto */
     uint64_t reserve_bytes;        /* [capture] reserve=: of captures that do not say */
     char segment_unit[CONFIG_LIST_MAX]; /* [capture] segment-unit=: "NAME@.service"; "" for none */
+    struct limits_config limits;
     struct recorder_config recorder;
     struct trigger_config triggers[CONFIG_TRIGGERS_MAX]; /* in the order of the file */
     size_t nr_triggers;
@@ -72,6 +83,12 @@ struct config {
  * negative errno with one sentence that names file, line and key in *RET_ERROR (free it).
  */
 int config_load(const char *path, bool required, struct config *ret_config, char **ret_error);
+
+/*
+ * [limits] with numbers for `auto`, which follow the flight recorder's memory=: 16 times that and no
+ * less than 1G a day, and 4 times that for triggers.
+ */
+struct limits_config config_limits(const struct config *config);
 
 /* The syslog(3) priority of a level's name, "err" to "debug"; -EINVAL. */
 int config_read_log_level(const char *name, int *ret_level);

@@ -2,6 +2,7 @@
 # One program per module, linked with the library that it tests.
 
 check_PROGRAMS += \
+	tests/unit/test-budget \
 	tests/unit/test-burst \
 	tests/unit/test-calls \
 	tests/unit/test-clock-history \
@@ -188,6 +189,8 @@ tests_unit_test_calls_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_unit_test_calls_LDADD = $(xentraced_LDADD)
 tests_unit_test_config_SOURCES = tests/unit/test-config.c tests/unit/test.h
 tests_unit_test_config_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
+tests_unit_test_budget_SOURCES = tests/unit/test-budget.c tests/unit/test.h
+tests_unit_test_budget_LDADD = libdaemon.a libcommon.a
 tests_unit_test_output_file_SOURCES = tests/unit/test-output-file.c tests/unit/test.h
 tests_unit_test_output_file_LDADD = libdaemon.a libcommon.a
 # With a real worker, on a real directory, as those that follow.

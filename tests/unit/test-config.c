@@ -164,6 +164,42 @@ static void test_recorder(void)
     }
 }
 
+static void test_limits(void)
+{
+    static const struct {
+        const char *name, *text;
+        uint64_t interval_usec;
+        uint32_t per_day;
+        uint64_t bytes_per_day, keep_bytes; /* by config_limits() */
+    } cases[] = {
+        {"limits", "", 10000000, 100, 1024 * MIB, 256 * MIB},
+        {"limits of a large recorder", "[flight-recorder]\nmemory=1G\n", 10000000, 100,
+         16384 * MIB, 4096 * MIB},
+        {"all limits",
+         "[limits]\nsnapshot-interval=1min\nsnapshots-per-day=5\nsnapshot-bytes-per-day=100M\n"
+         "keep-for-triggers=0\n",
+         60000000, 5, 100 * MIB, 0},
+        {"limits that are automatic again",
+         "[limits]\nsnapshot-interval=0\nsnapshot-bytes-per-day=1\nsnapshot-bytes-per-day=auto\n"
+         "keep-for-triggers=auto\n",
+         0, 100, 1024 * MIB, 256 * MIB},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        _cleanup_free_ char *error = NULL;
+        struct config config = {0};
+        struct limits_config limits;
+
+        test_case(cases[i].name);
+        CHECK_INT(load_text(cases[i].text, &config, &error), 0);
+        limits = config_limits(&config);
+        CHECK_UINT(limits.snapshot_interval_usec, cases[i].interval_usec);
+        CHECK_UINT(limits.snapshots_per_day, cases[i].per_day);
+        CHECK_UINT(limits.snapshot_bytes_per_day, cases[i].bytes_per_day);
+        CHECK_UINT(limits.keep_for_triggers_bytes, cases[i].keep_bytes);
+    }
+}
+
 /* Guests must not be able to flush the recorder, and Xen's mask must say it without a filter. */
 static void test_default_events(void)
 {
@@ -387,6 +423,9 @@ static const struct bad_case bad_cases[] = {
     {"no share", "[daemon]\nmemory-share=0\n", "line 2", "'0' is not a number from 1 to 90"},
     {"all memory", "[daemon]\nmemory-share=91%\n", "line 2", "is not a number from 1 to 90"},
     {"not a share", "[daemon]\nmemory-share=5x\n", "line 2", "is not a number from 1 to 90"},
+    {"no snapshots", "[limits]\nsnapshots-per-day=0\n", "line 2", "not a number from 1 to 1000"},
+    {"no bytes", "[limits]\nsnapshot-bytes-per-day=0\n", "line 2", "'0' is neither 'auto' nor"},
+    {"not an interval", "[limits]\nsnapshot-interval=often\n", "line 2", "is not a time"},
     {"neither yes nor no", "[flight-recorder]\nenabled=maybe\n", "line 2",
      "'maybe' is neither 'yes' nor 'no'"},
     {"too small a ring", "[flight-recorder]\nmemory=1023K\n", "line 2", "'1023K' is not a size"},
@@ -503,6 +542,7 @@ int main(void)
     test_good();
     test_log_level();
     test_recorder();
+    test_limits();
     test_default_events();
     test_triggers();
     test_bad();
