@@ -38,6 +38,7 @@
 #include "daemon/output/output.h"
 #include "daemon/session/ring-storage.h"
 #include "daemon/session/snapshot.h"
+#include "daemon/session/user-limits.h"
 #include "daemon/host/systemd.h"
 #include "daemon/host/tracing.h"
 #include "daemon/triggers/triggers.h"
@@ -519,9 +520,29 @@ static void handle_snapshot_released(void *userdata, struct snapshot *snapshot)
 {
     struct manager *manager = userdata;
 
+    user_limits_end(manager->limits, snapshot);
     forget_snapshot(manager, snapshot);
     snapshot_free(snapshot);
     manager_exit_if_over(manager);
+}
+
+/* Live views are for the moment. */
+static void note_snapshot(struct manager *manager, const struct snapshot *snapshot)
+{
+    const struct session *session = snapshot->session;
+
+    if (snapshot->limits.is_live)
+        return;
+    if (snapshot->failure.name) {
+        log_line(LOG_WARNING, session->name, "No snapshot (%s). %s",
+                 snapshot_cause_name(snapshot->cause), snapshot->failure.text);
+    } else {
+        ring_storage_of(session)->snapshots++;
+        log_line(LOG_INFO, session->name, "Snapshot %s (%s%s%s). %s", snapshot_path(snapshot),
+                 snapshot_cause_name(snapshot->cause), snapshot->label[0] ? " " : "",
+                 snapshot->label, snapshot->message);
+        remember_snapshot(manager, snapshot);
+    }
 }
 
 static void handle_snapshot_ended(void *userdata, struct snapshot *snapshot)
@@ -530,16 +551,7 @@ static void handle_snapshot_ended(void *userdata, struct snapshot *snapshot)
     struct session *session = snapshot->session;
     struct ring_storage *ring = ring_storage_of(session);
 
-    if (snapshot->failure.name) {
-        log_line(LOG_WARNING, session->name, "No snapshot (%s). %s",
-                 snapshot_cause_name(snapshot->cause), snapshot->failure.text);
-    } else {
-        ring->snapshots++;
-        log_line(LOG_INFO, session->name, "Snapshot %s (%s%s%s). %s", snapshot_path(snapshot),
-                 snapshot_cause_name(snapshot->cause), snapshot->label[0] ? " " : "",
-                 snapshot->label, snapshot->message);
-        remember_snapshot(manager, snapshot);
-    }
+    note_snapshot(manager, snapshot);
     if (session->settings.is_recorder && ring->ring)
         recorder_note(session);
     if (manager->snapshot_ended)
@@ -555,6 +567,8 @@ int manager_start_snapshot(struct manager *manager, const char *session_name,
                            const struct snapshot_options *options, struct snapshot **ret_snapshot,
                            struct failure *failure)
 {
+    struct snapshot_options admitted = *options;
+    char name[SESSION_NAME_MAX + 1];
     struct session *session;
     int r;
 
@@ -567,8 +581,12 @@ int manager_start_snapshot(struct manager *manager, const char *session_name,
         return failure_set(failure, -EBUSY, ERROR_BUSY,
                            "%u snapshots are being written already. Wait for one of them.",
                            MANAGER_SNAPSHOTS_MAX);
-    r = snapshot_new(session, options, handle_snapshot_ended, handle_snapshot_released, manager,
+    r = user_limits_admit(manager->limits, &admitted, name, failure);
+    if (r < 0)
+        return r;
+    r = snapshot_new(session, &admitted, handle_snapshot_ended, handle_snapshot_released, manager,
                      ret_snapshot, failure);
+    user_limits_begin(manager->limits, &admitted, r < 0 ? NULL : *ret_snapshot);
     if (r < 0)
         return r;
     manager->snapshots[manager->nr_snapshots++] = *ret_snapshot;
@@ -850,6 +868,16 @@ static int set_up(struct manager *manager, struct fd_store *inherited, struct fa
     return 0;
 }
 
+static int start_limits(struct manager *manager, struct failure *failure)
+{
+    int r = user_limits_new(manager->event, &manager->config, manager->grower, &manager->limits);
+
+    if (r < 0)
+        return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot set up the limits of users: %s.",
+                           strerror(-r));
+    return 0;
+}
+
 static int start_triggers(struct manager *manager, struct failure *failure)
 {
     const struct triggers_context context = {
@@ -1008,7 +1036,9 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
         .segment_finished = handle_segment_finished,
         .userdata = manager,
     };
-    r = start_triggers(manager, failure);
+    r = start_limits(manager, failure);
+    if (r >= 0)
+        r = start_triggers(manager, failure);
     if (r < 0) {
         manager_free(manager);
         return r;
@@ -1043,6 +1073,7 @@ struct manager *manager_free(struct manager *manager)
         manager_remove_session(manager, manager->sessions[manager->nr_sessions - 1]);
     manager->extend_source = sd_event_source_disable_unref(manager->extend_source);
     triggers_free(manager->triggers);
+    user_limits_free(manager->limits);
     domain_names_free(manager->names);
     systemd_free(manager->systemd);
     tracing_free(manager->tracing);

@@ -311,7 +311,7 @@ static int method_status(sd_bus_message *call, void *userdata, sd_bus_error *err
     return call_answer_document(call, document_of_session(session));
 }
 
-/* Everybody who may look may take one; only those who may control can send a descriptor. */
+/* Everybody who may look may take one, within limits (user-limits.h). */
 static int method_snapshot(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
     struct client *client = userdata;
@@ -326,6 +326,11 @@ static int method_snapshot(sd_bus_message *call, void *userdata, sd_bus_error *e
     r = request_read_snapshot(call, &control->manager->config, &request, &failure);
     if (r < 0)
         return call_answer_failure(call, &failure);
+    request.options.user = (struct snapshot_user){
+        .uid = client->peer.uid,
+        .is_limited = client->peer.uid != 0,
+        .may_pass_outputs = client->peer.may_control,
+    };
     r = manager_start_snapshot(control->manager, request.session, &request.options, &snapshot,
                                &failure);
     if (r < 0)
@@ -516,7 +521,7 @@ static int client_start_bus(struct client *client, int *fd)
     r = sd_bus_set_server(bus, 1, id);
     if (r < 0)
         return r;
-    r = sd_bus_negotiate_fds(bus, client->peer.may_control);
+    r = sd_bus_negotiate_fds(bus, true); /* also for those who may only look: their live views */
     if (r < 0)
         return r;
     r = sd_bus_negotiate_creds(bus, 0, 0);

@@ -286,6 +286,19 @@ void budget_end(struct budget *budget, const struct budget_grant *grant, bool wr
         user->nr_files--;
 }
 
+void budget_explain_space(const struct budget *budget, struct failure *failure)
+{
+    uint64_t keep_bytes = budget->limits.keep_for_triggers_bytes;
+    size_t length = strlen(failure->text);
+    char size[UNITS_TEXT_MAX];
+
+    if (keep_bytes > 0)
+        (void)snprintf(failure->text + length, sizeof(failure->text) - length,
+                       " Of these, %s are kept for triggers and root: keep-for-triggers= in "
+                       "[limits].",
+                       size_format(size, keep_bytes));
+}
+
 int budget_explain_bytes(const struct budget *budget, const struct budget_grant *grant,
                          uint64_t bytes, struct failure *failure)
 {

@@ -66,6 +66,9 @@ int budget_begin(struct budget *budget, uid_t uid, enum budget_kind kind, uint64
 void budget_end(struct budget *budget, const struct budget_grant *grant, bool written,
                 uint64_t bytes);
 
+/* FAILURE is that there is no space: adds what is set aside for triggers. */
+void budget_explain_space(const struct budget *budget, struct failure *failure);
+
 /* Why a file of BYTES is longer than GRANT allows. Sets FAILURE, returns -EDQUOT. */
 int budget_explain_bytes(const struct budget *budget, const struct budget_grant *grant,
                          uint64_t bytes, struct failure *failure);

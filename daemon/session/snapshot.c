@@ -313,6 +313,15 @@ static void snapshot_handle_finished(void *userdata, int error, const struct fai
 
 /* --- Writing. --- */
 
+/* Of the space that is missing, a part may be there, and set aside. */
+static void snapshot_explain_space(struct snapshot *snapshot)
+{
+    const struct failure *failure = &snapshot->failure;
+
+    if (failure->name && strcmp(failure->name, ERROR_NO_SPACE) == 0 && snapshot->limits.budget)
+        budget_explain_space(snapshot->limits.budget, &snapshot->failure);
+}
+
 static void snapshot_explain_plan(struct snapshot *snapshot, int error)
 {
     const struct session *session = snapshot->session;
@@ -336,6 +345,22 @@ static void snapshot_explain_plan(struct snapshot *snapshot, int error)
                           session->name, duration_format(when, usec), session->name);
 }
 
+/* Leaves to snapshot_fail_write() what there are no special words for. */
+static void snapshot_explain_write(struct snapshot *snapshot, int error,
+                                   const struct failure *failure)
+{
+    const struct snapshot_limits *limits = &snapshot->limits;
+
+    if (failure->name)
+        snapshot->failure = *failure;
+    else if (!snapshot->write.is_planned)
+        snapshot_explain_plan(snapshot, error);
+    else if (snapshot->write.is_too_long)
+        (void)budget_explain_bytes(limits->budget, &limits->grant, snapshot->plan.bytes,
+                                   &snapshot->failure);
+    snapshot_explain_space(snapshot);
+}
+
 static void snapshot_handle_written(void *userdata, int error, const struct failure *failure)
 {
     struct snapshot *snapshot = userdata;
@@ -343,10 +368,8 @@ static void snapshot_handle_written(void *userdata, int error, const struct fail
     if (!snapshot_take_answer(snapshot))
         return;
     snapshot->plan = snapshot->write.plan;
-    if (error < 0 && failure->name)
-        snapshot->failure = *failure;
-    else if (error < 0 && !snapshot->write.is_planned)
-        snapshot_explain_plan(snapshot, error);
+    if (error < 0 && !snapshot->failure.name)
+        snapshot_explain_write(snapshot, error, failure);
     snapshot->shortened_bytes =
         snapshot_read_shortened(snapshot) - snapshot->shortened_before_bytes;
     snapshot_release_pin(snapshot);
@@ -409,6 +432,7 @@ void snapshot_handle_pinned(struct snapshot *snapshot)
         .pin = snapshot->pin,
         .nr_cpus = session->selection.nr_cpus,
         .bounds = snapshot_bounds_of(snapshot),
+        .allowed_bytes = snapshot->limits.grant.allowed_bytes,
     };
     snapshot_set_state(snapshot, SNAPSHOT_WRITING);
     snapshot->is_busy = true;
@@ -472,6 +496,7 @@ static void snapshot_handle_opened(void *userdata, int error, const struct failu
     if (error < 0) {
         if (snapshot->state != SNAPSHOT_ENDED)
             snapshot->failure = *failure; /* opening has words for every error */
+        snapshot_explain_space(snapshot);
         snapshot_end(snapshot);           /* nothing was left of it */
         return;
     }
@@ -517,6 +542,7 @@ static int snapshot_open(struct snapshot *snapshot, const struct snapshot_option
         .name = snapshot->name,
         .naming = OUTPUT_HIDDEN,
         .may_rename = !options->name || !options->name[0],
+        .number_max = options->limits.number_max,
         .check = sidecar_check_none,
         .reserve_bytes = options->reserve_bytes,
         .max_bytes = UINT64_MAX,
@@ -570,6 +596,7 @@ static int snapshot_take_options(struct snapshot *snapshot, const struct snapsho
     snapshot->trigger = options->trigger;
     snapshot->last_usec = options->last_usec;
     snapshot->max_size_bytes = options->max_size_bytes;
+    snapshot->limits = options->limits;
     snapshot->owns_output = !options->has_output;
     snapshot_take_label(snapshot, options->label);
     if (!options->name || !options->name[0]) {
@@ -681,6 +708,14 @@ void snapshot_limit_patience(struct snapshot *snapshot)
                           snapshot_handle_patience, snapshot);
     if (r < 0)
         log_line(LOG_WARNING, snapshot->session->name, "Cannot set a timer: %s.", strerror(-r));
+}
+
+void snapshot_give_up(struct snapshot *snapshot, const struct failure *failure)
+{
+    if (snapshot->state != SNAPSHOT_WRITING || snapshot->failure.name)
+        return;
+    snapshot->failure = *failure;
+    ring_write_abort(&snapshot->write);
 }
 
 uint64_t snapshot_waiting_since_usec(const struct snapshot *snapshot)

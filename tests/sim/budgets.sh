@@ -1,0 +1,261 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Users who may only look cannot use up what root and the triggers need: disk, names, pins, memory. Root's
+# files are never replaced, a trigger that had no luck tries again, and one guest does not use up a trigger.
+
+. "$(dirname "$0")/lib.sh"
+
+mib=1048576
+viewer=64001 # the group xentrace, in the file that main() puts over /etc/group
+other=64003  # a group that may do nothing
+
+# as UID COMMAND...: xentracectl, as a member of the group xentrace
+as() { as_member "$1" "$viewer" "${@:2}"; }
+as_member() { # as_member UID GROUP COMMAND...
+    env -u LD_PRELOAD setpriv --reuid="$1" --regid=65534 --groups "$2" "$dir/xentracectl" "${@:3}"
+}
+
+trigger() { # trigger NAME LINE...: in the configuration, after the recorder
+    local name=$1
+    shift
+    printf '%s\n' "[trigger $name]" "$@" >>"$dir/xentraced.conf"
+}
+of_trigger() { # of_trigger NAME KEY...: out of its object
+    ctl --json status >"$dir/status" && number "$dir/status" triggers "name=$1" "${@:2}"
+}
+is_of() { [ "$(of_trigger "${@:1:$#-1}")" = "${!#}" ]; } # is_of NAME KEY... VALUE
+has_written() { check "$1" wait_until "${4:-10}" is_of "$2" written "$3"; } # has_written WHAT TRIGGER COUNT [SECONDS]
+
+files() { find "$dir/state" -type f -name "$1" | wc -l; }
+available() { echo $(($(stat -f -c '%a * %S' "$dir/state"))); }
+logged() { grep -c -- "$1" "$dir/log"; }
+
+begin() { # begin [KEY=VALUE]...: a recorder and a trigger for crashes
+    chmod 0755 "$dir"
+    cp "$build/xentracectl" "$dir/xentracectl" # the build directory may be others' to read
+    recorder "$@"
+    trigger crash condition=domain-crash cooldown=0
+    daemon_start && wait_until 10 recorder_runs || exit 1
+    wait_until 20 recorder_has $((8 * mib))
+}
+
+on_small() { # on_small MIB: the state directory is an ext4 of that size
+    truncate -s "$1M" "$dir/image" && mkfs.ext4 -q "$dir/image" &&
+        mkdir -p "$dir/state" && mount -o loop "$dir/image" "$dir/state"
+}
+
+# --- Attacks of one who may look. ---
+
+# As fast as it goes, with the crash's own label.
+in_a_loop() {
+    local i size
+    configure '[limits]' snapshot-interval=1s snapshots-per-day=3 keep-for-triggers=0
+    begin memory=16M
+    for i in $(seq 30); do
+        as 65534 snapshot --label crash >>"$dir/answers" 2>&1 &
+        as 65534 snapshot --label crash >>"$dir/answers" 2>&1
+    done
+    wait_until 10 no_client
+    check "a loop: more than one is written in the time" above "$(files 'snapshot-crash-*.xentrace')" 0
+    check "a loop: no more than the limit" below "$(files 'snapshot-crash-*.xentrace')" 4
+    check "a loop: one at a time" grep -q "is still being written.*one at a time" "$dir/answers"
+    check "a loop: one in a second" \
+        grep -Eq "less than 1s ago: you may take the next one in [0-9.m]+s\. Root.*snapshot-interval=" "$dir/answers"
+    while as 65534 snapshot >/dev/null 2>"$dir/answer" || grep -q interval= "$dir/answer"; do
+        sleep 0.3
+    done
+    check "a loop: three a day" grep -Eq \
+        "3 snapshots in the last 24 hours, which is the limit: you may take the next one in (1d|23h)" "$dir/answer"
+    check "a loop: ... are three files" same "$(files '*.xentrace')" 3
+    check "a loop: another user is not affected" as 65533 snapshot
+    check "a loop: root has no limit" ctl snapshot first
+    check "a loop: ... at all" ctl snapshot second
+    "$xensim" domain crash 1
+    has_written "a loop: the crash has its snapshot" crash 1
+    check "a loop: it is complete" whole "$(of_trigger crash last_snapshot)"
+    check "a loop: in the log are those that were written, and the limits" below "$(wc -l <"$dir/log")" 60
+}
+no_client() { ! pgrep -P $$ -x xentracectl >/dev/null; }
+
+bytes() {
+    configure '[limits]' snapshot-interval=0 snapshot-bytes-per-day=20M keep-for-triggers=0
+    begin memory=16M
+    mkdir -m 0777 "$dir/mine"
+    wait_until 20 recorder_has $((13 * mib))
+    check "bytes: the first" as 65534 snapshot
+    check "bytes: one that is too long" refuses \
+        "would have 1[0-9.]+M, and of the 20M .* in 24 hours [0-9.]+M are left; there will be more in (1d|23h)" \
+        as 65534 snapshot
+    check "bytes: it leaves nothing" same "$(files '*')" 2
+    check "bytes: a shorter one" as 65534 snapshot --max-size 3M
+    check "bytes: an output of its own is none of them" refuses "Only root and members.*control-group=" \
+        as 65534 snapshot -o "$dir/mine/own"
+    "$xensim" domain crash 1
+    has_written "bytes: the crash has its snapshot" crash 1
+}
+
+disk() {
+    on_small 96 || exit 1
+    trap 'umount -l "$dir/state"' EXIT
+    configure '[limits]' snapshot-interval=0 keep-for-triggers=40M
+    begin memory=16M
+    while as 65534 snapshot --max-size 8M >/dev/null 2>"$dir/answer"; do
+        :
+    done
+    check "the disk: is told what is kept" \
+        grep -Eq "are to stay free.* Of these, 40M are kept for triggers and root: keep-for-triggers=" "$dir/answer"
+    check "the disk: at least that is left" above "$(available)" $((40 * mib))
+    "$xensim" domain crash 1
+    has_written "the disk: the crash has its snapshot" crash 1
+    check "the disk: it is complete" whole "$(of_trigger crash last_snapshot)"
+    check "the disk: root may write" ctl snapshot --max-size 8M by-root
+    check "the daemon ends well" daemon_stop
+    unset daemon
+    umount "$dir/state"
+    trap - EXIT
+}
+
+# Root's names: a segment that is still to come, the sidecar of all.
+names() {
+    local sum
+    configure '[limits]' snapshot-interval=0 keep-for-triggers=0
+    begin memory=16M
+    ctl start --segment-time 2s nightly >/dev/null
+    ctl start -T 100 daily >/dev/null
+    for name in nightly nightly.00001 nightly.00002 nightly.00003 daily; do
+        check "names: $name is a snapshot's" as 65534 snapshot --max-size 1M "$name"
+        check "names: $name has the prefix" test -e "$dir/state/snapshot-$name.xentrace"
+    done
+    check "names: one with the prefix has no other" as 65534 snapshot --max-size 1M snapshot-mine
+    check "names: ... has no other" test -e "$dir/state/snapshot-mine.json"
+    check "names: nothing is replaced" refuses "snapshot-mine.xentrace exists, and captures are never overwritten" \
+        as 65534 snapshot --max-size 1M mine
+    check "names: one that is too long" refuses "is too long: names of users other than root begin with 'snapshot-'" \
+        as 65534 snapshot 0123456789012345678901234567890123456789012345678901234567
+    check "names: root's have no prefix" ctl snapshot --max-size 1M by-root
+    check "names: ... have no prefix" test -e "$dir/state/by-root.xentrace"
+    wait_until 20 test -e "$dir/state/nightly.00003.json"
+    ctl stop nightly >/dev/null
+    ctl stop daily >/dev/null
+    for name in nightly daily; do
+        check "names: $name.json is root's capture" same "$(number "$dir/state/$name.json" format)" xentraced-session
+    done
+    check "names: the segments have theirs" whole "$dir"/state/nightly.0000[123].xentrace
+    # A sidecar that is not ours, although no trace of that name is there.
+    echo theirs >"$dir/state/orphan.json"
+    check "names: a sidecar is in use, too" refuses "orphan.json exists, and sidecars are never overwritten" \
+        ctl snapshot orphan
+    check "names: it is as it was" same "$(cat "$dir/state/orphan.json")" theirs
+}
+
+# A pipe that nobody reads holds the ring's memory.
+pins() {
+    local uid readers=()
+    configure '[limits]' snapshot-interval=0 keep-for-triggers=0
+    begin memory=16M
+    for uid in 65530 65531 65532 65533; do
+        as "$uid" snapshot --last 1s -o - 2>"$dir/pipe-$uid" | sleep 60 &
+        readers+=($!)
+    done
+    check "pins: as many as there are places" wait_until 10 writes 4
+    check "pins: no more" refuses \
+        "4 snapshots of users other than root are being written, which is the limit" \
+        as 65534 snapshot --label more
+    check "pins: root has one" ctl snapshot by-root
+    "$xensim" domain crash 1
+    has_written "pins: the crash has its snapshot" crash 1
+    check "pins: they have them for 5 s" wait_until 12 as 65534 snapshot --label late
+    check "pins: their clients are told" grep -q "could not be written" "$dir/pipe-65530"
+    recorder_status
+    check "pins: nothing is lost" same "$(number "$dir/recorder" ledger lost)" 0
+    check "pins: nothing is dropped" same "$(number "$dir/recorder" ledger dropped)" 0
+    kill "${readers[@]}" 2>/dev/null
+    pkill -P $$ -x sleep
+}
+
+writes() { [ "$(grep -lx snapshot "/proc/$daemon/task"/*/comm | wc -l)" -eq "$1" ]; } # writes COUNT
+
+# --- Live views. ---
+
+live() {
+    local i before
+    configure '[limits]' snapshot-interval=1h snapshots-per-day=1 keep-for-triggers=0
+    begin memory=16M
+    check "live: its only snapshot of the day" as 65534 snapshot --label once
+    before=$(wc -l <"$dir/log")
+    for i in 1 2 3; do
+        check "live: the newest second, $i" read_second "$dir/second-$i"
+        check "live: it is complete, $i" whole "$dir/second-$i"
+        sleep 1
+    done
+    check "live: not twice in a second" twice
+    check "live: no more than a second" refuses "read the newest second from a pipe" as 65534 snapshot --last 2s -o - \
+        < <(:)
+    check "live: not into a file" live_into_file
+    check "live: nothing is logged" same "$(($(wc -l <"$dir/log") - before))" 0
+    ctl --json status >"$dir/status"
+    check "live: one snapshot is listed" same "$(grep -o '"format": *"xentraced-snapshot"' "$dir/status" | wc -l)" 1
+}
+read_second() { as 65534 snapshot --last 1s -o - 2>"$dir/summary" | cat >"$1"; }
+twice() {
+    read_second /dev/null
+    as 65534 snapshot --last 1s -o - 2>&1 >/dev/null | cat >/dev/null
+    as 65534 snapshot --last 1s -o - 2>"$dir/answer" | cat >/dev/null
+    grep -q "newest second once a second: you may again in" "$dir/answer"
+}
+live_into_file() { # shown by its error alone: standard output is a file
+    : >"$dir/of-mine"
+    ! as 65534 snapshot --last 1s -o - 2>"$dir/answer" >>"$dir/of-mine" &&
+        grep -q "members of the group set by control-group= may write to files" "$dir/answer"
+}
+
+# --- Whose files they are. ---
+
+modes() {
+    configure '[limits]' snapshot-interval=1s keep-for-triggers=0
+    begin memory=16M
+    check "modes: a snapshot" as 65534 snapshot --label mode
+    local file
+    for file in "$dir"/state/snapshot-mode-*; do
+        check "modes: ${file##*.}" same "$(stat -c '%a %u %g' "$file")" "640 0 $viewer"
+    done
+    check "modes: the directory" same "$(stat -c '%a %u %g' "$dir/state")" "750 0 $viewer"
+    sleep 1
+    as 65534 snapshot --label next >"$dir/answer"
+    check "modes: Next: is for who asked" grep -q "Next: xentracectl info" "$dir/answer"
+    check "modes: who can do that" as 65534 info "$(sed -n 's/.*Next: xentracectl info //p' "$dir/answer")"
+    chgrp "$other" "$dir/state" # as an administrator who wants it so
+    sleep 1
+    as 65534 snapshot --label sudo >"$dir/answer"
+    check "modes: Next: where it takes root" grep -q "Next: sudo xentracectl info" "$dir/answer"
+    check "modes: ... with every command" same "$(grep -c "sudo xen" "$dir/answer")" 2
+}
+
+parts=(in_a_loop bytes disk names pins live modes)
+[ -n "${SIM_INSIDE:-}" ] || [ $# -eq 0 ] || parts=("$@")
+
+main() {
+    local part groups
+    # Groups of our own, seen by nobody else.
+    if [ -z "${BUDGETS_GROUPS:-}" ]; then
+        unshare --mount true 2>/dev/null || {
+            skip "limits of users" "this needs root"
+            return
+        }
+        BUDGETS_GROUPS=1 exec unshare --mount "$script" "${parts[@]}"
+    fi
+    groups=$(mktemp)
+    grep -vE '^(xentrace):' /etc/group >"$groups"
+    printf 'xentrace:x:%s:\n' "$viewer" >>"$groups"
+    chmod 0644 "$groups"
+    mount --bind "$groups" /etc/group
+    for part in "${parts[@]}"; do
+        sim --cpus 4 --rate 8M -- "$part"
+        sim_clean
+    done
+    umount /etc/group
+    rm -f "$groups"
+}
+
+dispatch "$@"
