@@ -31,6 +31,7 @@ libdaemon_a_SOURCES = \
 	daemon/host/systemd.c daemon/host/systemd.h \
 	daemon/host/systemd-state.h \
 	daemon/host/tracing.c daemon/host/tracing.h \
+	daemon/host/view-group.c daemon/host/view-group.h \
 	daemon/host/xenstore.c daemon/host/xenstore.h \
 	daemon/output/output.c daemon/output/output.h \
 	daemon/output/output-file.c daemon/output/output-file.h \
