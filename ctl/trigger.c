@@ -30,6 +30,7 @@ static const char *explain_state(const char *state)
         {"armed", "waiting for its condition"},
         {"delaying", "recording until its delay is over; then it writes its snapshot"},
         {"writing", "writing its snapshot"},
+        {"retrying", "its snapshot failed; trying again"},
         {"cooling", "cooling down after its snapshot"},
         {"exhausted", "limit of snapshots for the day reached"},
         {"off", "no ring to take a snapshot of"},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * `state` is written by trigger_set_state() alone. Delaying and writing are left when the caller
- * reports what comes next. Off, cooling, exhausted and armed follow from facts (the ring, the end
+ * `state` is written by trigger_set_state() alone. Delaying, writing and retrying are left when the
+ * caller reports what comes next. Off, cooling, exhausted and armed follow from facts (the ring, the end
  * of the cooldown, the times of the day's snapshots), which trigger_settle() looks at.
  */
 
@@ -27,6 +27,8 @@ const char *trigger_state_name(enum trigger_state state)
         return "delaying";
     case TRIGGER_WRITING:
         return "writing";
+    case TRIGGER_RETRYING:
+        return "retrying";
     case TRIGGER_COOLING:
         return "cooling";
     case TRIGGER_EXHAUSTED:
@@ -56,7 +58,8 @@ static void trigger_set_state(struct trigger *trigger, enum trigger_state state)
     /* A snapshot comes from a delay or from nothing, and only its end leads out of it. */
     assert(state != TRIGGER_DELAYING || trigger->state == TRIGGER_ARMED);
     assert(state != TRIGGER_WRITING || trigger->state == TRIGGER_ARMED ||
-           trigger->state == TRIGGER_DELAYING);
+           trigger->state == TRIGGER_DELAYING || trigger->state == TRIGGER_RETRYING);
+    assert(state != TRIGGER_RETRYING || trigger->state == TRIGGER_WRITING);
     trigger->state = state;
 }
 
@@ -83,7 +86,8 @@ static void trigger_settle(struct trigger *trigger, uint64_t now_usec)
 
 static bool trigger_is_at_work(const struct trigger *trigger)
 {
-    return trigger->state == TRIGGER_DELAYING || trigger->state == TRIGGER_WRITING;
+    return trigger->state == TRIGGER_DELAYING || trigger->state == TRIGGER_WRITING ||
+           trigger->state == TRIGGER_RETRYING;
 }
 
 /* A copy that may be lacking: it is for people. */
@@ -109,26 +113,35 @@ void trigger_written(struct trigger *trigger, uint64_t now_usec, const char *pat
     trigger_finish(trigger, now_usec);
 }
 
-static void trigger_fail(struct trigger *trigger, uint64_t now_usec, const char *error)
+static void trigger_give_up(struct trigger *trigger, uint64_t now_usec)
 {
     trigger->failed++;
-    replace_text(&trigger->last_error, error);
     trigger_finish(trigger, now_usec);
 }
 
 void trigger_failed(struct trigger *trigger, uint64_t now_usec, const char *error)
 {
     assert(trigger->state == TRIGGER_WRITING);
-    trigger_fail(trigger, now_usec, error);
+    replace_text(&trigger->last_error, error);
+    if (!trigger->has_ring || trigger->retries == TRIGGER_RETRIES) {
+        trigger_give_up(trigger, now_usec);
+        return;
+    }
+    trigger->retry_usec = now_usec + (USEC_PER_SEC << trigger->retries++);
+    trigger_set_state(trigger, TRIGGER_RETRYING);
 }
 
 void trigger_set_ring(struct trigger *trigger, bool has_ring, uint64_t now_usec)
 {
     trigger->has_ring = has_ring;
-    if (!has_ring && trigger->state == TRIGGER_DELAYING)
-        trigger_fail(trigger, now_usec, "The flight recorder ended before the delay was over.");
-    else if (!trigger_is_at_work(trigger))
+    if (!has_ring && trigger->state == TRIGGER_DELAYING) {
+        replace_text(&trigger->last_error, "The flight recorder ended before the delay was over.");
+        trigger_give_up(trigger, now_usec);
+    } else if (!has_ring && trigger->state == TRIGGER_RETRYING) {
+        trigger_give_up(trigger, now_usec); /* why the last attempt failed is known */
+    } else if (!trigger_is_at_work(trigger)) {
         trigger_settle(trigger, now_usec);
+    }
 }
 
 static void trigger_suppress(struct trigger *trigger, uint64_t *count, uint64_t realtime_ns,
@@ -141,6 +154,23 @@ static void trigger_suppress(struct trigger *trigger, uint64_t *count, uint64_t 
     (void)snprintf(suppressed->last_reason, sizeof(suppressed->last_reason), "%s", reason);
 }
 
+/* The first attempt. */
+static enum trigger_action trigger_begin_writing(struct trigger *trigger, uint64_t now_usec)
+{
+    trigger->retries = 0;
+    trigger->due_usec = now_usec;
+    trigger_set_state(trigger, TRIGGER_WRITING);
+    return TRIGGER_SNAPSHOT;
+}
+
+uint64_t trigger_last_usec(const struct trigger *trigger, uint64_t now_usec)
+{
+    uint64_t last_usec = trigger->config.last_usec;
+
+    return last_usec && trigger->retries > 0 ? last_usec + (now_usec - trigger->due_usec)
+                                             : last_usec;
+}
+
 static enum trigger_action trigger_accept(struct trigger *trigger, uint64_t now_usec,
                                           uint64_t realtime_ns, const char *reason)
 {
@@ -151,8 +181,7 @@ static enum trigger_action trigger_accept(struct trigger *trigger, uint64_t now_
         trigger_set_state(trigger, TRIGGER_DELAYING);
         return TRIGGER_NOTHING;
     }
-    trigger_set_state(trigger, TRIGGER_WRITING);
-    return TRIGGER_SNAPSHOT;
+    return trigger_begin_writing(trigger, now_usec);
 }
 
 enum trigger_action trigger_fire(struct trigger *trigger, uint64_t now_usec, uint64_t realtime_ns,
@@ -170,6 +199,7 @@ enum trigger_action trigger_fire(struct trigger *trigger, uint64_t now_usec, uin
         return trigger_accept(trigger, now_usec, realtime_ns, reason);
     case TRIGGER_DELAYING:
     case TRIGGER_WRITING:
+    case TRIGGER_RETRYING:
         trigger_suppress(trigger, &suppressed->busy, realtime_ns, reason);
         break;
     case TRIGGER_COOLING:
@@ -187,6 +217,8 @@ uint64_t trigger_next_usec(const struct trigger *trigger)
     switch (trigger->state) {
     case TRIGGER_DELAYING:
         return trigger->delay_end_usec;
+    case TRIGGER_RETRYING:
+        return trigger->retry_usec;
     case TRIGGER_COOLING:
         return trigger->cooldown_end_usec;
     case TRIGGER_EXHAUSTED:
@@ -201,7 +233,9 @@ uint64_t trigger_next_usec(const struct trigger *trigger)
 
 enum trigger_action trigger_advance(struct trigger *trigger, uint64_t now_usec)
 {
-    if (trigger->state == TRIGGER_DELAYING && now_usec >= trigger->delay_end_usec) {
+    if (trigger->state == TRIGGER_DELAYING && now_usec >= trigger->delay_end_usec)
+        return trigger_begin_writing(trigger, now_usec);
+    if (trigger->state == TRIGGER_RETRYING && now_usec >= trigger->retry_usec) {
         trigger_set_state(trigger, TRIGGER_WRITING);
         return TRIGGER_SNAPSHOT;
     }

@@ -100,7 +100,7 @@ static void triggers_act(struct triggers *triggers, size_t i, enum trigger_actio
     triggers_log_state(triggers, i);
     if (action == TRIGGER_SNAPSHOT)
         context->snapshot(context->userdata, trigger, trigger->config.name,
-                          trigger->config.last_usec);
+                          trigger_last_usec(trigger, triggers_now_usec(triggers)));
 }
 
 static int triggers_handle_timer(sd_event_source *source, uint64_t usec, void *userdata)
@@ -258,12 +258,18 @@ void triggers_set_ring(struct triggers *triggers, bool has_ring)
 void triggers_snapshot_done(struct triggers *triggers, struct trigger *trigger, const char *path,
                             const char *error)
 {
-    if (path) {
-        trigger_written(trigger, triggers_now_usec(triggers), path);
-    } else {
-        trigger_failed(trigger, triggers_now_usec(triggers), error);
+    uint64_t now = triggers_now_usec(triggers);
+    char wait[UNITS_TEXT_MAX];
+
+    if (path)
+        trigger_written(trigger, now, path);
+    else
+        trigger_failed(trigger, now, error);
+    if (trigger->state == TRIGGER_RETRYING)
+        log_info("Trigger %s: no snapshot was written. Trying again in %s.", trigger->config.name,
+                 duration_format(wait, trigger->retry_usec - now));
+    else if (!path)
         log_warning("Trigger %s: no snapshot was written. %s", trigger->config.name, error);
-    }
     triggers_update_time(triggers);
 }
 

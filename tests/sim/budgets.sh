@@ -210,6 +210,30 @@ live_into_file() { # shown by its error alone: standard output is a file
         grep -q "members of the group set by control-group= may write to files" "$dir/answer"
 }
 
+# --- A trigger that has no luck. ---
+
+tries_again() {
+    local full
+    on_small 64 || exit 1
+    trap 'umount -l "$dir/state"' EXIT
+    begin memory=16M
+    full=$(($(available) / mib - 4))
+    fallocate -l "${full}M" "$dir/state/full"
+    "$xensim" domain crash 1
+    check "no space: it is tried again" wait_until 10 is_of crash state retrying
+    check "no space: status says why" grep -q "There is no space for" <(of_trigger crash last_error)
+    check "no space: the log says when" grep -q "Trigger crash: no snapshot was written. Trying again in 1s" "$dir/log"
+    check "no space: so does status" grep -q "retrying" <(ctl status)
+    rm "$dir/state/full"
+    has_written "no space: as soon as there is some, it is written" crash 1 20
+    check "no space: it is complete" whole "$(of_trigger crash last_snapshot)"
+    check "no space: the crash is one" is_of crash fired 1
+    check "the daemon ends well" daemon_stop
+    unset daemon
+    umount "$dir/state"
+    trap - EXIT
+}
+
 # --- Whose files they are. ---
 
 modes() {
@@ -232,7 +256,7 @@ modes() {
     check "modes: ... with every command" same "$(grep -c "sudo xen" "$dir/answer")" 2
 }
 
-parts=(in_a_loop bytes disk names pins live modes)
+parts=(in_a_loop bytes disk names pins live tries_again modes)
 [ -n "${SIM_INSIDE:-}" ] || [ $# -eq 0 ] || parts=("$@")
 
 main() {

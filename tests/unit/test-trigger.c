@@ -5,9 +5,9 @@
  *
  *   on@0 off@5    there is a ring, or none any more     f@10   the condition comes true
  *   t@20          the timer                             w@12   the snapshot is written
- *   e@12          ... could not be written
+ *   e@12          ... could not be written               g@12   ... not even at the last attempt
  *
- * After each word: the state (Off, Armed, Delaying, Writing, Cooling, eXhausted), with a "!" if a
+ * After each word: the state (Off, Armed, Delaying, Writing, Retrying, Cooling, eXhausted), with a "!" if a
  * snapshot is asked for, and the time at which it wants to be called, "-" for none.
  */
 
@@ -40,8 +40,19 @@ static const struct life_case life_cases[] = {
     {"fires when the delay is over, before the timer", 5, 60, 10, "on@0 f@1 f@7 t@8",
      "A- D6 D6 W!-", 2, 0, 0, 1, 0, 0},
     {"cools, exactly", 0, 60, 10, "on@0 f@0 w@0 f@59 f@60", "A- W!- C60 C60 W!-", 3, 1, 0, 0, 1, 0},
-    {"cools although it failed", 0, 60, 10, "on@0 f@1 e@2 f@61 t@62", "A- W!- C62 C62 A-", 2, 0, 1,
-     0, 1, 0},
+    {"cools although it was given up", 0, 60, 10, "on@0 f@1 g@2 f@61 t@62", "A- W!- C62 C62 A-", 2,
+     0, 1, 0, 1, 0},
+    {"tries again", 0, 60, 10, "on@0 f@1 e@2 f@2 t@2 t@3 w@4", "A- W!- R3 R3 R3 W!- C64", 2, 1, 0,
+     1, 0, 0},
+    {"tries again for a minute", 0, 60, 10,
+     "on@0 f@1 e@2 t@3 e@3 t@5 e@5 t@9 e@9 t@17 e@17 t@33 e@33 t@65 e@65",
+     "A- W!- R3 W!- R5 W!- R9 W!- R17 W!- R33 W!- R65 W!- C125", 1, 0, 1, 0, 0, 0},
+    {"each snapshot has all its attempts", 0, 0, 10, "on@0 f@1 e@2 t@3 w@3 f@4 e@5 t@6 g@7",
+     "A- W!- R3 W!- A- W!- R6 W!- A-", 2, 1, 1, 0, 0, 0},
+    {"the ring ends before it is tried again", 0, 60, 10, "on@0 f@1 e@2 off@3 t@4 on@5",
+     "A- W!- R3 O- O- C63", 1, 0, 1, 0, 0, 0},
+    {"the ring ends during an attempt", 0, 60, 10, "on@0 f@1 off@2 e@3", "A- W!- W- O-", 1, 0, 1, 0,
+     0, 0},
     {"no cooldown", 0, 0, 10, "on@0 f@1 w@2 f@2 w@3", "A- W!- A- W!- A-", 2, 2, 0, 0, 0, 0},
     {"the timer comes early", 0, 60, 10, "on@0 f@1 w@3 t@62 t@63", "A- W!- C63 C63 A-", 1, 1, 0, 0,
      0, 0},
@@ -50,7 +61,7 @@ static const struct life_case life_cases[] = {
     {"two a day, rolling", 0, 0, 2,
      "on@0 f@10 w@10 f@100 w@100 f@200 f@86410 w@86411 f@86412 t@86500",
      "A- W!- A- W!- X86410 X86410 W!- X86500 X86500 A-", 5, 3, 0, 0, 0, 2},
-    {"what failed is not one of the day's", 0, 0, 1, "on@0 f@1 e@2 f@3 e@4 f@5 w@6 f@7",
+    {"what failed is not one of the day's", 0, 0, 1, "on@0 f@1 g@2 f@3 g@4 f@5 w@6 f@7",
      "A- W!- A- W!- A- W!- X86406 X86406", 4, 1, 2, 0, 0, 1},
     {"exhausted before it is cool", 0, 60, 1, "on@0 f@0 w@0 f@1 f@60", "A- W!- C60 C60 X86400", 3,
      1, 0, 0, 1, 1},
@@ -73,6 +84,7 @@ static char letter_of(enum trigger_state state)
     static const char letters[] = {
         [TRIGGER_OFF] = 'O',     [TRIGGER_ARMED] = 'A',   [TRIGGER_DELAYING] = 'D',
         [TRIGGER_WRITING] = 'W', [TRIGGER_COOLING] = 'C', [TRIGGER_EXHAUSTED] = 'X',
+        [TRIGGER_RETRYING] = 'R',
     };
 
     return letters[state];
@@ -95,7 +107,9 @@ static void play(struct trigger *trigger, const char *word, char *states, size_t
         action = trigger_advance(trigger, usec);
     else if (word[0] == 'w')
         trigger_written(trigger, usec, reason);
-    else
+    else if (word[0] == 'g')
+        trigger->retries = TRIGGER_RETRIES;
+    if (word[0] == 'e' || word[0] == 'g')
         trigger_failed(trigger, usec, reason);
     if (trigger_next_usec(trigger) != TRIGGER_NO_TIME)
         (void)snprintf(next, sizeof(next), "%" PRIu64, trigger_next_usec(trigger) / USEC_PER_SEC);
@@ -130,6 +144,7 @@ static void test_lives(void)
         CHECK_UINT(trigger.suppressed.max_per_day, c->exhausted);
         CHECK_UINT(trigger.fired, c->written + c->failed + c->busy + c->cooling + c->exhausted +
                                       (trigger.state == TRIGGER_DELAYING) +
+                                      (trigger.state == TRIGGER_RETRYING) +
                                       (trigger.state == TRIGGER_WRITING));
         trigger_done(&trigger);
     }
@@ -214,7 +229,11 @@ static void test_document(void)
     play(&trigger, "f@1", states, sizeof(states));
     play(&trigger, "w@2", states, sizeof(states));
     play(&trigger, "f@70", states, sizeof(states));
+    CHECK_UINT(trigger_last_usec(&trigger, 70 * USEC_PER_SEC), 30 * USEC_PER_SEC);
     play(&trigger, "e@71", states, sizeof(states));
+    play(&trigger, "t@72", states, sizeof(states));
+    CHECK_UINT(trigger_last_usec(&trigger, 72 * USEC_PER_SEC), 32 * USEC_PER_SEC);
+    play(&trigger, "g@71", states, sizeof(states));
     play(&trigger, "f@72", states, sizeof(states));
     document = document_of_trigger(&trigger);
     CHECK_STR(text_of(document, "condition"), "runnable-latency=50ms");
@@ -228,7 +247,7 @@ static void test_document(void)
     CHECK_STR(text_of(document, "last_reason"), "Because of f@70.");
     CHECK_UINT(count_of(document, "written"), 1);
     CHECK_STR(text_of(document, "last_snapshot"), "Because of w@2.");
-    CHECK_STR(text_of(document, "last_error"), "Because of e@71.");
+    CHECK_STR(text_of(document, "last_error"), "Because of g@71.");
     CHECK(json_object_object_get_ex(document, "suppressed", &suppressed));
     CHECK_UINT(count_of(suppressed, "busy"), 0);
     CHECK_UINT(count_of(suppressed, "cooldown"), 1);

@@ -358,11 +358,20 @@ static void test_failing_at_once(void)
     triggers_set_ring(bench.triggers, true);
     domains.crashed(domains.userdata, 1, "x");
     CHECK_UINT(bench.asked, 1);
-    CHECK(document_has(&bench, 0, "\"state\":\"armed\""));
+    CHECK(document_has(&bench, 0, "\"state\":\"retrying\""));
     CHECK(document_has(&bench, 0, "\"last_error\":\"The disk is full.\""));
     run(&bench, 10 * USEC_PER_SEC);
     CHECK_UINT(bench.asked, 2);
+    CHECK(document_has(&bench, 1, "\"state\":\"retrying\""));
+
+    test_case("it is tried again by itself");
+    bench.fail_at_once = false;
+    run(&bench, 10 * USEC_PER_SEC);
+    CHECK_UINT(bench.asked, 4); /* both, at the same time */
+    CHECK_STR(bench.label, "b");
+    triggers_snapshot_done(bench.triggers, bench.trigger, "path", NULL);
     CHECK(document_has(&bench, 1, "\"state\":\"cooling\""));
+    CHECK(document_has(&bench, 1, "\"last_error\":\"\""));
     bench_done(&bench);
 }
 
