@@ -62,8 +62,8 @@ void trigger_print(FILE *file, struct json_object *trigger)
 /* "busy 1, cooldown 2", or "0". */
 static char *suppressed(struct json_object *trigger)
 {
-    static const char *const reasons[] = {"busy", "cooldown", "max_per_day"};
-    static const char *const names[] = {"busy", "cooldown", "max-per-day"};
+    static const char *const reasons[] = {"busy", "cooldown", "max_per_day", "max_per_domain"};
+    static const char *const names[] = {"busy", "cooldown", "max-per-day", "max-per-domain"};
     char *text = strdup("");
 
     for (size_t i = 0; i < ARRAY_SIZE(reasons) && text; i++) {

@@ -58,6 +58,7 @@ libdaemon_a_SOURCES = \
 	daemon/session/space.c daemon/session/space.h \
 	daemon/session/storage.c daemon/session/storage.h \
 	daemon/session/user-limits.c daemon/session/user-limits.h \
+	daemon/triggers/domain-filter.c daemon/triggers/domain-filter.h \
 	daemon/triggers/trigger.c daemon/triggers/trigger.h \
 	daemon/triggers/triggers.c daemon/triggers/triggers.h \
 	daemon/manager.c daemon/manager.h \

@@ -748,6 +748,8 @@ static void manager_handle_names(void *userdata)
     for (size_t i = 0; i < manager->nr_sessions; i++)
         if (manager->sessions[i]->state != SESSION_ENDED)
             domains_update(&manager->sessions[i]->domains, manager->names, now_ns);
+    if (manager->triggers) /* they are made later, and then ask */
+        triggers_update_domains(manager->triggers);
 }
 
 static int start_workers(struct manager *manager, struct failure *failure)

@@ -39,6 +39,9 @@ struct trigger_config {
     uint64_t delay_usec;    /* delay=: records after it fired, too */
     uint64_t cooldown_usec; /* cooldown=: after a snapshot */
     uint32_t max_per_day;   /* max-per-day=: snapshots in 24 hours, 1 to 1000 */
+    uint32_t max_per_domain; /* max-per-domain=: of them, for one domain; 0: it has no domains */
+    uint32_t kept_for_new;   /* of max_per_day: for domains that had none in 24 hours */
+    char domain[CONFIG_LIST_MAX]; /* domain=: name, glob or UUID; "": any */
     uint64_t last_usec;     /* last=: of the ring; 0: everything */
 };
 

@@ -41,13 +41,13 @@ int trigger_init(struct trigger *trigger, const struct trigger_config *config)
 {
     assert(config->max_per_day > 0);
     *trigger = (struct trigger){.config = *config, .state = TRIGGER_OFF};
-    trigger->written_usec = calloc(config->max_per_day, sizeof(*trigger->written_usec));
-    return trigger->written_usec ? 0 : -ENOMEM;
+    trigger->past = calloc(config->max_per_day, sizeof(*trigger->past));
+    return trigger->past ? 0 : -ENOMEM;
 }
 
 void trigger_done(struct trigger *trigger)
 {
-    free(trigger->written_usec);
+    free(trigger->past);
     free(trigger->last_snapshot);
     free(trigger->last_error);
     *trigger = (struct trigger){0};
@@ -68,7 +68,7 @@ static uint64_t trigger_exhausted_until(const struct trigger *trigger)
 {
     uint32_t max = trigger->config.max_per_day;
 
-    return trigger->written < max ? 0 : trigger->written_usec[trigger->written % max] + DAY_USEC;
+    return trigger->written < max ? 0 : trigger->past[trigger->written % max].usec + DAY_USEC;
 }
 
 /* The state that follows from the facts, of a trigger that is not at work. */
@@ -105,8 +105,11 @@ static void trigger_finish(struct trigger *trigger, uint64_t now_usec)
 
 void trigger_written(struct trigger *trigger, uint64_t now_usec, const char *path)
 {
+    struct trigger_past *past = &trigger->past[trigger->written % trigger->config.max_per_day];
+
     assert(trigger->state == TRIGGER_WRITING);
-    trigger->written_usec[trigger->written % trigger->config.max_per_day] = now_usec;
+    past->usec = now_usec;
+    memcpy(past->domain, trigger->domain, sizeof(past->domain));
     trigger->written++;
     replace_text(&trigger->last_snapshot, path);
     replace_text(&trigger->last_error, NULL);
@@ -184,8 +187,28 @@ static enum trigger_action trigger_accept(struct trigger *trigger, uint64_t now_
     return trigger_begin_writing(trigger, now_usec);
 }
 
+/* Whether DOMAIN has had its part of the day, or what is left is kept for those that had none. */
+static bool trigger_exceeds_domain(const struct trigger *trigger, uint64_t now_usec,
+                                   const char *domain)
+{
+    const struct trigger_config *config = &trigger->config;
+    size_t nr_past = (size_t)min_u64(trigger->written, config->max_per_day);
+    uint32_t of_all = 0, of_domain = 0;
+
+    if (!config->max_per_domain || !domain[0])
+        return false;
+    for (size_t i = 0; i < nr_past; i++) {
+        if (now_usec >= trigger->past[i].usec + DAY_USEC)
+            continue;
+        of_all++;
+        of_domain += strcmp(trigger->past[i].domain, domain) == 0;
+    }
+    return of_domain >= config->max_per_domain ||
+           (of_domain > 0 && of_all + config->kept_for_new >= config->max_per_day);
+}
+
 enum trigger_action trigger_fire(struct trigger *trigger, uint64_t now_usec, uint64_t realtime_ns,
-                                 const char *reason)
+                                 const char *reason, const char *domain)
 {
     struct trigger_suppressed *suppressed = &trigger->suppressed;
 
@@ -196,7 +219,12 @@ enum trigger_action trigger_fire(struct trigger *trigger, uint64_t now_usec, uin
     case TRIGGER_OFF:
         break;
     case TRIGGER_ARMED:
-        return trigger_accept(trigger, now_usec, realtime_ns, reason);
+        if (!trigger_exceeds_domain(trigger, now_usec, domain)) {
+            (void)snprintf(trigger->domain, sizeof(trigger->domain), "%s", domain);
+            return trigger_accept(trigger, now_usec, realtime_ns, reason);
+        }
+        trigger_suppress(trigger, &suppressed->max_per_domain, realtime_ns, reason);
+        break;
     case TRIGGER_DELAYING:
     case TRIGGER_WRITING:
     case TRIGGER_RETRYING:

@@ -27,6 +27,7 @@
 
 #define TRIGGER_REASON_MAX 256u
 #define TRIGGER_NO_TIME    UINT64_MAX
+#define TRIGGER_DOMAIN_MAX 64u
 #define TRIGGER_RETRIES    6u /* in a minute: by then a ring of 64 MiB has lost what it was about */
 
 enum trigger_state {
@@ -49,8 +50,15 @@ struct trigger_suppressed {
     uint64_t busy; /* by itself: it was delaying, writing or retrying */
     uint64_t cooldown;
     uint64_t max_per_day;
+    uint64_t max_per_domain; /* or what is left of the day is kept for other domains */
     uint64_t last_ns; /* CLOCK_REALTIME; 0: never */
     char last_reason[TRIGGER_REASON_MAX];
+};
+
+/* A snapshot that was written. */
+struct trigger_past {
+    uint64_t usec;
+    char domain[TRIGGER_DOMAIN_MAX];
 };
 
 /* Read only, but for trigger.c. */
@@ -72,7 +80,8 @@ struct trigger {
     uint64_t retry_usec;
     uint64_t delay_end_usec;
     uint64_t cooldown_end_usec; /* 0: there is none */
-    uint64_t *written_usec;     /* [config.max_per_day]: a ring; written % max_per_day is next */
+    char domain[TRIGGER_DOMAIN_MAX]; /* of the snapshot under way */
+    struct trigger_past *past; /* [config.max_per_day]: a ring; written % max_per_day is next */
 };
 
 /* CONFIG is copied. It is off. -ENOMEM. */
@@ -86,11 +95,12 @@ void trigger_done(struct trigger *trigger);
 void trigger_set_ring(struct trigger *trigger, bool has_ring, uint64_t now_usec);
 
 /*
- * Its condition came true: REASON is one sentence, REALTIME_NS the wall clock. The answer is to be
+ * Its condition came true: REASON is one sentence, REALTIME_NS the wall clock, DOMAIN whose budget
+ * it is, "" for nobody's. The answer is to be
  * carried out last thing, as it may lead to trigger_failed() at once.
  */
 enum trigger_action trigger_fire(struct trigger *trigger, uint64_t now_usec, uint64_t realtime_ns,
-                                 const char *reason);
+                                 const char *reason, const char *domain);
 
 /* When it wants trigger_advance() to be called; TRIGGER_NO_TIME: not for the time being. */
 uint64_t trigger_next_usec(const struct trigger *trigger);

@@ -210,6 +210,46 @@ live_into_file() { # shown by its error alone: standard output is a file
         grep -q "members of the group set by control-group= may write to files" "$dir/answer"
 }
 
+# --- Guests that crash. ---
+
+crashes() { # crashes DOMID NAME: a guest that is started, and crashes
+    "$xensim" domain add "$1" "$2"
+    wait_until 5 name_is_known "$2"
+    "$xensim" domain crash "$1"
+    "$xensim" domain remove "$1"
+}
+name_is_known() { ctl --json status flight-recorder | grep -c "\"$1\"" >/dev/null; }
+has_fired() { is_of "$1" fired "$2" && ! is_of "$1" state writing; } # has_fired TRIGGER COUNT
+
+guests() {
+    local i
+    begin memory=16M
+    trigger of-db condition=domain-crash cooldown=0 domain='d?'
+    trigger of-uuid condition=domain-crash cooldown=0 domain=6C6F6F70-0000-0000-0000-000000000000
+    check "guests: the daemon ends well" daemon_stop
+    daemon_start && wait_until 10 recorder_runs || exit 1
+    wait_until 20 recorder_has $((8 * mib))
+    for i in 1 2 3 4 5; do # under another id each time, as the toolstack does it
+        crashes $((10 + i)) loop
+        wait_until 10 has_fired crash "$i"
+    done
+    check "guests: one that crashes in a loop has its part of the day" is_of crash written 3
+    check "guests: ... by its UUID" is_of crash suppressed max_per_domain 2
+    check "guests: status shows it" grep -q "max-per-domain 2" <(ctl status)
+    "$xensim" domain crash 2
+    has_written "guests: another one has its snapshot" crash 4
+    check "guests: of that one" same "$(of_trigger crash last_reason)" "Domain 2 (db) crashed."
+    for i in 1 2 3 4 5 6; do
+        crashes $((20 + i)) "new-$i"
+        wait_until 10 has_fired crash $((6 + i))
+    done
+    check "guests: ten a day" is_of crash written 10
+    check "domain=: a glob" is_of of-db fired 1
+    check "domain=: of that one" same "$(of_trigger of-db last_reason)" "Domain 2 (db) crashed."
+    check "domain=: a UUID" is_of of-uuid fired 5
+    check "domain=: in status" is_of of-db domain 'd?'
+}
+
 # --- A trigger that has no luck. ---
 
 tries_again() {
@@ -256,7 +296,7 @@ modes() {
     check "modes: ... with every command" same "$(grep -c "sudo xen" "$dir/answer")" 2
 }
 
-parts=(in_a_loop bytes disk names pins live tries_again modes)
+parts=(in_a_loop bytes disk names pins live guests tries_again modes)
 [ -n "${SIM_INSIDE:-}" ] || [ $# -eq 0 ] || parts=("$@")
 
 main() {

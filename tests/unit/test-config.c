@@ -374,6 +374,42 @@ static void test_triggers(void)
     }
 }
 
+static void test_trigger_domains(void)
+{
+    static const struct {
+        const char *name, *text, *domain;
+        uint32_t max_per_domain, kept_for_new;
+    } cases[] = {
+        {"a third for a domain", "condition=domain-crash", "", 3, 2},
+        {"of few", "condition=lost-records\nmax-per-day=2", "", 1, 0},
+        {"of one", "runnable-latency=1s\nmax-per-day=1", "", 1, 0},
+        {"all of it for the only domain", "condition=domain-crash\ndomain=web", "web", 10, 0},
+        {"a third for several", "condition=domain-crash\ndomain=web*\nmax-per-day=30", "web*", 10,
+         6},
+        {"as is said", "condition=domain-crash\nmax-per-domain=5", "", 5, 2},
+        {"no budgets", "condition=domain-crash\nmax-per-domain=10", "", 10, 0},
+        {"automatic again", "condition=domain-crash\nmax-per-domain=10\nmax-per-domain=auto", "", 3,
+         2},
+        {"events have no domains", "event=sched-min", "", 0, 0},
+        {"unless they are those of one", "event=sched-min\ndomain=db", "db", 10, 0},
+        {"nobody has a button", "condition=manual", "", 0, 0},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        _cleanup_free_ char *error = NULL;
+        struct config config = {0};
+        char text[256];
+
+        test_case(cases[i].name);
+        (void)snprintf(text, sizeof(text), "[trigger x]\n%s\n", cases[i].text);
+        CHECK_INT(load_text(text, &config, &error), 0);
+        CHECK_STR(error, NULL);
+        CHECK_STR(config.triggers[0].domain, cases[i].domain);
+        CHECK_UINT(config.triggers[0].max_per_domain, cases[i].max_per_domain);
+        CHECK_UINT(config.triggers[0].kept_for_new, cases[i].kept_for_new);
+    }
+}
+
 struct bad_case {
     const char *name;
     const char *text;
@@ -482,6 +518,15 @@ static const struct bad_case bad_cases[] = {
      "events=sched-min,dom0op-domops of [flight-recorder] leaves out: add hvm,sched-min to it"},
     {"latencies not recorded", "[trigger x]\nrunnable-latency=1s\n[flight-recorder]\nevents=hw\n",
      "line 1", "leaves out: add sched-min to it"},
+    {"no domain", "[trigger x]\ndomain=\n", "line 2", "domain= is empty"},
+    {"a domain's button", "\n[trigger x]\ncondition=manual\ndomain=web\n", "line 2",
+     "has domain= or max-per-domain=, but manual is not about a domain"},
+    {"a part of nobody's", "[trigger x]\nevent=sched-min\nmax-per-domain=2\n", "line 1",
+     "event is not about a domain"},
+    {"none for a domain", "[trigger x]\nmax-per-domain=0\n", "line 2", "from 1 to 1000"},
+    {"whose events they are is not recorded",
+     "[trigger x]\nevent=hvm\ndomain=web\n[flight-recorder]\nevents=hvm\n", "line 1",
+     "add hvm to it, and sched-min, which shows whose they are"},
     {"too many triggers",
      "[trigger 1]\ncondition=manual\n[trigger 2]\ncondition=manual\n"
      "[trigger 3]\ncondition=manual\n[trigger 4]\ncondition=manual\n"
@@ -545,6 +590,7 @@ int main(void)
     test_limits();
     test_default_events();
     test_triggers();
+    test_trigger_domains();
     test_bad();
     test_files();
     return test_end();

@@ -102,7 +102,7 @@ static void play(struct trigger *trigger, const char *word, char *states, size_t
     if (word[0] == 'o')
         trigger_set_ring(trigger, word[1] == 'n', usec);
     else if (word[0] == 'f')
-        action = trigger_fire(trigger, usec, REAL + seconds * NSEC_PER_SEC, reason);
+        action = trigger_fire(trigger, usec, REAL + seconds * NSEC_PER_SEC, reason, "");
     else if (word[0] == 't')
         action = trigger_advance(trigger, usec);
     else if (word[0] == 'w')
@@ -150,6 +150,62 @@ static void test_lives(void)
     }
 }
 
+/*
+ * Budgets of domains: 5 a day, of which 2 for one domain and 1 kept for those that had none. Each
+ * word is a domain's letter and a time in hours; "+" if it has its snapshot, "-" if it has had its
+ * part, "x" if the day's are used up.
+ */
+struct domain_case {
+    const char *name;
+    const char *words;
+    const char *answers;
+};
+
+static const struct domain_case domain_cases[] = {
+    {"one domain has its part", "A0 A1 A2 A3", "++--"},
+    {"the others have theirs", "A0 A1 A2 B3 C4", "++-++"},
+    {"one is kept for who had none", "A0 A1 B2 B3 A4 B5 C6", "+++" "+--+"},
+    {"... also if there is nobody", "A0 A1 B2 C3 C4 B5", "++++--"},
+    {"then the day is over, for all", "A0 A1 B2 C3 D4 E5 A6", "+++++xx"},
+    {"a day later it has it again", "A0 A1 A23 A24 A24 A25", "++-+-+"},
+    {"... and is new again", "A0 B1 B2 C3 C4 A24 A25 B26", "++++-+++"},
+    {"nobody's has no budget", "?0 ?1 ?2 ?3 ?4 ?5", "+++++x"},
+};
+
+static void test_domains(void)
+{
+    const struct trigger_config config = {
+        .max_per_day = 5, .max_per_domain = 2, .kept_for_new = 1};
+
+    for (size_t i = 0; i < ARRAY_SIZE(domain_cases); i++) {
+        const struct domain_case *c = &domain_cases[i];
+        char words[128], answers[32] = "", *rest = NULL;
+        struct trigger trigger;
+        size_t n = 0;
+
+        test_case(c->name);
+        CHECK_INT(trigger_init(&trigger, &config), 0);
+        trigger_set_ring(&trigger, true, 0);
+        (void)snprintf(words, sizeof(words), "%s", c->words);
+        for (char *w = strtok_r(words, " ", &rest); w; w = strtok_r(NULL, " ", &rest)) {
+            uint64_t now = strtoull(w + 1, NULL, 10) * 3600 * USEC_PER_SEC;
+            uint64_t exhausted = trigger.suppressed.max_per_day;
+            const char domain[2] = {w[0] == '?' ? '\0' : w[0], '\0'};
+
+            if (trigger_fire(&trigger, now, 0, "", domain) == TRIGGER_SNAPSHOT) {
+                trigger_written(&trigger, now, "path");
+                answers[n++] = '+';
+            } else {
+                answers[n++] = trigger.suppressed.max_per_day > exhausted ? 'x' : '-';
+            }
+        }
+        CHECK_STR(answers, c->answers);
+        CHECK_UINT(trigger.fired, trigger.written + trigger.suppressed.max_per_day +
+                                      trigger.suppressed.max_per_domain);
+        trigger_done(&trigger);
+    }
+}
+
 /* Never more than so many in 24 hours, and never fewer than may be. */
 static void test_rolling(void)
 {
@@ -169,7 +225,7 @@ static void test_rolling(void)
             may = false;
         if (n >= 1 && now - written[n - 1] < 600 * USEC_PER_SEC)
             may = false;
-        if (!CHECK((trigger_fire(&trigger, now, 0, "") == TRIGGER_SNAPSHOT) == may))
+        if (!CHECK((trigger_fire(&trigger, now, 0, "", "") == TRIGGER_SNAPSHOT) == may))
             break;
         if (may) {
             written[n++] = now;
@@ -268,6 +324,7 @@ static void test_document(void)
 int main(void)
 {
     test_lives();
+    test_domains();
     test_rolling();
     test_document();
     return test_end();
