@@ -43,6 +43,7 @@ libdaemon_a_SOURCES = \
 	daemon/session/history.c daemon/session/history.h \
 	daemon/session/recorder.c daemon/session/recorder.h \
 	daemon/session/recorder-stop.c daemon/session/recorder-stop.h \
+	daemon/session/ring-share.c daemon/session/ring-share.h \
 	daemon/session/ring-storage.c daemon/session/ring-storage.h \
 	daemon/session/ring-writer.c daemon/session/ring-writer.h \
 	daemon/session/segment-files.c \

@@ -1003,6 +1003,7 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
     manager->state_dir = state_dir;
     manager->state_dir_fd = -1;
     manager->started_ns = clock_pair_now().realtime_ns;
+    manager->ring_share.percent = manager->config.memory_share_percent;
     host_read(&manager->host);
 
     manager->boot_mask_path = boot_mask_path_of(socket_path);
@@ -1030,6 +1031,7 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
         .state_dir = manager->state_dir,
         .default_buffer_pages = manager->config.buffer_pages,
         .memory_share_percent = manager->config.memory_share_percent,
+        .ring_share = &manager->ring_share,
         .describe_session = document_for_sidecar,
         .describe_segment = document_of_segment_file,
         .describe_snapshot = document_of_snapshot,

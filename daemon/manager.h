@@ -14,6 +14,7 @@
 #include "daemon/base/failure.h"
 #include "daemon/host/host.h"
 #include "daemon/session/recorder-stop.h"
+#include "daemon/session/ring-share.h"
 #include "daemon/session/session.h"
 
 #define MANAGER_RUNNING_MAX   12u /* sessions at once, the flight recorder included */
@@ -70,6 +71,7 @@ struct manager {
     bool has_failed;     /* the collector has died */
     bool keeps_evtchn;   /* the service manager has the event channel, too */
     bool keeps_recorder; /* it is left to the next daemon */
+    struct ring_share ring_share;
     struct recorder_stop recorder_stop;
     bool stops_recorder; /* `recorder_stopped` is to be called */
 

@@ -36,6 +36,7 @@ check_PROGRAMS += \
 	tests/unit/test-ring-hostile \
 	tests/unit/test-ring-borrow \
 	tests/unit/test-ring-pins \
+	tests/unit/test-ring-share \
 	tests/unit/test-ring-writer \
 	tests/unit/test-runnable \
 	tests/unit/test-segments \
@@ -189,6 +190,8 @@ tests_unit_test_calls_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_unit_test_calls_LDADD = $(xentraced_LDADD)
 tests_unit_test_config_SOURCES = tests/unit/test-config.c tests/unit/test.h
 tests_unit_test_config_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
+tests_unit_test_ring_share_SOURCES = tests/unit/test-ring-share.c tests/unit/test.h
+tests_unit_test_ring_share_LDADD = libdaemon.a libcommon.a
 tests_unit_test_budget_SOURCES = tests/unit/test-budget.c tests/unit/test.h
 tests_unit_test_budget_LDADD = libdaemon.a libcommon.a
 tests_unit_test_output_file_SOURCES = tests/unit/test-output-file.c tests/unit/test.h
