@@ -60,6 +60,7 @@ check_PROGRAMS += \
 	tests/unit/test-tsc \
 	tests/unit/test-units \
 	tests/unit/test-uring \
+	tests/unit/test-user-limits \
 	tests/unit/test-utf8 \
 	tests/unit/test-walk \
 	tests/unit/test-watch \
@@ -192,6 +193,9 @@ tests_unit_test_config_SOURCES = tests/unit/test-config.c tests/unit/test.h
 tests_unit_test_config_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
 tests_unit_test_ring_share_SOURCES = tests/unit/test-ring-share.c tests/unit/test.h
 tests_unit_test_ring_share_LDADD = libdaemon.a libcommon.a
+tests_unit_test_user_limits_SOURCES = tests/unit/test-user-limits.c tests/unit/test.h
+tests_unit_test_user_limits_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_user_limits_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS) $(INIH_LIBS)
 tests_unit_test_budget_SOURCES = tests/unit/test-budget.c tests/unit/test.h
 tests_unit_test_budget_LDADD = libdaemon.a libcommon.a
 tests_unit_test_output_file_SOURCES = tests/unit/test-output-file.c tests/unit/test.h
