@@ -47,11 +47,11 @@ struct watch_config {
 
 /* What a watch saw. */
 struct watch_hit {
-    unsigned int cpu; /* in whose trace buffer; WATCH_RUNNABLE: where the vCPU ran then */
-    uint64_t tsc;     /* of the record, or of the last one before it that has one */
-    uint32_t event;   /* WATCH_EVENT: its number */
-    uint16_t domid;   /* who; WATCH_EVENT: of a watch that tells domains apart */
-    uint16_t vcpu;    /* WATCH_RUNNABLE */
+    unsigned int cpu;    /* in whose trace buffer; WATCH_RUNNABLE: where the vCPU ran then */
+    uint64_t tsc;        /* of the record, or of the last one before it that has one */
+    uint32_t event;      /* WATCH_EVENT: its number */
+    uint16_t domid;      /* who; WATCH_EVENT: of a watch that tells domains apart */
+    uint16_t vcpu;       /* WATCH_RUNNABLE */
     uint64_t waited_tsc; /* ... and how long; the longest wait of those reported together */
     uint32_t lost;       /* WATCH_LOST: records that did not fit */
 };

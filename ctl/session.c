@@ -364,8 +364,8 @@ void session_print_next(FILE *file, struct json_object *session, const char *pat
         return;
     table_print_field(file, "Next", "%sxentracectl info %s", sudo, quoted);
     if (khz)
-        (void)fprintf(file, "%9s  %sxenalyze --cpu-hz %s --summary %s\n", "", sudo,
-                      str_hz(hz, khz), quoted);
+        (void)fprintf(file, "%9s  %sxenalyze --cpu-hz %s --summary %s\n", "", sudo, str_hz(hz, khz),
+                      quoted);
     else
         (void)fprintf(file, "%9s  %sxenalyze --summary %s\n", "", sudo, quoted);
 }

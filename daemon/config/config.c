@@ -769,8 +769,8 @@ static int config_settle_domains(struct config_parser *parser, size_t index)
                               trigger->name, trigger_condition_name(trigger->condition));
     }
     if (!trigger->max_per_domain)
-        trigger->max_per_domain = is_one ? trigger->max_per_day
-                                         : (uint32_t)max_u64(1, trigger->max_per_day / 3);
+        trigger->max_per_domain =
+            is_one ? trigger->max_per_day : (uint32_t)max_u64(1, trigger->max_per_day / 3);
     if (trigger->max_per_domain < trigger->max_per_day)
         trigger->kept_for_new = trigger->max_per_day / 5;
     return 0;

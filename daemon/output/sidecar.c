@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Temporary name, fsync(), rename(): a sidecar is the old one or the new one, never half of one. The
- * first one of a capture takes its name as a capture does, and never replaces another's.
+ * Temporary name, fsync(), rename(): a sidecar is the old one or the new one, never half of one.
+ * The first one of a capture takes its name as a capture does, and never replaces another's.
  */
 
 #include "daemon/output/sidecar.h"

@@ -181,8 +181,8 @@ static int check_interval(const struct budget *budget, const struct budget_user 
                        duration_format(interval, interval_usec), wait);
 }
 
-static int check_day(const struct budget *budget, const struct budget_user *user,
-                     uint64_t now_usec, struct failure *failure)
+static int check_day(const struct budget *budget, const struct budget_user *user, uint64_t now_usec,
+                     struct failure *failure)
 {
     const struct limits_config *limits = &budget->limits;
     char wait[UNITS_TEXT_MAX], size[UNITS_TEXT_MAX];

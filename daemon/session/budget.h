@@ -53,15 +53,15 @@ struct budget *budget_free(struct budget *budget);
 
 /*
  * User UID wants a snapshot of KIND now. Returns 0; or -EDQUOT with a FAILURE (ERROR_LIMIT) that
- * names the limit, when it ends, and what root can do; without memory, ERROR_NO_MEMORY. Whatever was
- * granted is given back with budget_end(), once.
+ * names the limit, when it ends, and what root can do; without memory, ERROR_NO_MEMORY. Whatever
+ * was granted is given back with budget_end(), once.
  */
 int budget_begin(struct budget *budget, uid_t uid, enum budget_kind kind, uint64_t now_usec,
                  struct budget_grant *ret_grant, struct failure *failure);
 
 /*
- * Nothing of it is under way any more: BYTES are on the disk. WRITTEN: it succeeded; one that failed
- * counts for its interval only.
+ * Nothing of it is under way any more: BYTES are on the disk. WRITTEN: it succeeded; one that
+ * failed counts for its interval only.
  */
 void budget_end(struct budget *budget, const struct budget_grant *grant, bool written,
                 uint64_t bytes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A part of what is free would be a part of what the rings before have left, and so on: ten rings of
- * half of the rest take all. So it is a part of what would be free without any ring.
+ * A part of what is free would be a part of what the rings before have left, and so on: ten rings
+ * of half of the rest take all. So it is a part of what would be free without any ring.
  */
 
 #include "daemon/session/ring-share.h"

@@ -38,7 +38,7 @@ struct ring_write {
     /* The result. */
     bool is_planned; /* `plan` is valid */
     struct snapshot_plan plan;
-    bool is_too_long; /* than allowed_bytes: nothing was written */
+    bool is_too_long;       /* than allowed_bytes: nothing was written */
     uint64_t written_bytes; /* without a gap, in whole windows: a failed file is cut to that */
     const struct chunk *unwritten; /* the first one that is not written whole; NULL: all are */
 };

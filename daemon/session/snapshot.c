@@ -497,7 +497,7 @@ static void snapshot_handle_opened(void *userdata, int error, const struct failu
         if (snapshot->state != SNAPSHOT_ENDED)
             snapshot->failure = *failure; /* opening has words for every error */
         snapshot_explain_space(snapshot);
-        snapshot_end(snapshot);           /* nothing was left of it */
+        snapshot_end(snapshot); /* nothing was left of it */
         return;
     }
     if (snapshot->state == SNAPSHOT_ENDED) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A guest may be restarted under another id, by itself if it crashes: so what is counted for it goes
- * by its UUID, which the toolstack keeps, and no guest chooses.
+ * A guest may be restarted under another id, by itself if it crashes: so what is counted for it
+ * goes by its UUID, which the toolstack keeps, and no guest chooses.
  */
 
 #include "daemon/triggers/domain-filter.h"

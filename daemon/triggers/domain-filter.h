@@ -12,9 +12,9 @@
 
 #include "daemon/host/domain-names.h"
 
-#define DOMAIN_KEY_MAX             64u
-#define DOMAIN_FILTER_MUTED_MAX    32u
-#define DOMAIN_FILTER_NO_TIME      UINT64_MAX
+#define DOMAIN_KEY_MAX          64u
+#define DOMAIN_FILTER_MUTED_MAX 32u
+#define DOMAIN_FILTER_NO_TIME   UINT64_MAX
 
 struct watch_set;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * `state` is written by trigger_set_state() alone. Delaying, writing and retrying are left when the
- * caller reports what comes next. Off, cooling, exhausted and armed follow from facts (the ring, the end
- * of the cooldown, the times of the day's snapshots), which trigger_settle() looks at.
+ * caller reports what comes next. Off, cooling, exhausted and armed follow from facts (the ring,
+ * the end of the cooldown, the times of the day's snapshots), which trigger_settle() looks at.
  */
 
 #include "daemon/triggers/trigger.h"

@@ -14,8 +14,8 @@
  *   exhausted   the limit of snapshots in 24 hours is reached
  *
  * Each time that it fires is in one of the counts: fired = written + failed + suppressed, and one
- * more while it is delaying, writing or retrying. A snapshot that failed is tried again after 1 s, 2
- * s, 4 s and so on, TRIGGER_RETRIES times; then it is given up. It is not one of the day's.
+ * more while it is delaying, writing or retrying. A snapshot that failed is tried again after 1 s,
+ * 2 s, 4 s and so on, TRIGGER_RETRIES times; then it is given up. It is not one of the day's.
  *
  * Times (_usec) are of any clock that never goes back, CLOCK_MONOTONIC in the daemon.
  */
@@ -51,7 +51,7 @@ struct trigger_suppressed {
     uint64_t cooldown;
     uint64_t max_per_day;
     uint64_t max_per_domain; /* or what is left of the day is kept for other domains */
-    uint64_t last_ns; /* CLOCK_REALTIME; 0: never */
+    uint64_t last_ns;        /* CLOCK_REALTIME; 0: never */
     char last_reason[TRIGGER_REASON_MAX];
 };
 
@@ -79,7 +79,7 @@ struct trigger {
     uint64_t due_usec;    /* when it was to be written first */
     uint64_t retry_usec;
     uint64_t delay_end_usec;
-    uint64_t cooldown_end_usec; /* 0: there is none */
+    uint64_t cooldown_end_usec;      /* 0: there is none */
     char domain[TRIGGER_DOMAIN_MAX]; /* of the snapshot under way */
     struct trigger_past *past; /* [config.max_per_day]: a ring; written % max_per_day is next */
 };
@@ -89,8 +89,8 @@ int trigger_init(struct trigger *trigger, const struct trigger_config *config);
 void trigger_done(struct trigger *trigger);
 
 /*
- * Whether there is a ring. When it goes, a delay and a retry end in a failure; a snapshot that is being
- * written continues.
+ * Whether there is a ring. When it goes, a delay and a retry end in a failure; a snapshot that is
+ * being written continues.
  */
 void trigger_set_ring(struct trigger *trigger, bool has_ring, uint64_t now_usec);
 

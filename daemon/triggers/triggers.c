@@ -88,8 +88,8 @@ static void triggers_update_time(struct triggers *triggers)
             triggers_arm_watch(triggers, i);
         next = min_u64(next, trigger_next_usec(&triggers->trigger[i]));
         next = min_u64(next, triggers->rearm_usec[i]);
-        next = min_u64(next, domain_filter_advance(&triggers->filter[i], triggers->context.names,
-                                                   now));
+        next = min_u64(next,
+                       domain_filter_advance(&triggers->filter[i], triggers->context.names, now));
     }
     if (!triggers->timer)
         return;

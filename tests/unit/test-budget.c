@@ -49,8 +49,7 @@ static const struct budget_case cases[] = {
     {"what failed is not one of them", "aF@0 ax aF@10 ax aF@20 ax aF@30 ax aF@40",
      "+100 +100 +100 +100 +100"},
     {"bytes a day", "aF@0 af:60 aF@10 af:40 aF@20 aF@86400", "+100 +40 bytes:1d +60"},
-    {"more than all, by a file that was let through", "aF@0 af:101 aF@10",
-     "+100 bytes:1d"},
+    {"more than all, by a file that was let through", "aF@0 af:101 aF@10", "+100 bytes:1d"},
     {"empty files keep nobody out", "aF@0 af:0 aF@10 af:100 aF@20 aF@86410",
      "+100 +100 bytes:1d +100"},
     {"places for all of them", "aF@0 bF@0 cF@0 dF@0 eF@0 eL@0 eO@0 af:1 eF@0",
@@ -60,8 +59,8 @@ static const struct budget_case cases[] = {
     {"live seconds have their own", "aF@0 aL@0 al aL@0 aL@1 aF@2 al af:1 aF@10 aL@10",
      "+100 + live:900ms + running +99 +"},
     {"one live second at a time", "aL@0 aL@5 al aL@6", "+ running +"},
-    {"as many as a second has, all day",
-     "aL@0 al aL@1 al aL@2 al aL@3 al aL@4 al aL@5 al aF@5", "+ + + + + + +100"},
+    {"as many as a second has, all day", "aL@0 al aL@1 al aL@2 al aL@3 al aL@4 al aL@5 al aF@5",
+     "+ + + + + + +100"},
     {"a file that takes two days", "aF@0 aF@172800 af:7 aF@172800", "+100 running +100"},
 };
 
@@ -71,9 +70,9 @@ static void describe(const struct failure *failure, char *text, size_t size)
     static const struct {
         const char *part, *word;
     } words[] = {
-        {"snapshot-interval=", "interval"}, {"snapshots-per-day=", "number"},
+        {"snapshot-interval=", "interval"},   {"snapshots-per-day=", "number"},
         {"snapshot-bytes-per-day=", "bytes"}, {"newest second", "live"},
-        {"still being written", "running"}, {"users other than root", "places"},
+        {"still being written", "running"},   {"users other than root", "places"},
         {"users have taken", "users"},
     };
     const char *in = strstr(failure->text, " in "), *word = "?";
@@ -112,8 +111,8 @@ static void play(struct budget *budget, struct budget_grant grants[26][BUDGET_KI
     } else if (grant->allowed_bytes != UINT64_MAX) {
         (void)snprintf(answer, sizeof(answer), "+%" PRIu64, grant->allowed_bytes);
     }
-    (void)snprintf(answers + strlen(answers), size - strlen(answers), "%s%s",
-                   answers[0] ? " " : "", answer);
+    (void)snprintf(answers + strlen(answers), size - strlen(answers), "%s%s", answers[0] ? " " : "",
+                   answer);
 }
 
 static void test_cases(void)
@@ -149,8 +148,7 @@ static void test_users(void)
     CHECK_INT(budget_begin(budget, 5000, BUDGET_LIVE, 1000, &grant, &failure), -EDQUOT);
     CHECK(strstr(failure.text, "64 users"));
     test_case("who did nothing for a day makes place");
-    CHECK_INT(
-        budget_begin(budget, 5000, BUDGET_FILE, DAY * USEC_PER_SEC, &grant, &failure), 0);
+    CHECK_INT(budget_begin(budget, 5000, BUDGET_FILE, DAY * USEC_PER_SEC, &grant, &failure), 0);
     CHECK_UINT(grant.allowed_bytes, 100);
     budget_end(budget, &grant, true, 1);
     test_case("nobody's grant is nothing to give back");

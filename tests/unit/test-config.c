@@ -173,8 +173,8 @@ static void test_limits(void)
         uint64_t bytes_per_day, keep_bytes; /* by config_limits() */
     } cases[] = {
         {"limits", "", 10000000, 100, 1024 * MIB, 256 * MIB},
-        {"limits of a large recorder", "[flight-recorder]\nmemory=1G\n", 10000000, 100,
-         16384 * MIB, 4096 * MIB},
+        {"limits of a large recorder", "[flight-recorder]\nmemory=1G\n", 10000000, 100, 16384 * MIB,
+         4096 * MIB},
         {"all limits",
          "[limits]\nsnapshot-interval=1min\nsnapshots-per-day=5\nsnapshot-bytes-per-day=100M\n"
          "keep-for-triggers=0\n",

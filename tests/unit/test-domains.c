@@ -7,7 +7,10 @@
 #include "daemon/host/domain-names.h"
 #include "tests/unit/test.h"
 
-#define DOMAIN(id, text) {.domid = (id), .name = text}
+#define DOMAIN(id, text)                                                                           \
+    {                                                                                              \
+        .domid = (id), .name = text                                                                \
+    }
 
 static struct xen_domain running[8];
 static unsigned int nr_running;

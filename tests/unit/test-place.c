@@ -120,8 +120,8 @@ static int write_sidecar(sd_event *event, struct worker *worker, const struct si
 {
     int error = 1;
 
-    CHECK_INT(sidecar_write(sidecar, worker, json_object_new_string(text), true, note_error, &error),
-              0);
+    CHECK_INT(
+        sidecar_write(sidecar, worker, json_object_new_string(text), true, note_error, &error), 0);
     while (error == 1)
         CHECK(sd_event_run(event, UINT64_MAX) >= 0);
     return error;

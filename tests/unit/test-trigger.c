@@ -7,8 +7,8 @@
  *   t@20          the timer                             w@12   the snapshot is written
  *   e@12          ... could not be written               g@12   ... not even at the last attempt
  *
- * After each word: the state (Off, Armed, Delaying, Writing, Retrying, Cooling, eXhausted), with a "!" if a
- * snapshot is asked for, and the time at which it wants to be called, "-" for none.
+ * After each word: the state (Off, Armed, Delaying, Writing, Retrying, Cooling, eXhausted), with a
+ * "!" if a snapshot is asked for, and the time at which it wants to be called, "-" for none.
  */
 
 #include "daemon/triggers/trigger.h"
@@ -82,8 +82,8 @@ static const struct life_case life_cases[] = {
 static char letter_of(enum trigger_state state)
 {
     static const char letters[] = {
-        [TRIGGER_OFF] = 'O',     [TRIGGER_ARMED] = 'A',   [TRIGGER_DELAYING] = 'D',
-        [TRIGGER_WRITING] = 'W', [TRIGGER_COOLING] = 'C', [TRIGGER_EXHAUSTED] = 'X',
+        [TRIGGER_OFF] = 'O',      [TRIGGER_ARMED] = 'A',   [TRIGGER_DELAYING] = 'D',
+        [TRIGGER_WRITING] = 'W',  [TRIGGER_COOLING] = 'C', [TRIGGER_EXHAUSTED] = 'X',
         [TRIGGER_RETRYING] = 'R',
     };
 
@@ -164,7 +164,9 @@ struct domain_case {
 static const struct domain_case domain_cases[] = {
     {"one domain has its part", "A0 A1 A2 A3", "++--"},
     {"the others have theirs", "A0 A1 A2 B3 C4", "++-++"},
-    {"one is kept for who had none", "A0 A1 B2 B3 A4 B5 C6", "+++" "+--+"},
+    {"one is kept for who had none", "A0 A1 B2 B3 A4 B5 C6",
+     "+++"
+     "+--+"},
     {"... also if there is nobody", "A0 A1 B2 C3 C4 B5", "++++--"},
     {"then the day is over, for all", "A0 A1 B2 C3 D4 E5 A6", "+++++xx"},
     {"a day later it has it again", "A0 A1 A23 A24 A24 A25", "++-+-+"},
@@ -174,8 +176,7 @@ static const struct domain_case domain_cases[] = {
 
 static void test_domains(void)
 {
-    const struct trigger_config config = {
-        .max_per_day = 5, .max_per_domain = 2, .kept_for_new = 1};
+    const struct trigger_config config = {.max_per_day = 5, .max_per_domain = 2, .kept_for_new = 1};
 
     for (size_t i = 0; i < ARRAY_SIZE(domain_cases); i++) {
         const struct domain_case *c = &domain_cases[i];

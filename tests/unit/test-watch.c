@@ -333,9 +333,9 @@ static void test_together(void)
 #define STOPS 0x010u /* running to runnable */
 
 /*
- * What CPU 1's buffer shows, in words: r3 domain 3 runs there, w3 a vCPU of it is woken there, s3 it
- * stops, e an event, l3 records were lost while it ran, x the sink has dropped some. And r3@2, e@2
- * on CPU 2. Domain 3 is wanted, nobody else.
+ * What CPU 1's buffer shows, in words: r3 domain 3 runs there, w3 a vCPU of it is woken there, s3
+ * it stops, e an event, l3 records were lost while it ran, x the sink has dropped some. And r3@2,
+ * e@2 on CPU 2. Domain 3 is wanted, nobody else.
  */
 struct domain_case {
     const char *name;
