@@ -25,6 +25,7 @@
 
 #define LOOK_USEC       (250 * USEC_PER_MSEC)
 #define LIVE_MAX_USEC   USEC_PER_SEC
+#define LIVE_TIME_USEC  (10 * USEC_PER_SEC) /* for all of it: the records are no news by then */
 #define NAME_PREFIX     "snapshot-"
 #define USER_NUMBER_MAX (NAME_NUMBER_MAX / 100)
 
@@ -35,6 +36,7 @@ struct user_limits {
     struct limits_config config;
     struct sd_event_source *timer; /* while there are any: */
     struct snapshot *snapshots[BUDGET_PLACES];
+    uint64_t begin_usec[BUDGET_PLACES];
 };
 
 static uint64_t user_limits_now_usec(const struct user_limits *limits)
@@ -60,17 +62,30 @@ static int refuse_memory(struct failure *failure)
                        "when `xentracectl status` shows nothing that waits for a disk.");
 }
 
+static bool is_too_slow(const struct user_limits *limits, size_t i, uint64_t now_usec)
+{
+    return limits->snapshots[i]->limits.is_live &&
+           now_usec >= limits->begin_usec[i] + LIVE_TIME_USEC;
+}
+
 static int user_limits_handle_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
     struct user_limits *limits = userdata;
     struct failure failure;
 
-    (void)usec;
-    for (size_t i = 0; i < BUDGET_PLACES && memory_is_scarce(limits); i++)
-        if (limits->snapshots[i]) {
+    for (size_t i = 0; i < BUDGET_PLACES; i++) {
+        if (!limits->snapshots[i])
+            continue;
+        if (is_too_slow(limits, i, usec))
+            (void)failure_set(&failure, -EDQUOT, ERROR_LIMIT,
+                              "The newest second was not read within 10 s. Read faster, or record "
+                              "fewer events.");
+        else if (memory_is_scarce(limits))
             (void)refuse_memory(&failure);
-            snapshot_give_up(limits->snapshots[i], &failure);
-        }
+        else
+            continue;
+        snapshot_give_up(limits->snapshots[i], &failure);
+    }
     /* Neither can fail for a source that exists, in this process. */
     (void)sd_event_source_set_time_relative(source, LOOK_USEC);
     (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
@@ -195,6 +210,7 @@ void user_limits_begin(struct user_limits *limits, const struct snapshot_options
         i++;
     assert(i < BUDGET_PLACES); /* the budget has no more */
     limits->snapshots[i] = snapshot;
+    limits->begin_usec[i] = user_limits_now_usec(limits);
     snapshot_limit_patience(snapshot);
     user_limits_set_timer(limits);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A guest may be restarted under another id, by itself if it crashes: so what is counted for it
- * goes by its UUID, which the toolstack keeps, and no guest chooses.
+ * A watch has a bit for each domain id. What is meant goes by names and UUIDs, so the bits follow
+ * the list of domains.
  */
 
 #include "daemon/triggers/domain-filter.h"
@@ -45,16 +45,17 @@ bool domain_matches(const char *pattern, const struct xen_domain *domain)
     return domain->name[0] && fnmatch(pattern, domain->name, 0) == 0;
 }
 
-const char *domain_key(char key[static DOMAIN_KEY_MAX], const struct xen_domain *domain,
-                       uint32_t domid)
+struct trigger_domain domain_of(const struct xen_domain *domain, uint32_t domid)
 {
+    struct trigger_domain of = {0};
+
     if (domain && has_uuid(domain))
-        return format_uuid(key, domain->uuid);
+        (void)format_uuid(of.uuid, domain->uuid);
     if (domain && domain->name[0])
-        (void)snprintf(key, DOMAIN_KEY_MAX, "%s", domain->name);
-    else
-        (void)snprintf(key, DOMAIN_KEY_MAX, "domain %u", domid);
-    return key;
+        (void)snprintf(of.name, sizeof(of.name), "%s", domain->name);
+    else if (!of.uuid[0])
+        (void)snprintf(of.name, sizeof(of.name), "domain %u", domid);
+    return of;
 }
 
 static bool filter_has_muted(const struct domain_filter *filter, uint32_t domid)

@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "daemon/host/domain-names.h"
+#include "daemon/triggers/trigger.h"
 
-#define DOMAIN_KEY_MAX          64u
 #define DOMAIN_FILTER_MUTED_MAX 32u
 #define DOMAIN_FILTER_NO_TIME   UINT64_MAX
 
@@ -32,12 +32,8 @@ struct domain_filter {
 /* Whether PATTERN means DOMAIN: its UUID, its name, or a glob(7) of its name; "": any. */
 bool domain_matches(const char *pattern, const struct xen_domain *domain);
 
-/*
- * What stays the same when DOMAIN is restarted: its UUID, else its name, else its id. It may be
- * NULL, of a DOMID that Xen does not list. Returns KEY.
- */
-const char *domain_key(char key[static DOMAIN_KEY_MAX], const struct xen_domain *domain,
-                       uint32_t domid);
+/* Whose budget it is: DOMAIN's, which may be NULL for a DOMID that Xen does not list. */
+struct trigger_domain domain_of(const struct xen_domain *domain, uint32_t domid);
 
 /* Domains have come, or names have become known: the watch learns who is meant. */
 void domain_filter_update(struct domain_filter *filter, const struct domain_names *names);

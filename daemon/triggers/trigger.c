@@ -109,7 +109,7 @@ void trigger_written(struct trigger *trigger, uint64_t now_usec, const char *pat
 
     assert(trigger->state == TRIGGER_WRITING);
     past->usec = now_usec;
-    memcpy(past->domain, trigger->domain, sizeof(past->domain));
+    past->domain = trigger->domain;
     trigger->written++;
     replace_text(&trigger->last_snapshot, path);
     replace_text(&trigger->last_error, NULL);
@@ -187,28 +187,39 @@ static enum trigger_action trigger_accept(struct trigger *trigger, uint64_t now_
     return trigger_begin_writing(trigger, now_usec);
 }
 
+static bool is_nobody(const struct trigger_domain *domain)
+{
+    return !domain->uuid[0] && !domain->name[0];
+}
+
+static bool is_same(const struct trigger_domain *a, const struct trigger_domain *b)
+{
+    return (a->uuid[0] && strcmp(a->uuid, b->uuid) == 0) ||
+           (a->name[0] && strcmp(a->name, b->name) == 0);
+}
+
 /* Whether DOMAIN has had its part of the day, or what is left is kept for those that had none. */
 static bool trigger_exceeds_domain(const struct trigger *trigger, uint64_t now_usec,
-                                   const char *domain)
+                                   const struct trigger_domain *domain)
 {
     const struct trigger_config *config = &trigger->config;
     size_t nr_past = (size_t)min_u64(trigger->written, config->max_per_day);
     uint32_t of_all = 0, of_domain = 0;
 
-    if (!config->max_per_domain || !domain[0])
+    if (!config->max_per_domain || is_nobody(domain))
         return false;
     for (size_t i = 0; i < nr_past; i++) {
         if (now_usec >= trigger->past[i].usec + DAY_USEC)
             continue;
         of_all++;
-        of_domain += strcmp(trigger->past[i].domain, domain) == 0;
+        of_domain += is_same(&trigger->past[i].domain, domain);
     }
     return of_domain >= config->max_per_domain ||
            (of_domain > 0 && of_all + config->kept_for_new >= config->max_per_day);
 }
 
 enum trigger_action trigger_fire(struct trigger *trigger, uint64_t now_usec, uint64_t realtime_ns,
-                                 const char *reason, const char *domain)
+                                 const char *reason, const struct trigger_domain *domain)
 {
     struct trigger_suppressed *suppressed = &trigger->suppressed;
 
@@ -220,7 +231,7 @@ enum trigger_action trigger_fire(struct trigger *trigger, uint64_t now_usec, uin
         break;
     case TRIGGER_ARMED:
         if (!trigger_exceeds_domain(trigger, now_usec, domain)) {
-            (void)snprintf(trigger->domain, sizeof(trigger->domain), "%s", domain);
+            trigger->domain = *domain;
             return trigger_accept(trigger, now_usec, realtime_ns, reason);
         }
         trigger_suppress(trigger, &suppressed->max_per_domain, realtime_ns, reason);

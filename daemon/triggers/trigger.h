@@ -27,7 +27,6 @@
 
 #define TRIGGER_REASON_MAX 256u
 #define TRIGGER_NO_TIME    UINT64_MAX
-#define TRIGGER_DOMAIN_MAX 64u
 #define TRIGGER_RETRIES    6u /* in a minute: by then a ring of 64 MiB has lost what it was about */
 
 enum trigger_state {
@@ -55,10 +54,20 @@ struct trigger_suppressed {
     char last_reason[TRIGGER_REASON_MAX];
 };
 
+/*
+ * Whose budget it is. Two are the same domain, before and after it was restarted under another id,
+ * if they have the same UUID or the same name: toolstacks keep both, or one of them, and no guest
+ * chooses them. Both "": nobody's.
+ */
+struct trigger_domain {
+    char uuid[37]; /* "": it has none */
+    char name[64];
+};
+
 /* A snapshot that was written. */
 struct trigger_past {
     uint64_t usec;
-    char domain[TRIGGER_DOMAIN_MAX];
+    struct trigger_domain domain;
 };
 
 /* Read only, but for trigger.c. */
@@ -79,9 +88,9 @@ struct trigger {
     uint64_t due_usec;    /* when it was to be written first */
     uint64_t retry_usec;
     uint64_t delay_end_usec;
-    uint64_t cooldown_end_usec;      /* 0: there is none */
-    char domain[TRIGGER_DOMAIN_MAX]; /* of the snapshot under way */
-    struct trigger_past *past; /* [config.max_per_day]: a ring; written % max_per_day is next */
+    uint64_t cooldown_end_usec;   /* 0: there is none */
+    struct trigger_domain domain; /* of the snapshot under way */
+    struct trigger_past *past;    /* [config.max_per_day]: a ring; written % max_per_day is next */
 };
 
 /* CONFIG is copied. It is off. -ENOMEM. */
@@ -96,11 +105,11 @@ void trigger_set_ring(struct trigger *trigger, bool has_ring, uint64_t now_usec)
 
 /*
  * Its condition came true: REASON is one sentence, REALTIME_NS the wall clock, DOMAIN whose budget
- * it is, "" for nobody's. The answer is to be
+ * it is. The answer is to be
  * carried out last thing, as it may lead to trigger_failed() at once.
  */
 enum trigger_action trigger_fire(struct trigger *trigger, uint64_t now_usec, uint64_t realtime_ns,
-                                 const char *reason, const char *domain);
+                                 const char *reason, const struct trigger_domain *domain);
 
 /* When it wants trigger_advance() to be called; TRIGGER_NO_TIME: not for the time being. */
 uint64_t trigger_next_usec(const struct trigger *trigger);

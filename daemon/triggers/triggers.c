@@ -32,8 +32,6 @@
 #define NO_WATCH  SIZE_MAX
 #define NO_DOMAIN UINT32_MAX
 
-_Static_assert(DOMAIN_KEY_MAX == TRIGGER_DOMAIN_MAX, "a domain's budget is its key's");
-
 _Static_assert(CONFIG_TRIGGERS_MAX <= WATCH_MAX, "each trigger may have a watch");
 
 struct triggers {
@@ -135,12 +133,12 @@ static void triggers_fire(struct triggers *triggers, size_t i, const char *reaso
     uint64_t now = triggers_now_usec(triggers);
     uint64_t refused = trigger->suppressed.max_per_domain;
     bool was_delaying = trigger->state == TRIGGER_DELAYING;
-    char key[DOMAIN_KEY_MAX] = "";
+    struct trigger_domain domain = {0};
     enum trigger_action action;
 
     if (domid != NO_DOMAIN)
-        (void)domain_key(key, domain_names_find(triggers->context.names, domid), domid);
-    action = trigger_fire(trigger, now, clock_pair_now().realtime_ns, reason, key);
+        domain = domain_of(domain_names_find(triggers->context.names, domid), domid);
+    action = trigger_fire(trigger, now, clock_pair_now().realtime_ns, reason, &domain);
     if (action == TRIGGER_SNAPSHOT || (trigger->state == TRIGGER_DELAYING && !was_delaying))
         log_info("Trigger %s: %s", trigger->config.name, reason);
     if (triggers->watch[i] != NO_WATCH)

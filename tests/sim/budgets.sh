@@ -190,6 +190,8 @@ live() {
         sleep 1
     done
     check "live: not twice in a second" twice
+    sleep 1
+    check "live: a reader that trickles is given up" trickles
     check "live: no more than a second" refuses "read the newest second from a pipe" as 65534 snapshot --last 2s -o - \
         < <(:)
     check "live: not into a file" live_into_file
@@ -203,6 +205,13 @@ twice() {
     as 65534 snapshot --last 1s -o - 2>&1 >/dev/null | cat >/dev/null
     as 65534 snapshot --last 1s -o - 2>"$dir/answer" | cat >/dev/null
     grep -q "newest second once a second: you may again in" "$dir/answer"
+}
+trickles() { # 64 KiB a second
+    timeout 20 python3 -c 'if True:
+        import sys, time
+        while sys.stdin.buffer.raw.read(65536):
+            time.sleep(1)' < <(as 65534 snapshot --last 1s -o - 2>"$dir/answer") || return
+    grep -q "was not read within 10 s" "$dir/answer"
 }
 live_into_file() { # shown by its error alone: standard output is a file
     : >"$dir/of-mine"

@@ -79,6 +79,8 @@ static const struct life_case life_cases[] = {
      "A- W!- X86400 O- X86400 O- A-", 1, 1, 0, 0, 0, 0},
 };
 
+static const struct trigger_domain nobody;
+
 static char letter_of(enum trigger_state state)
 {
     static const char letters[] = {
@@ -102,7 +104,7 @@ static void play(struct trigger *trigger, const char *word, char *states, size_t
     if (word[0] == 'o')
         trigger_set_ring(trigger, word[1] == 'n', usec);
     else if (word[0] == 'f')
-        action = trigger_fire(trigger, usec, REAL + seconds * NSEC_PER_SEC, reason, "");
+        action = trigger_fire(trigger, usec, REAL + seconds * NSEC_PER_SEC, reason, &nobody);
     else if (word[0] == 't')
         action = trigger_advance(trigger, usec);
     else if (word[0] == 'w')
@@ -152,8 +154,8 @@ static void test_lives(void)
 
 /*
  * Budgets of domains: 5 a day, of which 2 for one domain and 1 kept for those that had none. Each
- * word is a domain's letter and a time in hours; "+" if it has its snapshot, "-" if it has had its
- * part, "x" if the day's are used up.
+ * word is a domain's letter and a time in hours (Z and U have the same UUID, U and u the same
+ * name); "+" if it has its snapshot, "-" if it has had its part, "x" if the day's are used up.
  */
 struct domain_case {
     const char *name;
@@ -171,6 +173,8 @@ static const struct domain_case domain_cases[] = {
     {"then the day is over, for all", "A0 A1 B2 C3 D4 E5 A6", "+++++xx"},
     {"a day later it has it again", "A0 A1 A23 A24 A24 A25", "++-+-+"},
     {"... and is new again", "A0 B1 B2 C3 C4 A24 A25 B26", "++++-+++"},
+    {"by the same UUID it is the same", "Z0 U1 Z2 Z3 A4", "++--+"},
+    {"by the same name it is, too", "u0 U1 u2 U3 A4", "++--+"},
     {"nobody's has no budget", "?0 ?1 ?2 ?3 ?4 ?5", "+++++x"},
 };
 
@@ -191,9 +195,12 @@ static void test_domains(void)
         for (char *w = strtok_r(words, " ", &rest); w; w = strtok_r(NULL, " ", &rest)) {
             uint64_t now = strtoull(w + 1, NULL, 10) * 3600 * USEC_PER_SEC;
             uint64_t exhausted = trigger.suppressed.max_per_day;
-            const char domain[2] = {w[0] == '?' ? '\0' : w[0], '\0'};
+            struct trigger_domain domain = {0};
 
-            if (trigger_fire(&trigger, now, 0, "", domain) == TRIGGER_SNAPSHOT) {
+            domain.name[0] = w[0] == '?' ? '\0' : strchr("Uu", w[0]) ? 'u' : w[0];
+            domain.uuid[0] = w[0] == 'Z' || w[0] == 'U' ? '5' : '\0';
+
+            if (trigger_fire(&trigger, now, 0, "", &domain) == TRIGGER_SNAPSHOT) {
                 trigger_written(&trigger, now, "path");
                 answers[n++] = '+';
             } else {
@@ -226,7 +233,7 @@ static void test_rolling(void)
             may = false;
         if (n >= 1 && now - written[n - 1] < 600 * USEC_PER_SEC)
             may = false;
-        if (!CHECK((trigger_fire(&trigger, now, 0, "", "") == TRIGGER_SNAPSHOT) == may))
+        if (!CHECK((trigger_fire(&trigger, now, 0, "", &nobody) == TRIGGER_SNAPSHOT) == may))
             break;
         if (may) {
             written[n++] = now;

@@ -397,7 +397,6 @@ static const struct match_case match_cases[] = {
 static void test_matches(void)
 {
     struct xen_domain domain = {.name = "", .uuid = "\xab\xcd\xef"};
-    char key[DOMAIN_KEY_MAX];
 
     for (size_t i = 0; i < ARRAY_SIZE(match_cases); i++) {
         const struct match_case *c = &match_cases[i];
@@ -407,11 +406,15 @@ static void test_matches(void)
     }
     test_case("a UUID in capitals");
     CHECK(domain_matches("ABCDEF00-0000-0000-0000-000000000000", &domain));
-    CHECK_STR(domain_key(key, &domain, 1), "abcdef00-0000-0000-0000-000000000000");
-    test_case("keys");
-    CHECK_STR(domain_key(key, &running[2], 5), "db");
-    CHECK_STR(domain_key(key, &running[3], 6), "domain 6");
-    CHECK_STR(domain_key(key, NULL, 32767), "domain 32767");
+    CHECK_STR(domain_of(&domain, 1).uuid, "abcdef00-0000-0000-0000-000000000000");
+    CHECK_STR(domain_of(&domain, 1).name, "");
+    test_case("whose budget it is");
+    CHECK_STR(domain_of(&running[1], 3).uuid, "33333333-3333-3333-3333-333333333333");
+    CHECK_STR(domain_of(&running[1], 3).name, "web");
+    CHECK_STR(domain_of(&running[2], 5).uuid, "");
+    CHECK_STR(domain_of(&running[2], 5).name, "db");
+    CHECK_STR(domain_of(&running[3], 6).name, "domain 6");
+    CHECK_STR(domain_of(NULL, 32767).name, "domain 32767");
 }
 
 static void show_lost(struct bench *bench, uint16_t domid)
