@@ -594,6 +594,17 @@ int manager_start_snapshot(struct manager *manager, const char *session_name,
     return 0;
 }
 
+/* One that every user may fire must not use up what the others need. */
+static uint64_t manager_trigger_reserve(const struct manager *manager,
+                                        const struct trigger *trigger)
+{
+    uint64_t reserve_bytes = manager->config.reserve_bytes;
+
+    return trigger->config.condition == TRIGGER_MANUAL
+               ? reserve_bytes + user_limits_keep_bytes(manager->limits)
+               : reserve_bytes;
+}
+
 static void manager_handle_trigger(void *userdata, struct trigger *trigger, const char *label,
                                    uint64_t last_usec)
 {
@@ -603,7 +614,7 @@ static void manager_handle_trigger(void *userdata, struct trigger *trigger, cons
         .trigger = trigger,
         .label = label,
         .last_usec = last_usec,
-        .reserve_bytes = manager->config.reserve_bytes,
+        .reserve_bytes = manager_trigger_reserve(manager, trigger),
         .output_fd = -1,
         .sidecar_fd = -1,
     };

@@ -193,6 +193,11 @@ int user_limits_admit(struct user_limits *limits, struct snapshot_options *optio
     return options->user.is_limited ? admit_limited(limits, options, name, failure) : 0;
 }
 
+uint64_t user_limits_keep_bytes(const struct user_limits *limits)
+{
+    return limits->config.keep_for_triggers_bytes;
+}
+
 /* --- Those that are under way. --- */
 
 void user_limits_begin(struct user_limits *limits, const struct snapshot_options *options,

@@ -38,6 +38,9 @@ struct user_limits *user_limits_free(struct user_limits *limits);
 int user_limits_admit(struct user_limits *limits, struct snapshot_options *options,
                       char name[static SESSION_NAME_MAX + 1], struct failure *failure);
 
+/* What users' snapshots leave free of the disk, in addition to the reserve. */
+uint64_t user_limits_keep_bytes(const struct user_limits *limits);
+
 /* SNAPSHOT was begun with OPTIONS; NULL: it could not be. */
 void user_limits_begin(struct user_limits *limits, const struct snapshot_options *options,
                        struct snapshot *snapshot);
