@@ -86,10 +86,11 @@ static char *suppressed(struct json_object *trigger)
 static void add_row(struct table *table, struct json_object *trigger)
 {
     _cleanup_free_ char *why = suppressed(trigger);
+    const char *domain = doc_text(trigger, "domain", "");
     char ago[STR_AGO_MAX];
 
     table_add(table, "%s", doc_text(trigger, "name", "-"));
-    table_add(table, "%s", doc_text(trigger, "condition", "-"));
+    table_add(table, "%s%s%s", doc_text(trigger, "condition", "-"), *domain ? " of " : "", domain);
     table_add(table, "%s", doc_text(trigger, "state", "-"));
     table_add(table, "%" PRIu64, doc_number(trigger, "fired"));
     table_add(table, "%s", str_ago(ago, doc_number(trigger, "last_fired_ns")));
