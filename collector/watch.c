@@ -45,7 +45,7 @@ struct watch {
     bool was_fired;      /* the collector's own memory of the state */
     struct watch_hit hit;
     uint32_t state;    /* atomic: enum watch_state */
-    uint32_t *domains; /* atomic, [DOMID_WORDS]: who is wanted; NULL: does not tell them apart */
+    uint32_t *domains; /* atomic, [DOMID_WORDS]: who is wanted; NULL: any is */
 };
 
 struct watch_set {
@@ -89,11 +89,11 @@ static int init_watch(struct watch *watch, const struct watch_config *config,
 {
     watch->config = *config;
     watch->state = WATCH_ARMED;
-    if (config->tells_domains) {
+    if (config->by_domain) {
         watch->domains = memory_alloc(DOMID_WORDS, sizeof(*watch->domains));
         if (!watch->domains)
             return -ENOMEM;
-        memset(watch->domains, config->wants_domains ? 0xff : 0, DOMID_WORDS * sizeof(uint32_t));
+        memset(watch->domains, config->wants_all ? 0xff : 0, DOMID_WORDS * sizeof(uint32_t));
     }
     switch (config->kind) {
     case WATCH_EVENT:
@@ -120,7 +120,7 @@ static void forget_who_runs(struct watch_set *set)
 static bool asks_who_runs(const struct watch_config *configs, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (configs[i].kind == WATCH_EVENT && configs[i].tells_domains)
+        if (configs[i].kind == WATCH_EVENT && configs[i].by_domain)
             return true;
     return false;
 }

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What each user but root may take of the daemon with snapshots, so that root and the triggers
- * always have what they need: the rules, without I/O. user-limits.h applies them.
+ * Limits of the snapshots of each user but root, so that root and the triggers always have what
+ * they need: the rules, without I/O. user-limits.h applies them.
  *
  *   file     in the state directory: one at a time, one in each interval, a number and an amount of
  *            bytes in any 24 hours
@@ -13,7 +13,7 @@
  * All of them together have BUDGET_PLACES places, which are fewer than a ring has pins and than the
  * daemon writes snapshots: the others are for root and the triggers.
  *
- * What was used is counted since the daemon was started. Main thread. Times (_usec) are of any
+ * Usage is counted since the daemon was started. Main thread. Times (_usec) are of any
  * clock that never goes back, CLOCK_MONOTONIC in the daemon.
  */
 

@@ -70,7 +70,7 @@ struct snapshot_user {
     bool may_pass_outputs; /* files of its own */
 };
 
-/* What user-limits.c makes of that. All 0: there are none. */
+/* The limits that user-limits.c sets for that user. All 0: there are none. */
 struct snapshot_limits {
     struct budget_grant grant;
     const struct budget *budget; /* whose grant it is, borrowed */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * A snapshot that is written to a slow disk holds the ring's memory, and the ring borrows for the
- * records that come meanwhile. What there is to borrow also has to last for a trigger's snapshot on
- * the same disk. So the memory is looked at four times a second while users' snapshots are under
- * way: at 100 MB/s, 25 MB are borrowed in between.
+ * records that come meanwhile. The memory that can be borrowed also has to last for a trigger's
+ * snapshot on the same disk. So the memory is looked at four times a second while users' snapshots
+ * are under way: at 100 MB/s, 25 MB are borrowed in between.
  */
 
 #include "daemon/session/user-limits.h"
@@ -104,7 +104,7 @@ static void user_limits_set_timer(struct user_limits *limits)
     (void)sd_event_source_set_enabled(limits->timer, is_needed ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 }
 
-/* --- What a user may ask for. --- */
+/* --- Requests. --- */
 
 /* Of a pipe or FIFO alone. Does not ask a file system, which may not answer. */
 static bool is_pipe(int fd)

@@ -32,13 +32,13 @@ struct user_limits *user_limits_free(struct user_limits *limits);
 /*
  * A snapshot is asked for by OPTIONS->user: adds the limits to OPTIONS, for snapshot_new(). NAME is
  * room for the name that it is given. Returns 0; or -EDQUOT (ERROR_LIMIT), -EPERM
- * (ERROR_NOT_PERMITTED), -EINVAL or -ENOMEM, and FAILURE. What was taken of the budget is given
- * back by one of the two that follow.
+ * (ERROR_NOT_PERMITTED), -EINVAL or -ENOMEM, and FAILURE. A grant of the budget is given back by
+ * one of the two that follow.
  */
 int user_limits_admit(struct user_limits *limits, struct snapshot_options *options,
                       char name[static SESSION_NAME_MAX + 1], struct failure *failure);
 
-/* What users' snapshots leave free of the disk, in addition to the reserve. */
+/* Space that users' snapshots leave free on the disk, in addition to the reserve. */
 uint64_t user_limits_keep_bytes(const struct user_limits *limits);
 
 /* SNAPSHOT was begun with OPTIONS; NULL: it could not be. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A watch has a bit for each domain id. What is meant goes by names and UUIDs, so the bits follow
+ * A watch has a bit for each domain id, but domain= is about names and UUIDs: so the bits follow
  * the list of domains.
  */
 

@@ -329,8 +329,8 @@ static bool watch_config_of(const struct triggers *triggers, const struct trigge
 {
     *ret_watch = (struct watch_config){
         .count = 1,
-        .tells_domains = config->condition != TRIGGER_EVENT || config->domain[0],
-        .wants_domains = !config->domain[0],
+        .by_domain = config->condition != TRIGGER_EVENT || config->domain[0],
+        .wants_all = !config->domain[0],
     };
     switch (config->condition) {
     case TRIGGER_EVENT:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * What users may take, as words: who, what, when (in seconds), in that order.
+ * Requests as words: who, what, when (in seconds), in that order.
  *
  *   aF@0     user a wants a file           aL@0, aO@0    a live second, an output of its own
  *   af:5     a's file is on the disk, with 5 bytes       ax    a's file failed

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * What user-limits.c makes of requests: which are let through, under which name and with which
- * reserve; and what it does when memory becomes scarce. The budget is the real one.
+ * Requests: which are let through, under which name and with which reserve. And what happens when
+ * memory becomes scarce. The budget is the real one.
  */
 
 #include "daemon/session/user-limits.h"

@@ -391,7 +391,7 @@ static void test_event_domains(void)
         struct watch_hit hit;
 
         test_case(c->name);
-        config.tells_domains = true;
+        config.by_domain = true;
         set = set_of(&config, 1);
         watch_want_domain(set, 0, 3, true);
         play_domains(set, c->words);
@@ -405,8 +405,8 @@ static void test_event_domains(void)
 static void test_domains(void)
 {
     struct watch_config configs[] = {
-        {.kind = WATCH_LOST, .tells_domains = true, .wants_domains = true},
-        {.kind = WATCH_RUNNABLE, .latency_tsc = 200, .tells_domains = true, .wants_domains = true},
+        {.kind = WATCH_LOST, .by_domain = true, .wants_all = true},
+        {.kind = WATCH_RUNNABLE, .latency_tsc = 200, .by_domain = true, .wants_all = true},
     };
     struct watch_set *set = set_of(configs, ARRAY_SIZE(configs));
     struct window window = {0};
