@@ -605,6 +605,18 @@ static uint64_t manager_trigger_reserve(const struct manager *manager,
                : reserve_bytes;
 }
 
+/* An attempt before this one waits for its disk: another one would do the same. */
+static int manager_check_attempt(const struct manager *manager, const struct trigger *trigger,
+                                 struct failure *failure)
+{
+    for (size_t i = 0; i < manager->nr_snapshots; i++)
+        if (manager->snapshots[i]->trigger == trigger)
+            return failure_set(failure, -EBUSY, ERROR_WAITING,
+                               "The disk of %s has not answered since the last attempt.",
+                               manager->state_dir);
+    return 0;
+}
+
 static void manager_handle_trigger(void *userdata, struct trigger *trigger, const char *label,
                                    uint64_t last_usec)
 {
@@ -621,7 +633,8 @@ static void manager_handle_trigger(void *userdata, struct trigger *trigger, cons
     struct failure failure = {0};
     struct snapshot *snapshot;
 
-    if (manager_start_snapshot(manager, RECORDER_NAME, &options, &snapshot, &failure) >= 0)
+    if (manager_check_attempt(manager, trigger, &failure) >= 0 &&
+        manager_start_snapshot(manager, RECORDER_NAME, &options, &snapshot, &failure) >= 0)
         return;
     log_line(LOG_WARNING, label, "No snapshot. %s", failure.text);
     triggers_snapshot_done(manager->triggers, trigger, NULL, failure.text);

@@ -139,6 +139,37 @@ disk() {
     trap - EXIT
 }
 
+# A snapshot on a disk that does not answer has failed for its client, but holds its place.
+frozen() {
+    local i
+    on_small 96 || exit 1
+    trap 'fsfreeze -u "$dir/state" 2>/dev/null; umount -l "$dir/state"' EXIT
+    configure '[limits]' snapshot-interval=0 keep-for-triggers=0
+    begin memory=16M
+    fsfreeze -f "$dir/state"
+    check "frozen: the disk does not answer" refuses "has not answered for 2 s" as 65534 snapshot
+    for i in $(seq 5); do
+        as 65534 snapshot >/dev/null 2>>"$dir/answers"
+    done
+    check "frozen: no more than one waits for it" same "$(grep -c "still being written" "$dir/answers")" 5
+    check "frozen: ... of the daemon's" writes 1
+    "$xensim" domain crash 1
+    check "frozen: the crash is tried again" wait_until 10 is_of crash state retrying
+    check "frozen: it waits, too" writes 2
+    check "frozen: and is not tried anew as long as it does" wait_until 10 grep -q \
+        "crash: No snapshot. The disk of .* has not answered since the last attempt" "$dir/log"
+    check "frozen: there is one of it" writes 2
+    fsfreeze -u "$dir/state"
+    has_written "frozen: when the disk answers, the crash has its snapshot" crash 1 20
+    check "frozen: it is complete" whole "$(of_trigger crash last_snapshot)"
+    check "frozen: the user has its place again" wait_until 5 as 65534 snapshot
+    check "frozen: nothing is left over" same "$(find "$dir/state" -name '.*.xentrace*' | wc -l)" 0
+    check "the daemon ends well" daemon_stop
+    unset daemon
+    umount "$dir/state"
+    trap - EXIT
+}
+
 # Root's names: a segment that is still to come, the sidecar of all.
 names() {
     local sum
@@ -328,7 +359,7 @@ modes() {
     check "modes: ... with every command" same "$(grep -c "sudo xen" "$dir/answer")" 2
 }
 
-parts=(in_a_loop bytes disk names pins live guests tries_again modes)
+parts=(in_a_loop bytes disk frozen names pins live guests tries_again modes)
 [ -n "${SIM_INSIDE:-}" ] || [ $# -eq 0 ] || parts=("$@")
 
 main() {
