@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Each user has a list of its files of the last 24 hours, as long as the limit on their number. A
- * user has one file under way at most, which is the newest in the list.
+ * Each user has a list of its files of the last 24 hours, as long as that limit can be. A user has
+ * one file under way at most, which is the newest in the list.
  *
  * Users are forgotten when they have used nothing for 24 hours. So the table can only be full if
  * that many different users are at work, each of them within its limits.
@@ -34,7 +34,7 @@ struct budget_user {
     unsigned int running[BUDGET_KINDS];
     bool has_begun[BUDGET_KINDS]; /* at begin_usec, last */
     uint64_t begin_usec[BUDGET_KINDS];
-    struct budget_file *files; /* [limits.snapshots_per_day], oldest first */
+    struct budget_file *files; /* [BUDGET_FILES_MAX], oldest first */
     size_t nr_files;
 };
 
@@ -48,12 +48,18 @@ int budget_new(const struct limits_config *limits, struct budget **ret_budget)
 {
     struct budget *budget = calloc(1, sizeof(*budget));
 
-    assert(limits->snapshots_per_day > 0 && limits->snapshot_bytes_per_day > 0);
     if (!budget)
         return -ENOMEM;
-    budget->limits = *limits;
+    budget_set_limits(budget, limits);
     *ret_budget = budget;
     return 0;
+}
+
+void budget_set_limits(struct budget *budget, const struct limits_config *limits)
+{
+    assert(limits->snapshots_per_day > 0 && limits->snapshots_per_day <= BUDGET_FILES_MAX);
+    assert(limits->snapshot_bytes_per_day > 0);
+    budget->limits = *limits;
 }
 
 struct budget *budget_free(struct budget *budget)
@@ -120,7 +126,7 @@ static struct budget_user *budget_add_user(struct budget *budget, uid_t uid, uin
     }
     files = user->files;
     if (!files)
-        files = calloc(budget->limits.snapshots_per_day, sizeof(*files));
+        files = calloc(BUDGET_FILES_MAX, sizeof(*files));
     if (!files) {
         (void)failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
         return NULL;
@@ -138,12 +144,16 @@ static uint64_t user_bytes(const struct budget_user *user)
     return bytes;
 }
 
-/* How long until one of its files with bytes is a day old. */
-static uint64_t user_more_usec(const struct budget_user *user, uint64_t now_usec)
+/* How long until those of its files that are not a day old have fewer BYTES; 0: they have none. */
+static uint64_t user_more_usec(const struct budget_user *user, uint64_t bytes, uint64_t now_usec)
 {
-    for (size_t i = 0; i < user->nr_files; i++)
-        if (user->files[i].bytes > 0)
+    uint64_t left = user_bytes(user);
+
+    for (size_t i = 0; i < user->nr_files; i++) {
+        left -= user->files[i].bytes;
+        if (left < bytes)
             return user->files[i].begin_usec + DAY_USEC - now_usec;
+    }
     return 0;
 }
 
@@ -186,20 +196,23 @@ static int check_day(const struct budget *budget, const struct budget_user *user
 {
     const struct limits_config *limits = &budget->limits;
     char wait[UNITS_TEXT_MAX], size[UNITS_TEXT_MAX];
+    uint64_t begin_usec;
 
-    if (user->nr_files >= limits->snapshots_per_day)
+    if (user->nr_files >= limits->snapshots_per_day) {
+        begin_usec = user->files[user->nr_files - limits->snapshots_per_day].begin_usec;
         return failure_set(
             failure, -EDQUOT, ERROR_LIMIT,
             "You have taken %zu snapshots in the last 24 hours, which is the limit: you may take "
             "the next one in %s. Root is not limited, and sets snapshots-per-day= in [limits].",
-            user->nr_files, format_wait(wait, user->files[0].begin_usec + DAY_USEC - now_usec));
+            user->nr_files, format_wait(wait, begin_usec + DAY_USEC - now_usec));
+    }
     if (user_bytes(user) >= limits->snapshot_bytes_per_day)
         return failure_set(
             failure, -EDQUOT, ERROR_LIMIT,
             "Your snapshots of the last 24 hours have reached the limit of %s: you may take the "
             "next one in %s. Root is not limited, and sets snapshot-bytes-per-day= in [limits].",
             size_format(size, limits->snapshot_bytes_per_day),
-            format_wait(wait, user_more_usec(user, now_usec)));
+            format_wait(wait, user_more_usec(user, limits->snapshot_bytes_per_day, now_usec)));
     return 0;
 }
 
@@ -258,7 +271,7 @@ int budget_begin(struct budget *budget, uid_t uid, enum budget_kind kind, uint64
         return r;
     if (kind == BUDGET_FILE) {
         grant.allowed_bytes = budget->limits.snapshot_bytes_per_day - user_bytes(user);
-        grant.more_usec = user_more_usec(user, now_usec);
+        grant.more_usec = user_more_usec(user, user_bytes(user), now_usec);
         user->files[user->nr_files++] = (struct budget_file){.begin_usec = now_usec};
     }
     user->has_begun[kind] = true;

@@ -26,7 +26,8 @@
 #include "daemon/config/config.h"
 
 #define BUDGET_PLACES    4u
-#define BUDGET_USERS_MAX 64u /* who are remembered at once */
+#define BUDGET_USERS_MAX 64u   /* who are remembered at once */
+#define BUDGET_FILES_MAX 1000u /* of each, in 24 hours: the largest snapshots-per-day= */
 
 enum budget_kind {
     BUDGET_FILE,
@@ -48,6 +49,8 @@ struct budget_grant {
 
 /* LIMITS is copied; from config_limits(). -ENOMEM. */
 int budget_new(const struct limits_config *limits, struct budget **ret_budget);
+/* Other limits from now on, of which usage so far is counted against. */
+void budget_set_limits(struct budget *budget, const struct limits_config *limits);
 /* Takes NULL; returns NULL. */
 struct budget *budget_free(struct budget *budget);
 

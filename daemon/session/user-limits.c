@@ -268,6 +268,12 @@ int user_limits_new(struct sd_event *event, const struct config *config, struct 
     return 0;
 }
 
+void user_limits_set_config(struct user_limits *limits, const struct config *config)
+{
+    limits->config = config_limits(config);
+    budget_set_limits(limits->budget, &limits->config);
+}
+
 struct user_limits *user_limits_free(struct user_limits *limits)
 {
     if (!limits)

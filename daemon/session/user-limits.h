@@ -26,6 +26,8 @@ struct user_limits;
 /* EVENT and GROWER are borrowed, CONFIG is copied. -ENOMEM, or an error of the event loop's. */
 int user_limits_new(struct sd_event *event, const struct config *config, struct grower *grower,
                     struct user_limits **ret_limits);
+/* Other limits from now on: CONFIG was read again. Usage so far counts. */
+void user_limits_set_config(struct user_limits *limits, const struct config *config);
 /* When no snapshot is left. Takes NULL; returns NULL. */
 struct user_limits *user_limits_free(struct user_limits *limits);
 

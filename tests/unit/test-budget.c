@@ -158,6 +158,45 @@ static void test_users(void)
     CHECK(!budget_free(NULL));
 }
 
+static void test_other_limits(void)
+{
+    struct limits_config other = limits;
+    struct budget_grant grant;
+    struct failure failure = {0};
+    struct budget *budget = NULL;
+
+    test_case("less is allowed from now on");
+    CHECK_INT(budget_new(&limits, &budget), 0);
+    for (uint64_t i = 0; i < 2; i++) {
+        CHECK_INT(budget_begin(budget, 1, BUDGET_FILE, i * 10 * USEC_PER_SEC, &grant, &failure), 0);
+        budget_end(budget, &grant, true, 30);
+    }
+    other.snapshots_per_day = 1;
+    budget_set_limits(budget, &other);
+    CHECK_INT(budget_begin(budget, 1, BUDGET_FILE, 20 * USEC_PER_SEC, &grant, &failure), -EDQUOT);
+    CHECK(strstr(failure.text, "2 snapshots in the last 24 hours, which is the limit: you may take "
+                               "the next one in 1d."));
+    other.snapshots_per_day = 1000;
+    other.snapshot_bytes_per_day = 50;
+    budget_set_limits(budget, &other);
+    CHECK_INT(budget_begin(budget, 1, BUDGET_FILE, 20 * USEC_PER_SEC, &grant, &failure), -EDQUOT);
+    CHECK(strstr(failure.text, "the limit of 50B"));
+
+    test_case("and more");
+    other.snapshot_bytes_per_day = 1000;
+    budget_set_limits(budget, &other);
+    for (uint64_t i = 2; i < 1000; i++) {
+        if (!CHECK_INT(
+                budget_begin(budget, 1, BUDGET_FILE, i * 10 * USEC_PER_SEC, &grant, &failure), 0))
+            break;
+        CHECK_UINT(grant.allowed_bytes, 940);
+        budget_end(budget, &grant, true, 0);
+    }
+    CHECK_INT(budget_begin(budget, 1, BUDGET_FILE, 10000 * USEC_PER_SEC, &grant, &failure),
+              -EDQUOT);
+    budget_free(budget);
+}
+
 static void test_words(void)
 {
     const struct budget_grant grant = {
@@ -179,6 +218,7 @@ int main(void)
 {
     test_cases();
     test_users();
+    test_other_limits();
     test_words();
     return test_end();
 }
