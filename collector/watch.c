@@ -5,6 +5,9 @@
  * A watch passes to and fro between the threads by its state: while it is armed its hit is the
  * collector's, once it has come true the main thread's. The release store of the one state pairs
  * with the acquire load of it on the other side.
+ *
+ * Which domains are wanted is a bit for each, which the main thread sets and clears; nothing else
+ * hangs on it, so that relaxed loads and stores will do.
  */
 
 #include "collector/watch.h"
@@ -16,6 +19,7 @@
 #include "collector/burst.h"
 #include "collector/memory.h"
 #include "collector/runnable.h"
+#include "common/cpu-set.h"
 #include "common/record.h"
 #include "common/util.h"
 
@@ -24,6 +28,11 @@
 /* In the table, beside the bits of the watches for events. */
 #define IS_CHANGE (UINT32_C(1) << WATCH_MAX)       /* may be a runstate change */
 #define IS_GEN    (UINT32_C(1) << (WATCH_MAX + 1)) /* may be lost_records or wrap_buffer */
+
+#define DOMIDS       65536u /* domid_t has 16 bits */
+#define DOMID_WORDS  (DOMIDS / 32)
+#define NOBODY       UINT16_MAX /* who runs is not known; no domain has that id */
+#define RUNNING_MASK 0x30u      /* of a runstate change: the state after, RUNSTATE_running is 0 */
 
 enum watch_state {
     WATCH_ARMED,
@@ -35,13 +44,15 @@ struct watch {
     struct burst *burst; /* WATCH_EVENT with a count above 1 */
     bool was_fired;      /* the collector's own memory of the state */
     struct watch_hit hit;
-    uint32_t state; /* atomic: enum watch_state */
+    uint32_t state;    /* atomic: enum watch_state */
+    uint32_t *domains; /* atomic, [DOMID_WORDS]: who is wanted; NULL: any is */
 };
 
 struct watch_set {
     size_t count;
     struct watch watches[WATCH_MAX];
     struct runnable *runnable; /* for all that wait for latencies; NULL: none does */
+    uint16_t *runs;            /* [CPU_SET_MAX]: which domain; NULL: nobody asks */
     uint64_t last_tsc;         /* of the last record that had one */
     bool has_fired;            /* since the last end of a round */
     uint32_t table[TABLE_SIZE];
@@ -66,7 +77,7 @@ static uint32_t table_entry(const struct watch_set *set, uint32_t event)
             !(event & TRC_GEN & ~(0xfu << TRC_SUBCLS_SHIFT)))
             entry |= bit(i);
     }
-    if (set->runnable && event == (TRC_SCHED_MIN & ~0xfffu))
+    if ((set->runnable || set->runs) && event == (TRC_SCHED_MIN & ~0xfffu))
         entry |= IS_CHANGE;
     if (event == TRC_GEN)
         entry |= IS_GEN;
@@ -78,6 +89,12 @@ static int init_watch(struct watch *watch, const struct watch_config *config,
 {
     watch->config = *config;
     watch->state = WATCH_ARMED;
+    if (config->by_domain) {
+        watch->domains = memory_alloc(DOMID_WORDS, sizeof(*watch->domains));
+        if (!watch->domains)
+            return -ENOMEM;
+        memset(watch->domains, config->wants_all ? 0xff : 0, DOMID_WORDS * sizeof(uint32_t));
+    }
     switch (config->kind) {
     case WATCH_EVENT:
         return config->count == 1 ? 0 : burst_new(config->count, config->within_tsc, &watch->burst);
@@ -91,6 +108,21 @@ static int init_watch(struct watch *watch, const struct watch_config *config,
         return 0;
     }
     return -EINVAL;
+}
+
+static void forget_who_runs(struct watch_set *set)
+{
+    for (size_t cpu = 0; set->runs && cpu < CPU_SET_MAX; cpu++)
+        set->runs[cpu] = NOBODY;
+}
+
+/* Whether a watch has to know who runs when an event happens. */
+static bool asks_who_runs(const struct watch_config *configs, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (configs[i].kind == WATCH_EVENT && configs[i].by_domain)
+            return true;
+    return false;
 }
 
 static void watch_set_freep(struct watch_set **set)
@@ -115,6 +147,12 @@ int watch_set_new(const struct watch_config *configs, size_t count, struct watch
         if (r < 0)
             return r;
     }
+    if (asks_who_runs(configs, count)) {
+        set->runs = memory_alloc(CPU_SET_MAX, sizeof(*set->runs));
+        if (!set->runs)
+            return -ENOMEM;
+        forget_who_runs(set);
+    }
     if (min_latency_tsc > 0) {
         r = runnable_new(min_latency_tsc, &set->runnable);
         if (r < 0)
@@ -130,9 +168,12 @@ struct watch_set *watch_set_free(struct watch_set *set)
 {
     if (!set)
         return NULL;
-    for (size_t i = 0; i < set->count; i++)
+    for (size_t i = 0; i < set->count; i++) {
         burst_free(set->watches[i].burst);
+        free(set->watches[i].domains);
+    }
     runnable_free(set->runnable);
+    free(set->runs);
     free(set);
     return NULL;
 }
@@ -172,6 +213,12 @@ static void fire(struct watch_set *set, size_t index, const struct watch_hit *hi
     set->has_fired = true;
 }
 
+static bool wants(const struct watch *watch, uint16_t domid)
+{
+    return !watch->domains ||
+           __atomic_load_n(&watch->domains[domid / 32], __ATOMIC_RELAXED) >> domid % 32 & 1;
+}
+
 /* An event that the watches of BITS wait for. Returns which of them came true. */
 static uint32_t match_event(struct watch_set *set, uint32_t bits, const struct watch_hit *hit)
 {
@@ -181,7 +228,7 @@ static uint32_t match_event(struct watch_set *set, uint32_t bits, const struct w
         size_t index = (size_t)__builtin_ctz(bits);
         struct watch *watch = &set->watches[index];
 
-        if (watch->burst && !burst_note(watch->burst, hit->tsc))
+        if (!wants(watch, hit->domid) || (watch->burst && !burst_note(watch->burst, hit->tsc)))
             continue;
         fire(set, index, hit);
         fired |= bit(index);
@@ -198,17 +245,38 @@ static uint32_t match_lost(struct watch_set *set, uint32_t armed, unsigned int c
     struct watch_hit hit;
 
     memcpy(&lost, p, sizeof(lost));
-    hit = (struct watch_hit){.cpu = cpu, .tsc = record_tsc(p), .lost = lost.count};
+    hit = (struct watch_hit){
+        .cpu = cpu,
+        .tsc = record_tsc(p),
+        .domid = lost.domid,
+        .lost = lost.count,
+    };
+    if (set->runs)
+        set->runs[cpu] = NOBODY; /* a change may be among the lost ones */
     if (set->runnable)
         runnable_note_loss(set->runnable, (uint64_t)lost.first_tsc[1] << 32 | lost.first_tsc[0],
                            hit.tsc);
     for (size_t i = 0; i < set->count; i++) {
-        if (set->watches[i].config.kind != WATCH_LOST || !(armed & bit(i)))
+        if (set->watches[i].config.kind != WATCH_LOST || !(armed & bit(i)) ||
+            !wants(&set->watches[i], lost.domid))
             continue;
         fire(set, i, &hit);
         fired |= bit(i);
     }
     return fired;
+}
+
+/* A runstate change in CPU's buffer. That vCPU runs there from now on, or does so no more. */
+static void note_who_runs(struct watch_set *set, unsigned int cpu, const uint8_t *p)
+{
+    uint32_t header, key;
+
+    memcpy(&header, p, sizeof(header));
+    if (record_bytes(header) < RECORD_MIN_BYTES + sizeof(key) + (record_has_tsc(header) ? 8 : 0))
+        return;
+    memcpy(&key, p + RECORD_MIN_BYTES + (record_has_tsc(header) ? 8 : 0), sizeof(key));
+    if (!(record_event(header) & RUNNING_MASK))
+        set->runs[cpu] = (uint16_t)(key >> 16);
 }
 
 void watch_window(struct watch_set *set, unsigned int cpu, const uint8_t *records, uint32_t bytes)
@@ -235,13 +303,18 @@ void watch_window(struct watch_set *set, unsigned int cpu, const uint8_t *record
                 wanted &= ~match_lost(set, wanted, cpu, p);
             continue;
         }
-        if (found & IS_CHANGE && runnable_is_change(record_event(header)))
-            runnable_note(set->runnable, cpu, p);
+        if (found & IS_CHANGE && runnable_is_change(record_event(header))) {
+            if (set->runnable)
+                runnable_note(set->runnable, cpu, p);
+            if (set->runs)
+                note_who_runs(set, cpu, p);
+        }
         if (found & ~IS_CHANGE) {
             const struct watch_hit hit = {
                 .cpu = cpu,
                 .tsc = timed ? record_tsc(timed) : set->last_tsc,
                 .event = record_event(header),
+                .domid = set->runs ? set->runs[cpu] : NOBODY,
             };
 
             wanted &= ~match_event(set, found & ~IS_CHANGE, &hit);
@@ -251,30 +324,44 @@ void watch_window(struct watch_set *set, unsigned int cpu, const uint8_t *record
         set->last_tsc = record_tsc(timed);
 }
 
+/* The longest of those that WATCH wants; NULL: none. */
+static const struct runnable_wait *longest_wait(const struct watch *watch,
+                                                const struct runnable_wait *waits, size_t count)
+{
+    const struct runnable_wait *longest = NULL;
+    uint64_t longest_tsc = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        uint64_t waited_tsc = waits[i].to_tsc - waits[i].from_tsc;
+
+        if (waited_tsc <= longest_tsc || waited_tsc < watch->config.latency_tsc ||
+            !wants(watch, waits[i].domid))
+            continue;
+        longest = &waits[i];
+        longest_tsc = waited_tsc;
+    }
+    return longest;
+}
+
 /* Reports to each watch the longest of the waits that are certain now and long enough for it. */
 static void match_waits(struct watch_set *set, const struct runnable_wait *waits, size_t count)
 {
-    const struct runnable_wait *longest = NULL;
-    struct watch_hit hit;
-
-    for (size_t i = 0; i < count; i++)
-        if (!longest || waits[i].to_tsc - waits[i].from_tsc > longest->to_tsc - longest->from_tsc)
-            longest = &waits[i];
-    if (!longest)
-        return;
-    hit = (struct watch_hit){
-        .cpu = longest->cpu,
-        .tsc = longest->to_tsc,
-        .domid = longest->domid,
-        .vcpu = longest->vcpu,
-        .waited_tsc = longest->to_tsc - longest->from_tsc,
-    };
-    for (size_t i = 0; i < set->count; i++) {
+    for (size_t i = 0; count > 0 && i < set->count; i++) {
         struct watch *watch = &set->watches[i];
+        const struct runnable_wait *wait;
 
-        if (watch->config.kind == WATCH_RUNNABLE && hit.waited_tsc >= watch->config.latency_tsc &&
-            is_armed(watch))
-            fire(set, i, &hit);
+        if (watch->config.kind != WATCH_RUNNABLE || !is_armed(watch))
+            continue;
+        wait = longest_wait(watch, waits, count);
+        if (wait)
+            fire(set, i,
+                 &(struct watch_hit){
+                     .cpu = wait->cpu,
+                     .tsc = wait->to_tsc,
+                     .domid = wait->domid,
+                     .vcpu = wait->vcpu,
+                     .waited_tsc = wait->to_tsc - wait->from_tsc,
+                 });
     }
 }
 
@@ -297,6 +384,7 @@ void watch_reset(struct watch_set *set)
             burst_reset(set->watches[i].burst);
     if (set->runnable)
         runnable_reset(set->runnable);
+    forget_who_runs(set);
 }
 
 /* --- Main thread. --- */
@@ -316,4 +404,16 @@ void watch_arm(struct watch_set *set, size_t index)
 {
     /* Pairs with is_armed(). */
     __atomic_store_n(&set->watches[index].state, WATCH_ARMED, __ATOMIC_RELEASE);
+}
+
+void watch_want_domain(struct watch_set *set, size_t index, uint32_t domid, bool is_wanted)
+{
+    uint32_t *domains = set->watches[index].domains;
+
+    if (!domains || domid >= DOMIDS)
+        return;
+    if (is_wanted)
+        (void)__atomic_fetch_or(&domains[domid / 32], bit(domid % 32), __ATOMIC_RELAXED);
+    else
+        (void)__atomic_fetch_and(&domains[domid / 32], ~bit(domid % 32), __ATOMIC_RELAXED);
 }

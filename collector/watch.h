@@ -12,6 +12,10 @@
  *
  * A watch is armed at first. When it comes true it holds what it saw and is disarmed: nothing more
  * is reported until the main thread arms it again.
+ *
+ * A watch by domain comes true only for the domains that are wanted, which the main thread sets at
+ * any time. An event belongs to the domain that ran on its CPU by then, as the runstate
+ * changes among the records show.
  */
 
 #include <stdbool.h>
@@ -37,15 +41,17 @@ struct watch_config {
     uint32_t count;          /* 1: each of them; at most WATCH_COUNT_MAX */
     uint64_t within_tsc;     /* between the first and the last of them; for COUNT > 1 */
     uint64_t latency_tsc;    /* at least 1 */
+    bool by_domain;          /* only for those that are wanted; else for any */
+    bool wants_all;          /* all domains are wanted at first; else none is */
 };
 
 /* What a watch saw. */
 struct watch_hit {
-    unsigned int cpu; /* in whose trace buffer; WATCH_RUNNABLE: where the vCPU ran then */
-    uint64_t tsc;     /* of the record, or of the last one before it that has one */
-    uint32_t event;   /* WATCH_EVENT: its number */
-    uint16_t domid;   /* WATCH_RUNNABLE: who */
-    uint16_t vcpu;
+    unsigned int cpu;    /* in whose trace buffer; WATCH_RUNNABLE: where the vCPU ran then */
+    uint64_t tsc;        /* of the record, or of the last one before it that has one */
+    uint32_t event;      /* WATCH_EVENT: its number */
+    uint16_t domid;      /* who; WATCH_EVENT: of a watch by domain */
+    uint16_t vcpu;       /* WATCH_RUNNABLE */
     uint64_t waited_tsc; /* ... and how long; the longest wait of those reported together */
     uint32_t lost;       /* WATCH_LOST: records that did not fit */
 };
@@ -83,3 +89,6 @@ bool watch_take(const struct watch_set *set, size_t index, struct watch_hit *ret
 
 /* Lets it come true again, for what is seen from now on. */
 void watch_arm(struct watch_set *set, size_t index);
+
+/* Of a watch by domain: whether it comes true for DOMID, in records that are seen from now on. */
+void watch_want_domain(struct watch_set *set, size_t index, uint32_t domid, bool is_wanted);

@@ -70,6 +70,7 @@
 #define ERROR_NOT_PERMITTED ERROR_PREFIX "NotPermitted"    /* peer may not do this */
 #define ERROR_NAME_IN_USE   ERROR_PREFIX "NameInUse"       /* Start: session or file exists */
 #define ERROR_BUSY          ERROR_PREFIX "Busy"            /* too many at once */
+#define ERROR_LIMIT         ERROR_PREFIX "LimitReached"    /* Snapshot: of one who is not root */
 #define ERROR_NO_SESSION    ERROR_PREFIX "NoSuchSession"   /* Stop, Status */
 #define ERROR_NO_SPACE      ERROR_PREFIX "NoSpace"         /* Start: reserve already crossed */
 #define ERROR_OUTPUT        ERROR_PREFIX "Output"          /* Start: cannot be written */

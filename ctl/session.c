@@ -6,11 +6,13 @@
 
 #include "ctl/session.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "common/cpu-set.h"
 #include "common/units.h"
@@ -373,24 +375,31 @@ void session_print_aborted(FILE *file, struct json_object *session)
     print_held(file, session);
 }
 
+/* Captures are root's, and the group's to read: for who may not, it takes sudo. */
+static const char *reader_of(const char *path)
+{
+    return access(path, R_OK) < 0 && errno == EACCES ? "sudo " : "";
+}
+
 void session_print_next(FILE *file, struct json_object *session, const char *path)
 {
     _cleanup_free_ char *quoted = str_shell_quote(path);
+    const char *sudo = reader_of(path);
     uint64_t khz = doc_number(session, "host.tsc_khz");
     char hz[STR_HZ_MAX];
 
     if (!quoted)
         return;
     if (strcmp(doc_text(session, "output.kind", ""), "bundle") == 0) {
-        table_print_field(file, "Next", "tar -xf %s", quoted);
+        table_print_field(file, "Next", "%star -xf %s", sudo, quoted);
         return;
     }
-    table_print_field(file, "Next", "xentracectl info %s", quoted);
+    table_print_field(file, "Next", "%sxentracectl info %s", sudo, quoted);
     if (khz)
-        (void)fprintf(file, "%9s  xenalyze --cpu-hz %s --summary %s\n", "", str_hz(hz, khz),
+        (void)fprintf(file, "%9s  %sxenalyze --cpu-hz %s --summary %s\n", "", sudo, str_hz(hz, khz),
                       quoted);
     else
-        (void)fprintf(file, "%9s  xenalyze --summary %s\n", "", quoted);
+        (void)fprintf(file, "%9s  %sxenalyze --summary %s\n", "", sudo, quoted);
 }
 
 void session_print_summary(FILE *file, struct json_object *session)

@@ -30,6 +30,7 @@ static const char *explain_state(const char *state)
         {"armed", "waiting for its condition"},
         {"delaying", "recording until its delay is over; then it writes its snapshot"},
         {"writing", "writing its snapshot"},
+        {"retrying", "its snapshot failed; trying again"},
         {"cooling", "cooling down after its snapshot"},
         {"exhausted", "limit of snapshots for the day reached"},
         {"off", "no ring to take a snapshot of"},
@@ -60,8 +61,8 @@ void trigger_print(FILE *file, struct json_object *trigger)
 /* "busy 1, cooldown 2", or "0". */
 static char *suppressed(struct json_object *trigger)
 {
-    static const char *const reasons[] = {"busy", "cooldown", "max_per_day"};
-    static const char *const names[] = {"busy", "cooldown", "max-per-day"};
+    static const char *const reasons[] = {"busy", "cooldown", "max_per_day", "max_per_domain"};
+    static const char *const names[] = {"busy", "cooldown", "max-per-day", "max-per-domain"};
     char *text = strdup("");
 
     for (size_t i = 0; i < ARRAY_SIZE(reasons) && text; i++) {
@@ -84,10 +85,11 @@ static char *suppressed(struct json_object *trigger)
 static void add_row(struct table *table, struct json_object *trigger)
 {
     _cleanup_free_ char *why = suppressed(trigger);
+    const char *domain = doc_text(trigger, "domain", "");
     char ago[STR_AGO_MAX];
 
     table_add(table, "%s", doc_text(trigger, "name", "-"));
-    table_add(table, "%s", doc_text(trigger, "condition", "-"));
+    table_add(table, "%s%s%s", doc_text(trigger, "condition", "-"), *domain ? " of " : "", domain);
     table_add(table, "%s", doc_text(trigger, "state", "-"));
     table_add_count(table, doc_number(trigger, "fired"));
     table_add(table, "%s", str_ago(ago, doc_number(trigger, "last_fired_ns")));

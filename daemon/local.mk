@@ -32,16 +32,20 @@ libdaemon_a_SOURCES = \
 	daemon/host/systemd.c daemon/host/systemd.h \
 	daemon/host/systemd-state.h \
 	daemon/host/tracing.c daemon/host/tracing.h \
+	daemon/host/view-group.c daemon/host/view-group.h \
 	daemon/host/xenstore.c daemon/host/xenstore.h \
 	daemon/output/output.c daemon/output/output.h \
 	daemon/output/output-file.c daemon/output/output-file.h \
 	daemon/output/passed-file.c daemon/output/passed-file.h \
+	daemon/output/place.c daemon/output/place.h \
 	daemon/output/sidecar.c daemon/output/sidecar.h \
+	daemon/session/budget.c daemon/session/budget.h \
 	daemon/session/end-reason.c daemon/session/end-reason.h \
 	daemon/session/file-storage.c daemon/session/file-storage.h \
 	daemon/session/history.c daemon/session/history.h \
 	daemon/session/recorder.c daemon/session/recorder.h \
 	daemon/session/recorder-stop.c daemon/session/recorder-stop.h \
+	daemon/session/ring-share.c daemon/session/ring-share.h \
 	daemon/session/ring-storage.c daemon/session/ring-storage.h \
 	daemon/session/ring-writer.c daemon/session/ring-writer.h \
 	daemon/session/segment-files.c \
@@ -57,6 +61,8 @@ libdaemon_a_SOURCES = \
 	daemon/session/snapshot-span.c daemon/session/snapshot-span.h \
 	daemon/session/space.c daemon/session/space.h \
 	daemon/session/storage.c daemon/session/storage.h \
+	daemon/session/user-limits.c daemon/session/user-limits.h \
+	daemon/triggers/domain-filter.c daemon/triggers/domain-filter.h \
 	daemon/triggers/trigger.c daemon/triggers/trigger.h \
 	daemon/triggers/triggers.c daemon/triggers/triggers.h \
 	daemon/manager.c daemon/manager.h \

@@ -16,6 +16,7 @@
 #include "daemon/control/control.h"
 #include "daemon/host/fd-store.h"
 #include "daemon/host/systemd.h"
+#include "daemon/host/view-group.h"
 #include "daemon/base/log.h"
 #include "daemon/base/priority.h"
 #include "daemon/manager.h"
@@ -255,6 +256,17 @@ static int run_manager(sd_event *event, const struct config *config)
     return r;
 }
 
+/* Without it, what is recorded is for root alone. */
+static void own_files(void)
+{
+    int r = view_group_own_files();
+
+    if (r < 0)
+        log_warning("Members of the group " VIEW_GROUP " cannot read what is recorded from now on: "
+                    "%s. As a service, set Group=" VIEW_GROUP " in the unit.",
+                    strerror(-r));
+}
+
 static int run(void)
 {
     _cleanup_free_ char *error = NULL;
@@ -268,6 +280,7 @@ static int run(void)
         return r;
     }
     log_set_level(arg_log_level >= 0 ? arg_log_level : config.log_level);
+    own_files();
     r = sd_event_default(&event);
     if (r < 0) {
         log_error("Cannot make an event loop: %s.", strerror(-r));

@@ -38,6 +38,7 @@
 #include "daemon/output/output.h"
 #include "daemon/session/ring-storage.h"
 #include "daemon/session/snapshot.h"
+#include "daemon/session/user-limits.h"
 #include "daemon/host/systemd.h"
 #include "daemon/host/tracing.h"
 #include "daemon/triggers/triggers.h"
@@ -517,9 +518,29 @@ static void handle_snapshot_released(void *userdata, struct snapshot *snapshot)
 {
     struct manager *manager = userdata;
 
+    user_limits_end(manager->limits, snapshot);
     forget_snapshot(manager, snapshot);
     snapshot_free(snapshot);
     manager_exit_if_over(manager);
+}
+
+/* Live views are for the moment. */
+static void note_snapshot(struct manager *manager, const struct snapshot *snapshot)
+{
+    const struct session *session = snapshot->session;
+
+    if (snapshot->limits.is_live)
+        return;
+    if (snapshot->failure.name) {
+        log_line(LOG_WARNING, session->name, "No snapshot (%s). %s",
+                 snapshot_cause_name(snapshot->cause), snapshot->failure.text);
+    } else {
+        ring_storage_of(session)->snapshots++;
+        log_line(LOG_INFO, session->name, "Snapshot %s (%s%s%s). %s", snapshot_path(snapshot),
+                 snapshot_cause_name(snapshot->cause), snapshot->label[0] ? " " : "",
+                 snapshot->label, snapshot->message);
+        remember_snapshot(manager, snapshot);
+    }
 }
 
 static void handle_snapshot_ended(void *userdata, struct snapshot *snapshot)
@@ -528,16 +549,7 @@ static void handle_snapshot_ended(void *userdata, struct snapshot *snapshot)
     struct session *session = snapshot->session;
     struct ring_storage *ring = ring_storage_of(session);
 
-    if (snapshot->failure.name) {
-        log_line(LOG_WARNING, session->name, "No snapshot (%s). %s",
-                 snapshot_cause_name(snapshot->cause), snapshot->failure.text);
-    } else {
-        ring->snapshots++;
-        log_line(LOG_INFO, session->name, "Snapshot %s (%s%s%s). %s", snapshot_path(snapshot),
-                 snapshot_cause_name(snapshot->cause), snapshot->label[0] ? " " : "",
-                 snapshot->label, snapshot->message);
-        remember_snapshot(manager, snapshot);
-    }
+    note_snapshot(manager, snapshot);
     if (session->settings.is_recorder && ring->ring)
         recorder_note(session);
     if (manager->snapshot_ended)
@@ -553,6 +565,8 @@ int manager_start_snapshot(struct manager *manager, const char *session_name,
                            const struct snapshot_options *options, struct snapshot **ret_snapshot,
                            struct failure *failure)
 {
+    struct snapshot_options admitted = *options;
+    char name[SESSION_NAME_MAX + 1];
     struct session *session;
     int r;
 
@@ -565,12 +579,39 @@ int manager_start_snapshot(struct manager *manager, const char *session_name,
         return failure_set(failure, -EBUSY, ERROR_BUSY,
                            "%u snapshots are being written already. Wait for one of them.",
                            MANAGER_SNAPSHOTS_MAX);
-    r = snapshot_new(session, options, handle_snapshot_ended, handle_snapshot_released, manager,
+    r = user_limits_admit(manager->limits, &admitted, name, failure);
+    if (r < 0)
+        return r;
+    r = snapshot_new(session, &admitted, handle_snapshot_ended, handle_snapshot_released, manager,
                      ret_snapshot, failure);
+    user_limits_begin(manager->limits, &admitted, r < 0 ? NULL : *ret_snapshot);
     if (r < 0)
         return r;
     manager->snapshots[manager->nr_snapshots++] = *ret_snapshot;
     session_note_snapshot(session, true);
+    return 0;
+}
+
+/* One that every user may fire must not use up what the others need. */
+static uint64_t manager_trigger_reserve(const struct manager *manager,
+                                        const struct trigger *trigger)
+{
+    uint64_t reserve_bytes = manager->config.reserve_bytes;
+
+    return trigger->config.condition == TRIGGER_MANUAL
+               ? reserve_bytes + user_limits_keep_bytes(manager->limits)
+               : reserve_bytes;
+}
+
+/* An attempt before this one waits for its disk: another one would do the same. */
+static int manager_check_attempt(const struct manager *manager, const struct trigger *trigger,
+                                 struct failure *failure)
+{
+    for (size_t i = 0; i < manager->nr_snapshots; i++)
+        if (manager->snapshots[i]->trigger == trigger)
+            return failure_set(failure, -EBUSY, ERROR_WAITING,
+                               "The disk of %s has not answered since the last attempt.",
+                               manager->state_dir);
     return 0;
 }
 
@@ -583,14 +624,15 @@ static void manager_handle_trigger(void *userdata, struct trigger *trigger, cons
         .trigger = trigger,
         .label = label,
         .span.last_usec = last_usec,
-        .reserve_bytes = manager->config.reserve_bytes,
+        .reserve_bytes = manager_trigger_reserve(manager, trigger),
         .output_fd = -1,
         .sidecar_fd = -1,
     };
     struct failure failure = {0};
     struct snapshot *snapshot;
 
-    if (manager_start_snapshot(manager, RECORDER_NAME, &options, &snapshot, &failure) >= 0)
+    if (manager_check_attempt(manager, trigger, &failure) >= 0 &&
+        manager_start_snapshot(manager, RECORDER_NAME, &options, &snapshot, &failure) >= 0)
         return;
     log_line(LOG_WARNING, label, "No snapshot. %s", failure.text);
     triggers_snapshot_done(manager->triggers, trigger, NULL, failure.text);
@@ -728,6 +770,8 @@ static void manager_handle_names(void *userdata)
     for (size_t i = 0; i < manager->nr_sessions; i++)
         if (manager->sessions[i]->state != SESSION_ENDED)
             domains_update(&manager->sessions[i]->domains, manager->names, now_ns);
+    if (manager->triggers) /* they are made later, and then ask */
+        triggers_update_domains(manager->triggers);
 }
 
 static int start_workers(struct manager *manager, struct failure *failure)
@@ -844,6 +888,16 @@ static int set_up(struct manager *manager, struct fd_store *inherited, struct fa
     r = manager_listen_to_collector(manager);
     if (r < 0)
         return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot listen to the collector: %s.",
+                           strerror(-r));
+    return 0;
+}
+
+static int start_limits(struct manager *manager, struct failure *failure)
+{
+    int r = user_limits_new(manager->event, &manager->config, manager->grower, &manager->limits);
+
+    if (r < 0)
+        return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot set up the limits of users: %s.",
                            strerror(-r));
     return 0;
 }
@@ -971,6 +1025,7 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
     manager->state_dir = state_dir;
     manager->state_dir_fd = -1;
     manager->started_ns = clock_pair_now().realtime_ns;
+    manager->ring_share.percent = manager->config.memory_share_percent;
     host_read(&manager->host);
 
     manager->boot_mask_path = boot_mask_path_of(socket_path);
@@ -998,6 +1053,7 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
         .state_dir = manager->state_dir,
         .default_buffer_pages = manager->config.buffer_pages,
         .memory_share_percent = manager->config.memory_share_percent,
+        .ring_share = &manager->ring_share,
         .describe_session = document_for_sidecar,
         .describe_segment = document_of_segment_file,
         .describe_snapshot = document_of_snapshot,
@@ -1006,7 +1062,9 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
         .segment_finished = handle_segment_finished,
         .userdata = manager,
     };
-    r = start_triggers(manager, failure);
+    r = start_limits(manager, failure);
+    if (r >= 0)
+        r = start_triggers(manager, failure);
     if (r < 0) {
         manager_free(manager);
         return r;
@@ -1041,6 +1099,7 @@ struct manager *manager_free(struct manager *manager)
         manager_remove_session(manager, manager->sessions[manager->nr_sessions - 1]);
     manager->extend_source = sd_event_source_disable_unref(manager->extend_source);
     triggers_free(manager->triggers);
+    user_limits_free(manager->limits);
     domain_names_free(manager->names);
     systemd_free(manager->systemd);
     tracing_free(manager->tracing);

@@ -14,6 +14,7 @@
 #include "daemon/base/failure.h"
 #include "daemon/host/host.h"
 #include "daemon/session/recorder-stop.h"
+#include "daemon/session/ring-share.h"
 #include "daemon/session/session.h"
 
 #define MANAGER_RUNNING_MAX   12u /* sessions at once, the flight recorder included */
@@ -30,6 +31,7 @@ struct snapshot_options;
 struct systemd;
 struct trigger;
 struct triggers;
+struct user_limits;
 struct workers;
 
 struct manager {
@@ -52,6 +54,7 @@ struct manager {
     struct collector *collector;
     struct tracing *tracing;
     struct triggers *triggers;
+    struct user_limits *limits;
     struct sd_event_source *collector_source;
     struct sd_event_source *extend_source; /* while it shuts down */
     struct session_context context;
@@ -68,6 +71,7 @@ struct manager {
     bool has_failed;     /* the collector has died */
     bool keeps_evtchn;   /* the service manager has the event channel, too */
     bool keeps_recorder; /* it is left to the next daemon */
+    struct ring_share ring_share;
     struct recorder_stop recorder_stop;
     bool stops_recorder; /* `recorder_stopped` is to be called */
 

@@ -5,6 +5,9 @@ systemd_units = systemd/xentraced.service systemd/xentraced-snapshot@.service
 sysusersdir = $(prefix)/lib/sysusers.d
 dist_sysusers_DATA = systemd/sysusers.d/xentraced.conf
 
+tmpfilesdir = $(prefix)/lib/tmpfiles.d
+dist_tmpfiles_DATA = systemd/tmpfiles.d/xentraced.conf
+
 systemdsystemunit_DATA = $(systemd_units)
 CLEANFILES += $(systemd_units)
 EXTRA_DIST += systemd/xentraced.service.in systemd/xentraced-snapshot@.service.in

@@ -64,6 +64,13 @@ static const struct config config_defaults = {
     .log_level = LOG_INFO,
     .pool_bytes = UINT64_C(64) << 20,
     .memory_share_percent = 50,
+    .limits =
+        {
+            .snapshot_interval_usec = 10 * USEC_PER_SEC,
+            .snapshots_per_day = 100,
+            .snapshot_bytes_per_day = LIMITS_AUTO,
+            .keep_for_triggers_bytes = LIMITS_AUTO,
+        },
     .recorder =
         {
             .enabled = true,
@@ -291,6 +298,56 @@ static int config_parse_reserve(struct config_parser *parser, const char *value)
     return 0;
 }
 
+/* --- The section of limits. --- */
+
+static int config_parse_limit_bytes(struct config_parser *parser, const char *value, uint64_t min,
+                                    uint64_t *ret_bytes)
+{
+    if (strcmp(value, "auto") == 0)
+        *ret_bytes = LIMITS_AUTO;
+    else if (size_parse(value, 1, ret_bytes) < 0 || *ret_bytes < min)
+        return config_problem(parser, parser->line,
+                              "'%s' is neither 'auto' nor a size, such as 512M", value);
+    return 0;
+}
+
+static int config_parse_snapshot_interval(struct config_parser *parser, const char *value)
+{
+    return config_parse_duration(parser, value, &parser->config.limits.snapshot_interval_usec);
+}
+
+static int config_parse_snapshots_per_day(struct config_parser *parser, const char *value)
+{
+    return config_parse_number(parser, value, 1, MAX_PER_DAY_MAX,
+                               &parser->config.limits.snapshots_per_day);
+}
+
+static int config_parse_snapshot_bytes(struct config_parser *parser, const char *value)
+{
+    return config_parse_limit_bytes(parser, value, 1,
+                                    &parser->config.limits.snapshot_bytes_per_day);
+}
+
+static int config_parse_keep_for_triggers(struct config_parser *parser, const char *value)
+{
+    return config_parse_limit_bytes(parser, value, 0,
+                                    &parser->config.limits.keep_for_triggers_bytes);
+}
+
+struct limits_config config_limits(const struct config *config)
+{
+    uint64_t memory_bytes = config->recorder.memory_bytes;
+    struct limits_config limits = config->limits;
+
+    if (limits.snapshot_bytes_per_day == LIMITS_AUTO)
+        limits.snapshot_bytes_per_day = max_u64(16 * memory_bytes, UINT64_C(1) << 30);
+    if (limits.keep_for_triggers_bytes == LIMITS_AUTO)
+        limits.keep_for_triggers_bytes = 4 * memory_bytes;
+    return limits;
+}
+
+/* --- The flight recorder's section. --- */
+
 static int config_parse_recorder_enabled(struct config_parser *parser, const char *value)
 {
     return config_parse_bool(parser, value, &parser->config.recorder.enabled);
@@ -500,6 +557,26 @@ static int config_parse_trigger_max_per_day(struct config_parser *parser, const 
                                &config_current_trigger(parser)->max_per_day);
 }
 
+static int config_parse_trigger_max_per_domain(struct config_parser *parser, const char *value)
+{
+    struct trigger_config *trigger = config_current_trigger(parser);
+
+    trigger->max_per_domain = 0;
+    if (strcmp(value, "auto") == 0)
+        return 0;
+    return config_parse_number(parser, value, 1, MAX_PER_DAY_MAX, &trigger->max_per_domain);
+}
+
+static int config_parse_trigger_domain(struct config_parser *parser, const char *value)
+{
+    if (!value[0])
+        return config_problem(parser, parser->line,
+                              "domain= is empty: give it a domain's name or UUID, or a pattern "
+                              "such as web*");
+    (void)snprintf(config_current_trigger(parser)->domain, CONFIG_LIST_MAX, "%s", value);
+    return 0;
+}
+
 static int config_parse_trigger_last(struct config_parser *parser, const char *value)
 {
     return config_parse_duration(parser, value, &config_current_trigger(parser)->last_usec);
@@ -523,6 +600,10 @@ static const struct {
     {"capture", "buffer-pages", config_parse_buffer_pages},
     {"capture", "reserve", config_parse_reserve},
     {"capture", "segment-unit", config_parse_segment_unit},
+    {"limits", "snapshot-interval", config_parse_snapshot_interval},
+    {"limits", "snapshots-per-day", config_parse_snapshots_per_day},
+    {"limits", "snapshot-bytes-per-day", config_parse_snapshot_bytes},
+    {"limits", "keep-for-triggers", config_parse_keep_for_triggers},
     {"flight-recorder", "enabled", config_parse_recorder_enabled},
     {"flight-recorder", "memory", config_parse_recorder_memory},
     {"flight-recorder", "events", config_parse_recorder_events},
@@ -537,6 +618,8 @@ static const struct {
     {TRIGGER_SECTION, "delay", config_parse_trigger_delay},
     {TRIGGER_SECTION, "cooldown", config_parse_trigger_cooldown},
     {TRIGGER_SECTION, "max-per-day", config_parse_trigger_max_per_day},
+    {TRIGGER_SECTION, "max-per-domain", config_parse_trigger_max_per_domain},
+    {TRIGGER_SECTION, "domain", config_parse_trigger_domain},
     {TRIGGER_SECTION, "last", config_parse_trigger_last},
 };
 
@@ -632,7 +715,8 @@ static int config_check_recorded(struct config_parser *parser, size_t index)
     _cleanup_free_ char *error = NULL;
     struct event_set recorded, needed = trigger->events;
 
-    if (trigger->condition == TRIGGER_RUNNABLE_LATENCY)
+    if (trigger->condition == TRIGGER_RUNNABLE_LATENCY ||
+        (trigger->condition == TRIGGER_EVENT && trigger->domain[0]))
         event_set_add_mask(&needed, TRC_SCHED_MIN);
     if (event_set_parse(config->recorder.events, &recorded, &error) < 0 ||
         set_covers(&recorded, &needed))
@@ -640,10 +724,56 @@ static int config_check_recorded(struct config_parser *parser, size_t index)
     return config_problem(
         parser, parser->trigger_notes[index].line,
         "the trigger '%s' waits for events that events=%s of [flight-recorder] leaves out: "
-        "add %s to it",
+        "add %s to it%s",
         trigger->name, config->recorder.events,
         trigger->condition == TRIGGER_EVENT ? strchr(trigger->condition_text, '=') + 1
-                                            : "sched-min");
+                                            : "sched-min",
+        trigger->condition == TRIGGER_EVENT && trigger->domain[0]
+            ? ", and sched-min, which shows whose they are"
+            : "");
+}
+
+/* Whether what it waits for happens to one domain, which is known. */
+static bool trigger_has_domains(const struct trigger_config *trigger)
+{
+    switch (trigger->condition) {
+    case TRIGGER_RUNNABLE_LATENCY:
+    case TRIGGER_DOMAIN_CRASH:
+    case TRIGGER_LOST_RECORDS:
+        return true;
+    case TRIGGER_EVENT:
+        return trigger->domain[0];
+    case TRIGGER_NEVER:
+    case TRIGGER_MANUAL:
+        break;
+    }
+    return false;
+}
+
+/*
+ * One guest that crashes ten times must not use up the day of all others: a domain has a third of
+ * max-per-day, and a fifth is kept for domains that had none. With domain= of one domain, that has
+ * all of it.
+ */
+static int config_settle_domains(struct config_parser *parser, size_t index)
+{
+    struct trigger_config *trigger = &parser->config.triggers[index];
+    bool is_one = trigger->domain[0] && !strpbrk(trigger->domain, "*?[");
+
+    if (!trigger_has_domains(trigger)) {
+        if (!trigger->domain[0] && !trigger->max_per_domain)
+            return 0;
+        return config_problem(parser, parser->trigger_notes[index].line,
+                              "the trigger '%s' has domain= or max-per-domain=, but %s is not "
+                              "about a domain",
+                              trigger->name, trigger_condition_name(trigger->condition));
+    }
+    if (!trigger->max_per_domain)
+        trigger->max_per_domain =
+            is_one ? trigger->max_per_day : (uint32_t)max_u64(1, trigger->max_per_day / 3);
+    if (trigger->max_per_domain < trigger->max_per_day)
+        trigger->kept_for_new = trigger->max_per_day / 5;
+    return 0;
 }
 
 static int config_check_triggers(struct config_parser *parser)
@@ -661,6 +791,9 @@ static int config_check_triggers(struct config_parser *parser)
             if (r < 0)
                 return r;
         }
+        r = config_settle_domains(parser, i);
+        if (r < 0)
+            return r;
         if (trigger->count == 1)
             trigger->within_usec = 0;
     }

@@ -34,12 +34,25 @@ struct trigger_config {
     char condition_text[CONFIG_LIST_MAX + 32]; /* "domain-crash", "runnable-latency=50ms" */
     struct event_set events;                   /* event=: never GEN alone */
     uint32_t count;                            /* count=: their number, at least 1 */
-    uint64_t within_usec;   /* within=: all of them in that time; 0 if count is 1 */
-    uint64_t latency_usec;  /* runnable-latency= */
-    uint64_t delay_usec;    /* delay=: records after it fired, too */
-    uint64_t cooldown_usec; /* cooldown=: after a snapshot */
-    uint32_t max_per_day;   /* max-per-day=: snapshots in 24 hours, 1 to 1000 */
-    uint64_t last_usec;     /* last=: of the ring; 0: everything */
+    uint64_t within_usec;    /* within=: all of them in that time; 0 if count is 1 */
+    uint64_t latency_usec;   /* runnable-latency= */
+    uint64_t delay_usec;     /* delay=: records after it fired, too */
+    uint64_t cooldown_usec;  /* cooldown=: after a snapshot */
+    uint32_t max_per_day;    /* max-per-day=: snapshots in 24 hours, 1 to 1000 */
+    uint32_t max_per_domain; /* max-per-domain=: of them, for one domain; 0: it has no domains */
+    uint32_t kept_for_new;   /* of max_per_day: for domains that had none in 24 hours */
+    char domain[CONFIG_LIST_MAX]; /* domain=: name, glob or UUID; "": any */
+    uint64_t last_usec;           /* last=: of the ring; 0: everything */
+};
+
+#define LIMITS_AUTO UINT64_MAX
+
+/* [limits]: of each user but root. */
+struct limits_config {
+    uint64_t snapshot_interval_usec;  /* snapshot-interval=: one in that time; 0: any */
+    uint32_t snapshots_per_day;       /* snapshots-per-day=: in any 24 hours, 1 to 1000 */
+    uint64_t snapshot_bytes_per_day;  /* snapshot-bytes-per-day=; LIMITS_AUTO */
+    uint64_t keep_for_triggers_bytes; /* keep-for-triggers=: of the disk; LIMITS_AUTO */
 };
 
 /* [flight-recorder] */
@@ -58,10 +71,11 @@ struct config {
     uint64_t pool_max_bytes;       /* [daemon] pool-max=; 0: auto, 512M or an eighth
                                       of dom0's memory, whichever is less */
     char control_group[64];        /* [daemon] control-group=, "" for none but root */
-    uint32_t memory_share_percent; /* [daemon] memory-share=: of dom0's free memory, for a ring */
+    uint32_t memory_share_percent; /* [daemon] memory-share=: of dom0's free memory, for rings */
     uint32_t buffer_pages;         /* [capture] buffer-pages=: if Xen has none yet; 0: auto */
     uint64_t reserve_bytes;        /* [capture] reserve=: of captures that do not say */
     char segment_unit[CONFIG_LIST_MAX]; /* [capture] segment-unit=: "NAME@.service"; "" for none */
+    struct limits_config limits;
     struct recorder_config recorder;
     struct trigger_config triggers[CONFIG_TRIGGERS_MAX]; /* in the order of the file */
     size_t nr_triggers;
@@ -72,6 +86,12 @@ struct config {
  * negative errno with one sentence that names file, line and key in *RET_ERROR (free it).
  */
 int config_load(const char *path, bool required, struct config *ret_config, char **ret_error);
+
+/*
+ * [limits] with numbers for `auto`, which follow the flight recorder's memory=: 16 times that and
+ * no less than 1G a day, and 4 times that for triggers.
+ */
+struct limits_config config_limits(const struct config *config);
 
 /* The syslog(3) priority of a level's name, "err" to "debug"; -EINVAL. */
 int config_read_log_level(const char *name, int *ret_level);

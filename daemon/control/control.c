@@ -367,7 +367,7 @@ static int client_take_snapshot(struct client *client, sd_bus_message *call,
     return calls_keep(&control->calls, &kept);
 }
 
-/* Everybody who may look may take one; only those who may control can send a descriptor. */
+/* Everybody who may look may take one, within limits (user-limits.h). */
 static int method_snapshot(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
     struct client *client = userdata;
@@ -379,6 +379,11 @@ static int method_snapshot(sd_bus_message *call, void *userdata, sd_bus_error *e
     (void)error;
     r = request_read_snapshot(call, &control->manager->config, &request, &failure);
     request.options.by_root = client->peer.uid == 0;
+    request.options.user = (struct snapshot_user){
+        .uid = client->peer.uid,
+        .is_limited = client->peer.uid != 0,
+        .may_pass_outputs = client->peer.may_control,
+    };
     if (r < 0)
         r = call_answer_failure(call, &failure);
     else
@@ -570,7 +575,7 @@ static int client_start_bus(struct client *client, int *fd)
     r = sd_bus_set_server(bus, 1, id);
     if (r < 0)
         return r;
-    r = sd_bus_negotiate_fds(bus, client->peer.may_control);
+    r = sd_bus_negotiate_fds(bus, true); /* also for those who may only look: their live views */
     if (r < 0)
         return r;
     r = sd_bus_negotiate_creds(bus, 0, 0);

@@ -14,8 +14,7 @@
 #include "common/protocol.h"
 #include "common/utf8.h"
 #include "common/util.h"
-
-#define LOOK_GROUP "xentrace"
+#include "daemon/host/view-group.h"
 
 #ifndef SO_PEERGROUPS
 #define SO_PEERGROUPS 59 /* <asm-generic/socket.h> */
@@ -35,7 +34,7 @@ int peer_groups_read(struct peer_groups *ret_groups, const char *control_group,
 {
     struct peer_groups groups = {0};
 
-    groups.has_look_group = find_group(LOOK_GROUP, &groups.look_gid);
+    groups.has_look_group = find_group(VIEW_GROUP, &groups.look_gid);
     groups.has_control_group = control_group[0] && find_group(control_group, &groups.control_gid);
     if (control_group[0] && !groups.has_control_group)
         return failure_set(

@@ -17,10 +17,13 @@
 
 #include <stdint.h>
 
+#define DOMAIN_UUID_BYTES 16u
+
 /* A domain, as `xl list` shows it. */
 struct xen_domain {
     uint32_t domid;
-    char name[64]; /* valid UTF-8 without control characters; "": not known */
+    uint8_t uuid[DOMAIN_UUID_BYTES]; /* Xen's, not xenstore's; all 0: it has none */
+    char name[64];                   /* valid UTF-8 without control characters; "": not known */
 };
 
 /*

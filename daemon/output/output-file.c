@@ -26,6 +26,7 @@
 #include "common/protocol.h"
 #include "common/units.h"
 #include "daemon/output/passed-file.h"
+#include "daemon/output/place.h"
 
 #define GRANT_STEP_BYTES (UINT64_C(128) << 20)
 #define GRANT_LATE_BYTES (UINT64_C(1) << 20)  /* for one that is longer than was expected */
@@ -238,19 +239,6 @@ int output_file_create(struct output_file *output, int directory_fd, const char 
     return r;
 }
 
-/* Renames, but replaces nothing. */
-static int publish(int directory_fd, const char *hidden, const char *file)
-{
-    if (renameat2(directory_fd, hidden, directory_fd, file, RENAME_NOREPLACE) == 0)
-        return 0;
-    /* A file system that cannot rename without replacing: check a moment before. */
-    if (errno != EINVAL)
-        return -errno;
-    if (faccessat(directory_fd, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-        return -EEXIST;
-    return renameat(directory_fd, hidden, directory_fd, file) < 0 ? -errno : 0;
-}
-
 int output_file_publish(struct output_file *output, int directory_fd, const char *directory,
                         const char *prepared, enum output_naming naming, const char *name)
 {
@@ -260,7 +248,7 @@ int output_file_publish(struct output_file *output, int directory_fd, const char
 
     name_file(hidden, prepared, naming);
     name_file(file, name, OUTPUT_NAMED);
-    r = publish(directory_fd, hidden, file);
+    r = place_file(directory_fd, hidden, file);
     if (r < 0)
         return r;
     if (asprintf(&path, "%s/%s", directory, file) >= 0) {
@@ -300,7 +288,7 @@ static void restore_segment(int directory_fd, const char *file)
     (void)snprintf(name, sizeof(name), "%.*s",
                    (int)(strlen(file) - 1 - strlen(SEGMENT_SUFFIX) + strlen(".xentrace")),
                    file + 1);
-    (void)publish(directory_fd, file, name);
+    (void)place_file(directory_fd, file, name);
 }
 
 static void sweep_file(int directory_fd, const char *file, const struct timespec *before)

@@ -94,7 +94,8 @@ static struct output_job *output_job_of(struct job *job)
 static int output_create(struct output *output, struct failure *failure)
 {
     const struct output_request *request = &output->request;
-    unsigned int last = request->may_rename ? NAME_NUMBER_MAX : 1;
+    unsigned int max = request->number_max ? request->number_max : NAME_NUMBER_MAX;
+    unsigned int last = request->may_rename ? max : 1;
     int r = -EEXIST;
 
     for (unsigned int i = 1; i <= last && r == -EEXIST; i++) {

@@ -38,8 +38,9 @@ struct output_request {
     const char *directory;
     const char *name;
     enum output_naming naming;
-    bool may_rename;       /* if NAME is in use, NAME-002 and so on will do */
-    output_check_fn check; /* NULL: none */
+    bool may_rename;         /* if NAME is in use, NAME-002 and so on will do */
+    unsigned int number_max; /* ... up to that; 0: NAME_NUMBER_MAX */
+    output_check_fn check;   /* NULL: none */
 
     uint64_t reserve_bytes;
     uint64_t max_bytes;       /* UINT64_MAX: none */

@@ -26,6 +26,7 @@
 #include "daemon/host/explain.h"
 #include "daemon/host/host.h"
 #include "daemon/output/output.h"
+#include "daemon/session/ring-share.h"
 #include "daemon/session/space.h"
 
 #define PATIENCE_USEC (5 * USEC_PER_SEC) /* with a reader, since it read last */
@@ -55,22 +56,27 @@ struct ring_storage *ring_storage_of(const struct session *session)
 
 static int refuse_memory(const struct ring_storage *ring, struct failure *failure)
 {
-    uint32_t percent = ring->storage.session->context->memory_share_percent;
-    uint64_t available = host_available_bytes();
-    char wanted[UNITS_TEXT_MAX], free_text[UNITS_TEXT_MAX], share[UNITS_TEXT_MAX];
+    char wanted[UNITS_TEXT_MAX], min[UNITS_TEXT_MAX];
 
     if (ring->memory_bytes < RING_MIN_BYTES)
         return failure_set(
             failure, -EINVAL, ERROR_INVALID, "A ring of %s is too small: give it at least %s.",
-            size_format(wanted, ring->memory_bytes), size_format(share, RING_MIN_BYTES));
-    if (ring->memory_bytes / 100 < available / 10000 * percent || available == 0)
-        return 0;
-    return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY,
-                       "A ring of %s is more than dom0 can spare: %s are free, and memory-share= "
-                       "lets a ring take %u %% of that, %s. Ask for less, or set another "
-                       "memory-share=.",
-                       size_format(wanted, ring->memory_bytes), size_format(free_text, available),
-                       percent, size_format(share, available / 100 * percent));
+            size_format(wanted, ring->memory_bytes), size_format(min, RING_MIN_BYTES));
+    return ring_share_check(ring->storage.session->context->ring_share, ring->memory_bytes,
+                            host_available_bytes(), failure);
+}
+
+static void count_memory(struct ring_storage *ring)
+{
+    ring->shared_bytes = ring->memory_bytes;
+    ring->storage.session->context->ring_share->bytes += ring->shared_bytes;
+}
+
+static void uncount_memory(struct ring_storage *ring)
+{
+    if (ring->shared_bytes)
+        ring->storage.session->context->ring_share->bytes -= ring->shared_bytes;
+    ring->shared_bytes = 0;
 }
 
 static int check_options(const struct ring_storage *ring, const struct session_options *options,
@@ -94,6 +100,7 @@ static struct storage *ring_storage_free(struct storage *storage)
 
     if (ring->job)
         ring->job->storage = NULL;
+    uncount_memory(ring);
     ring->patience_source = sd_event_source_disable_unref(ring->patience_source);
     space_stop_waiting(storage);
     if (storage->output && output_is_busy(storage->output, OUTPUT_RUN)) {
@@ -127,6 +134,7 @@ int ring_storage_new(struct session *session, const struct session_options *opti
         ring_storage_free(&ring->storage);
         return r;
     }
+    count_memory(ring);
     *ret_storage = &ring->storage;
     return 0;
 }
@@ -403,6 +411,7 @@ static void ring_storage_handle_freed(void *userdata, int error, const struct fa
     struct ring_storage *ring = userdata;
 
     (void)error, (void)failure;
+    uncount_memory(ring);
     if (ring->storage.session->start_failure.name)
         storage_remove_output(&ring->storage);
     else

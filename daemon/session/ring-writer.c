@@ -337,6 +337,9 @@ int ring_write_run(struct output_file *file, void *argument, struct failure *fai
         return r;
     write->is_planned = true;
     write->unwritten = write->plan.first;
+    write->is_too_long = write->allowed_bytes && write->plan.bytes > write->allowed_bytes;
+    if (write->is_too_long)
+        return -EFBIG;
     ring_write_note_progress(write, 0);
     if (!file->is_stream) {
         r = output_file_require(file, write->plan.bytes, failure);

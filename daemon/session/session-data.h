@@ -30,6 +30,7 @@ struct message;
 struct grower;
 struct pool;
 struct ring;
+struct ring_share;
 struct sd_event;
 struct sd_event_source;
 struct segment;
@@ -63,7 +64,8 @@ struct session_context {
     int state_dir_fd;
     const char *state_dir;
     uint32_t default_buffer_pages;
-    uint32_t memory_share_percent; /* of the free memory that a ring may take */
+    uint32_t memory_share_percent; /* of the free memory that rings may take */
+    struct ring_share *ring_share; /* what they have taken */
 
     /* What sidecars hold: documents, the caller's. */
     struct json_object *(*describe_session)(const struct session *session);

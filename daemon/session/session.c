@@ -333,6 +333,7 @@ static void session_handle_first_sidecar(void *userdata, int error)
 
     if (!session_take_answer(session))
         return;
+    session->sidecar.is_ours = error >= 0;
     if (error < 0 && session->state == SESSION_OPENING)
         (void)failure_set(&session->start_failure, error, ERROR_OUTPUT, "Cannot write %s: %s.",
                           session->sidecar.path, strerror(-error));

@@ -375,6 +375,15 @@ static void snapshot_explain_time(struct snapshot *snapshot, int error)
                       snapshot->session->name, clock_format_date(oldest, oldest_ns));
 }
 
+/* Of the space that is missing, a part may be there, and set aside. */
+static void snapshot_explain_space(struct snapshot *snapshot)
+{
+    const struct failure *failure = &snapshot->failure;
+
+    if (failure->name && strcmp(failure->name, ERROR_NO_SPACE) == 0 && snapshot->limits.budget)
+        budget_explain_space(snapshot->limits.budget, &snapshot->failure);
+}
+
 static void snapshot_explain_plan(struct snapshot *snapshot, int error)
 {
     const struct session *session = snapshot->session;
@@ -410,6 +419,24 @@ static void snapshot_explain_reader(struct snapshot *snapshot)
                       (unsigned int)(READER_PATIENCE_USEC / USEC_PER_SEC));
 }
 
+/* Leaves to snapshot_fail_write() what there are no special words for. */
+static void snapshot_explain_write(struct snapshot *snapshot, int error,
+                                   const struct failure *failure)
+{
+    const struct snapshot_limits *limits = &snapshot->limits;
+
+    if (failure->name)
+        snapshot->failure = *failure;
+    else if (snapshot->is_reader_late)
+        snapshot_explain_reader(snapshot);
+    else if (!snapshot->write.is_planned)
+        snapshot_explain_plan(snapshot, error);
+    else if (snapshot->write.is_too_long)
+        (void)budget_explain_bytes(limits->budget, &limits->grant, snapshot->plan.bytes,
+                                   &snapshot->failure);
+    snapshot_explain_space(snapshot);
+}
+
 static void snapshot_handle_written(void *userdata, int error, const struct failure *failure)
 {
     struct snapshot *snapshot = userdata;
@@ -418,12 +445,8 @@ static void snapshot_handle_written(void *userdata, int error, const struct fail
         return;
     snapshot->patience_source = sd_event_source_disable_unref(snapshot->patience_source);
     snapshot->plan = snapshot->write.plan;
-    if (error < 0 && failure->name)
-        snapshot->failure = *failure;
-    else if (error < 0 && snapshot->is_reader_late)
-        snapshot_explain_reader(snapshot);
-    else if (error < 0 && !snapshot->write.is_planned)
-        snapshot_explain_plan(snapshot, error);
+    if (error < 0 && !snapshot->failure.name)
+        snapshot_explain_write(snapshot, error, failure);
     snapshot->shortened_bytes =
         snapshot_read_shortened(snapshot) - snapshot->shortened_before_bytes;
     snapshot_release_pin(snapshot);
@@ -491,6 +514,7 @@ void snapshot_handle_pinned(struct snapshot *snapshot)
         .pin = snapshot->pin,
         .nr_cpus = session->selection.nr_cpus,
         .bounds = snapshot_bounds_of(snapshot),
+        .allowed_bytes = snapshot->limits.grant.allowed_bytes,
     };
     snapshot_set_state(snapshot, SNAPSHOT_WRITING);
     snapshot_limit_patience(snapshot);
@@ -555,7 +579,8 @@ static void snapshot_handle_opened(void *userdata, int error, const struct failu
     if (error < 0) {
         if (snapshot->state != SNAPSHOT_ENDED)
             snapshot->failure = *failure; /* opening has words for every error */
-        snapshot_end(snapshot);           /* nothing was left of it */
+        snapshot_explain_space(snapshot);
+        snapshot_end(snapshot); /* nothing was left of it */
         return;
     }
     if (snapshot->state == SNAPSHOT_ENDED) {
@@ -602,6 +627,7 @@ static int snapshot_open(struct snapshot *snapshot, const struct snapshot_option
         .name = snapshot->name,
         .naming = OUTPUT_HIDDEN,
         .may_rename = !options->name || !options->name[0],
+        .number_max = options->limits.number_max,
         .check = sidecar_check_none,
         .reserve_bytes = options->reserve_bytes,
         .max_bytes = UINT64_MAX,
@@ -659,6 +685,7 @@ static int snapshot_take_options(struct snapshot *snapshot, const struct snapsho
     snapshot->span = options->span;
     snapshot->ticks = snapshot_read_span(snapshot, &snapshot->span);
     snapshot->max_size_bytes = options->max_size_bytes;
+    snapshot->limits = options->limits;
     snapshot->owns_output = !options->has_output;
     snapshot_take_label(snapshot, options->label);
     if (!options->name || !options->name[0]) {
@@ -731,6 +758,14 @@ struct snapshot *snapshot_free(struct snapshot *snapshot)
     else
         snapshot_destroy(snapshot);
     return NULL;
+}
+
+void snapshot_give_up(struct snapshot *snapshot, const struct failure *failure)
+{
+    if (snapshot->state != SNAPSHOT_WRITING || snapshot->failure.name)
+        return;
+    snapshot->failure = *failure;
+    ring_write_abort(&snapshot->write);
 }
 
 uint64_t snapshot_waiting_since_usec(const struct snapshot *snapshot)

@@ -35,6 +35,7 @@
 #include "daemon/base/failure.h"
 #include "daemon/base/name.h"
 #include "daemon/output/sidecar.h"
+#include "daemon/session/budget.h"
 #include "daemon/session/history.h"
 #include "daemon/session/ring-writer.h"
 #include "daemon/session/snapshot-plan.h"
@@ -65,6 +66,21 @@ enum snapshot_state {
 
 typedef void (*snapshot_fn)(void *userdata, struct snapshot *snapshot);
 
+/* Who asks. */
+struct snapshot_user {
+    uid_t uid;
+    bool is_limited;       /* by user-limits.h: not root, and not the daemon itself */
+    bool may_pass_outputs; /* files of its own */
+};
+
+/* The limits that user-limits.c sets for that user. All 0: there are none. */
+struct snapshot_limits {
+    struct budget_grant grant;
+    const struct budget *budget; /* whose grant it is, borrowed */
+    unsigned int number_max;     /* of a made-up name that is in use; 0: NAME_NUMBER_MAX */
+    bool is_live;                /* a live view reads it: nothing is logged or remembered of it */
+};
+
 /* As asked for; nothing here is kept, but for the trigger. */
 struct snapshot_options {
     const char *name;  /* "" or NULL: made up of label and time */
@@ -79,6 +95,8 @@ struct snapshot_options {
     int output_fd; /* borrowed */
     const char *output_path;
     int sidecar_fd; /* borrowed; -1: none */
+    struct snapshot_user user;
+    struct snapshot_limits limits;
 };
 
 /* Read only, but for snapshot.c. */
@@ -93,6 +111,7 @@ struct snapshot {
     struct snapshot_span span;
     struct snapshot_ticks ticks; /* of it, when it was asked for, and when the ring was pinned */
     uint64_t max_size_bytes;
+    struct snapshot_limits limits;
 
     struct worker *worker;
     struct output *output; /* its figures have the path */
@@ -156,6 +175,9 @@ void snapshot_handle_pinned(struct snapshot *snapshot);
  * collector has died: a snapshot that is PINNING pins the ring itself. Nothing in other states.
  */
 void snapshot_handle_sink_closed(struct snapshot *snapshot);
+
+/* Somebody else needs what it holds: if it is WRITING, it fails with FAILURE. */
+void snapshot_give_up(struct snapshot *snapshot, const struct failure *failure);
 
 /*
  * Since when (CLOCK_MONOTONIC, in microseconds) its disk, or its reader, has not answered, if that

@@ -2,7 +2,8 @@
 /*
  * A condition may come true with every record. So a watch that has is armed again when its trigger
  * would write another snapshot, or after a second: until then its trigger only counts what it
- * suppresses, and a count of seconds in which it did says enough.
+ * suppresses, and a count of seconds in which it did says enough. If it is one domain that has had
+ * its part of the day, that one is muted for a second instead, and the watch is armed for others.
  */
 
 #include "daemon/triggers/triggers.h"
@@ -23,11 +24,13 @@
 #include "daemon/host/domain-names.h"
 #include "daemon/host/domain-watch.h"
 #include "daemon/base/log.h"
+#include "daemon/triggers/domain-filter.h"
 
 #define REARM_USEC USEC_PER_SEC
 #define SLACK_USEC (20 * USEC_PER_MSEC)
 
-#define NO_WATCH SIZE_MAX
+#define NO_WATCH  SIZE_MAX
+#define NO_DOMAIN UINT32_MAX
 
 _Static_assert(CONFIG_TRIGGERS_MAX <= WATCH_MAX, "each trigger may have a watch");
 
@@ -38,6 +41,7 @@ struct triggers {
     size_t watch[CONFIG_TRIGGERS_MAX];        /* its index in the set, or NO_WATCH */
     uint64_t rearm_usec[CONFIG_TRIGGERS_MAX]; /* TRIGGER_NO_TIME: it is armed */
     enum trigger_state logged[CONFIG_TRIGGERS_MAX];
+    struct domain_filter filter[CONFIG_TRIGGERS_MAX];
     struct watch_set *set;
     struct domain_watch *domains;
     struct sd_event_source *timer;
@@ -82,6 +86,8 @@ static void triggers_update_time(struct triggers *triggers)
             triggers_arm_watch(triggers, i);
         next = min_u64(next, trigger_next_usec(&triggers->trigger[i]));
         next = min_u64(next, triggers->rearm_usec[i]);
+        next = min_u64(next,
+                       domain_filter_advance(&triggers->filter[i], triggers->context.names, now));
     }
     if (!triggers->timer)
         return;
@@ -100,7 +106,7 @@ static void triggers_act(struct triggers *triggers, size_t i, enum trigger_actio
     triggers_log_state(triggers, i);
     if (action == TRIGGER_SNAPSHOT)
         context->snapshot(context->userdata, trigger, trigger->config.name,
-                          trigger->config.last_usec);
+                          trigger_last_usec(trigger, triggers_now_usec(triggers)));
 }
 
 static int triggers_handle_timer(sd_event_source *source, uint64_t usec, void *userdata)
@@ -118,19 +124,28 @@ static int triggers_handle_timer(sd_event_source *source, uint64_t usec, void *u
 
 /* --- Conditions. --- */
 
-/* Suppressed snapshots are counted, not logged: there may be many. */
-static void triggers_fire(struct triggers *triggers, size_t i, const char *reason)
+/*
+ * Because of DOMID, or NO_DOMAIN. Suppressed snapshots are counted, not logged: there may be many.
+ */
+static void triggers_fire(struct triggers *triggers, size_t i, const char *reason, uint32_t domid)
 {
     struct trigger *trigger = &triggers->trigger[i];
     uint64_t now = triggers_now_usec(triggers);
+    uint64_t refused = trigger->suppressed.max_per_domain;
     bool was_delaying = trigger->state == TRIGGER_DELAYING;
+    struct trigger_domain domain = {0};
     enum trigger_action action;
 
-    action = trigger_fire(trigger, now, clock_pair_now().realtime_ns, reason);
+    if (domid != NO_DOMAIN)
+        domain = domain_of(domain_names_find(triggers->context.names, domid), domid);
+    action = trigger_fire(trigger, now, clock_pair_now().realtime_ns, reason, &domain);
     if (action == TRIGGER_SNAPSHOT || (trigger->state == TRIGGER_DELAYING && !was_delaying))
         log_info("Trigger %s: %s", trigger->config.name, reason);
     if (triggers->watch[i] != NO_WATCH)
         triggers->rearm_usec[i] = now + REARM_USEC;
+    if (trigger->suppressed.max_per_domain > refused &&
+        domain_filter_mute(&triggers->filter[i], domid, now + REARM_USEC))
+        triggers->rearm_usec[i] = now;
     triggers_act(triggers, i, action);
 }
 
@@ -149,19 +164,22 @@ static const char *describe_domain(char *buffer, size_t size, uint32_t domid, co
     return buffer;
 }
 
+/* DOMAIN is who ran; "" if the trigger is about any. */
 static void describe_event(const struct trigger_config *config, const struct watch_hit *hit,
-                           char *reason, size_t size)
+                           const char *domain, char *reason, size_t size)
 {
+    const char *of = domain[0] ? " of domain " : "";
     char text[UNITS_TEXT_MAX];
 
     if (config->count == 1)
-        (void)snprintf(reason, size, "Event 0x%08" PRIx32 " (%s) on CPU %u.", hit->event,
-                       event_class_name(hit->event), hit->cpu);
+        (void)snprintf(reason, size, "Event 0x%08" PRIx32 " (%s)%s%s on CPU %u.", hit->event,
+                       event_class_name(hit->event), of, domain, hit->cpu);
     else
         (void)snprintf(reason, size,
-                       "%" PRIu32 " events within %s, one of them 0x%08" PRIx32 " (%s) on CPU %u.",
+                       "%" PRIu32 " events within %s, one of them 0x%08" PRIx32
+                       " (%s)%s%s on CPU %u.",
                        config->count, duration_format(text, config->within_usec), hit->event,
-                       event_class_name(hit->event), hit->cpu);
+                       event_class_name(hit->event), of, domain, hit->cpu);
 }
 
 static void triggers_describe_hit(const struct triggers *triggers, size_t i,
@@ -171,16 +189,24 @@ static void triggers_describe_hit(const struct triggers *triggers, size_t i,
     const char *name = domain_names_of(triggers->context.names, hit->domid);
     char domain[96], text[UNITS_TEXT_MAX];
 
+    (void)describe_domain(domain, sizeof(domain), hit->domid, name);
     if (config->condition == TRIGGER_EVENT)
-        describe_event(config, hit, reason, size);
+        describe_event(config, hit, config->domain[0] ? domain : "", reason, size);
     else if (config->condition == TRIGGER_RUNNABLE_LATENCY)
         (void)snprintf(reason, size, "vCPU %u of domain %s waited %s for a processor (CPU %u).",
-                       hit->vcpu, describe_domain(domain, sizeof(domain), hit->domid, name),
+                       hit->vcpu, domain,
                        duration_format(text, triggers_tsc_to_usec(triggers, hit->waited_tsc)),
                        hit->cpu);
     else
-        (void)snprintf(reason, size, "Xen lost %" PRIu32 " records on CPU %u.", hit->lost,
-                       hit->cpu);
+        (void)snprintf(reason, size, "Xen lost %" PRIu32 " records on CPU %u%s%s%s.", hit->lost,
+                       hit->cpu, config->domain[0] ? ", where domain " : "",
+                       config->domain[0] ? domain : "", config->domain[0] ? " ran" : "");
+}
+
+/* Whose budget it is; NO_DOMAIN: nobody's. */
+static uint32_t domain_of_hit(const struct trigger_config *config, const struct watch_hit *hit)
+{
+    return config->condition == TRIGGER_EVENT && !config->domain[0] ? NO_DOMAIN : hit->domid;
 }
 
 void triggers_handle_watch(struct triggers *triggers)
@@ -193,7 +219,7 @@ void triggers_handle_watch(struct triggers *triggers)
             !watch_take(triggers->set, triggers->watch[i], &hit))
             continue;
         triggers_describe_hit(triggers, i, &hit, reason, sizeof(reason));
-        triggers_fire(triggers, i, reason);
+        triggers_fire(triggers, i, reason, domain_of_hit(&triggers->trigger[i].config, &hit));
     }
     triggers_update_time(triggers);
 }
@@ -201,13 +227,19 @@ void triggers_handle_watch(struct triggers *triggers)
 static void triggers_handle_crash(void *userdata, uint32_t domid, const char *name)
 {
     struct triggers *triggers = userdata;
+    const struct xen_domain *known = domain_names_find(triggers->context.names, domid);
+    const struct xen_domain nobody = {.domid = domid};
     char domain[96], reason[TRIGGER_REASON_MAX];
 
     (void)snprintf(reason, sizeof(reason), "Domain %s crashed.",
                    describe_domain(domain, sizeof(domain), domid, name));
-    for (size_t i = 0; i < triggers->count; i++)
-        if (triggers->trigger[i].config.condition == TRIGGER_DOMAIN_CRASH)
-            triggers_fire(triggers, i, reason);
+    for (size_t i = 0; i < triggers->count; i++) {
+        const struct trigger_config *config = &triggers->trigger[i].config;
+
+        if (config->condition == TRIGGER_DOMAIN_CRASH &&
+            domain_matches(config->domain, known ? known : &nobody))
+            triggers_fire(triggers, i, reason, domid);
+    }
     triggers_update_time(triggers);
 }
 
@@ -240,7 +272,7 @@ int triggers_fire_manual(struct triggers *triggers, const char *name,
         return failure_set(failure, -ENODATA, ERROR_NO_RING,
                            "The flight recorder does not run: there is nothing to write. Set "
                            "enabled=yes in [flight-recorder] and restart xentraced.");
-    triggers_fire(triggers, i, "Fired on request.");
+    triggers_fire(triggers, i, "Fired on request.", NO_DOMAIN);
     triggers_update_time(triggers);
     *ret_trigger = trigger;
     return 0;
@@ -258,12 +290,18 @@ void triggers_set_ring(struct triggers *triggers, bool has_ring)
 void triggers_snapshot_done(struct triggers *triggers, struct trigger *trigger, const char *path,
                             const char *error)
 {
-    if (path) {
-        trigger_written(trigger, triggers_now_usec(triggers), path);
-    } else {
-        trigger_failed(trigger, triggers_now_usec(triggers), error);
+    uint64_t now = triggers_now_usec(triggers);
+    char wait[UNITS_TEXT_MAX];
+
+    if (path)
+        trigger_written(trigger, now, path);
+    else
+        trigger_failed(trigger, now, error);
+    if (trigger->state == TRIGGER_RETRYING)
+        log_info("Trigger %s: no snapshot was written. Trying again in %s.", trigger->config.name,
+                 duration_format(wait, trigger->retry_usec - now));
+    else if (!path)
         log_warning("Trigger %s: no snapshot was written. %s", trigger->config.name, error);
-    }
     triggers_update_time(triggers);
 }
 
@@ -289,7 +327,11 @@ const struct trigger *triggers_get(const struct triggers *triggers, size_t index
 static bool watch_config_of(const struct triggers *triggers, const struct trigger_config *config,
                             struct watch_config *ret_watch)
 {
-    *ret_watch = (struct watch_config){.count = 1};
+    *ret_watch = (struct watch_config){
+        .count = 1,
+        .by_domain = config->condition != TRIGGER_EVENT || config->domain[0],
+        .wants_all = !config->domain[0],
+    };
     switch (config->condition) {
     case TRIGGER_EVENT:
         ret_watch->kind = WATCH_EVENT;
@@ -327,6 +369,24 @@ static int triggers_make_watches(struct triggers *triggers)
     return n > 0 ? watch_set_new(configs, n, &triggers->set) : 0;
 }
 
+void triggers_update_domains(struct triggers *triggers)
+{
+    for (size_t i = 0; i < triggers->count; i++)
+        domain_filter_update(&triggers->filter[i], triggers->context.names);
+}
+
+/* Who runs already is known; more will come. */
+static void triggers_filter_domains(struct triggers *triggers)
+{
+    for (size_t i = 0; i < triggers->count; i++)
+        triggers->filter[i] = (struct domain_filter){
+            .pattern = triggers->trigger[i].config.domain,
+            .set = triggers->watch[i] != NO_WATCH ? triggers->set : NULL,
+            .watch = triggers->watch[i],
+        };
+    triggers_update_domains(triggers);
+}
+
 static int triggers_watch_domains(struct triggers *triggers)
 {
     const struct triggers_context *context = &triggers->context;
@@ -352,6 +412,7 @@ static int triggers_set_up(struct triggers *triggers)
     r = triggers_make_watches(triggers);
     if (r < 0)
         return r;
+    triggers_filter_domains(triggers);
     r = sd_event_add_time(context->event, &triggers->timer, CLOCK_MONOTONIC, TRIGGER_NO_TIME,
                           SLACK_USEC, triggers_handle_timer, triggers);
     if (r < 0)

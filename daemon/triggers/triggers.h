@@ -50,6 +50,9 @@ struct triggers *triggers_free(struct triggers *triggers);
  */
 struct watch_set *triggers_watch_set(const struct triggers *triggers);
 
+/* Domains have come, or their names have become known. */
+void triggers_update_domains(struct triggers *triggers);
+
 /* The flight recorder has begun to record, or has ended. */
 void triggers_set_ring(struct triggers *triggers, bool has_ring);
 

@@ -35,7 +35,7 @@ no_complaint_since() { # no_complaint_since COUNT
 # --- The default configuration, but for the buffers: small ones are half full more often. ---
 
 printf '[capture]\nbuffer-pages=32\n' >"$config"
-groupadd --system xentrace # before the service: it looks the group up at its start
+# The group is there since the boot: systemd-sysusers has made it, and the user of the snapshot unit.
 useradd -G xentrace member
 useradd stranger
 check "systemctl start xentraced" systemctl start xentraced
@@ -194,6 +194,14 @@ check "a failing unit makes a snapshot with its name" \
 check "... which is in the sidecar, too" \
     grep -q '"label": *"important.service"' "$state"/snapshot-important.service-*.json
 check "... sound" xentracectl info "$state"/snapshot-important.service-*.xentrace
+check "... for the group to read" same \
+    "$(stat -c '%a %U %G' "$state"/snapshot-important.service-*.xentrace "$state" | tr '\n' ' ')" \
+    "640 root xentrace 750 root xentrace "
+systemctl restart important.service
+sleep 2
+check "a unit that flaps makes one in 10 s" same \
+    "$(compgen -G "$state/snapshot-important.service-*.json" | wc -l)" 1
+sleep 10
 systemctl start 'srv-my\x2dbackup.service'
 check "so does one whose name has a backslash" \
     wait_until 20 has_file 'snapshot-srv-my_x2dbackup.service-*.json'
@@ -223,7 +231,11 @@ as() { # as USER COMMAND...
 check "a member of the group xentrace may look" reports as member xentracectl status
 check "... and call the doctor" shows '^pass  rights +You may see the status' as member xentracectl doctor
 check "... take a snapshot" as member xentracectl snapshot by-member
-check "... which is sound" xentracectl info "$state/by-member.xentrace"
+check "... which it can read" as member xentracectl info "$state/snapshot-by-member.xentrace"
+check "... not two at once" refuses 'less than 10s ago.*snapshot-interval=' as member xentracectl snapshot
+newest_second() { as member xentracectl snapshot --last 1s -o - 2>/dev/null | cat >"$OUT/newest"; }
+check "... read the newest second, all the same" newest_second
+check "... which is sound, too" xentracectl info "$OUT/newest"
 check "... fire a manual trigger" as member xentracectl trigger button
 check "... whose snapshot is written" wait_until 20 has_file 'snapshot-button-*.json'
 check "... not start" refuses 'You may look, but not start or stop' as member xentracectl start

@@ -3,6 +3,7 @@
 
 EXTRA_DIST += \
 	tests/sim/borrowing.sh \
+	tests/sim/budgets.sh \
 	tests/sim/bus.py \
 	tests/sim/clock.sh \
 	tests/sim/completeness.sh \

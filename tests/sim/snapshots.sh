@@ -646,6 +646,7 @@ in_memory_slowly() {
 }
 
 memory_share() {
+    local part
     configure '[daemon]' memory-share=1
     recorder memory=2G
     daemon_start || exit 1
@@ -657,6 +658,12 @@ Not started. A ring of 2G is more than dom0 can spare: [0-9.]+[MG] are free, .* 
         "A ring of 1G is more than dom0 can spare: [0-9.]+[MG] are free.* 1 %.*Ask for less" ctl start -M 1G
     check "a smaller one" ctl start -M 4M smaller
     check "and its end" ctl stop smaller
+    part=$(($(awk '/^MemAvailable/ { print $2 }' /proc/meminfo) * 6 / 1000 / 1024))M # 0.6 %
+    check "one of more than half of the share" ctl start -M "$part" half
+    check "a second one: the share is for all rings together" refuses \
+        "are free, rings have [0-9.]+[MG], and memory-share= lets all rings together take 1 %" ctl start -M "$part" more
+    check "the end of the first" ctl stop half
+    check "then there is room again" ctl start -M "$part" again
 }
 
 large() {

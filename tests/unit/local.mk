@@ -2,6 +2,7 @@
 # One program per module, linked with the library that it tests.
 
 check_PROGRAMS += \
+	tests/unit/test-budget \
 	tests/unit/test-burst \
 	tests/unit/test-calls \
 	tests/unit/test-clock-history \
@@ -26,6 +27,7 @@ check_PROGRAMS += \
 	tests/unit/test-output \
 	tests/unit/test-output-file \
 	tests/unit/test-passed-file \
+	tests/unit/test-place \
 	tests/unit/test-pool \
 	tests/unit/test-record \
 	tests/unit/test-recorder-stop \
@@ -35,6 +37,7 @@ check_PROGRAMS += \
 	tests/unit/test-ring-hostile \
 	tests/unit/test-ring-borrow \
 	tests/unit/test-ring-pins \
+	tests/unit/test-ring-share \
 	tests/unit/test-ring-writer \
 	tests/unit/test-runnable \
 	tests/unit/test-segments \
@@ -60,6 +63,7 @@ check_PROGRAMS += \
 	tests/unit/test-tsc \
 	tests/unit/test-units \
 	tests/unit/test-uring \
+	tests/unit/test-user-limits \
 	tests/unit/test-utf8 \
 	tests/unit/test-vacate \
 	tests/unit/test-walk \
@@ -193,12 +197,23 @@ tests_unit_test_calls_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_unit_test_calls_LDADD = $(xentraced_LDADD)
 tests_unit_test_config_SOURCES = tests/unit/test-config.c tests/unit/test.h
 tests_unit_test_config_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
+tests_unit_test_ring_share_SOURCES = tests/unit/test-ring-share.c tests/unit/test.h
+tests_unit_test_ring_share_LDADD = libdaemon.a libcommon.a
+tests_unit_test_user_limits_SOURCES = tests/unit/test-user-limits.c tests/unit/test.h
+tests_unit_test_user_limits_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_user_limits_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS) $(INIH_LIBS)
+tests_unit_test_budget_SOURCES = tests/unit/test-budget.c tests/unit/test.h
+tests_unit_test_budget_LDADD = libdaemon.a libcommon.a
 tests_unit_test_output_file_SOURCES = tests/unit/test-output-file.c tests/unit/test.h
 tests_unit_test_output_file_LDADD = libdaemon.a libcommon.a
 tests_unit_test_passed_file_SOURCES = tests/unit/test-passed-file.c tests/unit/test.h
 tests_unit_test_passed_file_LDADD = libdaemon.a libcommon.a -lutil
 tests_unit_test_passed_file_LDFLAGS = -Wl,--wrap=statx -Wl,--wrap=fstatfs
 # Outputs with real workers, on a real directory.
+# With a real worker, on a real directory, as those that follow.
+tests_unit_test_place_SOURCES = tests/unit/test-place.c tests/unit/test.h
+tests_unit_test_place_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
+tests_unit_test_place_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
 tests_unit_test_output_SOURCES = tests/unit/test-output.c tests/unit/test.h
 tests_unit_test_output_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_output_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)

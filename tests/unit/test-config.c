@@ -164,6 +164,42 @@ static void test_recorder(void)
     }
 }
 
+static void test_limits(void)
+{
+    static const struct {
+        const char *name, *text;
+        uint64_t interval_usec;
+        uint32_t per_day;
+        uint64_t bytes_per_day, keep_bytes; /* by config_limits() */
+    } cases[] = {
+        {"limits", "", 10000000, 100, 1024 * MIB, 256 * MIB},
+        {"limits of a large recorder", "[flight-recorder]\nmemory=1G\n", 10000000, 100, 16384 * MIB,
+         4096 * MIB},
+        {"all limits",
+         "[limits]\nsnapshot-interval=1min\nsnapshots-per-day=5\nsnapshot-bytes-per-day=100M\n"
+         "keep-for-triggers=0\n",
+         60000000, 5, 100 * MIB, 0},
+        {"limits that are automatic again",
+         "[limits]\nsnapshot-interval=0\nsnapshot-bytes-per-day=1\nsnapshot-bytes-per-day=auto\n"
+         "keep-for-triggers=auto\n",
+         0, 100, 1024 * MIB, 256 * MIB},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        _cleanup_free_ char *error = NULL;
+        struct config config = {0};
+        struct limits_config limits;
+
+        test_case(cases[i].name);
+        CHECK_INT(load_text(cases[i].text, &config, &error), 0);
+        limits = config_limits(&config);
+        CHECK_UINT(limits.snapshot_interval_usec, cases[i].interval_usec);
+        CHECK_UINT(limits.snapshots_per_day, cases[i].per_day);
+        CHECK_UINT(limits.snapshot_bytes_per_day, cases[i].bytes_per_day);
+        CHECK_UINT(limits.keep_for_triggers_bytes, cases[i].keep_bytes);
+    }
+}
+
 /* Guests must not be able to flush the recorder, and Xen's mask must say it without a filter. */
 static void test_default_events(void)
 {
@@ -338,6 +374,42 @@ static void test_triggers(void)
     }
 }
 
+static void test_trigger_domains(void)
+{
+    static const struct {
+        const char *name, *text, *domain;
+        uint32_t max_per_domain, kept_for_new;
+    } cases[] = {
+        {"a third for a domain", "condition=domain-crash", "", 3, 2},
+        {"of few", "condition=lost-records\nmax-per-day=2", "", 1, 0},
+        {"of one", "runnable-latency=1s\nmax-per-day=1", "", 1, 0},
+        {"all of it for the only domain", "condition=domain-crash\ndomain=web", "web", 10, 0},
+        {"a third for several", "condition=domain-crash\ndomain=web*\nmax-per-day=30", "web*", 10,
+         6},
+        {"as is said", "condition=domain-crash\nmax-per-domain=5", "", 5, 2},
+        {"no budgets", "condition=domain-crash\nmax-per-domain=10", "", 10, 0},
+        {"automatic again", "condition=domain-crash\nmax-per-domain=10\nmax-per-domain=auto", "", 3,
+         2},
+        {"events have no domains", "event=sched-min", "", 0, 0},
+        {"unless they are those of one", "event=sched-min\ndomain=db", "db", 10, 0},
+        {"nobody has a button", "condition=manual", "", 0, 0},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        _cleanup_free_ char *error = NULL;
+        struct config config = {0};
+        char text[256];
+
+        test_case(cases[i].name);
+        (void)snprintf(text, sizeof(text), "[trigger x]\n%s\n", cases[i].text);
+        CHECK_INT(load_text(text, &config, &error), 0);
+        CHECK_STR(error, NULL);
+        CHECK_STR(config.triggers[0].domain, cases[i].domain);
+        CHECK_UINT(config.triggers[0].max_per_domain, cases[i].max_per_domain);
+        CHECK_UINT(config.triggers[0].kept_for_new, cases[i].kept_for_new);
+    }
+}
+
 struct bad_case {
     const char *name;
     const char *text;
@@ -387,6 +459,9 @@ static const struct bad_case bad_cases[] = {
     {"no share", "[daemon]\nmemory-share=0\n", "line 2", "'0' is not a number from 1 to 90"},
     {"all memory", "[daemon]\nmemory-share=91%\n", "line 2", "is not a number from 1 to 90"},
     {"not a share", "[daemon]\nmemory-share=5x\n", "line 2", "is not a number from 1 to 90"},
+    {"no snapshots", "[limits]\nsnapshots-per-day=0\n", "line 2", "not a number from 1 to 1000"},
+    {"no bytes", "[limits]\nsnapshot-bytes-per-day=0\n", "line 2", "'0' is neither 'auto' nor"},
+    {"not an interval", "[limits]\nsnapshot-interval=often\n", "line 2", "is not a time"},
     {"neither yes nor no", "[flight-recorder]\nenabled=maybe\n", "line 2",
      "'maybe' is neither 'yes' nor 'no'"},
     {"too small a ring", "[flight-recorder]\nmemory=1023K\n", "line 2", "'1023K' is not a size"},
@@ -443,6 +518,15 @@ static const struct bad_case bad_cases[] = {
      "events=sched-min,dom0op-domops of [flight-recorder] leaves out: add hvm,sched-min to it"},
     {"latencies not recorded", "[trigger x]\nrunnable-latency=1s\n[flight-recorder]\nevents=hw\n",
      "line 1", "leaves out: add sched-min to it"},
+    {"no domain", "[trigger x]\ndomain=\n", "line 2", "domain= is empty"},
+    {"a domain's button", "\n[trigger x]\ncondition=manual\ndomain=web\n", "line 2",
+     "has domain= or max-per-domain=, but manual is not about a domain"},
+    {"a part of nobody's", "[trigger x]\nevent=sched-min\nmax-per-domain=2\n", "line 1",
+     "event is not about a domain"},
+    {"none for a domain", "[trigger x]\nmax-per-domain=0\n", "line 2", "from 1 to 1000"},
+    {"whose events they are is not recorded",
+     "[trigger x]\nevent=hvm\ndomain=web\n[flight-recorder]\nevents=hvm\n", "line 1",
+     "add hvm to it, and sched-min, which shows whose they are"},
     {"too many triggers",
      "[trigger 1]\ncondition=manual\n[trigger 2]\ncondition=manual\n"
      "[trigger 3]\ncondition=manual\n[trigger 4]\ncondition=manual\n"
@@ -503,8 +587,10 @@ int main(void)
     test_good();
     test_log_level();
     test_recorder();
+    test_limits();
     test_default_events();
     test_triggers();
+    test_trigger_domains();
     test_bad();
     test_files();
     return test_end();

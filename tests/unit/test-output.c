@@ -258,6 +258,15 @@ static void test_names(void)
     CHECK(!exists("a-003.xentrace"));
     CHECK(exists("a.xentrace"));
     CHECK(exists("a-002.json"));
+
+    begin("another will do, but only a few");
+    request.number_max = 2;
+    make(&request, answer_open);
+    answers("open");
+    CHECK_INT(last_error, -EEXIST);
+    CHECK(!exists("a-003.xentrace"));
+    output_free(output);
+    answers("");
     empty_directory();
 
     begin("a hidden file gets its place, but no other's");

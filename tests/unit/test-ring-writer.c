@@ -188,6 +188,28 @@ static void test_file(void)
     rig_done(&rig);
 }
 
+/* Before anything is written, or space taken. */
+static void test_too_long(void)
+{
+    struct rig rig;
+    struct stat st;
+
+    rig_init(&rig, "longer than is allowed", 60);
+    open_file(&rig, 0);
+    rig.write.allowed_bytes = rig.expected_bytes - 1;
+    CHECK_INT(ring_write_run(&rig.file, &rig.write, &rig.failure), -EFBIG);
+    CHECK(rig.write.is_planned && rig.write.is_too_long);
+    CHECK_UINT(rig.write.plan.bytes, rig.expected_bytes);
+    CHECK_UINT(rig.write.written_bytes, 0);
+    CHECK(!rig.failure.name);
+    CHECK(fstat(rig.file.fd, &st) == 0 && st.st_size == 0);
+    test_case("as long as is allowed");
+    rig.write.allowed_bytes = rig.expected_bytes;
+    CHECK_INT(ring_write_run(&rig.file, &rig.write, &rig.failure), 0);
+    CHECK(!rig.write.is_too_long);
+    rig_done(&rig);
+}
+
 /* What goes before the beginning is given up; the first piece is a copy. */
 static void test_bounds(void)
 {
@@ -474,6 +496,7 @@ int main(void)
 {
     (void)signal(SIGPIPE, SIG_IGN);
     test_file();
+    test_too_long();
     test_bounds();
     test_middle();
     test_damaged();

@@ -7,6 +7,8 @@
  *   pinned     the collector has pinned the ring        closed   the session's sink has come back
  *   empty, narrow, full    writing has failed: no records, a max-size too small, no space
  *   late       the disk has not answered for 2 s        free     the event loop has ended
+ *   giveup     somebody else needs what it holds        aborted  ... writing has ended because of
+ * that
  *
  * What the snapshot asks for in between, and what its owner hears, is written down likewise: open,
  * pin, run, finish:BYTES, publish:NAME, seal:NAME, remove, done, failed:ERROR, released, and the
@@ -457,6 +459,16 @@ static void answer_write(int error, bool is_planned)
     answer(error, error == -ENOSPC ? ERROR_NO_SPACE : NULL);
 }
 
+static void give_up(struct snapshot *snapshot)
+{
+    struct failure failure = {0};
+    bool is_writing = snapshot->state == SNAPSHOT_WRITING;
+
+    (void)failure_set(&failure, -EDQUOT, ERROR_LIMIT, "words");
+    snapshot_give_up(snapshot, &failure);
+    CHECK(snapshot->write.is_aborted == is_writing);
+}
+
 static void play(struct rig *rig, const char *word)
 {
     bool writes = fake.done && fake.operation == OUTPUT_RUN;
@@ -478,6 +490,10 @@ static void play(struct rig *rig, const char *word)
         answer_write(-EFBIG, false);
     else if (strcmp(word, "full") == 0)
         answer_write(-ENOSPC, true);
+    else if (strcmp(word, "giveup") == 0)
+        give_up(rig->snapshot);
+    else if (strcmp(word, "aborted") == 0)
+        answer_write(-ECANCELED, true);
     else if (strcmp(word, "late") == 0)
         pass(2100 * USEC_PER_MSEC);
     else if (strcmp(word, "free") == 0)
@@ -530,6 +546,17 @@ static const struct life_case life_cases[] = {
      "open pin run finish:8192 publish:own remove failed:Output released gone"},
     {"nor be removed", false, "ok pinned eio eio",
      "open pin run remove failed:Output released gone"},
+
+    {"it is given up", false, "ok pinned giveup aborted ok",
+     "open pin run remove failed:LimitReached released gone"},
+    {"a client's is", true, "ok pinned giveup aborted ok",
+     "open pin run finish:4096 failed:LimitReached released gone"},
+    {"it is given up when all is written", false, "ok pinned giveup ok ok",
+     "open pin run remove failed:LimitReached released gone"},
+    {"it is given up twice, and fails", false, "ok pinned giveup giveup eio ok",
+     "open pin run remove failed:LimitReached released gone"},
+    {"nothing is given up before it is written", false, "giveup ok giveup pinned ok ok ok ok",
+     "open pin run finish:8192 publish:own seal:own done released gone"},
 
     {"the session ends while it is opened", false, "closed ok ok ok ok ok",
      "open run finish:8192 publish:own seal:own done released gone"},

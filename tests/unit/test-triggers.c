@@ -21,6 +21,7 @@
 #include "daemon/host/domain-names.h"
 #include "daemon/host/domain-watch.h"
 #include "daemon/document/trigger-document.h"
+#include "daemon/triggers/domain-filter.h"
 #include "tests/unit/test.h"
 
 #define TSC_KHZ 2000000u /* 2000 ticks a microsecond */
@@ -50,10 +51,36 @@ struct domain_watch *domain_watch_free(struct domain_watch *watch)
     return NULL;
 }
 
-const char *domain_names_of(const struct domain_names *names, uint32_t domid)
+/* 3 is web, with a UUID of 33s, and db is 5. 6 has no name yet. */
+static const struct xen_domain running[] = {
+    {.domid = 0, .name = "Domain-0"},
+    {.domid = 3, .name = "web", .uuid = "3333333333333333"},
+    {.domid = 5, .name = "db"},
+    {.domid = 6, .name = ""},
+};
+
+const struct xen_domain *domain_names_find(const struct domain_names *names, uint32_t domid)
 {
     CHECK(!names);
-    return domid == 3 ? "web" : "";
+    for (size_t i = 0; i < ARRAY_SIZE(running); i++)
+        if (running[i].domid == domid)
+            return &running[i];
+    return NULL;
+}
+
+unsigned int domain_names_read(const struct domain_names *names,
+                               const struct xen_domain **ret_domains)
+{
+    CHECK(!names);
+    *ret_domains = running;
+    return ARRAY_SIZE(running);
+}
+
+const char *domain_names_of(const struct domain_names *names, uint32_t domid)
+{
+    const struct xen_domain *domain = domain_names_find(names, domid);
+
+    return domain ? domain->name : "";
 }
 
 /* --- Triggers, and the snapshots that they ask for. --- */
@@ -346,6 +373,127 @@ static void test_watches(void)
     bench_done(&bench);
 }
 
+/* --- Domains. --- */
+
+struct match_case {
+    const char *pattern;
+    uint32_t domid;
+    bool matches;
+};
+
+static const struct match_case match_cases[] = {
+    {"", 6, true},
+    {"web", 3, true},
+    {"web", 5, false},
+    {"w*", 3, true},
+    {"?b", 5, true},
+    {"[dw]*", 3, true},
+    {"33333333-3333-3333-3333-333333333333", 3, true},
+    {"33333333-3333-3333-3333-333333333333", 5, false},
+    {"00000000-0000-0000-0000-000000000000", 5, false},
+    {"*", 6, false},
+};
+
+static void test_matches(void)
+{
+    struct xen_domain domain = {.name = "", .uuid = "\xab\xcd\xef"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(match_cases); i++) {
+        const struct match_case *c = &match_cases[i];
+
+        test_case(c->pattern[0] ? c->pattern : "no pattern");
+        CHECK(domain_matches(c->pattern, domain_names_find(NULL, c->domid)) == c->matches);
+    }
+    test_case("a UUID in capitals");
+    CHECK(domain_matches("ABCDEF00-0000-0000-0000-000000000000", &domain));
+    CHECK_STR(domain_of(&domain, 1).uuid, "abcdef00-0000-0000-0000-000000000000");
+    CHECK_STR(domain_of(&domain, 1).name, "");
+    test_case("whose budget it is");
+    CHECK_STR(domain_of(&running[1], 3).uuid, "33333333-3333-3333-3333-333333333333");
+    CHECK_STR(domain_of(&running[1], 3).name, "web");
+    CHECK_STR(domain_of(&running[2], 5).uuid, "");
+    CHECK_STR(domain_of(&running[2], 5).name, "db");
+    CHECK_STR(domain_of(&running[3], 6).name, "domain 6");
+    CHECK_STR(domain_of(NULL, 32767).name, "domain 32767");
+}
+
+static void show_lost(struct bench *bench, uint16_t domid)
+{
+    const struct lost_record lost = {.header = LOST_RECORD_HEADER, .count = 9, .domid = domid};
+
+    show(bench, &lost);
+}
+
+static void test_domains(void)
+{
+    struct trigger_config event = {.domain = "web", .max_per_domain = 10};
+    struct bench bench = {0};
+
+    event_set_add_mask(&event.events, 0x00041000);
+    add(&bench, "crash", TRIGGER_DOMAIN_CRASH,
+        (struct trigger_config){.domain = "w*", .max_per_domain = 1});
+    add(&bench, "lost", TRIGGER_LOST_RECORDS, (struct trigger_config){.max_per_domain = 1});
+    add(&bench, "lost-of", TRIGGER_LOST_RECORDS,
+        (struct trigger_config){.domain = "db", .max_per_domain = 10});
+    add(&bench, "event", TRIGGER_EVENT, event);
+    bench_start(&bench);
+    triggers_set_ring(bench.triggers, true);
+
+    test_case("a crash of another domain");
+    domains.crashed(domains.userdata, 5, "db");
+    domains.crashed(domains.userdata, 9, "");
+    CHECK(document_has(&bench, 0, "\"fired\":0"));
+    test_case("a crash of a domain that is meant, once a day");
+    domains.crashed(domains.userdata, 3, "web");
+    CHECK_STR(bench.label, "crash");
+    triggers_snapshot_done(bench.triggers, bench.trigger, "path", NULL);
+    domains.crashed(domains.userdata, 3, "web");
+    CHECK_UINT(bench.asked, 1);
+    CHECK(document_has(&bench, 0, "\"domain\":\"w*\",\"max_per_domain\":1"));
+    CHECK(document_has(&bench, 0, "\"max_per_domain\":1}"));
+
+    test_case("losses of one domain leave room for another's");
+    show_lost(&bench, 3);
+    CHECK(end_round(&bench));
+    CHECK_STR(bench.label, "lost");
+    triggers_snapshot_done(bench.triggers, bench.trigger, "path", NULL);
+    show_lost(&bench, 3);
+    CHECK(end_round(&bench)); /* it has had its part, and is muted */
+    CHECK_UINT(bench.asked, 2);
+    show_lost(&bench, 3);
+    CHECK(!end_round(&bench));
+    show_lost(&bench, 0);
+    CHECK(end_round(&bench));
+    CHECK_UINT(bench.asked, 3);
+    CHECK_STR(bench.trigger->last_reason, "Xen lost 9 records on CPU 2.");
+    triggers_snapshot_done(bench.triggers, bench.trigger, "path", NULL);
+
+    test_case("... and are counted once a second");
+    CHECK(document_has(&bench, 1, "\"max_per_domain\":1}"));
+    run(&bench, 1200 * USEC_PER_MSEC);
+    show_lost(&bench, 3);
+    CHECK(end_round(&bench));
+    CHECK(document_has(&bench, 1, "\"max_per_domain\":2}"));
+
+    test_case("losses of a domain that is meant");
+    CHECK(document_has(&bench, 2, "\"fired\":0"));
+    show_lost(&bench, 5);
+    CHECK(end_round(&bench));
+    CHECK(document_has(&bench, 2, "\"fired\":1"));
+    CHECK(document_has(&bench, 2, "Xen lost 9 records on CPU 2, where domain 5 (db) ran."));
+
+    test_case("events of a domain that is meant");
+    show_change(&bench, 0x100, 5u << 16, 1000);
+    show_event(&bench, 0x00041001, 1001);
+    (void)end_round(&bench);
+    CHECK(document_has(&bench, 3, "\"fired\":0"));
+    show_change(&bench, 0x100, 3u << 16, 1002);
+    show_event(&bench, 0x00041001, 1003);
+    CHECK(end_round(&bench));
+    CHECK(document_has(&bench, 3, "Event 0x00041001 (dom0op) of domain 3 (web) on CPU 2."));
+    bench_done(&bench);
+}
+
 static void test_failing_at_once(void)
 {
     struct bench bench = {.fail_at_once = true};
@@ -358,11 +506,22 @@ static void test_failing_at_once(void)
     triggers_set_ring(bench.triggers, true);
     domains.crashed(domains.userdata, 1, "x");
     CHECK_UINT(bench.asked, 1);
-    CHECK(document_has(&bench, 0, "\"state\":\"armed\""));
+    CHECK(document_has(&bench, 0, "\"state\":\"retrying\""));
     CHECK(document_has(&bench, 0, "\"last_error\":\"The disk is full.\""));
     run(&bench, 10 * USEC_PER_SEC);
     CHECK_UINT(bench.asked, 2);
+    CHECK(document_has(&bench, 1, "\"state\":\"retrying\""));
+
+    test_case("it is tried again by itself");
+    bench.fail_at_once = false;
+    run(&bench, 10 * USEC_PER_SEC); /* both, or the first one */
+    if (bench.asked < 4)
+        run(&bench, 10 * USEC_PER_SEC);
+    CHECK_UINT(bench.asked, 4);
+    CHECK_STR(bench.label, "b");
+    triggers_snapshot_done(bench.triggers, bench.trigger, "path", NULL);
     CHECK(document_has(&bench, 1, "\"state\":\"cooling\""));
+    CHECK(document_has(&bench, 1, "\"last_error\":\"\""));
     bench_done(&bench);
 }
 
@@ -389,6 +548,8 @@ int main(void)
     test_manual();
     test_crash();
     test_watches();
+    test_matches();
+    test_domains();
     test_failing_at_once();
     test_none();
     return test_end();
