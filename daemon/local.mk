@@ -18,8 +18,12 @@ libdaemon_a_SOURCES = \
 	daemon/control/control.c daemon/control/control.h \
 	daemon/control/listener.c daemon/control/listener.h \
 	daemon/control/peer.c daemon/control/peer.h \
+	daemon/control/relay.c daemon/control/relay.h \
 	daemon/control/request.c daemon/control/request.h \
+	daemon/control/rights.c daemon/control/rights.h \
+	daemon/control/sasl.c daemon/control/sasl.h \
 	daemon/control/status.c daemon/control/status.h \
+	daemon/control/wire.c daemon/control/wire.h \
 	daemon/document/document.c daemon/document/document.h \
 	daemon/document/trigger-document.c daemon/document/trigger-document.h \
 	daemon/host/domain-names.c daemon/host/domain-names.h \
