@@ -12,10 +12,13 @@ libdaemon_a_SOURCES = \
 	daemon/base/log.c daemon/base/log.h \
 	daemon/base/name.c daemon/base/name.h \
 	daemon/base/priority.h \
+	daemon/base/requester.c daemon/base/requester.h \
 	daemon/base/worker.c daemon/base/worker.h \
 	daemon/config/config.c daemon/config/config.h \
+	daemon/control/audit.c daemon/control/audit.h \
 	daemon/control/calls.c daemon/control/calls.h \
 	daemon/control/control.c daemon/control/control.h \
+	daemon/control/leaks.c daemon/control/leaks.h \
 	daemon/control/listener.c daemon/control/listener.h \
 	daemon/control/peer.c daemon/control/peer.h \
 	daemon/control/relay.c daemon/control/relay.h \

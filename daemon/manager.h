@@ -155,3 +155,10 @@ int manager_start_snapshot(struct manager *manager, const char *session_name,
 
 /* Ends every session, but for a recorder that the next daemon continues; then the loop. */
 void manager_shut_down(struct manager *manager);
+
+/*
+ * Ends the daemon so that the service manager starts it again, if nobody loses anything by that: no
+ * capture runs, no snapshot is being written, and the flight recorder, if it runs, is kept. Returns
+ * whether it does.
+ */
+bool manager_restart_if_idle(struct manager *manager);

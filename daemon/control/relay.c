@@ -277,7 +277,7 @@ static int relay_begin(struct relay *relay)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) < 0)
         return -errno;
     relay->server_fd = fds[0];
-    r = relay->server->begin(relay->userdata, fds[1]);
+    r = relay->server->begin(relay->userdata, fds[1], fds[0]);
     if (r < 0)
         return r;
     r = relay_listen_to_server(relay);

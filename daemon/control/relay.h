@@ -33,9 +33,10 @@ struct sd_event;
 struct relay_server {
     /*
      * The client is authenticated: messages will come through FD, an end of a socket pair, and
-     * answers go there. FD is given away, also on an error, which disconnects the client.
+     * answers go there. FD is given away, also on an error, which disconnects the client. Through
+     * CLIENT_FD, the other end, which stays the relay's, the server may prepare itself.
      */
-    int (*begin)(void *userdata, int fd);
+    int (*begin)(void *userdata, int fd, int client_fd);
     /*
      * A whole message with that many descriptors is in FD: it is to be read there, now. A negative
      * errno disconnects the client.

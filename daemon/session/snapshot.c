@@ -567,6 +567,7 @@ static int snapshot_take_options(struct snapshot *snapshot, const struct snapsho
     int r;
 
     snapshot->cause = options->cause;
+    snapshot->requester = options->requester;
     snapshot->trigger = options->trigger;
     snapshot->last_usec = options->last_usec;
     snapshot->max_size_bytes = options->max_size_bytes;

@@ -31,10 +31,11 @@ struct bench {
     char closed[128];               /* "": it is not */
 };
 
-static int server_begin(void *userdata, int fd)
+static int server_begin(void *userdata, int fd, int client_fd)
 {
     struct bench *bench = userdata;
 
+    (void)client_fd;
     bench->server = fd;
     return bench->begin_result;
 }
