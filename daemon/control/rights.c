@@ -24,12 +24,12 @@ static const struct rule {
     [RIGHT_SNAPSHOT] = {ROLE_VIEW, ROLE_VIEW, "take a snapshot", ""},
     [RIGHT_SNAPSHOT_OUTPUT] = {ROLE_OPERATE, ROLE_OPERATE, "choose where a snapshot is written",
                                "Leave -o out: the snapshot goes to the state directory."},
-    [RIGHT_START_OUTPUT] = {ROLE_OPERATE, ROLE_OPERATE, "start a capture", "Use sudo."},
+    [RIGHT_START_OUTPUT] = {ROLE_OPERATE, ROLE_OPERATE, "start captures", "Use sudo."},
     [RIGHT_START_STATE_DIR] = {ROLE_ROOT, ROLE_ROOT, "capture into the state directory",
                                "Name a file of your own with -o FILE, or use sudo."},
-    [RIGHT_STOP] = {ROLE_OPERATE, ROLE_ROOT, "stop this capture", "Use sudo."},
-    [RIGHT_ABORT] = {ROLE_OPERATE, ROLE_ROOT, "abort this capture", "Use sudo."},
-    [RIGHT_ROTATE] = {ROLE_OPERATE, ROLE_ROOT, "rotate this capture", "Use sudo."},
+    [RIGHT_STOP] = {ROLE_OPERATE, ROLE_ROOT, "stop captures", "Use sudo."},
+    [RIGHT_ABORT] = {ROLE_OPERATE, ROLE_ROOT, "abort captures", "Use sudo."},
+    [RIGHT_ROTATE] = {ROLE_OPERATE, ROLE_ROOT, "rotate captures", "Use sudo."},
     [RIGHT_START_RECORDER] = {ROLE_ROOT, ROLE_ROOT, "start the flight recorder", "Use sudo."},
     [RIGHT_STOP_RECORDER] = {ROLE_ROOT, ROLE_ROOT, "stop the flight recorder",
                              "Its history is lost then. Use sudo."},
@@ -70,7 +70,7 @@ int rights_check(enum role role, enum right right, bool is_own, struct failure *
     /* Else an operator would read that operators may, and not why this one may not. */
     if (role >= rule->own)
         return failure_set(failure, -EPERM, ERROR_NOT_PERMITTED,
-                           "Another user started this capture: only that user and root may %s. %s",
+                           "Another user started this one: only root may %s of others. %s",
                            rule->what, rule->hint);
     return failure_set(failure, -EPERM, ERROR_NOT_PERMITTED, "%s may %s. %s",
                        describe_those_with(least), rule->what, rule->hint);

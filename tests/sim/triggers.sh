@@ -304,7 +304,7 @@ permissions() {
     check "group xentrace: the snapshot is complete" whole "$dir/state/theirs.xentrace"
     check "group xentrace: it is the daemon's" same "$(stat -c %u:%a "$dir/state/theirs.xentrace")" "0:640"
     check "group xentrace: no file of its own" refuses "." as_user xentrace snapshot -o - </dev/null
-    check "group xentrace: no stop of the recorder" refuses "You may look, but not start or stop" \
+    check "group xentrace: no stop of the recorder" refuses "role operate. may stop captures" \
         as_user xentrace stop flight-recorder
     check "others: no trigger" refuses "Not permitted" as_user nogroup trigger hand
     check "others: no snapshot" refuses "Not permitted" as_user nogroup snapshot
