@@ -4,6 +4,8 @@
 EXTRA_DIST += \
 	tests/sim/borrowing.sh \
 	tests/sim/bus.py \
+	tests/sim/clients.py \
+	tests/sim/clients.sh \
 	tests/sim/clock.sh \
 	tests/sim/completeness.sh \
 	tests/sim/disk.sh \

@@ -2,6 +2,7 @@
 # One program per module, linked with the library that it tests.
 
 check_PROGRAMS += \
+	tests/unit/test-audit \
 	tests/unit/test-burst \
 	tests/unit/test-calls \
 	tests/unit/test-clock-history \
@@ -186,6 +187,8 @@ tests_unit_test_uring_LDFLAGS = \
 	-Wl,--wrap=io_uring_submit_and_wait \
 	-Wl,--wrap=io_uring_submit_and_wait_timeout
 
+tests_unit_test_audit_SOURCES = tests/unit/test-audit.c tests/unit/test.h
+tests_unit_test_audit_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
 tests_unit_test_relay_SOURCES = tests/unit/test-relay.c tests/unit/test.h
 tests_unit_test_relay_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_relay_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
