@@ -60,9 +60,15 @@ begin() { # begin POOL-MAX: a capture, and the recorder
 attacks() {
     local name
     begin 32M
-    for name in crowd half_open idle garbage; do
-        attack stranger "$name" "$stranger" -1
+    attack stranger crowd "$stranger" -1
+    # As on a file system without ACLs.
+    chmod 0666 "$dir/control"
+    for name in crowd half_open garbage; do
+        attack "stranger at an open door" "$name" "$stranger" -1
     done
+    chmod 0660 "$dir/control"
+    check "strangers are reported, but not each of them" \
+        below "$(grep -c "could not be served: it is in neither" "$dir/log")" 5
     for name in crowd half_open idle garbage unfinished almost deaf wrong_types; do
         attack viewer "$name" "$viewer" "$(gid_of xentrace)"
     done
