@@ -13,9 +13,9 @@
 #define REQUESTER_TEXT_MAX 192u
 
 struct requester {
-    bool is_set; /* else nobody asked: the configuration, a trigger, a signal */
-    uid_t uid;   /* (uid_t)-1: unknown */
-    pid_t pid;   /* 0: unknown */
+    bool is_set;                   /* else nobody asked: the configuration, a trigger, a signal */
+    uid_t uid;                     /* (uid_t)-1: unknown */
+    pid_t pid;                     /* 0: unknown */
     char comm[REQUESTER_COMM_MAX]; /* valid UTF-8; "": unknown. A process chooses it itself */
 };
 

@@ -70,8 +70,8 @@ static void audit_write(struct audit *audit, const struct audit_call *call, bool
     if (suppressed > 0)
         log_line(LOG_NOTICE, NULL, "Audit: %llu calls of UID %u were not logged.",
                  (unsigned long long)suppressed, (unsigned int)call->who.uid);
-    log_line(LOG_NOTICE, call->object[0] ? call->object : NULL,
-             "Audit: %s%s%s by %s: %s.%s%s", call->what, call->object[0] ? " " : "", call->object,
+    log_line(LOG_NOTICE, call->object[0] ? call->object : NULL, "Audit: %s%s%s by %s: %s.%s%s",
+             call->what, call->object[0] ? " " : "", call->object,
              requester_describe(who, &call->who), result, reason[0] ? " " : "", reason);
 }
 

@@ -52,9 +52,9 @@
 #include "daemon/triggers/triggers.h"
 
 #define MAX_CLIENTS          64u
-#define MAX_CLIENTS_OF_USERS 48u /* of them may be of others than root */
-#define MAX_CLIENTS_OF_USER  8u  /* ... and of one of them */
-#define ACCEPT_BURST         16u /* in one turn of the event loop */
+#define MAX_CLIENTS_OF_USERS 48u                   /* of them may be of others than root */
+#define MAX_CLIENTS_OF_USER  8u                    /* ... and of one of them */
+#define ACCEPT_BURST         16u                   /* in one turn of the event loop */
 #define ACCEPT_PAUSE_USEC    (100 * USEC_PER_MSEC) /* when there is no descriptor for a client */
 #define REFUSAL_USEC         (10 * USEC_PER_SEC)   /* between two warnings */
 
@@ -66,8 +66,8 @@ struct client {
     struct relay *relay;
     sd_bus *bus; /* NULL: it has not authenticated */
     struct peer peer;
-    unsigned int max_descriptors; /* of one message */
-    unsigned int nr_dispatched;   /* messages that sd-bus could read */
+    unsigned int max_descriptors;                  /* of one message */
+    unsigned int nr_dispatched;                    /* messages that sd-bus could read */
     struct session *attached[MANAGER_RUNNING_MAX]; /* sessions that end when this client goes */
 };
 
@@ -563,11 +563,9 @@ static int64_t client_priority(const struct client *client)
     return client->peer.role == ROLE_OPERATE ? PRIORITY_OPERATOR : PRIORITY_VIEWER;
 }
 
-static unsigned int max_descriptors_of(const struct control *control, enum role role)
+static unsigned int max_descriptors_of(const struct control *control, const struct peer *peer)
 {
-    if (role != ROLE_ROOT && leaks_are_too_many(control->leaks))
-        return 0;
-    return rights_max_descriptors(role);
+    return leaks_permit(control->leaks, peer->uid) ? rights_max_descriptors(peer->role) : 0;
 }
 
 static int client_note_message(sd_bus_message *message, void *userdata, sd_bus_error *error)
@@ -684,7 +682,7 @@ static int client_receive(void *userdata, unsigned int nr_descriptors)
     if (client->nr_dispatched > 0)
         return r;
     if (nr_descriptors > 0)
-        leaks_note(client->control->leaks, nr_descriptors);
+        leaks_note(client->control->leaks, client->peer.uid, nr_descriptors);
     return r < 0 ? r : -EBADMSG;
 }
 
@@ -740,7 +738,8 @@ static struct client **control_find_place(struct control *control, const struct 
         return NULL;
     }
     if (!place || (peer->uid != 0 && of_users >= MAX_CLIENTS_OF_USERS)) {
-        (void)failure_set(failure, -EUSERS, ERROR_BUSY, "there are as many clients as there may be");
+        (void)failure_set(failure, -EUSERS, ERROR_BUSY,
+                          "there are as many clients as there may be");
         return NULL;
     }
     return place;
@@ -765,7 +764,7 @@ static int client_new(struct control *control, int *fd, const struct peer *peer,
         return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "out of memory");
     client->control = control;
     client->peer = *peer;
-    client->max_descriptors = max_descriptors_of(control, peer->role);
+    client->max_descriptors = max_descriptors_of(control, peer);
     options.priority = client_priority(client);
     options.max_descriptors = client->max_descriptors;
     options.userdata = client;
@@ -784,15 +783,21 @@ static int client_new(struct control *control, int *fd, const struct peer *peer,
 static void control_log_refusal(struct control *control, const struct peer *peer,
                                 const struct failure *failure)
 {
+    char others[80] = "";
     uint64_t now_usec = 0;
 
     (void)sd_event_now(control->manager->event, CLOCK_MONOTONIC, &now_usec); /* the clock exists */
-    control->nr_refused++;
-    if (control->refused_usec > 0 && now_usec < control->refused_usec + REFUSAL_USEC)
+    if (control->refused_usec > 0 && now_usec < control->refused_usec + REFUSAL_USEC) {
+        control->nr_refused++;
         return;
-    log_warning("A client (UID %u) could not be served: %s. Since the last such line, %llu clients "
-                "were refused.",
-                (unsigned int)peer->uid, failure->text, (unsigned long long)control->nr_refused);
+    }
+    if (control->nr_refused > 0)
+        (void)snprintf(others, sizeof(others),
+                       " %llu others were not either, since the last such "
+                       "line.",
+                       (unsigned long long)control->nr_refused);
+    log_warning("A client (UID %u) could not be served: %s.%s", (unsigned int)peer->uid,
+                failure->text, others);
     control->refused_usec = now_usec;
     control->nr_refused = 0;
 }

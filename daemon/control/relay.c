@@ -6,8 +6,8 @@
  * and what is not read yet stays in the kernel, on the client's account.
  *
  * A message goes into the socket pair only when the server has answered everything before and the
- * client has read it. So the pair is empty, and takes the message as a whole: neither side waits for
- * the other.
+ * client has read it. So the pair is empty, and takes the message as a whole: neither side waits
+ * for the other.
  *
  * Source: unix(7), cmsg(3); the D-Bus specification, "Authentication Protocol".
  */

@@ -26,7 +26,8 @@ static void sasl_reply(char reply[static SASL_REPLY_MAX], const char *text, cons
     (void)snprintf(reply, SASL_REPLY_MAX, "%s%s\r\n", text, argument);
 }
 
-/* The rest of LINE after COMMAND and a space: NULL if LINE is another command, "" without a rest. */
+/* The rest of LINE after COMMAND and a space: NULL if LINE is another command, "" without a rest.
+ */
 static const char *argument_of(const char *line, const char *command)
 {
     size_t length = strlen(command);
@@ -45,7 +46,8 @@ static void sasl_reject(struct sasl *sasl, char reply[static SASL_REPLY_MAX])
 }
 
 /* IDENTITY: the UID in decimal, each character as two hexadecimal digits; "": whoever is there. */
-static void sasl_identify(struct sasl *sasl, const char *identity, char reply[static SASL_REPLY_MAX])
+static void sasl_identify(struct sasl *sasl, const char *identity,
+                          char reply[static SASL_REPLY_MAX])
 {
     char decimal[16], expected[2 * sizeof(decimal)] = "";
 

@@ -5,7 +5,8 @@
 clients.py SOCKET attack NAME SECONDS FILE UID GID   as UID, in group GID alone, or in none with -1;
                                                      FILE exists as soon as it is under way
 clients.py SOCKET measure TIMES    prints the median of so many calls, in microseconds
-clients.py SOCKET leak MESSAGES    each has two descriptors that libsystemd 252 would keep
+clients.py SOCKET leak MESSAGES UID GID
+                                   each has two descriptors that libsystemd 252 would keep
 clients.py SOCKET attached FILE... a capture into each FILE, of one connection, which is then closed
 """
 
@@ -206,8 +207,9 @@ def descriptors(path, seconds, directory):
     assert counts[3] > 0
 
 
-def leak(path, messages):
+def leak(path, messages, uid, gid):
     """Well formed as far as the count goes; but there is no such object path."""
+    drop_privileges(int(uid), int(gid))
     null = os.open("/dev/null", os.O_RDWR)
     for i in range(int(messages)):
         peer = Peer(path)

@@ -8,8 +8,8 @@
 
 #define NOW UINT64_C(1000000000)
 
-static unsigned int admit_many(struct audit *audit, uid_t uid, uint64_t now_usec, unsigned int times,
-                               uint64_t *ret_suppressed)
+static unsigned int admit_many(struct audit *audit, uid_t uid, uint64_t now_usec,
+                               unsigned int times, uint64_t *ret_suppressed)
 {
     unsigned int admitted = 0;
     uint64_t suppressed;

@@ -23,12 +23,12 @@ struct bench {
     int client;
     int server;
     int begin_result;
-    unsigned int nr_received;       /* messages */
-    unsigned int nr_descriptors;    /* of the last one */
-    size_t received_bytes;          /* of the last one */
-    size_t answer_bytes;            /* to answer each message with */
-    size_t left_bytes;              /* of that, not written yet */
-    char closed[128];               /* "": it is not */
+    unsigned int nr_received;    /* messages */
+    unsigned int nr_descriptors; /* of the last one */
+    size_t received_bytes;       /* of the last one */
+    size_t answer_bytes;         /* to answer each message with */
+    size_t left_bytes;           /* of that, not written yet */
+    char closed[128];            /* "": it is not */
 };
 
 static int server_begin(void *userdata, int fd, int client_fd)
@@ -105,10 +105,8 @@ static const struct relay_server server = {
 
 static void bench_start(struct bench *bench, unsigned int max_descriptors)
 {
-    struct relay_options options = {.uid = 1000,
-                                    .max_descriptors = max_descriptors,
-                                    .server = &server,
-                                    .userdata = bench};
+    struct relay_options options = {
+        .uid = 1000, .max_descriptors = max_descriptors, .server = &server, .userdata = bench};
     int fds[2];
 
     *bench = (struct bench){.server = -1};

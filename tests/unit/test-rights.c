@@ -12,7 +12,8 @@
 static const struct {
     const char *name;
     enum right right;
-    const char *own;   /* of each role in order, whether it may: '-' none, v view, o operate, r root */
+    const char
+        *own; /* of each role in order, whether it may: '-' none, v view, o operate, r root */
     const char *other; /* ... to somebody else's */
     const char *says;  /* what a refusal names */
 } table[] = {
@@ -70,7 +71,8 @@ static void test_sentences(void)
 
     test_case("an operator and another user's capture: the sentence says whose it is");
     CHECK_INT(rights_check(ROLE_OPERATE, RIGHT_STOP, false, &failure), -EPERM);
-    CHECK(strstr(failure.text, "Another user started this one: only root may stop captures of others."));
+    CHECK(strstr(failure.text,
+                 "Another user started this one: only root may stop captures of others."));
     test_case("a viewer and a capture: the sentence names the role");
     CHECK_INT(rights_check(ROLE_VIEW, RIGHT_STOP, true, &failure), -EPERM);
     CHECK(strstr(failure.text, "role operate"));
