@@ -937,8 +937,10 @@ struct control *control_free(struct control *control)
     control->manager->snapshot_ended = NULL;
     control->manager->segment_finished = NULL;
     for (size_t i = 0; i < MAX_CLIENTS; i++)
-        if (control->clients[i])
+        if (control->clients[i]) {
+            relay_send_last(control->clients[i]->relay);
             client_free(control->clients[i]);
+        }
     if (control->listen_source)
         (void)unlink(control->manager->socket_path);
     sd_event_source_disable_unref(control->listen_source);

@@ -232,6 +232,12 @@ static int relay_handle_output(struct relay *relay)
     return relay_watch_client(relay);
 }
 
+void relay_send_last(struct relay *relay)
+{
+    if (relay_has_begun(relay))
+        (void)relay_move_output(relay); /* nobody is left to learn of an error */
+}
+
 static int handle_server(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
     struct relay *relay = userdata;

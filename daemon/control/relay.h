@@ -67,3 +67,6 @@ struct relay *relay_free(struct relay *relay);
 
 /* Whether the client has authenticated. */
 bool relay_has_begun(const struct relay *relay);
+
+/* When the event loop has ended: sends what is answered, as far as the client takes it at once. */
+void relay_send_last(struct relay *relay);

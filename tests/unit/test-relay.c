@@ -426,12 +426,52 @@ static void test_output(void)
     CHECK_UINT(heard, 2 * bench.answer_bytes);
     CHECK_STR(bench.closed, "");
 
+    test_case("what is answered when the loop has ended is sent");
+    bench.answer_bytes = 0;
+    CHECK_INT(send(bench.server, "last", 4, MSG_DONTWAIT), 4);
+    relay_send_last(bench.relay);
+    CHECK_UINT(hear(&bench, text, sizeof(text)), 4);
+    bench.answer_bytes = 4 << 20;
+
     test_case("who does not read at all is disconnected");
     say(&bench, message, 64);
     run_for(&bench, RELAY_OUTPUT_USEC + RELAY_OUTPUT_USEC / 2);
     CHECK_STR(bench.closed, "does not read its answers");
     bench_done(&bench);
     free(message);
+}
+
+/* A good message with some bytes changed, with descriptors or without, cut anywhere. */
+static void send_noise(struct bench *bench, uint64_t *seed)
+{
+    unsigned int nr_descriptors = (unsigned int)(test_random(seed) % 3);
+    uint8_t *message = make_message(64, nr_descriptors);
+    size_t bytes = 1 + test_random(seed) % 64;
+
+    for (uint64_t n = test_random(seed) % 4; n > 0; n--)
+        message[test_random(seed) % 64] = (uint8_t)test_random(seed);
+    if (nr_descriptors && test_random(seed) % 4)
+        send_with(bench, message, bytes, 1 + (unsigned int)(test_random(seed) % 3));
+    else
+        say(bench, message, bytes);
+    free(message);
+}
+
+static void test_noise(void)
+{
+    unsigned int before = count_descriptors();
+    uint64_t seed = test_seed();
+    struct bench bench;
+
+    test_case("noise");
+    for (unsigned int i = 0; i < 3000; i++) {
+        bench_start(&bench, 2);
+        authenticate(&bench);
+        for (unsigned int j = 0; j < 8 && !bench.closed[0]; j++)
+            send_noise(&bench, &seed);
+        bench_done(&bench);
+    }
+    CHECK_UINT(count_descriptors(), before);
 }
 
 int main(void)
@@ -442,5 +482,6 @@ int main(void)
     test_descriptors();
     test_descriptors_of_unfinished();
     test_output();
+    test_noise();
     return test_end();
 }
