@@ -38,7 +38,7 @@ def push(sockets, data):
         try:
             while sock.send(data):
                 pass
-        except BlockingIOError:
+        except OSError:  # it is full, or closed
             pass
 
 
@@ -95,10 +95,7 @@ def unfinished(path, sockets):
     """Eight messages of 120 MiB, of which everything comes that is taken."""
     head = struct.pack("<cBBBIII", b"l", 1, 0, 1, 120 * MIB, 1, 16)
     opened = again(path, sockets, 8, HELLO + head)
-    try:
-        push(sockets, b"\0" * MIB)
-    except OSError:
-        pass
+    push(sockets, b"\0" * MIB)
     return opened
 
 
@@ -112,10 +109,7 @@ def deaf(path, sockets):
     """Calls without end, and no answer is read."""
     call = Peer.message(FakePeer(), "Status", "s", string(""))
     opened = again(path, sockets, 50, HELLO)
-    try:
-        push(sockets, call * 100)
-    except OSError:
-        pass
+    push(sockets, call * 100)
     return opened
 
 

@@ -42,6 +42,7 @@ attack() { # attack ROLE NAME UID GID
     check "$what: no more memory" below "$(memory_kib)" $((kib + memory_growth_kib))
     check "$what: no more descriptors" below "$(descriptors)" "$descriptors_max"
     check "$what: ends" wait "$attacker"
+    [ "$1" = stranger ] || check "$what: it was connected" grep -q "[1-9]" "$dir/attacker"
     sed "s/^/# $1: /" "$dir/attacker"
 }
 
@@ -58,15 +59,16 @@ begin() { # begin POOL-MAX: a capture, and the recorder
 }
 
 attacks() {
-    local name
+    local name mode
     begin 32M
     attack stranger crowd "$stranger" -1
     # As on a file system without ACLs.
+    mode=$(stat -c %a "$dir/control")
     chmod 0666 "$dir/control"
     for name in crowd half_open garbage; do
         attack "stranger at an open door" "$name" "$stranger" -1
     done
-    chmod 0660 "$dir/control"
+    chmod "$mode" "$dir/control" # the ACL is still there
     check "strangers are reported, but not each of them" \
         below "$(grep -c "could not be served: it is in neither" "$dir/log")" 5
     for name in crowd half_open idle garbage unfinished almost deaf wrong_types; do
