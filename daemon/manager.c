@@ -1078,6 +1078,30 @@ static int check_count(const struct manager *manager, struct failure *failure)
     return 0;
 }
 
+/* Each has a part of the pool: what is left for root's captures depends on their number. */
+static int check_user(const struct manager *manager, const struct requester *requester,
+                      struct failure *failure)
+{
+    size_t of_users = 0, of_user = 0;
+
+    if (!requester->is_set || requester->uid == 0)
+        return 0;
+    for (size_t i = 0; i < manager->nr_sessions; i++) {
+        const struct session *session = manager->sessions[i];
+
+        if (session->is_released || !session->requester.is_set || session->requester.uid == 0)
+            continue;
+        of_users++;
+        of_user += session->requester.uid == requester->uid;
+    }
+    if (of_user < MANAGER_OF_USER_MAX && of_users < MANAGER_OF_USERS_MAX)
+        return 0;
+    return failure_set(failure, -EBUSY, ERROR_BUSY,
+                       "One user may record %u captures at once, and all users but root %u. "
+                       "`xentracectl list` shows them, `xentracectl stop NAME` ends one of yours.",
+                       MANAGER_OF_USER_MAX, MANAGER_OF_USERS_MAX);
+}
+
 static int check_start(const struct manager *manager, const char *name, struct failure *failure)
 {
     const struct session *same = manager_find_by_name(manager, name);
@@ -1114,6 +1138,9 @@ int manager_start_session(struct manager *manager, const char *name,
     int r;
 
     r = check_start(manager, name, failure);
+    if (r < 0)
+        return r;
+    r = check_user(manager, &options->requester, failure);
     if (r < 0)
         return r;
     if (name[0] == '\0') {

@@ -17,6 +17,8 @@
 #include "daemon/session/session.h"
 
 #define MANAGER_RUNNING_MAX   12u /* sessions at once, the flight recorder included */
+#define MANAGER_OF_USERS_MAX  8u  /* of them may be of others than root */
+#define MANAGER_OF_USER_MAX   4u  /* ... and of one of them */
 #define MANAGER_ENDED_MAX     16u /* ended sessions that `status` still shows */
 #define MANAGER_SNAPSHOTS_MAX 16u /* being written, and as many that were */
 

@@ -5,7 +5,7 @@
 # idle ones, garbage, unfinished messages, wrong types, every wrong kind of descriptor, clients that
 # never read. Meanwhile root's status is answered, the daemon's memory and descriptors stay within
 # bounds, and neither a capture nor the recorder loses a record. Needs root. RUN_SECONDS: of each
-# attack.
+# attack. RATE: bytes of records a second.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -55,7 +55,7 @@ begin() { # begin POOL-MAX: a capture, and the recorder
     measure >/dev/null
     kib=$(memory_kib)
     quiet=$(measure)
-    ctl start --segment-size 32M --keep-files 4 numbered >/dev/null
+    ctl start --segment-size 128M --keep-files 4 numbered >/dev/null
 }
 
 attacks() {
@@ -214,9 +214,9 @@ main() {
     sim --cpus 2 --rate 1M -- leaks
     check "the capture beside leaks is whole" whole "$dir/state/numbered.xentrace"
     sim_clean
-    sim --cpus 4 --workload numbered --rate 5M -- attacks
+    sim --cpus 4 --workload numbered --rate "${RATE:-20M}" -- attacks
     sim_clean
-    sim --cpus 4 --workload numbered --rate 5M -- wrong_descriptors
+    sim --cpus 4 --workload numbered --rate "${RATE:-20M}" -- wrong_descriptors
     sim_clean
     umount /etc/group
     rm -f "$groups"

@@ -126,7 +126,7 @@ as_group() { # as_group GROUP|none COMMAND...: xentracectl as nobody
 }
 
 permissions() {
-    local command
+    local command i
     chmod 0755 "$dir"
     cp "$build/xentracectl" "$dir/xentracectl" # the build directory may be nobody's to read
     configure '[daemon]' 'control-group = tracers'
@@ -170,6 +170,16 @@ permissions() {
         env -u LD_PRELOAD setpriv --reuid=65533 --regid=65533 \
         --groups "$(getent group tracers | cut -d: -f3)" "$dir/xentracectl" stop own
     check "control-group: ... stopped by its owner" as_group tracers stop own
+    for i in 1 2 3 4; do
+        as_group tracers start -o "$dir/mine/$i.xentrace" "many-$i" >/dev/null
+    done
+    check "control-group: four captures at once, and no more" \
+        refuses "One user may record 4 captures at once" \
+        as_group tracers start -o "$dir/mine/5.xentrace" many-5
+    check "root may start another" ctl record -q -T 0.2 roots
+    for i in 1 2 3 4; do
+        as_group tracers stop "many-$i" >/dev/null
+    done
     check "audit: who did it" grep -q "Audit: Stop own by UID 65534 (xentracectl, PID [0-9]*): done" \
         "$dir/log"
     check "audit: who did not" \
