@@ -58,7 +58,7 @@
 #define ACCEPT_PAUSE_USEC    (100 * USEC_PER_MSEC) /* when there is no descriptor for a client */
 #define REFUSAL_USEC         (10 * USEC_PER_SEC)   /* between two warnings */
 
-/* What a bus object does at most for one message: reads it, and writes what could not be before. */
+/* Steps of a bus object for one message: more than it needs to read it and to write its answer. */
 #define BUS_TURNS_MAX 16u
 
 struct client {
@@ -792,9 +792,7 @@ static void control_log_refusal(struct control *control, const struct peer *peer
         return;
     }
     if (control->nr_refused > 0)
-        (void)snprintf(others, sizeof(others),
-                       " %llu others were not either, since the last such "
-                       "line.",
+        (void)snprintf(others, sizeof(others), " %llu more were refused since the last such line.",
                        (unsigned long long)control->nr_refused);
     log_warning("A client (UID %u) could not be served: %s.%s", (unsigned int)peer->uid,
                 failure->text, others);

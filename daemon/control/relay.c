@@ -293,7 +293,7 @@ static int relay_begin(struct relay *relay)
 }
 
 /*
- * The rest of the line, or what there is of it. Nothing behind it is taken: that may be a message.
+ * The rest of the line, or what there is of it. Nothing after it is taken: that may be a message.
  * Descriptors that come with it are the kernel's to close. Returns 1 if the line is complete.
  */
 static int relay_read_line(struct relay *relay)
