@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <systemd/sd-event.h>
 
@@ -52,12 +53,12 @@ static int explain_connect(const char *path, int r, char **ret_error)
         return str_refuse(-ECONNRESET, ret_error,
                           "Not permitted to reach xentraced at %s: that takes root, the group "
                           "xentrace (status and snapshots), or the group set by control-group= "
-                          "(everything).",
+                          "(captures of one's own).",
                           path);
     case EUSERS:
         return str_refuse(-ECONNRESET, ret_error,
                           "xentraced at %s closed the connection: it serves as many clients as it "
-                          "can. Try again later.",
+                          "can, or as one user may have. Try again later.",
                           path);
     case EAGAIN:
         return str_refuse(-ECONNRESET, ret_error,
@@ -157,10 +158,17 @@ static int wait_until(struct client *client, bool (*done)(struct client *, void 
     return 0;
 }
 
-/* The daemon closed the connection at once. Root is permitted everything, so it has no room. */
+/*
+ * The daemon closed the connection at once. Root is permitted everything, so it has no room; and so
+ * it has if the socket itself refuses those who are not permitted.
+ */
 static int explain_closed(struct client *client, char **ret_error)
 {
-    return explain_connect(client->path, geteuid() == 0 ? -EUSERS : -EACCES, ret_error);
+    struct stat st;
+    bool is_restricted = stat(client->path, &st) == 0 && !(st.st_mode & S_IWOTH);
+
+    return explain_connect(client->path, geteuid() == 0 || is_restricted ? -EUSERS : -EACCES,
+                           ret_error);
 }
 
 static int shake_hands(struct client *client, char **ret_error)

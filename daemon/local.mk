@@ -12,15 +12,22 @@ libdaemon_a_SOURCES = \
 	daemon/base/log.c daemon/base/log.h \
 	daemon/base/name.c daemon/base/name.h \
 	daemon/base/priority.h \
+	daemon/base/requester.c daemon/base/requester.h \
 	daemon/base/vacate.c daemon/base/vacate.h \
 	daemon/base/worker.c daemon/base/worker.h \
 	daemon/config/config.c daemon/config/config.h \
+	daemon/control/audit.c daemon/control/audit.h \
 	daemon/control/calls.c daemon/control/calls.h \
 	daemon/control/control.c daemon/control/control.h \
+	daemon/control/leaks.c daemon/control/leaks.h \
 	daemon/control/listener.c daemon/control/listener.h \
 	daemon/control/peer.c daemon/control/peer.h \
+	daemon/control/relay.c daemon/control/relay.h \
 	daemon/control/request.c daemon/control/request.h \
+	daemon/control/rights.c daemon/control/rights.h \
+	daemon/control/sasl.c daemon/control/sasl.h \
 	daemon/control/status.c daemon/control/status.h \
+	daemon/control/wire.c daemon/control/wire.h \
 	daemon/document/document.c daemon/document/document.h \
 	daemon/document/trigger-document.c daemon/document/trigger-document.h \
 	daemon/host/domain-names.c daemon/host/domain-names.h \

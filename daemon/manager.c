@@ -1135,6 +1135,30 @@ static int check_count(const struct manager *manager, struct failure *failure)
     return 0;
 }
 
+/* Each has a part of the pool: what is left for root's captures depends on their number. */
+static int check_user(const struct manager *manager, const struct requester *requester,
+                      struct failure *failure)
+{
+    size_t of_users = 0, of_user = 0;
+
+    if (!requester->is_set || requester->uid == 0)
+        return 0;
+    for (size_t i = 0; i < manager->nr_sessions; i++) {
+        const struct session *session = manager->sessions[i];
+
+        if (session->is_released || !session->requester.is_set || session->requester.uid == 0)
+            continue;
+        of_users++;
+        of_user += session->requester.uid == requester->uid;
+    }
+    if (of_user < MANAGER_OF_USER_MAX && of_users < MANAGER_OF_USERS_MAX)
+        return 0;
+    return failure_set(failure, -EBUSY, ERROR_BUSY,
+                       "One user may record %u captures at once, and all users but root %u. "
+                       "`xentracectl list` shows them, `xentracectl stop NAME` ends one of yours.",
+                       MANAGER_OF_USER_MAX, MANAGER_OF_USERS_MAX);
+}
+
 static int check_start(const struct manager *manager, const char *name, struct failure *failure)
 {
     const struct session *same = manager_find_by_name(manager, name);
@@ -1171,6 +1195,9 @@ int manager_start_session(struct manager *manager, const char *name,
     int r;
 
     r = check_start(manager, name, failure);
+    if (r < 0)
+        return r;
+    r = check_user(manager, &options->requester, failure);
     if (r < 0)
         return r;
     if (name[0] == '\0') {
@@ -1386,4 +1413,20 @@ void manager_shut_down(struct manager *manager)
             session_stop(manager->sessions[i], END_DAEMON_EXIT);
     manager_watch_end(manager);
     manager_exit_if_over(manager);
+}
+
+bool manager_restart_if_idle(struct manager *manager)
+{
+    const struct session *recorder = manager_find_open_recorder(manager);
+
+    if (manager->shuts_down)
+        return true;
+    if (!getenv("NOTIFY_SOCKET")) /* sd_notify(3): no service manager would start us again */
+        return false;
+    if (manager->nr_snapshots > 0 || manager_count_unreleased(manager) > (recorder ? 1 : 0))
+        return false;
+    if (recorder && (recorder->state != SESSION_RUNNING || !may_keep(manager, recorder)))
+        return false;
+    manager_shut_down(manager);
+    return true;
 }

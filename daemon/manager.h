@@ -18,6 +18,8 @@
 #include "daemon/session/session.h"
 
 #define MANAGER_RUNNING_MAX   12u /* sessions at once, the flight recorder included */
+#define MANAGER_OF_USERS_MAX  8u  /* of them may be of others than root */
+#define MANAGER_OF_USER_MAX   4u  /* ... and of one of them */
 #define MANAGER_ENDED_MAX     16u /* ended sessions that `status` still shows */
 #define MANAGER_SNAPSHOTS_MAX 16u /* being written, and as many that were */
 
@@ -159,3 +161,10 @@ int manager_start_snapshot(struct manager *manager, const char *session_name,
 
 /* Ends every session, but for a recorder that the next daemon continues; then the loop. */
 void manager_shut_down(struct manager *manager);
+
+/*
+ * Ends the daemon so that the service manager starts it again, if nobody loses anything by that: no
+ * capture runs, no snapshot is being written, and the flight recorder, if it runs, is kept. Returns
+ * whether it does.
+ */
+bool manager_restart_if_idle(struct manager *manager);

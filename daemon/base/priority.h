@@ -12,6 +12,7 @@ enum {
     PRIORITY_COLLECTOR = -20,
     PRIORITY_WATCHDOG = -10,
     PRIORITY_NORMAL = 0,      /* sd-event's default: timers, finished jobs, the host */
-    PRIORITY_CONTROLLER = 10, /* clients who may control, and new connections */
-    PRIORITY_LOOKER = 20,     /* clients who may only look */
+    PRIORITY_ROOT = 10,       /* root's clients, and new connections */
+    PRIORITY_OPERATOR = 20,   /* clients who may control their own captures */
+    PRIORITY_VIEWER = 30,     /* clients who may only look */
 };

@@ -45,15 +45,44 @@ int call_answer_document(sd_bus_message *message, struct json_object *document)
     return r < 0 ? call_answer_impossible(message, r) : r;
 }
 
+int calls_check(const struct calls *calls, uid_t uid, struct failure *failure)
+{
+    size_t of_users = 0, of_user = 0;
+
+    for (size_t i = 0; i < calls->count; i++) {
+        of_users += calls->kept[i].audit.who.uid != 0;
+        of_user += calls->kept[i].audit.who.uid == uid;
+    }
+    if (uid != 0 && of_user >= CALLS_OF_USER_MAX)
+        return failure_set(failure, -EBUSY, ERROR_BUSY,
+                           "%u of your calls wait for their answers, which is the limit for one "
+                           "user. Try again when one of them is answered.",
+                           CALLS_OF_USER_MAX);
+    if (calls->count >= CALLS_MAX || (uid != 0 && of_users >= CALLS_OF_USERS_MAX))
+        return failure_set(failure, -EBUSY, ERROR_BUSY,
+                           "Too many calls wait for their answers. Try again later.");
+    return 0;
+}
+
 int calls_keep(struct calls *calls, const struct call *call)
 {
-    if (calls->count == CALLS_MAX)
-        return sd_bus_reply_method_errorf(call->message, ERROR_NO_MEMORY,
-                                          "Too many clients wait for an answer; try again later.");
+    struct failure failure = {0};
+
+    if (calls->count == CALLS_MAX) { /* calls_check() was not asked */
+        (void)failure_set(&failure, -EBUSY, ERROR_BUSY, "Too many calls wait for their answers.");
+        return call_answer_failure(call->message, &failure);
+    }
     calls->kept[calls->count] = *call;
     (void)sd_bus_message_ref(call->message);
     calls->count++;
     return 1; /* handled: sd-bus is not to answer */
+}
+
+/* FAILURE NULL: it was carried out. Not every call that waits changes something. */
+static void calls_audit(struct calls *calls, const struct call *call, const struct failure *failure)
+{
+    if (call->audit.what)
+        audit_log(&calls->audit, &call->audit, failure);
 }
 
 static void calls_drop(struct calls *calls, size_t index)
@@ -67,23 +96,29 @@ static void calls_drop(struct calls *calls, size_t index)
 void calls_forget_bus(struct calls *calls, const struct sd_bus *bus)
 {
     for (size_t i = calls->count; i-- > 0;)
-        if (sd_bus_message_get_bus(calls->kept[i].message) == bus)
+        if (sd_bus_message_get_bus(calls->kept[i].message) == bus) {
+            if (calls->kept[i].audit.what)
+                audit_log_abandoned(&calls->audit, &calls->kept[i].audit);
             calls_drop(calls, i);
+        }
 }
 
 void calls_handle_session(struct calls *calls, const struct session *session)
 {
     for (size_t i = calls->count; i-- > 0;) {
-        const struct call *call = &calls->kept[i];
+        struct call *call = &calls->kept[i];
+        bool has_failed = session->start_failure.name;
 
         if (call->session != session || session->state < call->until)
             continue;
         if (call->segment && !session->is_aborted)
             continue; /* calls_handle_segment() comes, at the latest for the last one */
-        if (session->start_failure.name)
+        if (has_failed)
             (void)call_answer_failure(call->message, &session->start_failure);
         else
             (void)call_answer_document(call->message, document_of_session(session));
+        audit_name_object(&call->audit, session->name); /* it may have been made up */
+        calls_audit(calls, call, has_failed ? &session->start_failure : NULL);
         calls_drop(calls, i);
     }
 }
@@ -94,6 +129,7 @@ void calls_handle_recorder_stopped(struct calls *calls, struct json_object *docu
         if (!calls->kept[i].stops_recorder)
             continue;
         (void)call_answer_document(calls->kept[i].message, json_object_get(document));
+        calls_audit(calls, &calls->kept[i], NULL);
         calls_drop(calls, i);
     }
 }
@@ -101,7 +137,7 @@ void calls_handle_recorder_stopped(struct calls *calls, struct json_object *docu
 void calls_handle_snapshot(struct calls *calls, const struct snapshot *snapshot)
 {
     for (size_t i = calls->count; i-- > 0;) {
-        const struct call *call = &calls->kept[i];
+        struct call *call = &calls->kept[i];
 
         if (call->snapshot != snapshot)
             continue;
@@ -110,19 +146,22 @@ void calls_handle_snapshot(struct calls *calls, const struct snapshot *snapshot)
             (void)call_answer_failure(call->message, &snapshot->failure);
         else
             (void)call_answer_document(call->message, document_of_snapshot(snapshot));
+        audit_name_object(&call->audit, snapshot->name);
+        calls_audit(calls, call, snapshot->failure.name ? &snapshot->failure : NULL);
         calls_drop(calls, i);
     }
 }
 
-static void call_answer_empty(sd_bus_message *message, const struct session *session)
+static void calls_answer_empty(struct calls *calls, const struct call *call)
 {
     struct failure failure;
 
     (void)failure_set(&failure, -ENODATA, ERROR_EMPTY,
                       "'%s' has recorded nothing since its last segment: there is nothing to "
                       "close.",
-                      session->name);
-    (void)call_answer_failure(message, &failure);
+                      call->session->name);
+    (void)call_answer_failure(call->message, &failure);
+    calls_audit(calls, call, &failure);
 }
 
 void calls_handle_segment(struct calls *calls, const struct session *session, unsigned int number,
@@ -133,10 +172,12 @@ void calls_handle_segment(struct calls *calls, const struct session *session, un
 
         if (call->session != session || call->segment != number)
             continue;
-        if (segment)
+        if (segment) {
             (void)call_answer_document(call->message, document_of_segment(session, segment));
-        else
-            call_answer_empty(call->message, session);
+            calls_audit(calls, call, NULL);
+        } else {
+            calls_answer_empty(calls, call);
+        }
         calls_drop(calls, i);
     }
 }

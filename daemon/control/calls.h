@@ -10,9 +10,12 @@
 #include <stddef.h>
 
 #include "daemon/base/failure.h"
+#include "daemon/control/audit.h"
 #include "daemon/session/session.h"
 
-#define CALLS_MAX 64u /* kept, of all clients */
+#define CALLS_MAX          64u /* kept, of all clients */
+#define CALLS_OF_USERS_MAX 48u /* of them may be of others than root */
+#define CALLS_OF_USER_MAX  8u  /* ... and of one of them */
 
 struct json_object;
 struct sd_bus;
@@ -23,6 +26,7 @@ struct snapshot;
 /* A call that is answered later: when SESSION is in state UNTIL, or SNAPSHOT has ended. */
 struct call {
     struct sd_bus_message *message;
+    struct audit_call audit; /* who asks for what: reported with the outcome */
     const struct session *session;
     enum session_state until;        /* SESSION_RUNNING or SESSION_ENDED */
     const struct snapshot *snapshot; /* instead of both */
@@ -33,15 +37,18 @@ struct call {
 struct calls {
     struct call kept[CALLS_MAX];
     size_t count;
+    struct audit audit;
 };
 
 /* What a method handler returns. DOCUMENT is given away. */
 int call_answer_failure(struct sd_bus_message *message, const struct failure *failure);
 int call_answer_document(struct sd_bus_message *message, struct json_object *document);
 
-/* Likewise; CALL is copied, its message is referenced. Beyond CALLS_MAX, the client gets an error.
- */
+/* Likewise; CALL is copied, its message is referenced. calls_check() has returned 0 before. */
 int calls_keep(struct calls *calls, const struct call *call);
+
+/* Whether user UID may have one more call kept: else -EBUSY, and FAILURE. */
+int calls_check(const struct calls *calls, uid_t uid, struct failure *failure);
 
 /* The client of BUS has gone. */
 void calls_forget_bus(struct calls *calls, const struct sd_bus *bus);

@@ -457,6 +457,20 @@ static uint64_t complete_from_of(const struct session *session, const struct sin
 }
 
 /* AS_SEALED: as its last sidecar shows it. */
+static void put_requester(json *document, const struct requester *requester)
+{
+    json *object;
+
+    if (!requester->is_set)
+        return;
+    object = json_object_new_object();
+    json_put_count(object, "uid", requester->uid);
+    if (requester->pid > 0)
+        json_put_count(object, "pid", (uint64_t)requester->pid);
+    json_put_text(object, "comm", requester->comm);
+    json_put(document, "requested_by", object);
+}
+
 static json *describe_session(const struct session *session, bool as_sealed)
 {
     const char *state = session_state_name(session, as_sealed);
@@ -470,6 +484,7 @@ static json *describe_session(const struct session *session, bool as_sealed)
     json_put_text(document, "name", session->name);
     json_put_text(document, "kind", session->storage->kind->name);
     json_put_bool(document, "recorder", session->settings.is_recorder);
+    put_requester(document, &session->requester);
     json_put_text(document, "state", state);
     put_storage(document, session, &totals);
     put_clock(started, session->started);
@@ -560,6 +575,7 @@ static void put_snapshot(json *document, const struct snapshot *snapshot)
     json_put_count(document, "version", 1);
     json_put_text(document, "name", snapshot->name);
     json_put_text(document, "kind", "snapshot");
+    put_requester(document, &snapshot->requester);
     json_put_text(document, "state", "ended");
     json_put(document, "output",
              output_document(snapshot->output, &snapshot->sidecar, snapshot->plan.bytes, 0,

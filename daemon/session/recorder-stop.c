@@ -19,6 +19,7 @@
 #include "common/util.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/failure.h"
+#include "daemon/base/requester.h"
 #include "daemon/host/fd-store.h"
 
 #define STORE_NAME "stopped"
@@ -103,18 +104,10 @@ void recorder_stop_forget(struct systemd *systemd)
 const char *recorder_stop_describe(char text[static RECORDER_STOP_TEXT_MAX],
                                    const struct recorder_stop *stop)
 {
-    char user[32], process[RECORDER_STOP_COMM_MAX + 32] = "";
+    struct requester requester = {.uid = stop->uid, .pid = stop->pid};
 
-    if (stop->uid == (uid_t)-1)
-        (void)snprintf(user, sizeof(user), "an unknown user");
-    else
-        (void)snprintf(user, sizeof(user), "%sUID %u", stop->uid == 0 ? "root, " : "",
-                       (unsigned int)stop->uid);
-    if (stop->pid > 0)
-        (void)snprintf(process, sizeof(process), " (%s%sPID %d)", stop->comm,
-                       stop->comm[0] ? ", " : "", (int)stop->pid);
-    (void)snprintf(text, RECORDER_STOP_TEXT_MAX, "%s%s", user, process);
-    return text;
+    (void)snprintf(requester.comm, sizeof(requester.comm), "%s", stop->comm);
+    return requester_describe(text, &requester);
 }
 
 int recorder_stop_explain(const struct recorder_stop *stop, struct failure *failure)

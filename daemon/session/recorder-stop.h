@@ -13,8 +13,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define RECORDER_STOP_COMM_MAX 64u
-#define RECORDER_STOP_TEXT_MAX 192u
+#include "daemon/base/requester.h"
+
+#define RECORDER_STOP_COMM_MAX REQUESTER_COMM_MAX
+#define RECORDER_STOP_TEXT_MAX REQUESTER_TEXT_MAX
 
 struct failure;
 struct fd_store;

@@ -14,6 +14,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/failure.h"
 #include "daemon/base/name.h"
+#include "daemon/base/requester.h"
 #include "daemon/host/domains.h"
 #include "daemon/host/tracing.h"
 #include "daemon/output/sidecar.h"
@@ -103,6 +104,7 @@ struct session_options {
     const char *output_path;
     int sidecar_fd;  /* borrowed; -1: none */
     bool may_rename; /* its name was made up: if a file has it already, it is given another one */
+    struct requester requester;
 
     const char *on_reserve; /* "stop" */
     uint64_t segment_size_bytes;
@@ -159,6 +161,7 @@ struct session {
     char name[SESSION_NAME_MAX + 1]; /* may still change while OPENING */
     enum session_state state;
     bool is_released; /* ended, and holds nothing any more */
+    struct requester requester; /* its owner */
     struct selection selection;
     struct settings settings;
     struct storage *storage;

@@ -61,6 +61,7 @@ int session_take_options(struct session *session, const struct session_options *
         .start_disabled = options->start_disabled,
         .is_recorder = options->is_recorder,
     };
+    session->requester = options->requester;
     session->watch = options->watch;
     session->selection.nr_cpus = xen_host_info(session->context->xen)->nr_cpus;
     r = silence_init(&session->silence, session->selection.nr_cpus);

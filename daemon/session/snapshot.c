@@ -678,6 +678,7 @@ static int snapshot_take_options(struct snapshot *snapshot, const struct snapsho
     int r;
 
     snapshot->cause = options->cause;
+    snapshot->requester = options->requester;
     snapshot->trigger = options->trigger;
     r = snapshot_span_check(&options->span, failure);
     if (r < 0)

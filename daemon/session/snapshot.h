@@ -34,6 +34,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/failure.h"
 #include "daemon/base/name.h"
+#include "daemon/base/requester.h"
 #include "daemon/output/sidecar.h"
 #include "daemon/session/budget.h"
 #include "daemon/session/history.h"
@@ -86,6 +87,7 @@ struct snapshot_options {
     const char *name;  /* "" or NULL: made up of label and time */
     const char *label; /* who asks; "" or NULL: nobody in particular */
     enum snapshot_cause cause;
+    struct requester requester; /* of SNAPSHOT_REQUEST */
     struct trigger *trigger; /* of SNAPSHOT_TRIGGER: for the owner, who reports the outcome to it */
     struct snapshot_span span;
     uint64_t max_size_bytes; /* the newest part; 0: everything */
@@ -106,6 +108,7 @@ struct snapshot {
     char name[SESSION_NAME_MAX + 1]; /* may still change while OPENING, if it was made up */
     char label[SESSION_NAME_MAX + 1];
     enum snapshot_cause cause;
+    struct requester requester;
     struct trigger *trigger;
     enum snapshot_state state;
     struct snapshot_span span;

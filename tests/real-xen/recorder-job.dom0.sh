@@ -238,8 +238,8 @@ check "... read the newest second, all the same" newest_second
 check "... which is sound, too" xentracectl info "$OUT/newest"
 check "... fire a manual trigger" as member xentracectl trigger button
 check "... whose snapshot is written" wait_until 20 has_file 'snapshot-button-*.json'
-check "... not start" refuses 'You may look, but not start or stop' as member xentracectl start
-check "... nor stop" refuses 'You may look, but not start or stop' \
+check "... not start" refuses 'role operate. may start captures' as member xentracectl start
+check "... nor stop" refuses 'role operate. may stop captures' \
     as member xentracectl stop flight-recorder
 check "a stranger may not even look" refuses 'Not permitted to reach' as stranger xentracectl status
 check "busctl can call Snapshot" busctl --address="unix:path=/run/xentraced/control" call \

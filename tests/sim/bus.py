@@ -12,6 +12,7 @@ import sys
 import time
 
 PATH, INTERFACE = "/org/xentraced", "org.xentraced.Control1"
+HELLO = b"\0AUTH EXTERNAL\r\nDATA\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n"
 
 
 def pad(data, n):
@@ -65,7 +66,7 @@ class Peer:
             self.authenticate()
 
     def authenticate(self):
-        self.socket.sendall(b"\0AUTH EXTERNAL\r\nDATA\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n")
+        self.socket.sendall(HELLO)
         while self.input.count(b"\r\n") < 3:
             data = self.socket.recv(4096)
             if not data:

@@ -76,12 +76,12 @@ full_house() {
         import sys, time
         sys.path.insert(0, sys.argv[2])
         from bus import Peer
-        peers = [Peer(sys.argv[1]) for _ in range(32)]
+        peers = [Peer(sys.argv[1]) for _ in range(64)]
         open(sys.argv[3], "x").close()
         time.sleep(60)' "$dir/control" "$(dirname "$script")" "$dir/full" &
-    check "32 clients are served" wait_until 20 test -e "$dir/full"
-    check "the 33rd client is told why" \
-        refuses "it serves as many clients as it can. Try again" ctl status
+    check "64 clients are served" wait_until 20 test -e "$dir/full"
+    check "the 65th client is told why" \
+        refuses "it serves as many clients as it can, or as one user may have. Try again" ctl status
     kill $!
     check "and served when there is room" wait_until 10 reports ctl status
 }
@@ -126,7 +126,7 @@ as_group() { # as_group GROUP|none COMMAND...: xentracectl as nobody
 }
 
 permissions() {
-    local command
+    local command i
     chmod 0755 "$dir"
     cp "$build/xentracectl" "$dir/xentracectl" # the build directory may be nobody's to read
     configure '[daemon]' 'control-group = tracers'
@@ -138,22 +138,54 @@ permissions() {
     check "group xentrace: status" as_group xentrace status
     check "group xentrace: list" as_group xentrace list
     check "group xentrace: version" as_group xentrace version
-    check "group xentrace: no start" refuses "You may look, but not start or stop.*sudo" \
+    check "group xentrace: no start" refuses "role operate. may start captures.*sudo" \
         as_group xentrace start
     check "group xentrace: no start with a file" refuses "You may look, but not start or stop.*sudo" \
         as_group xentrace start -o - </dev/null
     ctl start running >/dev/null
-    check "group xentrace: no stop" refuses "You may look, but not start or stop" \
-        as_group xentrace stop
+    check "group xentrace: no stop" refuses "role operate. may stop captures" as_group xentrace stop
     check "nobody has started or stopped anything" same \
         "$(ctl list --running --names)" running
     check "control-group: status" as_group tracers status running
-    check "control-group: stop" as_group tracers stop running
+    for command in "stop running" "stop --abort running" "rotate running"; do
+        check "control-group: no $command: it is root's" \
+            refuses "Another user started this one: only root may" as_group tracers $command
+    done
+    check "control-group: no start of the recorder" refuses "Only root may start the flight recorder" \
+        as_group tracers start flight-recorder
+    check "control-group: no capture into the state directory" \
+        refuses "Only root may capture into the state directory. Name a file of your own with -o" \
+        as_group tracers start
+    check "root's capture still runs" same "$(ctl list --running --names)" running
+    ctl stop running >/dev/null
     mkdir -m 0777 "$dir/mine"
     check "control-group: a capture into a file of its own" \
         as_group tracers record --quiet -T 0.3 -o "$dir/mine/f.xentrace"
     check "control-group: it is its own" same "$(stat -c %u "$dir/mine/f.xentrace")" 65534
     check "control-group: and is complete" "$xensim" verify "$dir/mine/f.xentrace"
+    check "control-group: its sidecar says who asked" same 65534 \
+        "$(number "$dir/mine/f.json" requested_by uid)"
+    check "control-group: a capture of its own" as_group tracers start -o "$dir/mine/own.xentrace" own
+    check "control-group: ... stopped by another of the group" refuses "Another user started this one" \
+        env -u LD_PRELOAD setpriv --reuid=65533 --regid=65533 \
+        --groups "$(getent group tracers | cut -d: -f3)" "$dir/xentracectl" stop own
+    check "control-group: ... stopped by its owner" as_group tracers stop own
+    for i in 1 2 3 4; do
+        as_group tracers start -o "$dir/mine/$i.xentrace" "many-$i" >/dev/null
+    done
+    check "control-group: four captures at once, and no more" \
+        refuses "One user may record 4 captures at once" \
+        as_group tracers start -o "$dir/mine/5.xentrace" many-5
+    check "root may start another" ctl record -q -T 0.2 roots
+    for i in 1 2 3 4; do
+        as_group tracers stop "many-$i" >/dev/null
+    done
+    check "audit: who did it" grep -q "Audit: Stop own by UID 65534 (xentracectl, PID [0-9]*): done" \
+        "$dir/log"
+    check "audit: who did not" \
+        grep -q "Audit: Stop running by UID 65534 (xentracectl, PID [0-9]*): refused. Another user" "$dir/log"
+    check "audit: root, too" grep -q "Audit: Start running by root, UID 0 (xentracectl, PID [0-9]*): done" \
+        "$dir/log"
 }
 
 main() {

@@ -5,6 +5,8 @@ EXTRA_DIST += \
 	tests/sim/borrowing.sh \
 	tests/sim/budgets.sh \
 	tests/sim/bus.py \
+	tests/sim/clients.py \
+	tests/sim/clients.sh \
 	tests/sim/clock.sh \
 	tests/sim/completeness.sh \
 	tests/sim/disk.sh \

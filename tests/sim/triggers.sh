@@ -299,8 +299,11 @@ permissions() {
     check "group xentrace: snapshot" as_user xentrace snapshot theirs
     check "group xentrace: the snapshot is complete" whole "$dir/state/snapshot-theirs.xentrace"
     check "group xentrace: it is the daemon's" same "$(stat -c %u:%a "$dir/state/snapshot-theirs.xentrace")" "0:640"
+    check "group xentrace: its sidecar says who asked" same \
+        "$(number "$dir/state/snapshot-theirs.json" requested_by uid)" 65534
+    check "group xentrace: a trigger's does not" same "$(grep -c requested_by "$dir"/state/snapshot-hand-*.json)" 0
     check "group xentrace: no file of its own" refuses "." as_user xentrace snapshot -o - </dev/null
-    check "group xentrace: no stop of the recorder" refuses "You may look, but not start or stop" \
+    check "group xentrace: no stop of the recorder" refuses "role operate. may stop captures" \
         as_user xentrace stop flight-recorder
     check "others: no trigger" refuses "Not permitted" as_user nogroup trigger hand
     check "others: no snapshot" refuses "Not permitted" as_user nogroup snapshot

@@ -2,6 +2,7 @@
 # One program per module, linked with the library that it tests.
 
 check_PROGRAMS += \
+	tests/unit/test-audit \
 	tests/unit/test-budget \
 	tests/unit/test-burst \
 	tests/unit/test-calls \
@@ -31,6 +32,8 @@ check_PROGRAMS += \
 	tests/unit/test-pool \
 	tests/unit/test-record \
 	tests/unit/test-recorder-stop \
+	tests/unit/test-relay \
+	tests/unit/test-rights \
 	tests/unit/test-ring \
 	tests/unit/test-ring-adopt \
 	tests/unit/test-ring-carry \
@@ -41,6 +44,7 @@ check_PROGRAMS += \
 	tests/unit/test-ring-writer \
 	tests/unit/test-runnable \
 	tests/unit/test-segments \
+	tests/unit/test-sasl \
 	tests/unit/test-session \
 	tests/unit/test-session-name \
 	tests/unit/test-silence \
@@ -69,6 +73,7 @@ check_PROGRAMS += \
 	tests/unit/test-walk \
 	tests/unit/test-watch \
 	tests/unit/test-watchdog \
+	tests/unit/test-wire \
 	tests/unit/test-worker \
 	tests/unit/test-xen \
 	tests/unit/test-xenstore
@@ -192,6 +197,17 @@ tests_unit_test_uring_LDFLAGS = \
 	-Wl,--wrap=io_uring_submit_and_wait \
 	-Wl,--wrap=io_uring_submit_and_wait_timeout
 
+tests_unit_test_audit_SOURCES = tests/unit/test-audit.c tests/unit/test.h
+tests_unit_test_audit_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
+tests_unit_test_relay_SOURCES = tests/unit/test-relay.c tests/unit/test.h
+tests_unit_test_relay_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_relay_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
+tests_unit_test_rights_SOURCES = tests/unit/test-rights.c tests/unit/test.h
+tests_unit_test_rights_LDADD = libdaemon.a libcommon.a
+tests_unit_test_sasl_SOURCES = tests/unit/test-sasl.c tests/unit/test.h
+tests_unit_test_sasl_LDADD = libdaemon.a libcommon.a
+tests_unit_test_wire_SOURCES = tests/unit/test-wire.c tests/unit/test.h
+tests_unit_test_wire_LDADD = libdaemon.a libcommon.a
 tests_unit_test_calls_SOURCES = tests/unit/test-calls.c tests/unit/test.h
 tests_unit_test_calls_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_unit_test_calls_LDADD = $(xentraced_LDADD)

@@ -174,6 +174,40 @@ static void test_kept(struct bench *bench)
     CHECK_UINT(bench->calls.count, 0);
 }
 
+static void fill(struct calls *calls, uid_t first_uid, size_t count)
+{
+    calls->count = 0;
+    for (size_t i = 0; i < count; i++)
+        calls->kept[calls->count++].audit.who.uid = first_uid + (uid_t)(i / CALLS_OF_USER_MAX);
+}
+
+static void test_places(struct bench *bench)
+{
+    struct calls *calls = &bench->calls;
+    struct failure failure = {0};
+
+    test_case("one user may have so many calls that wait, and not one more");
+    fill(calls, 1000, CALLS_OF_USER_MAX - 1);
+    CHECK_INT(calls_check(calls, 1000, &failure), 0);
+    fill(calls, 1000, CALLS_OF_USER_MAX);
+    CHECK_INT(calls_check(calls, 1000, &failure), -EBUSY);
+    CHECK_STR(failure.name, ERROR_BUSY);
+    test_case("others, and root, have places of their own");
+    CHECK_INT(calls_check(calls, 1001, &failure), 0);
+    CHECK_INT(calls_check(calls, 0, &failure), 0);
+    fill(calls, 1000, CALLS_OF_USERS_MAX);
+    CHECK_INT(calls_check(calls, 2000, &failure), -EBUSY);
+    CHECK_INT(calls_check(calls, 0, &failure), 0);
+    test_case("root may have all of them");
+    memset(calls->kept, 0, sizeof(calls->kept));
+    calls->count = CALLS_MAX - 1;
+    CHECK_INT(calls_check(calls, 0, &failure), 0);
+    calls->count = CALLS_MAX;
+    CHECK_INT(calls_check(calls, 0, &failure), -EBUSY);
+    memset(calls->kept, 0, sizeof(calls->kept));
+    calls->count = 0;
+}
+
 int main(void)
 {
     static struct bench bench;
@@ -181,6 +215,7 @@ int main(void)
     bench_start(&bench);
     test_answers(&bench);
     test_kept(&bench);
+    test_places(&bench);
     bench_done(&bench);
     return test_end();
 }
