@@ -104,7 +104,7 @@ recorder_stop() {
 
     # By mistake, or by somebody who may not.
     check "stop by its name is refused: with what it would mean, and what to type" refuses \
-        "discards its history of [0-9].*xentracectl snapshot.*xentracectl stop --recorder" \
+        "would discard its history of [0-9].*xentracectl snapshot" \
         ctl stop flight-recorder
     check "stop --abort, too" refuses "discards its history of" ctl stop --abort flight-recorder
     ctl stop --all >/dev/null
