@@ -16,9 +16,9 @@
 
 #include "common/cpu-set.h"
 #include "common/event-set.h"
-#include "common/suggest.h"
 #include "common/units.h"
 #include "ctl/ctl.h"
+#include "ctl/hint.h"
 #include "ctl/str.h"
 
 #define HELP_COLUMN 24 /* where the explanations begin */
@@ -28,17 +28,8 @@ enum {
     FIRST_GLOBAL = 0x2000,
 };
 
-static const struct args_option global_options[] = {
-    {"socket", 0, "PATH", ARGS_FILE, offsetof(struct ctl, socket),
-     .help = "the daemon's socket (default $XENTRACED_SOCKET, else\n" XENTRACED_SOCKET ")"},
-    {"json", .offset = offsetof(struct ctl, json), .help = "print JSON"},
-    {"help", 'h', .help = "print a help page; after a command: about that command"},
-    {},
-};
-
-#define GLOBAL_HELP 2 /* its index */
-
 struct parser {
+    const struct verb *verb; /* NULL: no command yet */
     const struct args_option *table;
     int argc;
     char **argv;
@@ -50,15 +41,6 @@ static void parser_done(struct parser *parser)
 {
     free(parser->long_options);
     free(parser->letters);
-}
-
-static size_t count_options(const struct args_option *table)
-{
-    size_t n = 0;
-
-    while (table && table[n].help)
-        n++;
-    return n;
 }
 
 /* Adds the options of TABLE, the first of which has the value FIRST. */
@@ -87,7 +69,7 @@ static void parser_add(struct parser *parser, const struct args_option *table, i
 
 static int parser_init(struct parser *parser, bool until_word)
 {
-    size_t n = count_options(parser->table) + ARRAY_SIZE(global_options);
+    size_t n = args_count(parser->table) + args_count(args_global_options);
 
     parser->long_options = calloc(n + 1, sizeof(struct option));
     parser->letters = calloc(1, 2 * n + 3);
@@ -95,7 +77,7 @@ static int parser_init(struct parser *parser, bool until_word)
         return -ENOMEM;
     (void)strcpy(parser->letters, until_word ? "+:" : ":"); /* ':' reports a missing value apart */
     parser_add(parser, parser->table, FIRST_OWN);
-    parser_add(parser, global_options, FIRST_GLOBAL);
+    parser_add(parser, args_global_options, FIRST_GLOBAL);
     optind = 0; /* glibc: start over, other vector */
     opterr = 0;
     return 0;
@@ -104,7 +86,7 @@ static int parser_init(struct parser *parser, bool until_word)
 /* The option with that value, or that letter, of getopt's. */
 static const struct args_option *find_option(const struct args_option *table, int first, int value)
 {
-    int n = (int)count_options(table);
+    int n = (int)args_count(table);
 
     if (value >= first && value < first + n)
         return &table[value - first];
@@ -115,27 +97,12 @@ static const struct args_option *find_option(const struct args_option *table, in
     return NULL;
 }
 
+/* TYPED is "--evnets" or "--evnets=sched". */
 static int refuse_unknown(const struct parser *parser, const char *typed, char **ret_error)
 {
-    size_t n = 0, length = strcspn(typed + 2, "=");
-    _cleanup_free_ char *word = strndup(typed + 2, length);
-    const char **names, *nearest;
+    _cleanup_free_ char *word = strndup(typed + 2, strcspn(typed + 2, "="));
 
-    while (parser->long_options[n].name)
-        n++;
-    names = calloc(n, sizeof(*names));
-    if (!names)
-        return -ENOMEM;
-    for (size_t i = 0; i < n; i++)
-        names[i] = parser->long_options[i].name;
-    nearest = word ? suggest_nearest(word, names, n) : NULL;
-    free(names);
-    if (!word)
-        return -ENOMEM;
-    if (nearest)
-        return str_refuse(-EINVAL, ret_error, "There is no option --%s; did you mean --%s?", word,
-                          nearest);
-    return str_refuse(-EINVAL, ret_error, "There is no option --%s.", word);
+    return word ? hint_refuse_option(parser->verb, word, ret_error) : -ENOMEM;
 }
 
 /* RESULT is getopt's '?' or ':'; optopt is the option that it is about. */
@@ -152,18 +119,7 @@ static int refuse_option(const struct parser *parser, int result, char **ret_err
     if (optopt > UCHAR_MAX) /* "--json=yes" */
         return str_refuse(-EINVAL, ret_error, "Option %.*s takes no value.",
                           (int)strcspn(word, "="), word);
-    return str_refuse(-EINVAL, ret_error, "There is no option -%c.",
-                      optopt > 0x20 && optopt < 0x7f ? optopt : '?');
-}
-
-/* "-T", or "--max-size" where there is no letter. */
-static const char *option_label(char buffer[static 64], const struct args_option *option)
-{
-    if (option->letter)
-        (void)snprintf(buffer, 64, "-%c", option->letter);
-    else
-        (void)snprintf(buffer, 64, "--%s", option->name);
-    return buffer;
+    return hint_refuse_letter(parser->verb, (char)optopt, ret_error);
 }
 
 static int set_duration(const struct args_option *option, const char *label, const char *text,
@@ -249,6 +205,16 @@ static int set_file(const char *label, const char *text, const char **ret_path, 
     return 0;
 }
 
+/* What begins with a dash would be an option of ssh's. */
+static int set_host(const char *text, const char **ret_host, char **ret_error)
+{
+    if (!*text || *text == '-')
+        return str_refuse(-EINVAL, ret_error,
+                          "-H \"%s\" is not a host: write HOST or USER@HOST, as for ssh.", text);
+    *ret_host = text;
+    return 0;
+}
+
 /* Lists are checked together at the end: numbers are OR-ed, and one alone may be no event yet. */
 static int add_events(char **events, const char *list)
 {
@@ -264,11 +230,12 @@ static int add_events(char **events, const char *list)
 static int set_value(const struct args_option *option, void *values, char **ret_error)
 {
     void *value = (char *)values + option->offset;
-    char label[64];
+    char label[ARGS_LABEL_MAX];
 
-    (void)option_label(label, option);
+    (void)args_label(label, option);
     switch (option->type) {
     case ARGS_FLAG:
+    case ARGS_DESTROY:
         *(bool *)value = true;
         return 0;
     case ARGS_TEXT:
@@ -280,6 +247,8 @@ static int set_value(const struct args_option *option, void *values, char **ret_
         return args_check_name(optarg, option->detail, ret_error);
     case ARGS_FILE:
         return set_file(label, optarg, value, ret_error);
+    case ARGS_HOST:
+        return set_host(optarg, value, ret_error);
     case ARGS_CHOICE:
         return set_choice(option, label, optarg, value, ret_error);
     case ARGS_DURATION:
@@ -302,7 +271,7 @@ static int check_events(const struct args_option *table, const void *values, cha
     struct event_set set;
     int r;
 
-    for (size_t i = 0; i < count_options(table); i++) {
+    for (size_t i = 0; i < args_count(table); i++) {
         const char *events;
 
         if (!table[i].name || table[i].type != ARGS_EVENTS)
@@ -329,7 +298,12 @@ static int check_words(int argc, char **argv, int max, char **ret_error)
 int args_parse(struct ctl *ctl, const struct args_option *table, int argc, char **argv,
                int max_words, void *values, uint64_t *ret_given, char **ret_error)
 {
-    _cleanup_(parser_done) struct parser parser = {.table = table, .argc = argc, .argv = argv};
+    _cleanup_(parser_done) struct parser parser = {
+        .verb = max_words < 0 ? NULL : verb_find(argv[0]),
+        .table = table,
+        .argc = argc,
+        .argv = argv,
+    };
     uint64_t given = 0;
     int value, r;
 
@@ -341,10 +315,10 @@ int args_parse(struct ctl *ctl, const struct args_option *table, int argc, char 
         bool is_own = option;
 
         if (!option)
-            option = find_option(global_options, FIRST_GLOBAL, value);
+            option = find_option(args_global_options, FIRST_GLOBAL, value);
         if (!option)
             return refuse_option(&parser, value, ret_error);
-        if (option == &global_options[GLOBAL_HELP])
+        if (option->letter == 'h' && !is_own)
             return -ECANCELED;
         r = set_value(option, is_own ? values : ctl, ret_error);
         if (r < 0)
@@ -355,6 +329,8 @@ int args_parse(struct ctl *ctl, const struct args_option *table, int argc, char 
     r = check_events(table, values, ret_error);
     if (r < 0)
         return r;
+    if (ctl->host)
+        return str_refuse(-EINVAL, ret_error, "-H is not available yet.");
     if (ret_given)
         *ret_given = given;
     return max_words < 0 ? 0 : check_words(argc, argv, max_words, ret_error);
@@ -404,7 +380,7 @@ static void print_lines(FILE *file, const char *text)
 
 static void print_options(FILE *file, const struct args_option *table)
 {
-    for (size_t i = 0; i < count_options(table); i++) {
+    for (size_t i = 0; i < args_count(table); i++) {
         const struct args_option *option = &table[i];
         int width;
 
@@ -426,33 +402,5 @@ static void print_options(FILE *file, const struct args_option *table)
 
 void args_print_help(FILE *file, const struct args_option *table)
 {
-    print_options(file, table ? table : global_options);
-}
-
-static void print_completion(FILE *file, const struct args_option *table)
-{
-    static const char *const types[] = {
-        [ARGS_FLAG] = "flag",         [ARGS_TEXT] = "text",     [ARGS_NAME] = "text",
-        [ARGS_SESSION] = "session",   [ARGS_FILE] = "file",     [ARGS_CHOICE] = "choice",
-        [ARGS_DURATION] = "duration", [ARGS_SIZE] = "size",     [ARGS_SIZE_OR_0] = "size",
-        [ARGS_COUNT] = "count",       [ARGS_EVENTS] = "events", [ARGS_CPUS] = "cpus",
-    };
-
-    for (size_t i = 0; i < count_options(table); i++) {
-        const struct args_option *option = &table[i];
-        char label[64];
-
-        if (!option->name)
-            continue;
-        (void)fprintf(file, "--%s|%s %s", option->name, option_label(label, option),
-                      types[option->type]);
-        (void)fprintf(file, "%s%s\n", option->type == ARGS_CHOICE ? " " : "",
-                      option->type == ARGS_CHOICE ? option->detail : "");
-    }
-}
-
-void args_print_completion(FILE *file, const struct args_option *table)
-{
-    print_completion(file, table);
-    print_completion(file, global_options);
+    print_options(file, table ? table : args_global_options);
 }

@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <systemd/sd-event.h>
 
@@ -36,8 +37,20 @@ struct call {
     sd_bus_message *reply;
 };
 
+static bool is_other_file(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && !S_ISSOCK(st.st_mode);
+}
+
 static int explain_connect(const char *path, int r, char **ret_error)
 {
+    if (is_other_file(path))
+        return str_refuse(-ECONNRESET, ret_error,
+                          "%s is not a socket. --socket and XENTRACED_SOCKET name the socket that "
+                          "xentraced listens on; without them it is " XENTRACED_SOCKET ".",
+                          path);
     switch (-r) {
     case ENOENT:
     case ECONNREFUSED:
@@ -303,8 +316,8 @@ static int explain_error(struct client *client, sd_bus_message *reply, const cha
     if (strcmp(name, SD_BUS_ERROR_UNKNOWN_METHOD) == 0)
         return str_refuse(-EREMOTEIO, ret_error,
                           "The running xentraced does not know %s: it is older than this "
-                          "xentracectl. To start the installed one, which ends all captures: "
-                          "systemctl restart xentraced",
+                          "xentracectl. The installed one runs after the next restart of "
+                          "xentraced.service, which ends all captures.",
                           member);
     if (strcmp(name, SD_BUS_ERROR_UNKNOWN_OBJECT) == 0 ||
         strcmp(name, SD_BUS_ERROR_UNKNOWN_INTERFACE) == 0)

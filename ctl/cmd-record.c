@@ -131,7 +131,7 @@ static int run(struct ctl *ctl, struct record *record, const struct capture_opti
     else
         session_print_summary(talk, record->session);
     return doc_session_has_ended(record->session) && session_is_ok(record->session) ? CTL_OK
-                                                                                : CTL_FAILURE;
+                                                                                    : CTL_FAILURE;
 }
 
 static int start(struct ctl *ctl, struct record *record, const struct capture_options *options,

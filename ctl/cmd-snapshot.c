@@ -31,7 +31,8 @@ static const struct args_option snapshot_options[] = {
     {"output", 'o', "FILE", ARGS_FILE, AT(output), 0, NULL, NULL,
      "write to FILE, with its sidecar; - is standard output\n"
      "(default: a new file in " XENTRACED_STATE_DIR ")"},
-    {"force", 0, NULL, ARGS_FLAG, AT(force), .help = "replace FILE and its sidecar if they exist"},
+    {"force", 0, NULL, ARGS_DESTROY, AT(force),
+     .help = "replace FILE and its sidecar if they exist"},
     {"session", 0, "NAME", ARGS_SESSION, AT(session), 0, "a session", OPTION_SESSION,
      "of the ring of that session"},
     {"label", 0, "TEXT", ARGS_NAME, AT(label), 0, "a label", OPTION_LABEL,

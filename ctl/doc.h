@@ -68,6 +68,9 @@ void doc_make_printable(struct json_object *doc);
 /* Prints the document as people and jq like it, with a newline. */
 void doc_print(FILE *file, struct json_object *doc);
 
+/* The same in one line, for documents that come one after the other. */
+void doc_print_line(FILE *file, struct json_object *doc);
+
 /*
  * Making a document. Without memory a key is left out; NULL as the object is fine and adds nothing.
  * TEXT NULL becomes null. Objects that are added are borrowed by the caller.

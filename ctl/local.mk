@@ -8,6 +8,7 @@ noinst_LIBRARIES += libctl.a
 libctl_a_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 libctl_a_SOURCES = \
 	ctl/args.c ctl/args.h \
+	ctl/args-table.c ctl/args-table.h \
 	ctl/capture.c ctl/capture.h \
 	ctl/client.c ctl/client.h \
 	ctl/cmd-events.c \
@@ -20,8 +21,10 @@ libctl_a_SOURCES = \
 	ctl/cmd-stop.c \
 	ctl/cmd-trigger.c \
 	ctl/cmd-version.c \
+	ctl/completion-data.c ctl/completion-data.h \
 	ctl/ctl.h \
 	ctl/doc.c ctl/doc.h \
+	ctl/hint.c ctl/hint.h \
 	ctl/options.c ctl/options.h \
 	ctl/output.c ctl/output.h \
 	ctl/progress.c ctl/progress.h \
@@ -32,6 +35,7 @@ libctl_a_SOURCES = \
 	ctl/stop.c ctl/stop.h \
 	ctl/storage.c ctl/storage.h \
 	ctl/str.c ctl/str.h \
+	ctl/synopsis.c ctl/synopsis.h \
 	ctl/table.c ctl/table.h \
 	ctl/trigger.c ctl/trigger.h \
 	ctl/verbs.c
@@ -42,10 +46,15 @@ xentracectl_LDADD = libctl.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
 
 dist_man_MANS += docs/man/xentracectl.1
 
-# bash finds a completion by the command's name
-nodist_bashcompletion_DATA = ctl/completion/xentracectl
-EXTRA_DIST += ctl/xentracectl.bash
-CLEANFILES += ctl/completion/xentracectl
+# A shell finds a completion by the name of its file.
+nodist_bashcompletion_DATA = ctl/completion/bash/xentracectl
+nodist_zshcompletion_DATA = ctl/completion/zsh/_xentracectl
+dist_fishcompletion_DATA = ctl/xentracectl.fish
+EXTRA_DIST += ctl/xentracectl.bash ctl/xentracectl.zsh
+CLEANFILES += ctl/completion/bash/xentracectl ctl/completion/zsh/_xentracectl
 
-ctl/completion/xentracectl: ctl/xentracectl.bash
+ctl/completion/bash/xentracectl: ctl/xentracectl.bash
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && cp $(top_srcdir)/ctl/xentracectl.bash $@
+
+ctl/completion/zsh/_xentracectl: ctl/xentracectl.zsh
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && cp $(top_srcdir)/ctl/xentracectl.zsh $@
