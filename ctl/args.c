@@ -19,6 +19,7 @@
 #include "common/units.h"
 #include "ctl/ctl.h"
 #include "ctl/hint.h"
+#include "ctl/remote.h"
 #include "ctl/str.h"
 
 #define HELP_COLUMN 24 /* where the explanations begin */
@@ -295,6 +296,21 @@ static int check_words(int argc, char **argv, int max, char **ret_error)
                       argv[0], argc - optind, argv[optind], argv[optind + 1]);
 }
 
+/* With -H, a socket is one of that host: of --socket, or the default one. */
+static int address_host(struct ctl *ctl)
+{
+    bool is_path = ctl->socket != ctl->default_socket && ctl->socket != ctl->address;
+
+    if (!ctl->host || (ctl->address && ctl->socket == ctl->address))
+        return 0;
+    free(ctl->address);
+    ctl->address = remote_address(ctl->host, is_path ? ctl->socket : NULL);
+    if (!ctl->address)
+        return -ENOMEM;
+    ctl->socket = ctl->address;
+    return 0;
+}
+
 int args_parse(struct ctl *ctl, const struct args_option *table, int argc, char **argv,
                int max_words, void *values, uint64_t *ret_given, char **ret_error)
 {
@@ -329,11 +345,111 @@ int args_parse(struct ctl *ctl, const struct args_option *table, int argc, char 
     r = check_events(table, values, ret_error);
     if (r < 0)
         return r;
-    if (ctl->host)
-        return str_refuse(-EINVAL, ret_error, "-H is not available yet.");
+    r = address_host(ctl);
+    if (r < 0)
+        return r;
     if (ret_given)
         *ret_given = given;
     return max_words < 0 ? 0 : check_words(argc, argv, max_words, ret_error);
+}
+
+/* --- The command line again. --- */
+
+void args_free_words(char ***words)
+{
+    for (char **word = *words; word && *word; word++)
+        free(*word);
+    free(*words);
+    *words = NULL;
+}
+
+/* Takes WORD, which may be NULL for a lack of memory. WORDS has room. */
+static int add_word(char **words, char *word)
+{
+    size_t n = 0;
+
+    while (words[n])
+        n++;
+    words[n] = word;
+    return word ? 0 : -ENOMEM;
+}
+
+static bool is_among(const char *name, const char *const *names)
+{
+    while (*names && strcmp(*names, name) != 0)
+        names++;
+    return *names;
+}
+
+static int add_options(struct parser *parser, const char *const *left_out, char **words)
+{
+    int value, r;
+
+    while ((value = getopt_long(parser->argc, parser->argv, parser->letters, parser->long_options,
+                                NULL)) >= 0) {
+        const struct args_option *option = find_option(parser->table, FIRST_OWN, value);
+
+        if (!option)
+            option = find_option(args_global_options, FIRST_GLOBAL, value);
+        if (!option)
+            return -EINVAL;
+        if (is_among(option->name, left_out))
+            continue;
+        r = add_word(words, option->argument ? str_format("--%s=%s", option->name, optarg)
+                                             : str_format("--%s", option->name));
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int args_rebuild(const struct args_option *table, int argc, char **argv,
+                 const char *const *left_out, const char *const *added, char ***ret_words)
+{
+    _cleanup_(parser_done) struct parser parser = {.table = table, .argc = argc, .argv = argv};
+    _cleanup_(args_free_words) char **words = NULL;
+    size_t nr_added = 0;
+    int r;
+
+    while (added && added[nr_added])
+        nr_added++;
+    words = calloc((size_t)argc + nr_added + 1, sizeof(*words));
+    if (!words)
+        return -ENOMEM;
+    r = parser_init(&parser, false);
+    if (r < 0)
+        return r;
+    r = add_word(words, strdup(argv[0]));
+    if (r < 0)
+        return r;
+    r = add_options(&parser, left_out, words);
+    for (size_t i = 0; i < nr_added && r >= 0; i++)
+        r = add_word(words, strdup(added[i]));
+    for (int i = optind; i < argc && r >= 0; i++)
+        r = add_word(words, strdup(argv[i]));
+    if (r < 0)
+        return r;
+    *ret_words = TAKE_PTR(words);
+    return 0;
+}
+
+int args_prepend_word(char ***words, const char *word)
+{
+    char *copy = strdup(word), **longer;
+    size_t n = 0;
+
+    while ((*words)[n])
+        n++;
+    longer = reallocarray(*words, n + 2, sizeof(*longer));
+    if (longer)
+        *words = longer;
+    if (!longer || !copy) {
+        free(copy);
+        return -ENOMEM;
+    }
+    memmove(longer + 1, longer, (n + 1) * sizeof(*longer));
+    longer[0] = copy;
+    return 0;
 }
 
 int args_exit(const struct verb *verb, int r, char *error)

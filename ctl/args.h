@@ -28,6 +28,16 @@ int args_parse(struct ctl *ctl, const struct args_option *table, int argc, char 
                int max_words, void *values, uint64_t *ret_given, char **ret_error);
 
 /*
+ * The command line again, as words for another xentracectl, NULL at the end: argv[0], the options
+ * of TABLE and the global ones in their long form but for those whose names are in LEFT_OUT, then
+ * the words of ADDED (may be NULL), then the other words. 0; -ENOMEM; -EINVAL if it has a mistake.
+ */
+int args_rebuild(const struct args_option *table, int argc, char **argv,
+                 const char *const *left_out, const char *const *added, char ***ret_words);
+int args_prepend_word(char ***words, const char *word);
+void args_free_words(char ***words);
+
+/*
  * Ends a command whose arguments were refused with R < 0: shows VERB's help for -ECANCELED, else
  * ERROR (which it frees) and where to read on. Returns the exit code.
  */

@@ -17,16 +17,19 @@
 #include <sys/un.h>
 #include <systemd/sd-event.h>
 
+#include "ctl/remote.h"
 #include "ctl/str.h"
 
 #define CONNECT_TIMEOUT_SEC 5
+#define REMOTE_TIMEOUT_SEC  600                /* ssh may ask for a password */
 #define PATIENCE_USEC       (3 * USEC_PER_SEC) /* a healthy disk takes a stop in less */
 #define RETRY_USEC          (1 * USEC_PER_SEC)
 
 struct client {
     sd_event *event;
     sd_bus *bus;
-    char *path;
+    char *path;              /* of another host: its name */
+    struct remote *remote;   /* NULL: this machine */
     unsigned int interrupts; /* signals that have not ended a wait yet */
 };
 
@@ -113,8 +116,8 @@ static int open_bus(struct client *client, int fd)
     r = sd_bus_set_fd(client->bus, own_fd, own_fd);
     if (r < 0)
         return r;
-    (void)fd_take(&own_fd); /* sd-bus closes it */
-    r = sd_bus_negotiate_fds(client->bus, true);
+    (void)fd_take(&own_fd);                                 /* sd-bus closes it */
+    r = sd_bus_negotiate_fds(client->bus, !client->remote); /* ssh carries bytes only */
     if (r < 0)
         return r;
     r = sd_bus_start(client->bus);
@@ -173,13 +176,18 @@ static int wait_until(struct client *client, bool (*done)(struct client *, void 
 /* The daemon closed the connection at once. Root is permitted everything, so it has no room. */
 static int explain_closed(struct client *client, char **ret_error)
 {
+    if (client->remote)
+        return remote_explain(client->remote, ret_error);
     return explain_connect(client->path, geteuid() == 0 ? -EUSERS : -EACCES, ret_error);
 }
 
 static int shake_hands(struct client *client, char **ret_error)
 {
-    int r = wait_until(client, is_ready, NULL, CONNECT_TIMEOUT_SEC * USEC_PER_SEC);
+    uint64_t timeout_sec = client->remote ? REMOTE_TIMEOUT_SEC : CONNECT_TIMEOUT_SEC;
+    int r = wait_until(client, is_ready, NULL, timeout_sec * USEC_PER_SEC);
 
+    if (r < 0 && client->remote)
+        return remote_explain(client->remote, ret_error);
     if (r == -ETIMEDOUT)
         return explain_connect(client->path, -EAGAIN, ret_error);
     if (r == -EPIPE || r == -ECONNRESET)
@@ -187,6 +195,33 @@ static int shake_hands(struct client *client, char **ret_error)
     if (r < 0)
         return explain_connect(client->path, r, ret_error);
     return sd_bus_is_ready(client->bus) > 0 ? 0 : explain_closed(client, ret_error);
+}
+
+int client_open_socket(const char *path, int *ret_fd, char **ret_error)
+{
+    _cleanup_free_ char *printable = strdup(path);
+    int r;
+
+    if (!printable)
+        return -ENOMEM;
+    str_make_printable(printable);
+    r = open_socket(path, ret_fd);
+    return r < 0 ? explain_connect(printable, r, ret_error) : 0;
+}
+
+static int client_connect(struct client *client, const char *path, int *ret_fd, char **ret_error)
+{
+    int r;
+
+    r = remote_is_address(path) ? remote_connect(path, &client->remote, ret_fd, ret_error)
+                                : client_open_socket(path, ret_fd, ret_error);
+    if (r < 0)
+        return r;
+    client->path = strdup(client->remote ? remote_host(client->remote) : path);
+    if (!client->path)
+        return -ENOMEM;
+    str_make_printable(client->path);
+    return 0;
 }
 
 int client_new(const char *path, struct client **ret_client, char **ret_error)
@@ -197,13 +232,9 @@ int client_new(const char *path, struct client **ret_client, char **ret_error)
 
     if (!client)
         return -ENOMEM;
-    client->path = strdup(path);
-    if (!client->path)
-        return -ENOMEM;
-    str_make_printable(client->path);
-    r = open_socket(path, &fd);
+    r = client_connect(client, path, &fd, ret_error);
     if (r < 0)
-        return explain_connect(client->path, r, ret_error);
+        return r;
     r = sd_event_new(&client->event);
     if (r < 0)
         return r;
@@ -226,6 +257,7 @@ struct client *client_free(struct client *client)
     if (client->bus)
         (void)sd_bus_detach_event(client->bus); /* fails only if it never was attached */
     sd_bus_close_unref(client->bus);
+    (void)remote_free(client->remote);
     sd_event_unref(client->event);
     free(client->path);
     free(client);

@@ -635,4 +635,5 @@ const struct verb verb_info = {
     .help = "Reads trace files (- is standard input) to their end and shows what is in them\n"
             "and whether they are sound, with the facts of their sidecars. Needs no daemon.\n"
             "Exit code 1: a file is damaged, incomplete or unreadable.\n",
+    .remote = VERB_RUNS_THERE,
 };

@@ -192,4 +192,5 @@ const struct verb verb_record = {
     .options = OPTIONS_OF_RECORD,
     .examples = "  xentracectl record -e hvm -T 30 -o hvm.xentrace\n"
                 "  xentracectl record -T 10 -o - | zstd > all.xentrace.zst\n",
+    .remote = VERB_STREAMS,
 };

@@ -128,4 +128,5 @@ const struct verb verb_snapshot = {
             "and the file holds what there was.\n",
     .options = snapshot_options,
     .examples = "  xentracectl snapshot --last 30s --label slow-guest\n",
+    .remote = VERB_STREAMS,
 };

@@ -22,11 +22,19 @@ enum ctl_exit {
 
 /* The global options. */
 struct ctl {
-    const char
-        *socket; /* for client_new(): a path, or with -H the host's address, once it is parsed */
-    const char *host; /* -H; NULL: this machine */
+    const char *socket; /* for client_new(): a path, or the address of another host's */
+    const char *host;   /* -H; NULL: this machine */
     bool json;
-    char *address; /* what SOCKET points to with -H */
+    const char *default_socket; /* without --socket */
+    char *address;              /* what SOCKET points to with -H */
+};
+
+/* What -H means for a command. */
+enum verb_remote {
+    VERB_CONNECTS,   /* it runs here, and client_new() connects to the daemon there */
+    VERB_STREAMS,    /* the same; with --output it runs there, and its records come here */
+    VERB_RUNS_THERE, /* as the other host's files and devices are what it is about */
+    VERB_STAYS_HERE, /* it needs no host */
 };
 
 /*
@@ -46,11 +54,13 @@ struct verb {
     const struct args_option *options; /* NULL: none */
     const char *examples;              /* last part of its help page; NULL: none */
     bool destroys;                     /* takes something away for good: no hint suggests it */
+    enum verb_remote remote;           /* with -H */
     bool is_hidden;                    /* for programs: not in help, completion or manual */
 };
 
 extern const struct verb verb_start, verb_record, verb_stop, verb_snapshot, verb_trigger,
-    verb_rotate, verb_status, verb_list, verb_info, verb_events, verb_version, verb_help;
+    verb_rotate, verb_status, verb_list, verb_info, verb_events, verb_version, verb_help,
+    verb_bridge;
 
 /* The command called NAME, or NULL. */
 const struct verb *verb_find(const char *name);

@@ -239,6 +239,11 @@ void doc_add_text(struct json_object *doc, const char *key, const char *text)
     (void)add(doc, key, text ? json_object_new_string(text) : NULL);
 }
 
+void doc_set_text(struct json_object *doc, const char *key, const char *text)
+{
+    doc_add_text(doc, key, text); /* json-c replaces what is there */
+}
+
 void doc_add_number(struct json_object *doc, const char *key, uint64_t number)
 {
     (void)add(doc, key, json_object_new_uint64(number));

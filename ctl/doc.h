@@ -16,6 +16,7 @@
 
 #include "common/util.h"
 
+#define DOC_FORMAT_ERROR    "xentraced-error"
 #define DOC_FORMAT_SESSION  "xentraced-session"
 #define DOC_FORMAT_SNAPSHOT "xentraced-snapshot"
 #define DOC_FORMAT_STATUS   "xentraced-status"
@@ -77,6 +78,7 @@ void doc_print_line(FILE *file, struct json_object *doc);
  */
 struct json_object *doc_new(const char *format);
 void doc_add_text(struct json_object *doc, const char *key, const char *text);
+void doc_set_text(struct json_object *doc, const char *key, const char *text); /* replaces it */
 void doc_add_number(struct json_object *doc, const char *key, uint64_t number);
 void doc_add_flag(struct json_object *doc, const char *key, bool flag);
 struct json_object *doc_add_object(struct json_object *doc, const char *key);

@@ -11,6 +11,7 @@ libctl_a_SOURCES = \
 	ctl/args-table.c ctl/args-table.h \
 	ctl/capture.c ctl/capture.h \
 	ctl/client.c ctl/client.h \
+	ctl/cmd-bridge.c \
 	ctl/cmd-events.c \
 	ctl/cmd-info.c \
 	ctl/cmd-record.c \
@@ -29,6 +30,8 @@ libctl_a_SOURCES = \
 	ctl/output.c ctl/output.h \
 	ctl/progress.c ctl/progress.h \
 	ctl/recorder.c ctl/recorder.h \
+	ctl/remote.c ctl/remote.h \
+	ctl/remote-run.c ctl/remote-run.h \
 	ctl/request.c ctl/request.h \
 	ctl/session.c ctl/session.h \
 	ctl/snapshot.c ctl/snapshot.h \

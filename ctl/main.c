@@ -9,6 +9,7 @@
 #include "ctl/args.h"
 #include "ctl/ctl.h"
 #include "ctl/doc.h"
+#include "ctl/remote-run.h"
 #include "ctl/str.h"
 
 /* Whether --json is among the arguments: a mistake may be found before it is parsed. */
@@ -16,7 +17,7 @@ static bool arg_json;
 
 static void print_json(const char *level, const char *message)
 {
-    _cleanup_doc_ struct json_object *doc = doc_new("xentraced-error");
+    _cleanup_doc_ struct json_object *doc = doc_new(DOC_FORMAT_ERROR);
 
     doc_add_text(doc, "level", level);
     doc_add_text(doc, "message", message);
@@ -97,17 +98,21 @@ static int run(struct ctl *ctl, int argc, char **argv)
     verb = verb_find(argv[optind]);
     if (!verb)
         return verb_refuse(argv[optind]);
-    return verb->run(ctl, argc - optind, argv + optind);
+    argc -= optind;
+    argv += optind;
+    return remote_run(ctl, verb, argc, argv, &r) ? r : verb->run(ctl, argc, argv);
 }
 
 int main(int argc, char **argv)
 {
     const char *socket = getenv("XENTRACED_SOCKET");
-    struct ctl ctl = {.socket = socket && *socket ? socket : XENTRACED_SOCKET};
+    struct ctl ctl = {.default_socket = socket && *socket ? socket : XENTRACED_SOCKET};
     int code;
 
     arg_json = argc > 0 && has_json(argv);
+    ctl.socket = ctl.default_socket;
     code = run(&ctl, argc, argv);
+    free(ctl.address);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         ctl_error("Cannot write to standard output: %s.", strerror(errno));
         return code == CTL_OK ? CTL_FAILURE : code;

@@ -11,8 +11,9 @@
 #include "ctl/synopsis.h"
 
 static const struct verb *const verbs[] = {
-    &verb_start,  &verb_record, &verb_stop, &verb_snapshot, &verb_trigger, &verb_rotate,
-    &verb_status, &verb_list,   &verb_info, &verb_events,   &verb_version, &verb_help,
+    &verb_start,   &verb_record, &verb_stop,   &verb_snapshot, &verb_trigger,
+    &verb_rotate,  &verb_status, &verb_list,   &verb_info,     &verb_events,
+    &verb_version, &verb_help,   &verb_bridge,
 };
 
 const struct verb *verb_find(const char *name)
@@ -117,4 +118,5 @@ const struct verb verb_help = {
     .summary = "this page, or that of a command",
     .help = "Explains xentracectl, or one of its commands.\n",
     .options = help_options,
+    .remote = VERB_STAYS_HERE,
 };

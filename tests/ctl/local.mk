@@ -2,10 +2,11 @@
 
 check_PROGRAMS += tests/ctl/test-ctl tests/ctl/test-documents
 check_SCRIPTS += tests/ctl/test-cli tests/ctl/test-completion tests/ctl/test-flows \
-	tests/ctl/test-manual tests/ctl/test-recorder \
+	tests/ctl/test-manual tests/ctl/test-recorder tests/ctl/test-ssh \
 	tests/ctl/test-trouble tests/ctl/test-wrong
 EXTRA_DIST += tests/ctl/test-cli tests/ctl/test-completion tests/ctl/test-flows \
-	tests/ctl/test-manual tests/ctl/test-recorder tests/ctl/test-trouble tests/ctl/test-wrong \
+	tests/ctl/test-manual tests/ctl/test-recorder tests/ctl/test-ssh tests/ctl/test-trouble \
+	tests/ctl/test-wrong \
 	tests/ctl/lib.sh
 
 tests_ctl_test_ctl_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
