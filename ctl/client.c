@@ -31,6 +31,10 @@ struct client {
     char *path;              /* of another host: its name */
     struct remote *remote;   /* NULL: this machine */
     unsigned int interrupts; /* signals that have not ended a wait yet */
+    int signal;              /* the last of them, if it came to this process alone; else 0 */
+    sd_event_source *child;  /* NULL: none is watched */
+    bool child_has_ended;
+    int child_status; /* as of waitpid() */
 };
 
 /* One call on its way. */
@@ -137,6 +141,12 @@ static bool is_answered(struct client *client, void *context)
 {
     (void)client;
     return ((struct call *)context)->reply;
+}
+
+static bool is_child_done(struct client *client, void *context)
+{
+    (void)context;
+    return client->child_has_ended;
 }
 
 static bool is_never(struct client *client, void *context)
@@ -258,6 +268,7 @@ struct client *client_free(struct client *client)
         (void)sd_bus_detach_event(client->bus); /* fails only if it never was attached */
     sd_bus_close_unref(client->bus);
     (void)remote_free(client->remote);
+    sd_event_source_unref(client->child);
     sd_event_unref(client->event);
     free(client->path);
     free(client);
@@ -269,8 +280,10 @@ static int count_interrupt(sd_event_source *source, const struct signalfd_siginf
 {
     struct client *client = context;
 
-    (void)source, (void)info;
+    (void)source;
     client->interrupts++;
+    /* the kernel sends those of a terminal to its whole process group */
+    client->signal = info->ssi_code == SI_KERNEL ? 0 : (int)info->ssi_signo;
     return 0;
 }
 
@@ -293,9 +306,49 @@ int client_catch_signals(struct client *client, char **ret_error)
     return 0;
 }
 
+int client_take_signal(struct client *client)
+{
+    int signal = client->signal;
+
+    client->signal = 0;
+    return signal;
+}
+
+static int keep_child_status(sd_event_source *source, const siginfo_t *info, void *context)
+{
+    struct client *client = context;
+
+    (void)source;
+    client->child_has_ended = true;
+    client->child_status = info->si_code == CLD_EXITED ? info->si_status << 8 : info->si_status;
+    return 0;
+}
+
+int client_watch_child(struct client *client, pid_t pid, char **ret_error)
+{
+    sigset_t signals;
+    int r;
+
+    if (sigemptyset(&signals) < 0 || sigaddset(&signals, SIGCHLD) < 0 ||
+        sigprocmask(SIG_BLOCK, &signals, NULL) < 0) /* which sd-event demands */
+        return str_refuse(-errno, ret_error, "Cannot watch a process: %m.");
+    r = sd_event_add_child(client->event, &client->child, pid, WEXITED, keep_child_status, client);
+    if (r >= 0)
+        return 0;
+    errno = -r;
+    return str_refuse(r, ret_error, "Cannot watch a process: %m.");
+}
+
+bool client_child_has_ended(const struct client *client, int *ret_status)
+{
+    if (client->child_has_ended)
+        *ret_status = client->child_status;
+    return client->child_has_ended;
+}
+
 int client_sleep(struct client *client, uint64_t usec)
 {
-    int r = wait_until(client, is_never, NULL, usec);
+    int r = wait_until(client, client->child ? is_child_done : is_never, NULL, usec);
 
     return r == -ETIMEDOUT ? 0 : r;
 }

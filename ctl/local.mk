@@ -10,6 +10,7 @@ libctl_a_SOURCES = \
 	ctl/args.c ctl/args.h \
 	ctl/args-table.c ctl/args-table.h \
 	ctl/capture.c ctl/capture.h \
+	ctl/child.c ctl/child.h \
 	ctl/client.c ctl/client.h \
 	ctl/cmd-bridge.c \
 	ctl/cmd-events.c \

@@ -45,7 +45,9 @@ static void print_overview(FILE *file)
                 "Captures Xen's trace records through xentraced.\n\n",
                 file);
     for (size_t i = 0; i < ARRAY_SIZE(verbs) && !verbs[i]->is_hidden; i++) {
-        int width = fprintf(file, "  %s %s", verbs[i]->name, verbs[i]->words);
+        const char *words = verbs[i]->words;
+        /* the first of its arguments: the page of the command has all of them */
+        int width = fprintf(file, "  %s %.*s", verbs[i]->name, (int)strcspn(words, " "), words);
 
         (void)fprintf(file, "%*s%s\n", width < 24 ? 24 - width : 1, "", verbs[i]->summary);
     }

@@ -24,4 +24,4 @@ tests_ctl_fake_daemon_SOURCES = \
 	tests/ctl/fake-daemon.c \
 	tests/ctl/fake-options.c tests/ctl/fake-options.h \
 	tests/ctl/fake-recorder.c tests/ctl/fake-recorder.h
-tests_ctl_fake_daemon_LDADD = $(SYSTEMD_LIBS) $(JSON_LIBS)
+tests_ctl_fake_daemon_LDADD = libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
