@@ -346,6 +346,7 @@ int xen_host_list_domain_states(struct xen_host *host, struct xen_domain_state *
             .shut_down = shut_down,
             .crashed = shut_down && reason == SHUTDOWN_crash,
         };
+        memcpy(ret_states[i].uuid, infos[i].handle, XEN_UUID_BYTES);
     }
     free(infos);
     return n;

@@ -86,9 +86,12 @@ int xen_host_free_bytes(struct xen_host *host, uint64_t *ret_bytes);
  */
 int xen_host_read_idle(struct xen_host *host, uint64_t *ret_idle_ns, unsigned int nr_cpus);
 
+#define XEN_UUID_BYTES 16u
+
 /* Whether a domain still runs. Its kernel reports a crash, or Xen caused it. */
 struct xen_domain_state {
     uint32_t domid;
+    uint8_t uuid[XEN_UUID_BYTES]; /* the toolstack's; all 0 for dom0 and where it gives none */
     bool shut_down; /* for whatever reason; it is there until the toolstack destroys it */
     bool crashed;
 };

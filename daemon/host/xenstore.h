@@ -17,9 +17,12 @@
 
 #include <stdint.h>
 
+#define DOMAIN_UUID_BYTES 16u
+
 /* A domain, as `xl list` shows it. */
 struct xen_domain {
     uint32_t domid;
+    uint8_t uuid[DOMAIN_UUID_BYTES]; /* Xen's, not xenstore's; all 0: it has none */
     char name[64]; /* valid UTF-8 without control characters; "": not known */
 };
 

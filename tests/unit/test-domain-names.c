@@ -25,6 +25,7 @@ static pthread_t main_thread;
 static struct {
     unsigned int count;
     uint32_t domid[DOMAINS_MAX];
+    uint8_t uuid; /* all bytes of all of them */
     int error;
 } xen;
 
@@ -34,8 +35,10 @@ int xen_host_list_domain_states(struct xen_host *host, struct xen_domain_state *
     CHECK(!host && max >= xen.count && pthread_equal(pthread_self(), main_thread));
     if (xen.error)
         return xen.error;
-    for (unsigned int i = 0; i < xen.count; i++)
+    for (unsigned int i = 0; i < xen.count; i++) {
         ret_states[i] = (struct xen_domain_state){.domid = xen.domid[i]};
+        memset(ret_states[i].uuid, xen.uuid, sizeof(ret_states[i].uuid));
+    }
     return (int)xen.count;
 }
 
@@ -191,6 +194,23 @@ static void test_names(struct workers *workers, struct domain_names *names)
     workers_run_all(workers);
     CHECK_STR(known(names), "0=dom0 3= ");
     CHECK_UINT(nr_changes, 2);
+
+    test_case("UUIDs are known at once");
+    CHECK_UINT(domain_names_find(names, 3)->uuid[15], 0);
+    xen.uuid = 0xab;
+    domain_names_refresh(names);
+    CHECK_UINT(nr_changes, 3);
+    CHECK_UINT(domain_names_find(names, 3)->uuid[15], 0xab);
+    CHECK(!domain_names_find(names, 4));
+    workers_run_all(workers);
+    CHECK_UINT(domain_names_find(names, 3)->uuid[0], 0xab);
+    domain_names_refresh(names);
+    workers_run_all(workers);
+    CHECK_UINT(nr_changes, 3);
+    xen.uuid = 0;
+    domain_names_refresh(names);
+    workers_run_all(workers);
+    nr_changes = 2;
 
     test_case("Xen does not answer: what was known is known still");
     xen.error = -EACCES;

@@ -7,6 +7,8 @@
 #include "daemon/host/domain-names.h"
 #include "tests/unit/test.h"
 
+#define DOMAIN(id, text) {.domid = (id), .name = text}
+
 static struct xen_domain running[8];
 static unsigned int nr_running;
 
@@ -44,23 +46,23 @@ int main(void)
     struct domains domains = {0};
 
     test_case("names that are not known yet");
-    runs(2, (struct xen_domain[]){{0, ""}, {3, ""}});
+    runs(2, (struct xen_domain[]){DOMAIN(0, ""), DOMAIN(3, "")});
     domains_update(&domains, NULL, 1);
     domains_update(&domains, NULL, 2);
     CHECK_STR(seen(&domains), "0=@1-2 3=@1-2 ");
 
     test_case("a name becomes known: the entry without one is given it");
-    runs(2, (struct xen_domain[]){{0, ""}, {3, "web"}});
+    runs(2, (struct xen_domain[]){DOMAIN(0, ""), DOMAIN(3, "web")});
     domains_update(&domains, NULL, 3);
     CHECK_STR(seen(&domains), "0=@1-3 3=web@1-3 ");
 
     test_case("one that has a name at once");
-    runs(3, (struct xen_domain[]){{0, "Domain-0"}, {3, "web"}, {4, "db"}});
+    runs(3, (struct xen_domain[]){DOMAIN(0, "Domain-0"), DOMAIN(3, "web"), DOMAIN(4, "db")});
     domains_update(&domains, NULL, 4);
     CHECK_STR(seen(&domains), "0=Domain-0@1-4 3=web@1-4 4=db@4-4 ");
 
     test_case("renamed: an entry for each name");
-    runs(2, (struct xen_domain[]){{0, "Domain-0"}, {3, "web-2"}});
+    runs(2, (struct xen_domain[]){DOMAIN(0, "Domain-0"), DOMAIN(3, "web-2")});
     domains_update(&domains, NULL, 5);
     CHECK_STR(seen(&domains), "0=Domain-0@1-5 3=web@1-4 4=db@4-4 3=web-2@5-5 ");
 
