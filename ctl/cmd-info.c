@@ -19,6 +19,7 @@
 #include "common/units.h"
 #include "ctl/args.h"
 #include "ctl/ctl.h"
+#include "ctl/domains.h"
 #include "ctl/session.h"
 #include "ctl/snapshot.h"
 #include "ctl/storage.h"
@@ -461,6 +462,7 @@ static void info_print(FILE *file, struct info *info)
     print_complete(file, info);
     print_classes(file, summary);
     print_sidecar(file, info);
+    domains_print(file, info->sidecar);
     print_cpus(file, summary);
 }
 

@@ -26,6 +26,7 @@ libctl_a_SOURCES = \
 	ctl/completion-data.c ctl/completion-data.h \
 	ctl/ctl.h \
 	ctl/doc.c ctl/doc.h \
+	ctl/domains.c ctl/domains.h \
 	ctl/hint.c ctl/hint.h \
 	ctl/options.c ctl/options.h \
 	ctl/output.c ctl/output.h \
