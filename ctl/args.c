@@ -309,6 +309,15 @@ static int check_words(int argc, char **argv, int max, char **ret_error)
                       argv[0], argc - optind, argv[optind], argv[optind + 1]);
 }
 
+/* getopt_long() takes a beginning for the whole: not where that takes something away. */
+static int check_in_full(const struct args_option *option, const char *typed, char **ret_error)
+{
+    if (option->type != ARGS_DESTROY || strncmp(typed, "--", 2) != 0 ||
+        strcmp(typed + 2, option->name) == 0)
+        return 0;
+    return str_refuse(-EINVAL, ret_error, "Write --%s in full.", option->name);
+}
+
 /* With -H, a socket is one of that host: of --socket, or the default one. */
 static int address_host(struct ctl *ctl)
 {
@@ -349,6 +358,9 @@ int args_parse(struct ctl *ctl, const struct args_option *table, int argc, char 
             return refuse_option(&parser, value, ret_error);
         if (option->letter == 'h' && !is_own)
             return -ECANCELED;
+        r = check_in_full(option, argv[optind - 1], ret_error);
+        if (r < 0)
+            return r;
         r = set_value(option, is_own ? values : ctl, ret_error);
         if (r < 0)
             return r;

@@ -18,7 +18,9 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <time.h>
 
+#include "common/units.h"
 #include "ctl/args.h"
 #include "ctl/ctl.h"
 #include "ctl/doc.h"
@@ -28,8 +30,9 @@
 #include "ctl/snapshot.h"
 #include "ctl/str.h"
 
-#define VALUES_BYTES     4096u /* more than any command's options take */
-#define ERRORS_MAX_BYTES (64u * 1024 * 1024)
+#define VALUES_BYTES       4096u /* more than any command's options take */
+#define ERRORS_MAX_BYTES   (64u * 1024 * 1024)
+#define SHOW_INTERVAL_MSEC 500
 
 /* A command line with -H, taken apart. */
 struct line {
@@ -124,6 +127,14 @@ static int run_there(const struct ctl *ctl, const struct line *line)
 
 /* --- Records for a file of this host. --- */
 
+static uint64_t monotonic_usec(void)
+{
+    struct timespec now = {};
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock */
+    return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
+}
+
 struct stream {
     struct ctl *ctl;
     const struct line *line;
@@ -186,16 +197,47 @@ static int stream_begin(struct stream *stream, char **ret_error)
                       &stream->remote, ret_error);
 }
 
-/* Until ssh has ended: its exit status, or -EINTR after the second signal. */
-static int stream_wait(struct stream *stream, bool quiet)
+/* "12s  80M", rewritten on a terminal: what has come so far. */
+static void stream_show(const struct stream *stream, uint64_t started_usec)
 {
-    bool is_stopping = false;
+    char elapsed[UNITS_TEXT_MAX], bytes[UNITS_TEXT_MAX];
+    uint64_t usec = monotonic_usec() - started_usec;
+    struct stat st;
+
+    if (stream->output->is_stream || fstat(stream->output->trace.fd, &st) < 0)
+        return;
+    (void)fprintf(stderr, "\r%s  %s\033[K", duration_format(elapsed, usec - usec % USEC_PER_SEC),
+                  size_format(bytes, (uint64_t)st.st_size));
+}
+
+/* The next signal, while progress is shown. */
+static uint32_t stream_next_signal(const struct stream *stream, bool shows, uint64_t started_usec)
+{
+    struct pollfd polls[] = {{.fd = stream->signals_fd, .events = POLLIN}};
     struct signalfd_siginfo info;
 
     for (;;) {
-        if (read(stream->signals_fd, &info, sizeof(info)) != sizeof(info))
-            continue; /* interrupted */
-        if (info.ssi_signo == SIGCHLD)
+        int n = poll(polls, 1, shows ? SHOW_INTERVAL_MSEC : -1);
+
+        if (n == 0)
+            stream_show(stream, started_usec);
+        else if (n > 0 && read(stream->signals_fd, &info, sizeof(info)) == sizeof(info))
+            return info.ssi_signo;
+    }
+}
+
+/* Until ssh has ended: its exit status, or -EINTR after the second signal. */
+static int stream_wait(struct stream *stream, bool quiet)
+{
+    bool is_stopping = false, shows = !quiet && isatty(STDERR_FILENO);
+    uint64_t started_usec = monotonic_usec();
+
+    for (;;) {
+        uint32_t signal = stream_next_signal(stream, shows, started_usec);
+
+        if (shows)
+            (void)fputs("\r\033[K", stderr);
+        if (signal == SIGCHLD)
             return remote_wait(stream->remote);
         if (is_stopping)
             return -EINTR;
