@@ -178,6 +178,5 @@ const struct verb verb_bridge = {
     .summary = "what xentracectl -H runs on the other host",
     .help = "Connects standard input and output to the daemon's socket, or runs COMMAND until\n"
             "standard input ends. It is for xentracectl -H.\n",
-    .is_hidden = true,
     .remote = VERB_STAYS_HERE,
 };

@@ -38,10 +38,8 @@ void completion_data_print(FILE *file, const struct verb *verb)
     size_t count;
     const struct verb *const *verbs = verbs_all(&count);
 
-    for (size_t i = 0; i < count && !verb; i++) {
-        if (!verbs[i]->is_hidden)
-            (void)fprintf(file, "command\t%s\t%s\n", verbs[i]->name, verbs[i]->summary);
-    }
+    for (size_t i = 0; i < count && !verb; i++)
+        (void)fprintf(file, "command\t%s\t%s\n", verbs[i]->name, verbs[i]->summary);
     if (verb)
         (void)fprintf(file, "words\t%s\n", verb->completes ? verb->completes : "none");
     else

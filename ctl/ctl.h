@@ -55,17 +55,18 @@ struct verb {
     const char *examples;              /* last part of its help page; NULL: none */
     bool destroys;                     /* takes something away for good: no hint suggests it */
     enum verb_remote remote;           /* with -H */
-    bool is_hidden;                    /* for programs: not in help, completion or manual */
 };
 
 extern const struct verb verb_start, verb_record, verb_stop, verb_snapshot, verb_trigger,
-    verb_rotate, verb_status, verb_list, verb_info, verb_events, verb_version, verb_help,
-    verb_bridge;
+    verb_rotate, verb_status, verb_list, verb_info, verb_events, verb_version, verb_help;
 
 /* The command called NAME, or NULL. */
 const struct verb *verb_find(const char *name);
 
-/* All commands, in the order of the overview; hidden ones last. Static. */
+/* For programs: it is not among the following, so in no help page, completion or hint. */
+extern const struct verb verb_bridge;
+
+/* All commands for people, in the order of the overview. Static. */
 const struct verb *const *verbs_all(size_t *ret_count);
 
 /* Reports on stderr that there is no command TYPED, and returns the exit code. */

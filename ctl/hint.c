@@ -116,7 +116,7 @@ static const struct synonym options[] = {
 
 static bool is_suggested(const struct verb *verb)
 {
-    return verb && !verb->destroys && !verb->is_hidden;
+    return verb && !verb->destroys && verb != &verb_bridge;
 }
 
 /* Whether "list --files" exists. */

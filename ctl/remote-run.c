@@ -170,7 +170,8 @@ static int stream_catch_signals(struct stream *stream, char **ret_error)
 
 static int stream_begin(struct stream *stream, char **ret_error)
 {
-    static const char *const left_out[] = {"host", "json", "output", "force", "quiet", NULL};
+    static const char *const left_out[] = {"host",   "json",  "output", "force",
+                                           "bundle", "quiet", NULL};
     static const char *const added[] = {"--json", "--output=-", "--quiet", NULL};
     const char *const *more = added;
     const struct verb *verb = stream->line->verb;

@@ -100,8 +100,6 @@ void synopsis_print(FILE *file)
     print_globals(file);
     (void)fputs(".Ar COMMAND\n.Op Ar ARGUMENT ...\n", file);
     for (size_t i = 0; i < count; i++) {
-        if (verbs[i]->is_hidden)
-            continue;
         (void)fprintf(file, ".Nm\n.Cm %s\n", verbs[i]->name);
         if (verbs[i]->options)
             (void)fputs(".Op Ar OPTION ...\n", file);

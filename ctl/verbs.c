@@ -11,9 +11,8 @@
 #include "ctl/synopsis.h"
 
 static const struct verb *const verbs[] = {
-    &verb_start,   &verb_record, &verb_stop,   &verb_snapshot, &verb_trigger,
-    &verb_rotate,  &verb_status, &verb_list,   &verb_info,     &verb_events,
-    &verb_version, &verb_help,   &verb_bridge,
+    &verb_start,  &verb_record, &verb_stop, &verb_snapshot, &verb_trigger, &verb_rotate,
+    &verb_status, &verb_list,   &verb_info, &verb_events,   &verb_version, &verb_help,
 };
 
 const struct verb *verb_find(const char *name)
@@ -22,7 +21,7 @@ const struct verb *verb_find(const char *name)
         if (strcmp(verbs[i]->name, name) == 0)
             return verbs[i];
     }
-    return NULL;
+    return strcmp(name, verb_bridge.name) == 0 ? &verb_bridge : NULL;
 }
 
 const struct verb *const *verbs_all(size_t *ret_count)
@@ -44,7 +43,7 @@ static void print_overview(FILE *file)
     (void)fputs("Usage: xentracectl [OPTION]... COMMAND [ARGUMENT]...\n"
                 "Captures Xen's trace records through xentraced.\n\n",
                 file);
-    for (size_t i = 0; i < ARRAY_SIZE(verbs) && !verbs[i]->is_hidden; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
         const char *words = verbs[i]->words;
         /* the first of its arguments: the page of the command has all of them */
         int width = fprintf(file, "  %s %.*s", verbs[i]->name, (int)strcspn(words, " "), words);
