@@ -488,6 +488,8 @@ static int call_for_document(struct client *client, sd_bus_message *message, str
                           "This xentracectl does not understand the answer to %s from %s "
                           "(compare: xentracectl version).",
                           sd_bus_message_get_member(message), client->path);
+    if (client->remote)
+        doc_set_text(doc, "remote", client->path); /* its paths are there */
     *ret_doc = TAKE_PTR(doc);
     return 0;
 }

@@ -349,10 +349,15 @@ void session_print_next(FILE *file, struct json_object *session, const char *pat
 {
     _cleanup_free_ char *quoted = str_shell_quote(path);
     uint64_t khz = doc_number(session, "host.tsc_khz");
+    const char *remote = doc_text(session, "remote", "");
     char hz[STR_HZ_MAX];
 
     if (!quoted)
         return;
+    if (*remote) {
+        table_print_field(file, "Next", "xentracectl -H %s info %s", remote, quoted);
+        return;
+    }
     table_print_field(file, "Next", "xentracectl info %s", quoted);
     if (khz)
         (void)fprintf(file, "%9s  xenalyze --cpu-hz %s --summary %s\n", "", str_hz(hz, khz),
