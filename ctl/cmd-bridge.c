@@ -20,6 +20,7 @@
 #include "ctl/args.h"
 #include "ctl/client.h"
 #include "ctl/ctl.h"
+#include "ctl/remote.h"
 #include "ctl/str.h"
 
 #define BUFFER_BYTES 65536u
@@ -99,7 +100,7 @@ static void exec_command(const struct ctl *ctl, char **argv, pid_t parent, int o
 
     if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
         prctl(PR_SET_PDEATHSIG, SIGINT) == 0 && getppid() == parent &&
-        setenv("XENTRACED_SOCKET", ctl->socket, 1) == 0)
+        setenv("XENTRACED_SOCKET", ctl->socket, 1) == 0 && setenv(REMOTE_BRIDGE, "1", 1) == 0)
         (void)execv("/proc/self/exe", argv);
     ctl_error("Cannot run xentracectl: %s.", strerror(errno));
     _exit(CTL_FAILURE);

@@ -263,6 +263,18 @@ static int start(struct ctl *ctl, struct record *record, const struct capture_op
     return 0;
 }
 
+/* A command on the other side of a bridge begins now. */
+static void report_start(const struct record *record)
+{
+    _cleanup_doc_ struct json_object *doc = NULL;
+
+    if (!getenv(REMOTE_BRIDGE))
+        return;
+    doc = doc_new(DOC_FORMAT_STARTED);
+    doc_add_text(doc, "name", record->name);
+    doc_print_line(stderr, doc);
+}
+
 /* The command after "--", which is no part of ARGC and ARGV then; NULL: there is none. */
 static char **split_command(int *argc, char **argv)
 {
@@ -298,6 +310,7 @@ static int record_all(struct ctl *ctl, struct record *record, const struct captu
         ctl_error_sentence(error);
         return CTL_FAILURE;
     }
+    report_start(record);
     if (record->child && child_begin(record->child, &error) < 0)
         ctl_error_sentence(error); /* its exit status ends the capture */
     code = run(ctl, record, options);

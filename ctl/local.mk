@@ -34,6 +34,7 @@ libctl_a_SOURCES = \
 	ctl/recorder.c ctl/recorder.h \
 	ctl/remote.c ctl/remote.h \
 	ctl/remote-run.c ctl/remote-run.h \
+	ctl/remote-stream.c ctl/remote-stream.h \
 	ctl/request.c ctl/request.h \
 	ctl/session.c ctl/session.h \
 	ctl/snapshot.c ctl/snapshot.h \

@@ -182,17 +182,22 @@ int remote_connect(const char *address, struct remote **ret_remote, int *ret_fd,
 
 /* --- Why it ended. --- */
 
-static bool has_ended(struct remote *remote)
+bool remote_has_ended(const struct remote *remote)
 {
-    const struct timespec step = {.tv_nsec = 10 * USEC_PER_MSEC * NSEC_PER_USEC};
     siginfo_t info = {};
 
-    for (int i = 0; i < EXPLAIN_STEPS && remote->pid > 0; i++) {
-        if (waitid(P_PID, (id_t)remote->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid)
-            return true;
+    return remote->pid <= 0 ||
+           waitid(P_PID, (id_t)remote->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid;
+}
+
+/* Gives ssh the time to end after its stream. */
+static bool ends_soon(const struct remote *remote)
+{
+    const struct timespec step = {.tv_nsec = 10 * USEC_PER_MSEC * NSEC_PER_USEC};
+
+    for (int i = 0; i < EXPLAIN_STEPS && !remote_has_ended(remote); i++)
         (void)nanosleep(&step, NULL); /* a signal only shortens it */
-    }
-    return remote->pid <= 0;
+    return remote_has_ended(remote);
 }
 
 /* The last line of its standard error without the program's name, in BUFFER; "" if there is none.
@@ -234,7 +239,7 @@ int remote_explain(struct remote *remote, char **ret_error)
     const char *line;
     int status;
 
-    if (!has_ended(remote))
+    if (!ends_soon(remote))
         remote_kill(remote);
     status = remote_wait(remote);
     line = read_last_line(remote, buffer);

@@ -15,6 +15,9 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+/* The environment variable by which record learns of its bridge, and reports that it runs. */
+#define REMOTE_BRIDGE "XENTRACECTL_BRIDGE"
+
 struct remote; /* an ssh process */
 
 /* NULL: no memory. SOCKET NULL: the default one of that host. */
@@ -47,6 +50,8 @@ static inline void remote_freep(struct remote **remote)
 const char *remote_host(const struct remote *remote);
 
 #define REMOTE_NOT_FOUND 127 /* the shell there: it did not begin */
+
+bool remote_has_ended(const struct remote *remote);
 
 /* Waits for the end of the command: its exit status; 255 is ssh's own failure. */
 int remote_wait(struct remote *remote);
