@@ -321,12 +321,12 @@ static int check_in_full(const struct args_option *option, const char *typed, ch
 /* With -H, a socket is one of that host: of --socket, or the default one. */
 static int address_host(struct ctl *ctl)
 {
-    bool is_path = ctl->socket != ctl->default_socket && ctl->socket != ctl->address;
+    bool is_given = ctl->socket != ctl->default_socket;
 
-    if (!ctl->host || (ctl->address && ctl->socket == ctl->address))
+    if (!ctl->host || (is_given && remote_is_address(ctl->socket)))
         return 0;
     free(ctl->address);
-    ctl->address = remote_address(ctl->host, is_path ? ctl->socket : NULL);
+    ctl->address = remote_address(ctl->host, is_given ? ctl->socket : NULL);
     if (!ctl->address)
         return -ENOMEM;
     ctl->socket = ctl->address;

@@ -157,7 +157,7 @@ static int stop(struct record *record, char **ret_error)
 static void explain_break(const struct record *record, int r, const char *error)
 {
     _cleanup_free_ char *path = NULL;
-    const char *typed;
+    const char *typed, *remote = doc_text(record->session, "remote", "");
 
     doc_make_printable(record->session);
     typed = storage_file(record->session);
@@ -173,8 +173,8 @@ static void explain_break(const struct record *record, int r, const char *error)
     else if (strcmp(typed, "-") == 0 || !path)
         ctl_error("%s The records that were written so far are readable.", error);
     else
-        ctl_error("%s The windows written so far are readable; see: xentracectl info %s", error,
-                  path);
+        ctl_error("%s The windows written so far are readable; see: xentracectl %s%s%sinfo %s",
+                  error, *remote ? "-H " : "", remote, *remote ? " " : "", path);
 }
 
 /*

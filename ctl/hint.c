@@ -109,7 +109,6 @@ static const struct synonym options[] = {
     {"format", "json"},
     {"address", "socket"},
     {"machine", "host"},
-    {"name", "label"},
 };
 
 /* --- Commands. --- */
@@ -208,7 +207,7 @@ static const char *find_nearest(const struct verb *verb, const char *word)
     return suggest_nearest(word, names, n);
 }
 
-/* "start and record": the commands that have such an option. NULL: none, or no memory. */
+/* "start, record": the commands that have such an option. NULL: none, or no memory. */
 static char *find_owners(const struct verb *verb, const char *name, char letter)
 {
     char *owners = NULL;

@@ -11,6 +11,7 @@
 #include "ctl/ctl.h"
 #include "ctl/remote.h"
 #include "ctl/remote-stream.h"
+#include "ctl/str.h"
 
 #define VALUES_BYTES 4096u /* more than any command's options take */
 
@@ -77,20 +78,54 @@ static struct line *line_new(struct ctl *ctl, const struct verb *verb, int argc,
     return line;
 }
 
+/* --- The command line there. --- */
+
+/* "--socket=PATH" if it is to be that of a path; NULL: the default one there, or no memory. */
+static char *socket_option(const struct ctl *ctl)
+{
+    const char *path = remote_address_path(ctl->socket);
+
+    return path ? str_format("--socket=%s", path) : NULL;
+}
+
+/*
+ * Its options but those in LEFT_OUT and the global ones, which may stand before the command, and
+ * those in ADDED.
+ */
+static int make_words(const struct ctl *ctl, const struct line *line, const char *const *left_out,
+                      const char *const *added, char ***ret_words)
+{
+    _cleanup_free_ char *socket = socket_option(ctl);
+    const char *all_left_out[16] = {"host", "socket", "json"};
+    const char *all_added[16] = {};
+    size_t n = 3, m = 0;
+
+    while (*left_out)
+        all_left_out[n++] = *left_out++;
+    if (ctl->json)
+        all_added[m++] = "--json";
+    if (socket)
+        all_added[m++] = socket;
+    while (*added)
+        all_added[m++] = *added++;
+    return args_rebuild(line->verb->options, line->argc, line->argv, all_left_out, all_added,
+                        ret_words);
+}
+
 /* --- A command whose output is passed through. --- */
 
-static int run_there(const struct ctl *ctl, const struct line *line)
+static int run_there(const struct ctl *ctl, const char *host, const struct line *line)
 {
-    static const char *const left_out[] = {"host", NULL};
+    static const char *const none[] = {NULL};
     _cleanup_(args_free_words) char **words = NULL;
     _cleanup_(remote_freep) struct remote *remote = NULL;
     _cleanup_free_ char *error = NULL;
     int r, status;
 
-    r = args_rebuild(line->verb->options, line->argc, line->argv, left_out, NULL, &words);
+    r = make_words(ctl, line, none, none, &words);
     if (r >= 0)
         r = remote_new(
-            ctl->host,
+            host,
             &(struct remote_command){.words = words, .in = -1, .out = -1, .err = STDERR_FILENO},
             &remote, &error);
     if (r < 0) {
@@ -107,39 +142,34 @@ static int run_there(const struct ctl *ctl, const struct line *line)
 
 /* --- Records for a file of this host. --- */
 
-/* What streams there: its output and its sidecar are made here. */
-static int make_words(const struct line *line, char ***ret_words)
+/* Its file, sidecar and summary are made here. */
+static int make_stream_words(const struct ctl *ctl, const struct line *line, char ***ret_words)
 {
-    static const char *const left_out[] = {"host",   "json",  "output", "force",
-                                           "bundle", "quiet", NULL};
-    static const char *const added[] = {"--json", "--output=-", NULL};
-    static const char *const added_if_quiet[] = {"--json", "--output=-", "--quiet", NULL};
-    bool has_quiet = args_find(line->verb->options, "quiet");
-    _cleanup_(args_free_words) char **words = NULL;
+    static const char *const left_out[] = {"output", "force", "bundle", "quiet", NULL};
+    const char *const added[] = {
+        "--output=-",
+        "--json", /* its document is the sidecar */
+        args_find(line->verb->options, "quiet") ? "--quiet" : NULL,
+        NULL,
+    };
     int r;
 
-    r = args_rebuild(line->verb->options, line->argc, line->argv, left_out,
-                     has_quiet ? added_if_quiet : added, &words);
-    if (r < 0)
-        return r;
-    r = args_prepend_word(&words, "bridge");
-    if (r < 0)
-        return r;
-    *ret_words = TAKE_PTR(words);
-    return 0;
+    r = make_words(ctl, line, left_out, added, ret_words);
+    return r < 0 ? r : args_prepend_word(ret_words, "bridge");
 }
 
-static int stream(struct ctl *ctl, const struct line *line)
+static int stream(struct ctl *ctl, const char *host, const struct line *line)
 {
     _cleanup_(args_free_words) char **words = NULL;
     struct remote_stream_options options = {
+        .host = host,
         .output = *(const char *const *)line_value(line, "output"),
         .force = line_has(line, "force"),
         .quiet = line_has(line, "quiet") || line->command,
         .command = line->command,
     };
 
-    if (make_words(line, &words) < 0) {
+    if (make_stream_words(ctl, line, &words) < 0) {
         ctl_error_sentence(NULL);
         return CTL_FAILURE;
     }
@@ -154,28 +184,35 @@ static int refuse(const struct verb *verb, const char *sentence)
     return args_exit(verb, -EINVAL, strdup(sentence));
 }
 
+static int run(struct ctl *ctl, const char *host, const struct line *line)
+{
+    const struct verb *verb = line->verb;
+
+    if (verb->remote == VERB_RUNS_THERE)
+        return run_there(ctl, host, line);
+    if (verb->remote != VERB_STREAMS)
+        return refuse(verb, "-o names a file of this host, to which only a command that waits can "
+                            "stream another host's records: use record in place of start.");
+    if (line->command && !*line->command)
+        return refuse(verb, "A command is missing after --.");
+    return stream(ctl, host, line);
+}
+
 bool remote_run(struct ctl *ctl, const struct verb *verb, int argc, char **argv, int *ret_code)
 {
     _cleanup_(line_freep) struct line *line = NULL;
+    _cleanup_free_ char *host = NULL;
 
     if (verb->remote == VERB_STAYS_HERE)
         return false;
     line = line_new(ctl, verb, argc, argv);
-    if (!line || !ctl->host)
+    if (!line || !remote_is_address(ctl->socket))
         return false;
-    if (verb->remote == VERB_RUNS_THERE) {
-        *ret_code = run_there(ctl, line);
-        return true;
-    }
-    if (!line_has(line, "output"))
+    if (verb->remote != VERB_RUNS_THERE && !line_has(line, "output"))
         return false;
-    if (verb->remote != VERB_STREAMS)
-        *ret_code =
-            refuse(verb, "-o names a file of this host, to which only a command that waits "
-                         "can stream another host's records: use record in place of start.");
-    else if (line->command && !*line->command)
-        *ret_code = refuse(verb, "A command is missing after --.");
-    else
-        *ret_code = stream(ctl, line);
+    host = remote_address_host(ctl->socket);
+    if (!host)
+        ctl_error_sentence(NULL);
+    *ret_code = host ? run(ctl, host, line) : CTL_FAILURE;
     return true;
 }

@@ -91,7 +91,7 @@ static int stream_begin(struct stream *stream, char **ret_error)
         return str_refuse(-errno, ret_error, "Cannot begin ssh: %m.");
     theirs = fds[0];
     stream->stop_fd = fds[1];
-    return remote_new(stream->ctl->host,
+    return remote_new(stream->options->host,
                       &(struct remote_command){.words = stream->options->words,
                                                .in = theirs,
                                                .out = stream->output->trace.fd,

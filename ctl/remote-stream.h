@@ -10,8 +10,8 @@
 struct ctl;
 
 struct remote_stream_options {
-    char *const
-        *words; /* the command there, which writes to its standard output; NULL at the end */
+    const char *host;
+    char *const *words; /* what runs there, and writes to its standard output; NULL at the end */
     const char *output; /* as typed */
     bool force, quiet;
     char **command; /* runs here while it records; NULL: none */

@@ -45,6 +45,18 @@ bool remote_is_address(const char *socket)
     return strncmp(socket, PREFIX, strlen(PREFIX)) == 0;
 }
 
+const char *remote_address_path(const char *address)
+{
+    return strchr(address + strlen(PREFIX), '/');
+}
+
+char *remote_address_host(const char *address)
+{
+    const char *host = address + strlen(PREFIX);
+
+    return strndup(host, strcspn(host, "/"));
+}
+
 const char *remote_host(const struct remote *remote)
 {
     return remote->host;
@@ -155,11 +167,10 @@ struct remote *remote_free(struct remote *remote)
 
 int remote_connect(const char *address, struct remote **ret_remote, int *ret_fd, char **ret_error)
 {
-    const char *slash = strchr(address + strlen(PREFIX), '/');
-    const char *begin = address + strlen(PREFIX);
-    _cleanup_free_ char *host = strndup(begin, slash ? (size_t)(slash - begin) : strlen(begin));
+    const char *path = remote_address_path(address);
+    _cleanup_free_ char *host = remote_address_host(address);
     char bridge[] = "bridge", option[] = "--socket";
-    char *const words[] = {bridge, slash ? option : NULL, (char *)slash, NULL};
+    char *const words[] = {bridge, path ? option : NULL, (char *)path, NULL};
     _cleanup_fd_ int ours = -1, theirs = -1;
     int fds[2], r;
 

@@ -25,6 +25,11 @@ char *remote_address(const char *host, const char *socket);
 
 bool remote_is_address(const char *socket);
 
+/* Of an address: its host, to be freed (NULL: no memory); its path, borrowed (NULL: it has none).
+ */
+char *remote_address_host(const char *address);
+const char *remote_address_path(const char *address);
+
 /* What runs on the other host, and with which descriptors of this one. */
 struct remote_command {
     char *const *words; /* after "xentracectl"; NULL at the end */
