@@ -120,8 +120,10 @@ static int open_bus(struct client *client, int fd)
     r = sd_bus_set_fd(client->bus, own_fd, own_fd);
     if (r < 0)
         return r;
-    (void)fd_take(&own_fd);                                 /* sd-bus closes it */
-    r = sd_bus_negotiate_fds(client->bus, !client->remote); /* ssh carries bytes only */
+    (void)fd_take(&own_fd); /* sd-bus closes it */
+
+    /* ssh carries bytes only */
+    r = sd_bus_negotiate_fds(client->bus, !client->remote);
     if (r < 0)
         return r;
     r = sd_bus_start(client->bus);
