@@ -46,7 +46,8 @@ static int read_option(sd_bus_message *call, const struct option_target *targets
     return failure_set(
         failure, -EINVAL, ERROR_INVALID,
         "This xentraced (" PACKAGE_VERSION ") knows no option '%s': xentracectl is "
-        "newer than the daemon. `systemctl restart xentraced` starts the installed one.",
+        "newer than the daemon. The installed one runs after the next restart of "
+        "xentraced.service, which ends all captures.",
         key);
 }
 
