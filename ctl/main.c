@@ -24,7 +24,8 @@ static void print_json(const char *level, const char *message)
     doc_print_line(stderr, doc);
 }
 
-static void report(const char *level, const char *format, va_list ap)
+__attribute__((format(printf, 2, 0))) static void report(const char *level, const char *format,
+                                                         va_list ap)
 {
     _cleanup_free_ char *line = NULL;
 
