@@ -7,13 +7,37 @@
 #include "ctl/args-table.h"
 #include "ctl/ctl.h"
 
-static const char *const kinds[] = {
-    [ARGS_FLAG] = "flag",         [ARGS_TEXT] = "text",    [ARGS_NAME] = "text",
-    [ARGS_SESSION] = "session",   [ARGS_FILE] = "file",    [ARGS_HOST] = "host",
-    [ARGS_CHOICE] = "choice",     [ARGS_SIZE] = "size",    [ARGS_SIZE_OR_0] = "size",
-    [ARGS_DURATION] = "duration", [ARGS_COUNT] = "count",  [ARGS_EVENTS] = "events",
-    [ARGS_CPUS] = "cpus",         [ARGS_DESTROY] = "flag",
-};
+static const char *kind_of(const struct args_option *option)
+{
+    switch (option->type) {
+    case ARGS_FLAG:
+    case ARGS_DESTROY:
+        return "flag";
+    case ARGS_TEXT:
+    case ARGS_NAME:
+        return "text";
+    case ARGS_SESSION:
+        return "session";
+    case ARGS_FILE:
+        return "file";
+    case ARGS_HOST:
+        return "host";
+    case ARGS_CHOICE:
+        return "choice";
+    case ARGS_DURATION:
+        return "duration";
+    case ARGS_SIZE:
+    case ARGS_SIZE_OR_0:
+        return "size";
+    case ARGS_COUNT:
+        return "count";
+    case ARGS_EVENTS:
+        return "events";
+    case ARGS_CPUS:
+        return "cpus";
+    }
+    return "text";
+}
 
 static void print_options(FILE *file, const struct args_option *table)
 {
@@ -23,8 +47,7 @@ static void print_options(FILE *file, const struct args_option *table)
 
         if (!option->name)
             continue;
-        (void)fprintf(file, "option\t--%s\t%s\t%s\t%s\t%s\t", option->name, letter,
-                      option->argument ? kinds[option->type] : "flag",
+        (void)fprintf(file, "option\t--%s\t%s\t%s\t%s\t%s\t", option->name, letter, kind_of(option),
                       option->argument ? option->argument : "-",
                       option->type == ARGS_CHOICE ? option->detail : "-");
         for (const char *c = option->help; *c; c++)
