@@ -285,21 +285,16 @@ static int check_events(const struct args_option *table, const void *values, cha
     return 0;
 }
 
-static bool takes_command(const char *name)
-{
-    const struct verb *verb = verb_find(name);
-
-    return verb && strstr(verb->words, "[-- ");
-}
-
 static int check_words(int argc, char **argv, int max, char **ret_error)
 {
+    const struct verb *verb = verb_find(argv[0]);
+
     if (argc - optind <= max)
         return 0;
     if (max == 0)
         return str_refuse(-EINVAL, ret_error, "%s takes no argument, but was given %s.", argv[0],
                           argv[optind]);
-    if (takes_command(argv[0]))
+    if (verb && verb_takes_command(verb))
         return str_refuse(-EINVAL, ret_error,
                           "%s takes one argument, but was given %d: %s, %s ... A command follows "
                           "after --: %s -- %s ...",

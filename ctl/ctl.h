@@ -63,6 +63,9 @@ extern const struct verb verb_start, verb_record, verb_stop, verb_snapshot, verb
 /* The command called NAME, or NULL. */
 const struct verb *verb_find(const char *name);
 
+/* Whether "--" begins another program's command in its arguments. */
+bool verb_takes_command(const struct verb *verb);
+
 /* For programs: it is not among the following, so in no help page, completion or hint. */
 extern const struct verb verb_bridge;
 

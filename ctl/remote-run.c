@@ -65,9 +65,10 @@ static struct line *line_new(struct ctl *ctl, const struct verb *verb, int argc,
         return NULL;
     line->verb = verb;
     line->argv = calloc((size_t)argc + 1, sizeof(*argv));
-    while (line->argv && line->argc < argc && strcmp(argv[line->argc], "--") != 0) {
+    for (; line->argv && line->argc < argc; line->argc++) {
+        if (verb_takes_command(verb) && strcmp(argv[line->argc], "--") == 0)
+            break;
         line->argv[line->argc] = argv[line->argc];
-        line->argc++;
     }
     line->command = line->argc < argc ? argv + line->argc + 1 : NULL;
     if (!line->argv || args_parse(ctl, verb->options, line->argc, line->argv, line->argc,

@@ -24,6 +24,11 @@ const struct verb *verb_find(const char *name)
     return strcmp(name, verb_bridge.name) == 0 ? &verb_bridge : NULL;
 }
 
+bool verb_takes_command(const struct verb *verb)
+{
+    return strstr(verb->words, "[-- ");
+}
+
 const struct verb *const *verbs_all(size_t *ret_count)
 {
     *ret_count = ARRAY_SIZE(verbs);
