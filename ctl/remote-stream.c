@@ -52,6 +52,7 @@ struct stream {
     int signals_fd;
     uint64_t started_usec;
     unsigned int interrupts;
+    bool has_reported; /* an error of the command there */
 
     struct child *child; /* the command here; NULL: none */
     bool has_child_begun, has_child_ended;
@@ -229,6 +230,7 @@ static void stream_take(struct stream *stream, struct json_object *doc)
         ctl_warning("%s: %s", host, message);
     } else {
         ctl_error("%s: %s", host, message);
+        stream->has_reported = true;
     }
 }
 
@@ -283,8 +285,27 @@ static bool stream_has_records(const struct stream *stream)
 {
     struct stat st;
 
-    return !stream->output->is_stream && fstat(stream->output->trace.fd, &st) == 0 &&
-           st.st_size > 0;
+    return stream->output->trace.path && !stream->output->is_stream &&
+           fstat(stream->output->trace.fd, &st) == 0 && st.st_size > 0;
+}
+
+/* No document came. A file with records stays, without a sidecar. ERROR NULL: it was reported. */
+static void stream_report_break(struct stream *stream, const char *error)
+{
+    struct output_file *trace = &stream->output->trace;
+    _cleanup_free_ char *path = NULL;
+
+    if (!error && !stream->has_reported)
+        error = "The command on the other host ended without a report.";
+    if (stream_has_records(stream)) {
+        trace->is_new = false;
+        path = str_shell_quote(trace->temporary ? trace->temporary : trace->path);
+    }
+    if (path)
+        ctl_error("%s%sThe windows written so far are readable; see: xentracectl info %s",
+                  error ? error : "", error ? " " : "", path);
+    else if (error)
+        ctl_error("%s", error);
 }
 
 /* What came of it; STATUS as of stream_wait(). */
@@ -296,18 +317,12 @@ static int stream_report(struct stream *stream, int status)
 
     if (status >= 0 && status < REMOTE_NOT_FOUND)
         stream_read_errors(stream);
+    else if (status == -EINTR)
+        error = strdup("Gave up waiting; the capture ends there.");
     else
         (void)remote_explain(stream->remote, &error);
     if (!stream->doc) {
-        bool is_kept = stream_has_records(stream);
-
-        if (is_kept)
-            output_abandon(stream->output); /* the file stays where it is */
-        if (error || is_kept)
-            ctl_error("%s%s%s", error ? error : "No summary came.",
-                      is_kept ? " The windows written so far are readable; see: xentracectl info "
-                              : "",
-                      is_kept ? stream->output->trace.path : "");
+        stream_report_break(stream, error);
         return CTL_FAILURE;
     }
     r = stream_write_sidecar(stream);
