@@ -65,7 +65,28 @@ bridge() {
         "sleep 1 | timeout 20 '$build/xentracectl' bridge record -q -o - | '$build/xentracectl' info -"
 }
 
+# The records of "another host", by an ssh that only runs the command: tests/ctl/test-ssh has a real one.
+elsewhere() {
+    daemon_start || exit 1
+    mkdir "$dir/bin"
+    ln -s "$build/xentracectl" "$dir/bin/xentracectl"
+    printf '#!/bin/sh\nexec sh -c "$4"\n' >"$dir/bin/ssh" # ssh -xT -- HOST COMMAND
+    chmod +x "$dir/bin/ssh"
+    PATH=$dir/bin:$PATH
+    check "a stream" ctl -H other record -T 2 -o "$dir/far.xentrace"
+    check "a stream: every record is there" whole "$dir/far.xentrace"
+    ctl info "$dir/far.xentrace" >"$dir/info"
+    check "a stream: the sidecar agrees" same "$(grep -c Differs "$dir/info")" 0
+    check "a stream: the ledger balances" balances "$dir/far.json"
+    check "a command here" ctl -H other record -o "$dir/near.xentrace" -- sleep 1
+    check "a command here: every record is there" whole "$dir/near.xentrace"
+    check "a capture there" ctl -H other record -T 1 there
+    check "a capture there: every record is there" whole "$dir/state/there.xentrace"
+}
+
 main() {
+    sim --cpus 2 --rate 2M -- elsewhere
+    sim_clean
     sim --cpus 2 --rate 2M -- around
     sim_clean
     sim --cpus 2 --rate 2M -- ended
