@@ -33,6 +33,50 @@ struct event_list {
     bool has_number;
 };
 
+/* What other tools, and Xen's own texts, call these events. */
+static const struct {
+    const char *typed;
+    const char *meant;
+} synonyms[] = {
+    {"hvm-exit", "hvm-entryexit"},
+    {"hvm-entry", "hvm-entryexit"},
+    {"hvm-vmexit", "hvm-entryexit"},
+    {"vm-exit", "hvm-entryexit"},
+    {"vmexit", "hvm-entryexit"},
+    {"vmentry", "hvm-entryexit"},
+    {"exit", "hvm-entryexit"},
+    {"kvm-exit", "hvm-entryexit"},
+    {"emulation", "hvm-emul"},
+    {"scheduler", "sched"},
+    {"runstate", "sched-min"},
+    {"sched-switch", "sched-verbose"},
+    {"context-switches", "sched-verbose"},
+    {"memory", "mem"},
+    {"grant", "mem"},
+    {"hypercall", "pv-entry"},
+    {"hypercalls", "pv-entry"},
+    {"page-faults", "pv-entry"},
+    {"domctl", "dom0op"},
+    {"irq", "hw-irq"},
+    {"irqs", "hw-irq"},
+    {"interrupts", "hw-irq"},
+    {"pm", "hw-pm"},
+    {"power", "hw-pm"},
+    {"cpufreq", "hw-pm"},
+    {"cpuidle", "hw-pm"},
+    {"everything", "all"},
+    {"*", "all"},
+};
+
+static const char *find_synonym(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(synonyms); i++) {
+        if (strcmp(synonyms[i].typed, name) == 0)
+            return synonyms[i].meant;
+    }
+    return NULL;
+}
+
 /* NAME is ITEM as names are written; "" if it is too long for any. */
 static int refuse_name(const char *name, const struct text_item *item, char **ret_error)
 {
@@ -45,7 +89,15 @@ static int refuse_name(const char *name, const struct text_item *item, char **re
     count = min_u64(count, ARRAY_SIZE(words));
     for (size_t i = 0; i < count; i++)
         words[i] = names[i].name;
-    nearest = suggest_nearest(name, words, count);
+    if (strcmp(name, "cpu") == 0 || strcmp(name, "cpus") == 0)
+        return text_refuse(-EINVAL, ret_error,
+                           "There are no events called \"%s\". CPUs are chosen apart from events, "
+                           "with -c or cpus=; the events of their frequencies and idle states are "
+                           "\"hw-pm\".",
+                           text_quote(quoted, item));
+    nearest = find_synonym(name);
+    if (!nearest)
+        nearest = suggest_nearest(name, words, count);
     if (nearest)
         return text_refuse(-EINVAL, ret_error,
                            "There are no events called \"%s\"; did you mean \"%s\"? "

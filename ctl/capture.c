@@ -45,7 +45,7 @@ int capture_start(struct client *client, const struct capture_options *options,
         return r;
     missing = session_missing_cpus(*ret_session);
     if (missing)
-        ctl_error("%s", missing);
+        ctl_warning("%s", missing);
     if (ret_target) {
         *ret_target = target;
         target = (struct target){};

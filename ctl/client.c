@@ -17,17 +17,24 @@
 #include <sys/un.h>
 #include <systemd/sd-event.h>
 
+#include "ctl/remote.h"
 #include "ctl/str.h"
 
 #define CONNECT_TIMEOUT_SEC 5
+#define REMOTE_TIMEOUT_SEC  600                /* ssh may ask for a password */
 #define PATIENCE_USEC       (3 * USEC_PER_SEC) /* a healthy disk takes a stop in less */
 #define RETRY_USEC          (1 * USEC_PER_SEC)
 
 struct client {
     sd_event *event;
     sd_bus *bus;
-    char *path;
+    char *path;              /* of another host: its name */
+    struct remote *remote;   /* NULL: this machine */
     unsigned int interrupts; /* signals that have not ended a wait yet */
+    int signal;              /* the last of them, if it came to this process alone; else 0 */
+    sd_event_source *child;  /* NULL: none is watched */
+    bool child_has_ended;
+    int child_status; /* as of waitpid() */
 };
 
 /* One call on its way. */
@@ -37,8 +44,20 @@ struct call {
     sd_bus_message *reply;
 };
 
+static bool is_other_file(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && !S_ISSOCK(st.st_mode);
+}
+
 static int explain_connect(const char *path, int r, char **ret_error)
 {
+    if (is_other_file(path))
+        return str_refuse(-ECONNRESET, ret_error,
+                          "%s is not a socket. --socket and XENTRACED_SOCKET name the socket that "
+                          "xentraced listens on; without them it is " XENTRACED_SOCKET ".",
+                          path);
     switch (-r) {
     case ENOENT:
     case ECONNREFUSED:
@@ -102,7 +121,9 @@ static int open_bus(struct client *client, int fd)
     if (r < 0)
         return r;
     (void)fd_take(&own_fd); /* sd-bus closes it */
-    r = sd_bus_negotiate_fds(client->bus, true);
+
+    /* ssh carries bytes only */
+    r = sd_bus_negotiate_fds(client->bus, !client->remote);
     if (r < 0)
         return r;
     r = sd_bus_start(client->bus);
@@ -122,6 +143,12 @@ static bool is_answered(struct client *client, void *context)
 {
     (void)client;
     return ((struct call *)context)->reply;
+}
+
+static bool is_child_done(struct client *client, void *context)
+{
+    (void)context;
+    return client->child_has_ended;
 }
 
 static bool is_never(struct client *client, void *context)
@@ -165,16 +192,22 @@ static int wait_until(struct client *client, bool (*done)(struct client *, void 
 static int explain_closed(struct client *client, char **ret_error)
 {
     struct stat st;
-    bool is_restricted = stat(client->path, &st) == 0 && !(st.st_mode & S_IWOTH);
+    bool is_restricted;
 
+    if (client->remote)
+        return remote_explain(client->remote, ret_error);
+    is_restricted = stat(client->path, &st) == 0 && !(st.st_mode & S_IWOTH);
     return explain_connect(client->path, geteuid() == 0 || is_restricted ? -EUSERS : -EACCES,
                            ret_error);
 }
 
 static int shake_hands(struct client *client, char **ret_error)
 {
-    int r = wait_until(client, is_ready, NULL, CONNECT_TIMEOUT_SEC * USEC_PER_SEC);
+    uint64_t timeout_sec = client->remote ? REMOTE_TIMEOUT_SEC : CONNECT_TIMEOUT_SEC;
+    int r = wait_until(client, is_ready, NULL, timeout_sec * USEC_PER_SEC);
 
+    if (r < 0 && client->remote)
+        return remote_explain(client->remote, ret_error);
     if (r == -ETIMEDOUT)
         return explain_connect(client->path, -EAGAIN, ret_error);
     if (r == -EPIPE || r == -ECONNRESET)
@@ -182,6 +215,33 @@ static int shake_hands(struct client *client, char **ret_error)
     if (r < 0)
         return explain_connect(client->path, r, ret_error);
     return sd_bus_is_ready(client->bus) > 0 ? 0 : explain_closed(client, ret_error);
+}
+
+int client_open_socket(const char *path, int *ret_fd, char **ret_error)
+{
+    _cleanup_free_ char *printable = strdup(path);
+    int r;
+
+    if (!printable)
+        return -ENOMEM;
+    str_make_printable(printable);
+    r = open_socket(path, ret_fd);
+    return r < 0 ? explain_connect(printable, r, ret_error) : 0;
+}
+
+static int client_connect(struct client *client, const char *path, int *ret_fd, char **ret_error)
+{
+    int r;
+
+    r = remote_is_address(path) ? remote_connect(path, &client->remote, ret_fd, ret_error)
+                                : client_open_socket(path, ret_fd, ret_error);
+    if (r < 0)
+        return r;
+    client->path = strdup(client->remote ? remote_host(client->remote) : path);
+    if (!client->path)
+        return -ENOMEM;
+    str_make_printable(client->path);
+    return 0;
 }
 
 int client_new(const char *path, struct client **ret_client, char **ret_error)
@@ -192,13 +252,9 @@ int client_new(const char *path, struct client **ret_client, char **ret_error)
 
     if (!client)
         return -ENOMEM;
-    client->path = strdup(path);
-    if (!client->path)
-        return -ENOMEM;
-    str_make_printable(client->path);
-    r = open_socket(path, &fd);
+    r = client_connect(client, path, &fd, ret_error);
     if (r < 0)
-        return explain_connect(client->path, r, ret_error);
+        return r;
     r = sd_event_new(&client->event);
     if (r < 0)
         return r;
@@ -221,6 +277,8 @@ struct client *client_free(struct client *client)
     if (client->bus)
         (void)sd_bus_detach_event(client->bus); /* fails only if it never was attached */
     sd_bus_close_unref(client->bus);
+    (void)remote_free(client->remote);
+    sd_event_source_unref(client->child);
     sd_event_unref(client->event);
     free(client->path);
     free(client);
@@ -232,8 +290,10 @@ static int count_interrupt(sd_event_source *source, const struct signalfd_siginf
 {
     struct client *client = context;
 
-    (void)source, (void)info;
+    (void)source;
     client->interrupts++;
+    /* the kernel sends those of a terminal to its whole process group */
+    client->signal = info->ssi_code == SI_KERNEL ? 0 : (int)info->ssi_signo;
     return 0;
 }
 
@@ -256,9 +316,49 @@ int client_catch_signals(struct client *client, char **ret_error)
     return 0;
 }
 
+int client_take_signal(struct client *client)
+{
+    int signal = client->signal;
+
+    client->signal = 0;
+    return signal;
+}
+
+static int keep_child_status(sd_event_source *source, const siginfo_t *info, void *context)
+{
+    struct client *client = context;
+
+    (void)source;
+    client->child_has_ended = true;
+    client->child_status = info->si_code == CLD_EXITED ? info->si_status << 8 : info->si_status;
+    return 0;
+}
+
+int client_watch_child(struct client *client, pid_t pid, char **ret_error)
+{
+    sigset_t signals;
+    int r;
+
+    if (sigemptyset(&signals) < 0 || sigaddset(&signals, SIGCHLD) < 0 ||
+        sigprocmask(SIG_BLOCK, &signals, NULL) < 0) /* which sd-event demands */
+        return str_refuse(-errno, ret_error, "Cannot watch a process: %m.");
+    r = sd_event_add_child(client->event, &client->child, pid, WEXITED, keep_child_status, client);
+    if (r >= 0)
+        return 0;
+    errno = -r;
+    return str_refuse(r, ret_error, "Cannot watch a process: %m.");
+}
+
+bool client_child_has_ended(const struct client *client, int *ret_status)
+{
+    if (client->child_has_ended)
+        *ret_status = client->child_status;
+    return client->child_has_ended;
+}
+
 int client_sleep(struct client *client, uint64_t usec)
 {
-    int r = wait_until(client, is_never, NULL, usec);
+    int r = wait_until(client, client->child ? is_child_done : is_never, NULL, usec);
 
     return r == -ETIMEDOUT ? 0 : r;
 }
@@ -311,8 +411,8 @@ static int explain_error(struct client *client, sd_bus_message *reply, const cha
     if (strcmp(name, SD_BUS_ERROR_UNKNOWN_METHOD) == 0)
         return str_refuse(-EREMOTEIO, ret_error,
                           "The running xentraced does not know %s: it is older than this "
-                          "xentracectl. To start the installed one, which ends all captures: "
-                          "systemctl restart xentraced",
+                          "xentracectl. The installed one runs after the next restart of "
+                          "xentraced.service, which ends all captures.",
                           member);
     if (strcmp(name, SD_BUS_ERROR_UNKNOWN_OBJECT) == 0 ||
         strcmp(name, SD_BUS_ERROR_UNKNOWN_INTERFACE) == 0)
@@ -398,6 +498,8 @@ static int call_for_document(struct client *client, sd_bus_message *message, str
                           "This xentracectl does not understand the answer to %s from %s "
                           "(compare: xentracectl version).",
                           sd_bus_message_get_member(message), client->path);
+    if (client->remote)
+        doc_set_text(doc, "remote", client->path); /* its paths are there */
     *ret_doc = TAKE_PTR(doc);
     return 0;
 }

@@ -33,7 +33,7 @@
 
 struct client;
 
-/* Connects to the socket at PATH. */
+/* Connects to the socket at PATH, or at the address of another host's (ctl/remote.h). */
 int client_new(const char *path, struct client **ret_client, char **ret_error);
 struct client *client_free(struct client *client);
 
@@ -44,8 +44,23 @@ static inline void client_freep(struct client **client)
 
 #define _cleanup_client_ _cleanup_(client_freep)
 
+/* The same without D-Bus, and on this machine: a stream of bytes. */
+int client_open_socket(const char *path, int *ret_fd, char **ret_error);
+
 /* From now on SIGINT and SIGTERM interrupt a wait: each signal one. */
 int client_catch_signals(struct client *client, char **ret_error);
+
+/*
+ * The last of them if the process group did not receive it, so that a command which runs beside
+ * this one has to be sent it; else 0. Forgets it.
+ */
+int client_take_signal(struct client *client);
+
+/* From now on the end of the process PID, a child, ends a client_sleep(). */
+int client_watch_child(struct client *client, pid_t pid, char **ret_error);
+
+/* Whether it has ended; its status as of waitpid(2) is *RET_STATUS then. */
+bool client_child_has_ended(const struct client *client, int *ret_status);
 
 /* Waits. Returns 0 or -EINTR. */
 int client_sleep(struct client *client, uint64_t usec);

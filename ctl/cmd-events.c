@@ -87,4 +87,5 @@ const struct verb verb_events = {
     .summary = "the names of events",
     .help = "Lists the names that -e takes, with their masks.\n",
     .options = events_options,
+    .remote = VERB_RUNS_THERE,
 };

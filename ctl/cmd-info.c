@@ -19,6 +19,7 @@
 #include "common/units.h"
 #include "ctl/args.h"
 #include "ctl/ctl.h"
+#include "ctl/domains.h"
 #include "ctl/session.h"
 #include "ctl/snapshot.h"
 #include "ctl/storage.h"
@@ -69,11 +70,58 @@ static int open_trace(const char *path)
     return fd;
 }
 
+/* The length of PATH without the suffix of a sidecar; 0: PATH does not have it. */
+static size_t sidecar_stem_length(const char *path)
+{
+    static const char suffix[] = ".json";
+    size_t length = strlen(path), cut = strlen(suffix);
+
+    return length > cut && strcmp(path + length - cut, suffix) == 0 ? length - cut : 0;
+}
+
+/* The trace that the sidecar at PATH belongs to, if it is there; else NULL. */
+static char *trace_of_sidecar(const char *path)
+{
+    size_t length = sidecar_stem_length(path);
+    char *trace = str_format("%.*s.xentrace", (int)length, path);
+
+    if (trace && access(trace, F_OK) < 0)
+        trace[length] = '\0'; /* a trace whose name has no suffix */
+    if (trace && access(trace, F_OK) == 0)
+        return trace;
+    free(trace);
+    return NULL;
+}
+
+/* A sidecar in place of the trace: 1 with a sentence in info->error. */
+static int refuse_sidecar(struct info *info)
+{
+    _cleanup_doc_ struct json_object *doc = NULL;
+    _cleanup_free_ char *trace = NULL, *quoted = NULL;
+
+    if (!sidecar_stem_length(info->path) || doc_read_file(info->path, &doc) < 0 ||
+        (!doc_is(doc, DOC_FORMAT_SESSION) && !snapshot_is(doc)))
+        return 0;
+    trace = trace_of_sidecar(info->path);
+    quoted = trace ? str_shell_quote(trace) : NULL;
+    if (quoted)
+        info->error =
+            str_format("%s is a sidecar. Name its trace: xentracectl info %s", info->path, quoted);
+    else
+        info->error = str_format("%s is a sidecar. Name its trace, which it expects at %s.",
+                                 info->path, doc_text(doc, "output.path", "an unknown path"));
+    return info->error ? 1 : -ENOMEM;
+}
+
 static int read_trace(struct info *info)
 {
-    _cleanup_fd_ int fd = open_trace(info->path);
+    _cleanup_fd_ int fd = -1;
     int r;
 
+    r = strcmp(info->path, "-") == 0 ? 0 : refuse_sidecar(info);
+    if (r != 0)
+        return r < 0 ? r : 0;
+    fd = open_trace(info->path);
     r = fd < 0 ? -errno : trace_file_scan(fd, &info->summary);
     if (r == -ENOMEM)
         return r;
@@ -414,6 +462,7 @@ static void info_print(FILE *file, struct info *info)
     print_complete(file, info);
     print_classes(file, summary);
     print_sidecar(file, info);
+    domains_print(file, info->sidecar);
     print_cpus(file, summary);
 }
 
@@ -588,4 +637,5 @@ const struct verb verb_info = {
     .help = "Reads trace files (- is standard input) to their end and shows what is in them\n"
             "and whether they are sound, with the facts of their sidecars. Needs no daemon.\n"
             "Exit code 1: a file is damaged, incomplete or unreadable.\n",
+    .remote = VERB_RUNS_THERE,
 };

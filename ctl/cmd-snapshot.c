@@ -41,7 +41,8 @@ static const struct args_option snapshot_options[] = {
     {"output", 'o', "FILE", ARGS_FILE, AT(output), 0, NULL, NULL,
      "write to FILE, with its sidecar; - is standard output\n"
      "(default: a new file in " XENTRACED_STATE_DIR ")"},
-    {"force", 0, NULL, ARGS_FLAG, AT(force), .help = "replace FILE and its sidecar if they exist"},
+    {"force", 0, NULL, ARGS_DESTROY, AT(force),
+     .help = "replace FILE and its sidecar if they exist"},
     {"bundle", 0, NULL, ARGS_FLAG, AT(bundle),
      .help = "with -o: one tar archive of the trace and its sidecar"},
     {"session", 0, "NAME", ARGS_SESSION, AT(session), 0, "a session", OPTION_SESSION,
@@ -234,4 +235,5 @@ const struct verb verb_snapshot = {
     .options = snapshot_options,
     .examples = "  xentracectl snapshot --last 30s --label slow-guest\n"
                 "  xentracectl snapshot --since 03:10 --until 03:12:30\n",
+    .remote = VERB_STREAMS,
 };

@@ -18,19 +18,21 @@
 static void print_started(FILE *file, struct json_object *session)
 {
     uint64_t limit = doc_number(session, "limits.time_usec");
-    const char *name;
+    const char *name, *remote, *option;
     char duration[UNITS_TEXT_MAX];
 
     doc_make_printable(session);
     name = doc_text(session, "name", "(without a name)");
+    remote = doc_text(session, "remote", "");
+    option = *remote ? " -H " : "";
     table_print_field(file, "Name", "%s", name);
     storage_print_start(file, session);
     if (limit)
-        table_print_field(file, "Ends", "after %s, or: xentracectl stop %s",
-                          duration_format(duration, limit), name);
+        table_print_field(file, "Ends", "after %s, or: xentracectl%s%s stop %s",
+                          duration_format(duration, limit), option, remote, name);
     else
-        table_print_field(file, "Ends", "with: xentracectl stop %s", name);
-    table_print_field(file, "Status", "xentracectl status %s", name);
+        table_print_field(file, "Ends", "with: xentracectl%s%s stop %s", option, remote, name);
+    table_print_field(file, "Status", "xentracectl%s%s status %s", option, remote, name);
 }
 
 /* It runs as the configuration says: the command is for one that was stopped. */

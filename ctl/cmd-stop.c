@@ -25,10 +25,10 @@ struct options {
 static const struct args_option stop_options[] = {
     {"all", 'a', .offset = offsetof(struct options, all),
      .help = "end all captures, but not the flight recorder"},
-    {"recorder", .offset = offsetof(struct options, recorder),
+    {"recorder", .offset = offsetof(struct options, recorder), .type = ARGS_DESTROY,
      .help = "end the flight recorder, as root: its history is lost;\n"
              "xentracectl start " PROTOCOL_RECORDER " starts it again"},
-    {"abort", .offset = offsetof(struct options, abort),
+    {"abort", .offset = offsetof(struct options, abort), .type = ARGS_DESTROY,
      .help = "end the capture NAME at once although its disk does not\n"
              "answer; records that are not on the disk are dropped"},
     {},
@@ -162,8 +162,7 @@ static int stop_all(struct ctl *ctl, struct client *client)
     if (array)
         doc_print(stdout, array);
     else if (!stopped)
-        (void)puts(recorder_runs ? "Only the flight recorder is running, and continues. To end it "
-                                   "with its history: xentracectl stop --recorder"
+        (void)puts(recorder_runs ? "No capture is running. The flight recorder continues."
                                  : "No capture is running.");
     return code;
 }

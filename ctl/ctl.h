@@ -24,11 +24,27 @@ enum ctl_exit {
 
 /* The global options. */
 struct ctl {
-    const char *socket;
+    const char *socket; /* for client_new(): a path, or the address of another host's */
+    const char *host;   /* -H; NULL: this machine */
     bool json;
+    const char *default_socket; /* without --socket */
+    char *address;              /* what SOCKET points to with -H */
 };
 
-/* A command. Each cmd-*.c defines one. */
+/* What -H means for a command. */
+enum verb_remote {
+    VERB_CONNECTS,   /* it runs here, and client_new() connects to the daemon there */
+    VERB_STREAMS,    /* the same; with --output it runs there, and its records come here */
+    VERB_RUNS_THERE, /* as the other host's files and devices are what it is about */
+    VERB_STAYS_HERE, /* it needs no host */
+};
+
+/*
+ * A command. Each cmd-*.c defines one, and verbs.c lists them. The verbs and their options
+ * (ctl/args-table.h) are the only description of the command line: the parser, the help pages, the
+ * shells' completions, the synopsis of xentracectl(1) and the hints for wrong input are made from
+ * them.
+ */
 struct verb {
     const char *name;
     /* Receives argv[0] = the command's name and returns an enum ctl_exit. */
@@ -39,6 +55,8 @@ struct verb {
     const char *help;                  /* first part of its help page */
     const struct args_option *options; /* NULL: none */
     const char *examples;              /* last part of its help page; NULL: none */
+    bool destroys;                     /* takes something away for good: no hint suggests it */
+    enum verb_remote remote;           /* with -H */
 };
 
 extern const struct verb verb_start, verb_record, verb_stop, verb_snapshot, verb_trigger,
@@ -48,14 +66,27 @@ extern const struct verb verb_start, verb_record, verb_stop, verb_snapshot, verb
 /* The command called NAME, or NULL. */
 const struct verb *verb_find(const char *name);
 
+/* Whether "--" begins another program's command in its arguments. */
+bool verb_takes_command(const struct verb *verb);
+
+/* For programs: it is not among the following, so in no help page, completion or hint. */
+extern const struct verb verb_bridge;
+
+/* All commands for people, in the order of the overview. Static. */
+const struct verb *const *verbs_all(size_t *ret_count);
+
 /* Reports on stderr that there is no command TYPED, and returns the exit code. */
 int verb_refuse(const char *typed);
 
 /* The help page of VERB; NULL: the overview. */
 void verb_print_help(FILE *file, const struct verb *verb);
 
-/* Prints one line for people on stderr: "xentracectl: ...". */
+/*
+ * Prints one line on stderr: "xentracectl: ..." for people; with --json the error object of
+ * docs/control-protocol.md. A warning is about something that does not make the command fail.
+ */
 void ctl_error(const char *format, ...) _printf_(1, 2);
+void ctl_warning(const char *format, ...) _printf_(1, 2);
 
 /* As ctl_error() with a sentence that another module made; NULL means there was no memory for it.
  */

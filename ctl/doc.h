@@ -16,8 +16,10 @@
 
 #include "common/util.h"
 
+#define DOC_FORMAT_ERROR    "xentraced-error"
 #define DOC_FORMAT_SESSION  "xentraced-session"
 #define DOC_FORMAT_SNAPSHOT "xentraced-snapshot"
+#define DOC_FORMAT_STARTED  "xentraced-started" /* of record under `xentracectl bridge` only */
 #define DOC_FORMAT_STATUS   "xentraced-status"
 
 /*
@@ -68,12 +70,16 @@ void doc_make_printable(struct json_object *doc);
 /* Prints the document as people and jq like it, with a newline. */
 void doc_print(FILE *file, struct json_object *doc);
 
+/* The same in one line, for documents that come one after the other. */
+void doc_print_line(FILE *file, struct json_object *doc);
+
 /*
  * Making a document. Without memory a key is left out; NULL as the object is fine and adds nothing.
  * TEXT NULL becomes null. Objects that are added are borrowed by the caller.
  */
 struct json_object *doc_new(const char *format);
 void doc_add_text(struct json_object *doc, const char *key, const char *text);
+void doc_set_text(struct json_object *doc, const char *key, const char *text); /* replaces it */
 void doc_add_number(struct json_object *doc, const char *key, uint64_t number);
 void doc_add_flag(struct json_object *doc, const char *key, bool flag);
 struct json_object *doc_add_object(struct json_object *doc, const char *key);

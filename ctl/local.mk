@@ -14,6 +14,9 @@ libctl_a_SOURCES = \
 	ctl/client.c ctl/client.h \
 	ctl/ask-status.c ctl/ask-status.h \
 	ctl/cmd-doctor.c \
+	ctl/args-table.c ctl/args-table.h \
+	ctl/child.c ctl/child.h \
+	ctl/cmd-bridge.c \
 	ctl/cmd-events.c \
 	ctl/cmd-info.c \
 	ctl/cmd-monitor.c \
@@ -28,6 +31,7 @@ libctl_a_SOURCES = \
 	ctl/color.c ctl/color.h \
 	ctl/cpu-lines.c ctl/cpu-lines.h \
 	ctl/copy.c ctl/copy.h \
+	ctl/completion-data.c ctl/completion-data.h \
 	ctl/ctl.h \
 	ctl/disk.c ctl/disk.h \
 	ctl/doc.c ctl/doc.h \
@@ -36,11 +40,16 @@ libctl_a_SOURCES = \
 	ctl/health.c ctl/health.h \
 	ctl/monitor.c ctl/monitor.h \
 	ctl/number.c ctl/number.h \
+	ctl/domains.c ctl/domains.h \
+	ctl/hint.c ctl/hint.h \
 	ctl/options.c ctl/options.h \
 	ctl/output.c ctl/output.h \
 	ctl/pager.c ctl/pager.h \
 	ctl/progress.c ctl/progress.h \
 	ctl/recorder.c ctl/recorder.h \
+	ctl/remote.c ctl/remote.h \
+	ctl/remote-run.c ctl/remote-run.h \
+	ctl/remote-stream.c ctl/remote-stream.h \
 	ctl/request.c ctl/request.h \
 	ctl/screen.c ctl/screen.h \
 	ctl/session.c ctl/session.h \
@@ -48,6 +57,7 @@ libctl_a_SOURCES = \
 	ctl/stop.c ctl/stop.h \
 	ctl/storage.c ctl/storage.h \
 	ctl/str.c ctl/str.h \
+	ctl/synopsis.c ctl/synopsis.h \
 	ctl/table.c ctl/table.h \
 	ctl/tar.c ctl/tar.h \
 	ctl/target.c ctl/target.h \
@@ -60,10 +70,15 @@ xentracectl_LDADD = libctl.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
 
 dist_man_MANS += docs/man/xentracectl.1
 
-# bash finds a completion by the command's name
-nodist_bashcompletion_DATA = ctl/completion/xentracectl
-EXTRA_DIST += ctl/xentracectl.bash
-CLEANFILES += ctl/completion/xentracectl
+# A shell finds a completion by the name of its file.
+nodist_bashcompletion_DATA = ctl/completion/bash/xentracectl
+nodist_zshcompletion_DATA = ctl/completion/zsh/_xentracectl
+dist_fishcompletion_DATA = ctl/xentracectl.fish
+EXTRA_DIST += ctl/xentracectl.bash ctl/xentracectl.zsh
+CLEANFILES += ctl/completion/bash/xentracectl ctl/completion/zsh/_xentracectl
 
-ctl/completion/xentracectl: ctl/xentracectl.bash
+ctl/completion/bash/xentracectl: ctl/xentracectl.bash
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && cp $(top_srcdir)/ctl/xentracectl.bash $@
+
+ctl/completion/zsh/_xentracectl: ctl/xentracectl.zsh
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && cp $(top_srcdir)/ctl/xentracectl.zsh $@

@@ -31,7 +31,8 @@ const struct args_option options_table[] = {
     {"output", 'o', "FILE", ARGS_FILE, AT(output), 0, NULL, NULL,
      "write to FILE, with its sidecar; - is standard output\n"
      "(default: a new file in " XENTRACED_STATE_DIR ")"},
-    {"force", 0, NULL, ARGS_FLAG, AT(force), .help = "replace FILE and its sidecar if they exist"},
+    {"force", 0, NULL, ARGS_DESTROY, AT(force),
+     .help = "replace FILE and its sidecar if they exist"},
     {"reserve", 'r', "SIZE", ARGS_SIZE_OR_0, AT(reserve_bytes), MIB, NULL, OPTION_RESERVE,
      "leave SIZE of the disk free: 500 (MiB), 2G"},
     {"max-size", 0, "SIZE", ARGS_SIZE, AT(max_size_bytes), 1, NULL, OPTION_MAX_SIZE,

@@ -17,6 +17,7 @@ static int append_option(sd_bus_message *call, const struct args_option *option,
 
     switch (option->type) {
     case ARGS_FLAG:
+    case ARGS_DESTROY:
         return sd_bus_message_append(call, "{sv}", option->key, "b", *(const bool *)value);
     case ARGS_DURATION:
     case ARGS_SIZE:
@@ -28,6 +29,7 @@ static int append_option(sd_bus_message *call, const struct args_option *option,
     case ARGS_NAME:
     case ARGS_SESSION:
     case ARGS_FILE:
+    case ARGS_HOST:
     case ARGS_CHOICE:
     case ARGS_EVENTS:
     case ARGS_CPUS:

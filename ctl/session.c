@@ -386,10 +386,15 @@ void session_print_next(FILE *file, struct json_object *session, const char *pat
     _cleanup_free_ char *quoted = str_shell_quote(path);
     const char *sudo = reader_of(path);
     uint64_t khz = doc_number(session, "host.tsc_khz");
+    const char *remote = doc_text(session, "remote", "");
     char hz[STR_HZ_MAX];
 
     if (!quoted)
         return;
+    if (*remote) {
+        table_print_field(file, "Next", "xentracectl -H %s info %s", remote, quoted);
+        return;
+    }
     if (strcmp(doc_text(session, "output.kind", ""), "bundle") == 0) {
         table_print_field(file, "Next", "%star -xf %s", sudo, quoted);
         return;

@@ -4,9 +4,11 @@
 #include <getopt.h>
 #include <string.h>
 
-#include "common/suggest.h"
 #include "ctl/args.h"
+#include "ctl/completion-data.h"
 #include "ctl/ctl.h"
+#include "ctl/hint.h"
+#include "ctl/synopsis.h"
 
 static const struct verb *const verbs[] = {
     &verb_start,  &verb_record,  &verb_stop,    &verb_snapshot, &verb_trigger,
@@ -20,22 +22,26 @@ const struct verb *verb_find(const char *name)
         if (strcmp(verbs[i]->name, name) == 0)
             return verbs[i];
     }
-    return NULL;
+    return strcmp(name, verb_bridge.name) == 0 ? &verb_bridge : NULL;
+}
+
+bool verb_takes_command(const struct verb *verb)
+{
+    return strstr(verb->words, "[-- ");
+}
+
+const struct verb *const *verbs_all(size_t *ret_count)
+{
+    *ret_count = ARRAY_SIZE(verbs);
+    return verbs;
 }
 
 int verb_refuse(const char *typed)
 {
-    const char *names[ARRAY_SIZE(verbs)], *nearest;
+    char *error = NULL;
+    int r = hint_refuse_command(typed, &error);
 
-    for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-        names[i] = verbs[i]->name;
-    nearest = suggest_nearest(typed, names, ARRAY_SIZE(names));
-    if (nearest)
-        ctl_error("There is no command \"%s\"; did you mean \"%s\"? See: xentracectl --help", typed,
-                  nearest);
-    else
-        ctl_error("There is no command \"%s\". See: xentracectl --help", typed);
-    return CTL_USAGE;
+    return args_exit(NULL, r, error);
 }
 
 static void print_overview(FILE *file)
@@ -44,7 +50,9 @@ static void print_overview(FILE *file)
                 "Captures Xen's trace records through xentraced.\n\n",
                 file);
     for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
-        int width = fprintf(file, "  %s %s", verbs[i]->name, verbs[i]->words);
+        const char *words = verbs[i]->words;
+        /* the first of its arguments: the page of the command has all of them */
+        int width = fprintf(file, "  %s %.*s", verbs[i]->name, (int)strcspn(words, " "), words);
 
         (void)fprintf(file, "%*s%s\n", width < 24 ? 24 - width : 1, "", verbs[i]->summary);
     }
@@ -73,28 +81,15 @@ void verb_print_help(FILE *file, const struct verb *verb)
         (void)fprintf(file, "\n%s", verb->examples);
 }
 
-/* VERB NULL: the command itself is completed. */
-static void print_completion(const struct verb *verb)
-{
-    if (verb) {
-        (void)printf("words %s\n", verb->completes ? verb->completes : "none");
-        args_print_completion(stdout, verb->options);
-        return;
-    }
-    (void)fputs("words list", stdout);
-    for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-        (void)printf(" %s", verbs[i]->name);
-    (void)puts("\n--version|--version flag");
-    args_print_completion(stdout, NULL);
-}
-
 struct options {
-    bool completion;
+    bool completion, synopsis;
 };
 
 static const struct args_option help_options[] = {
     {"completion", .offset = offsetof(struct options, completion),
      .help = "what the shell's completion needs to know"},
+    {"synopsis", .offset = offsetof(struct options, synopsis),
+     .help = "the synopsis of the manual, as mdoc"},
     {},
 };
 
@@ -113,8 +108,10 @@ static int cmd_help(struct ctl *ctl, int argc, char **argv)
         if (!verb)
             return verb_refuse(argv[optind]);
     }
-    if (options.completion)
-        print_completion(verb);
+    if (options.synopsis)
+        synopsis_print(stdout);
+    else if (options.completion)
+        completion_data_print(stdout, verb);
     else
         verb_print_help(stdout, verb);
     return CTL_OK;
@@ -128,4 +125,5 @@ const struct verb verb_help = {
     .summary = "this page, or that of a command",
     .help = "Explains xentracectl, or one of its commands.\n",
     .options = help_options,
+    .remote = VERB_STAYS_HERE,
 };

@@ -29,6 +29,7 @@ libdaemon_a_SOURCES = \
 	daemon/control/status.c daemon/control/status.h \
 	daemon/control/wire.c daemon/control/wire.h \
 	daemon/document/document.c daemon/document/document.h \
+	daemon/document/domains-document.c daemon/document/domains-document.h \
 	daemon/document/trigger-document.c daemon/document/trigger-document.h \
 	daemon/host/domain-names.c daemon/host/domain-names.h \
 	daemon/host/domain-watch.c daemon/host/domain-watch.h \

@@ -1167,8 +1167,9 @@ static int check_start(const struct manager *manager, const char *name, struct f
         return refuse_shutting_down(failure);
     if (same && same->state != SESSION_ENDED)
         return failure_set(failure, -EEXIST, ERROR_NAME_IN_USE,
-                           "'%s' is being recorded already. `xentracectl stop %s` ends it.", name,
-                           name);
+                           "A capture named '%s' is running already. Choose another name, or leave "
+                           "the name out. To see that capture: xentracectl status %s",
+                           name, name);
     return check_count(manager, failure);
 }
 
@@ -1300,9 +1301,9 @@ int manager_check_stop(const struct session *session, struct failure *failure)
         return 0;
     (void)recorder_history(history, session);
     return failure_set(failure, -EPERM, ERROR_RECORDER,
-                       "Stopping the flight recorder discards its history%s%s: write that to a "
-                       "file with `xentracectl snapshot` first, then end the recorder with "
-                       "`xentracectl stop --recorder`, as root.",
+                       "The flight recorder is not ended by its name, as that would discard its "
+                       "history%s%s. To write that to a file: xentracectl snapshot. To end the "
+                       "recorder, see xentracectl(1).",
                        history[0] ? " of " : "", history);
 }
 

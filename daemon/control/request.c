@@ -43,11 +43,11 @@ static int read_option(sd_bus_message *call, const struct option_target *targets
                                r < 0 ? "?" : contents);
         return sd_bus_message_read(call, "v", signature, target->value);
     }
-    return failure_set(
-        failure, -EINVAL, ERROR_INVALID,
-        "This xentraced (" PACKAGE_VERSION ") knows no option '%s': xentracectl is "
-        "newer than the daemon. `systemctl restart xentraced` starts the installed one.",
-        key);
+    return failure_set(failure, -EINVAL, ERROR_INVALID,
+                       "This xentraced (" PACKAGE_VERSION ") knows no option '%s': xentracectl is "
+                       "newer than the daemon. The installed one runs after the next restart of "
+                       "xentraced.service, which ends all captures.",
+                       key);
 }
 
 static int read_options(sd_bus_message *call, const struct option_target *targets, size_t count,

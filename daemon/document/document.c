@@ -14,6 +14,7 @@
 #include "collector/sink.h"
 #include "collector/xen.h"
 #include "daemon/base/clock-history.h"
+#include "daemon/document/domains-document.h"
 #include "daemon/host/host.h"
 #include "daemon/base/json-put.h"
 #include "daemon/output/output.h"
@@ -403,23 +404,6 @@ static json *clocks_document(const struct session *session, uint64_t from_tsc, u
     return clocks;
 }
 
-static json *domains_document(const struct domains *domains)
-{
-    json *list = json_object_new_array();
-
-    for (size_t i = 0; i < domains->count; i++) {
-        const struct domain_seen *seen = &domains->seen[i];
-        json *object = json_object_new_object();
-
-        json_put_count(object, "domid", seen->domain.domid);
-        json_put_text(object, "name", seen->domain.name);
-        json_put_count(object, "first_seen_ns", seen->first_seen_ns);
-        json_put_count(object, "last_seen_ns", seen->last_seen_ns);
-        (void)json_object_array_add(list, object);
-    }
-    return list;
-}
-
 static json *session_output_document(const struct session *session,
                                      const struct sink_totals *totals)
 {
@@ -454,6 +438,15 @@ static uint64_t complete_from_of(const struct session *session, const struct sin
 
     return ring && ring->final_bytes ? ring->write.plan.complete_from_tsc
                                      : totals->complete_from_tsc;
+}
+
+/* The domains that were there at FROM_NS or later. */
+static void put_domains(json *document, const struct session *session, uint64_t from_ns)
+{
+    uint64_t until_ns = session->state >= SESSION_SEALING ? session->ended.realtime_ns
+                                                          : clock_pair_now().realtime_ns;
+
+    domains_put(document, &session->domains, session->context->names, from_ns, until_ns);
 }
 
 /* AS_SEALED: as its last sidecar shows it. */
@@ -500,7 +493,7 @@ static json *describe_session(const struct session *session, bool as_sealed)
     put_complete_from(document, session, complete_from_of(session, &totals));
     json_put(document, "host", host_document(session->context, session->context->host));
     json_put(document, "clock", clocks_document(session, 0, 0));
-    json_put(document, "domains", domains_document(&session->domains));
+    put_domains(document, session, 0);
     return document;
 }
 
@@ -528,6 +521,7 @@ json *document_of_segment_file(const struct session *session, const struct segme
     json_put_count(output, "queued_bytes", 0);
     json_object_object_del(output, "sidecar"); /* that is the session's */
     json_put(document, "clock", clocks_document(session, segment->first_tsc, segment->last_tsc));
+    put_domains(document, session, wall_clock_of(session->context, segment->first_tsc));
     json_put(document, "segment", object);
     return document;
 }
@@ -606,6 +600,6 @@ json *document_of_snapshot(const struct snapshot *snapshot)
     json_put(document, "host", host_document(session->context, session->context->host));
     json_put(document, "clock",
              clocks_document(session, snapshot->plan.first_tsc, snapshot->plan.last_tsc));
-    json_put(document, "domains", domains_document(&session->domains));
+    put_domains(document, session, wall_clock_of(session->context, snapshot->plan.first_tsc));
     return document;
 }

@@ -39,6 +39,7 @@ struct domain_names {
     struct sd_event_source *retry_source;
     struct sd_event_source *slow_source; /* while a job is under way */
     bool has_complained;
+    bool has_answered; /* xenstore, at the last time */
     struct worker *worker;
     struct xen_host *xen;
     void (*changed)(void *userdata);
@@ -122,6 +123,7 @@ static int names_handle_slow(sd_event_source *source, uint64_t usec, void *userd
         log_warning("Xenstore does not answer. Until it does, new domains have no names, and "
                     "crashes of domains may fire no trigger. Is xenstored running?");
     names->has_complained = true;
+    names->has_answered = false;
     return 0;
 }
 
@@ -139,6 +141,7 @@ static void names_job_done(struct job *job)
     }
     names->job = NULL;
     names->slow_source = sd_event_source_disable_unref(names->slow_source);
+    names->has_answered = names_job->result >= 0;
     if (names->has_complained && names_job->result >= 0) {
         log_info("Xenstore answers again.");
         names->has_complained = false;
@@ -188,7 +191,7 @@ void domain_names_refresh(struct domain_names *names)
 {
     int n = xen_host_list_domain_states(names->xen, names->states, MAX_DOMAINS);
     struct xen_domain *running;
-    bool is_changed = false;
+    bool is_changed = n >= 0 && (unsigned int)n < names->count; /* one has gone */
 
     if (n < 0)
         return; /* the names that are known stay known */
@@ -227,6 +230,11 @@ const char *domain_names_of(const struct domain_names *names, uint32_t domid)
     const struct xen_domain *domain = domain_names_find(names, domid);
 
     return domain ? domain->name : "";
+}
+
+bool domain_names_are_available(const struct domain_names *names)
+{
+    return names->has_answered;
 }
 
 void domain_names_listen(struct domain_names *names, void (*changed)(void *userdata),

@@ -23,7 +23,7 @@
 struct xen_domain {
     uint32_t domid;
     uint8_t uuid[DOMAIN_UUID_BYTES]; /* Xen's, not xenstore's; all 0: it has none */
-    char name[64];                   /* valid UTF-8 without control characters; "": not known */
+    char name[64]; /* valid UTF-8 without control characters; "": not known */
 };
 
 /*

@@ -391,7 +391,7 @@ static int triggers_watch_domains(struct triggers *triggers)
 {
     const struct triggers_context *context = &triggers->context;
 
-    /* Also where no trigger is about crashes: it keeps the domains' names up to date. */
+    /* Also where no trigger is about crashes: documents say who was there, and when. */
     return domain_watch_new(context->event, context->xen, context->names, triggers_handle_crash,
                             triggers, &triggers->domains);
 }
@@ -408,7 +408,7 @@ static int triggers_set_up(struct triggers *triggers)
             return r;
     }
     if (triggers->count == 0)
-        return 0;
+        return triggers_watch_domains(triggers);
     r = triggers_make_watches(triggers);
     if (r < 0)
         return r;

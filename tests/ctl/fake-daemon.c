@@ -17,6 +17,7 @@
  *   recorder a flight recorder runs, too      no-right   permits no snapshot, trigger, rotation
  *   several  Stop("") is ambiguous           stuck      the disk stopped answering 14 s ago: Stop
  *   stuck-start  Start fails for that reason            is answered after Abort
+ *   restart  ends the session at its first Status, and exits
  *   quiet    CPU 1 is silent, CPU 5 has no trace buffer
  *   file:F   answers Status with the text of the file F, in which "@9" is the time 9 s ago
  */
@@ -34,6 +35,7 @@
 
 #include "common/protocol.h"
 #include "common/record.h"
+#include "common/sidecar-path.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "tests/ctl/fake-options.h"
@@ -139,12 +141,14 @@ static void add_ended(const struct fake *fake, struct json_object *doc)
 {
     struct json_object *ended = add_object(doc, "ended");
     bool aborted = strcmp(fake->reason, "abort") == 0;
-    bool early = aborted || strcmp(fake->reason, "reserve") == 0;
+    bool exits = strcmp(fake->reason, "daemon-exit") == 0;
+    bool early = aborted || exits || strcmp(fake->reason, "reserve") == 0;
 
     json_object_object_add(ended, "realtime_ns", number(fake->ended_ns));
     json_object_object_add(ended, "reason", text(fake->reason));
     json_object_object_add(ended, "message",
                            text(aborted ? "Aborted on request."
+                                : exits ? "xentraced ended."
                                 : early ? "The disk reached its reserve."
                                         : "It was to end."));
     json_object_object_add(ended, "ok", json_object_new_boolean(!early));
@@ -167,6 +171,11 @@ static struct json_object *session_document(const struct fake *fake)
     part = add_object(doc, "output");
     json_object_object_add(part, "path", text(*fake->path ? fake->path : "-"));
     json_object_object_add(part, "kind", text(*fake->path ? "file" : "stream"));
+    if (fake->sidecar_fd >= 0) {
+        _cleanup_free_ char *sidecar = sidecar_path_of(fake->path);
+
+        json_object_object_add(part, "sidecar", text(sidecar ? sidecar : ""));
+    }
     json_object_object_add(
         part, "bytes", number(fake->rounds * NR_CPUS * (WINDOW_HEADER_BYTES + 2 * RECORD_SIZE)));
     if (is_mode(fake, "stuck"))
@@ -489,7 +498,9 @@ static int handle_status(struct fake *fake, sd_bus_message *message)
     pass_time(fake);
     if (!*name)
         return answer(fake, message, status_text(fake));
-    if (is_mode(fake, "die"))
+    if (is_mode(fake, "restart"))
+        end_session(fake, "daemon-exit");
+    if (is_mode(fake, "die") || is_mode(fake, "restart"))
         return quit(fake);
     if (!fake->has_session)
         return sd_bus_reply_method_errorf(message, ERROR_NO_SESSION, "There is no capture \"%s\".",

@@ -2,10 +2,12 @@
 
 check_PROGRAMS += tests/ctl/test-ctl tests/ctl/test-console tests/ctl/test-doctor tests/ctl/test-documents \
 	tests/ctl/test-output tests/ctl/test-tar
-check_SCRIPTS += tests/ctl/test-cli tests/ctl/test-completion tests/ctl/test-flows tests/ctl/test-monitor \
-	tests/ctl/test-recorder tests/ctl/test-status tests/ctl/test-trouble
+check_SCRIPTS += tests/ctl/test-cli tests/ctl/test-completion tests/ctl/test-flows \
+	tests/ctl/test-manual tests/ctl/test-monitor tests/ctl/test-recorder tests/ctl/test-ssh \
+	tests/ctl/test-status tests/ctl/test-trouble tests/ctl/test-wrong
 EXTRA_DIST += tests/ctl/test-cli tests/ctl/test-completion tests/ctl/test-flows \
 	tests/ctl/test-recorder tests/ctl/test-status tests/ctl/test-trouble tests/ctl/lib.sh \
+	tests/ctl/test-manual tests/ctl/test-ssh tests/ctl/test-wrong \
 	tests/ctl/test-monitor tests/ctl/make-status \
 	tests/ctl/pictures/monitor-200x60.txt tests/ctl/pictures/monitor-256-200x60.txt \
 	tests/ctl/pictures/monitor-256-80x24.txt tests/ctl/pictures/monitor-4096.txt \
@@ -44,7 +46,7 @@ tests_ctl_fake_daemon_SOURCES = \
 	tests/ctl/fake-daemon.c \
 	tests/ctl/fake-options.c tests/ctl/fake-options.h \
 	tests/ctl/fake-recorder.c tests/ctl/fake-recorder.h
-tests_ctl_fake_daemon_LDADD = $(SYSTEMD_LIBS) $(JSON_LIBS)
+tests_ctl_fake_daemon_LDADD = libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
 
 noinst_PROGRAMS += tests/ctl/draw-monitor
 tests_ctl_draw_monitor_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)

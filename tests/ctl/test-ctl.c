@@ -23,6 +23,11 @@ void ctl_error(const char *format, ...)
     (void)format;
 }
 
+void ctl_warning(const char *format, ...)
+{
+    (void)format;
+}
+
 void ctl_error_sentence(const char *sentence)
 {
     (void)sentence;

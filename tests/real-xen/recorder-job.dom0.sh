@@ -262,7 +262,7 @@ rm "$config"
 
 recorder_is() { same "$(xentracectl --json status | tr -d ' \n' | grep -o '"recorder":{"state":"[a-z]*')" \
     "\"recorder\":{\"state\":\"$1"; }
-check "the recorder is not stopped by its name" refuses 'discards its history' xentracectl stop flight-recorder
+check "the recorder is not stopped by its name" refuses 'discard its history' xentracectl stop flight-recorder
 check "... but with its option" xentracectl stop --recorder
 check "... of which systemd keeps a note" same "$(service_value NFileDescriptorStore)" 2
 check "restarted" systemctl restart xentraced

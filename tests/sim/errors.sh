@@ -275,8 +275,8 @@ bad_outputs() {
 same_name_twice() {
     check "one runs" ctl start one
     # What it writes changes all the time: refused() would tell.
-    check "the same one is refused" refuses "'one' is being recorded already" ctl start one
-    check "and with a file of its own" refuses "'one' is being recorded already" \
+    check "the same one is refused" refuses "A capture named 'one' is running already" ctl start one
+    check "and with a file of its own" refuses "A capture named 'one' is running already" \
         ctl start -o "$dir/two.xentrace" one
     check "no file is left of them" test ! -e "$dir/two.xentrace" -a ! -e "$dir/two.json"
     check "the first one ends well" ctl stop one

@@ -30,6 +30,7 @@ EXTRA_DIST += \
 	tests/sim/outputs.sh \
 	tests/sim/patience.sh \
 	tests/sim/pause.sh \
+	tests/sim/record.sh \
 	tests/sim/recorder-stop.sh \
 	tests/sim/restart.sh \
 	tests/sim/same-as-xentrace.sh \

@@ -182,18 +182,36 @@ static void test_names(struct workers *workers, struct domain_names *names)
     runs(1, (uint32_t[]){0});
     domain_names_refresh(names);
     CHECK_STR(known(names), "0=Domain-0 ");
+    CHECK_UINT(nr_changes, 2);
     runs(2, (uint32_t[]){0, 3});
     domain_names_refresh(names);
     workers_run_all(workers);
     CHECK_STR(known(names), "0=Domain-0 3= ");
-    CHECK_UINT(nr_changes, 1);
+    CHECK_UINT(nr_changes, 2);
 
     test_case("renamed");
     name(0, 0, "dom0");
     domain_names_refresh(names);
     workers_run_all(workers);
     CHECK_STR(known(names), "0=dom0 3= ");
-    CHECK_UINT(nr_changes, 2);
+    CHECK_UINT(nr_changes, 3);
+
+    test_case("UUIDs are known at once");
+    CHECK_UINT(domain_names_find(names, 3)->uuid[15], 0);
+    xen.uuid = 0xab;
+    domain_names_refresh(names);
+    CHECK_UINT(nr_changes, 4);
+    CHECK_UINT(domain_names_find(names, 3)->uuid[15], 0xab);
+    CHECK(!domain_names_find(names, 4));
+    workers_run_all(workers);
+    CHECK_UINT(domain_names_find(names, 3)->uuid[0], 0xab);
+    domain_names_refresh(names);
+    workers_run_all(workers);
+    CHECK_UINT(nr_changes, 4);
+    xen.uuid = 0;
+    domain_names_refresh(names);
+    workers_run_all(workers);
+    nr_changes = 2;
 
     test_case("UUIDs are known at once");
     CHECK_UINT(domain_names_find(names, 3)->uuid[15], 0);
@@ -246,7 +264,8 @@ static void test_hanging_store(struct workers *workers, struct domain_names *nam
     workers_run_all(workers);
     CHECK_UINT(times_asked(), 2);
     CHECK_STR(known(names), "0=dom0 6=new ");
-    CHECK_UINT(nr_changes, 1);
+    CHECK_UINT(nr_changes, 2); /* one had gone */
+    CHECK(domain_names_are_available(names));
 }
 
 /* Takes the seconds after which it is asked again. */
@@ -258,6 +277,7 @@ static void test_absent_store(sd_event *event, struct workers *workers, struct d
     workers_run_all(workers);
     CHECK_UINT(times_asked(), 1);
     CHECK_STR(known(names), "0=dom0 6=new ");
+    CHECK(!domain_names_are_available(names));
 
     test_case("... and it is asked again, without anybody's doing, until it answers");
     set_error(0);
