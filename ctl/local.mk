@@ -12,6 +12,7 @@ libctl_a_SOURCES = \
 	ctl/client.c ctl/client.h \
 	ctl/cmd-events.c \
 	ctl/cmd-info.c \
+	ctl/cmd-metrics.c \
 	ctl/cmd-record.c \
 	ctl/cmd-rotate.c \
 	ctl/cmd-snapshot.c \

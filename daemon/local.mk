@@ -17,6 +17,7 @@ libdaemon_a_SOURCES = \
 	daemon/control/calls.c daemon/control/calls.h \
 	daemon/control/control.c daemon/control/control.h \
 	daemon/control/listener.c daemon/control/listener.h \
+	daemon/control/metrics-file.c daemon/control/metrics-file.h \
 	daemon/control/peer.c daemon/control/peer.h \
 	daemon/control/request.c daemon/control/request.h \
 	daemon/control/status.c daemon/control/status.h \

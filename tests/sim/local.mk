@@ -22,6 +22,7 @@ EXTRA_DIST += \
 	tests/sim/locked.sh \
 	tests/sim/log.sh \
 	tests/sim/losses.sh \
+	tests/sim/metrics.sh \
 	tests/sim/many-cpus.sh \
 	tests/sim/patience.sh \
 	tests/sim/pause.sh \

@@ -21,7 +21,7 @@ check_PROGRAMS += \
 	tests/unit/test-extent \
 	tests/unit/test-joining \
 	tests/unit/test-history \
-	tests/unit/test-mailbox \
+	tests/unit/test-metrics tests/unit/test-mailbox \
 	tests/unit/test-memory \
 	tests/unit/test-output \
 	tests/unit/test-output-file \
@@ -187,6 +187,9 @@ tests_unit_test_calls_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_unit_test_calls_LDADD = $(xentraced_LDADD)
 tests_unit_test_config_SOURCES = tests/unit/test-config.c tests/unit/test.h
 tests_unit_test_config_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
+tests_unit_test_metrics_SOURCES = tests/unit/test-metrics.c tests/unit/test.h
+tests_unit_test_metrics_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
+tests_unit_test_metrics_LDADD = libcommon.a $(JSON_LIBS)
 tests_unit_test_output_file_SOURCES = tests/unit/test-output-file.c tests/unit/test.h
 tests_unit_test_output_file_LDADD = libdaemon.a libcommon.a
 # Outputs with real workers, on a real directory.
