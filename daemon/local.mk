@@ -10,6 +10,7 @@ libdaemon_a_SOURCES = \
 	daemon/base/failure.h \
 	daemon/base/json-put.h \
 	daemon/base/log.c daemon/base/log.h \
+	daemon/base/log-id.h \
 	daemon/base/name.c daemon/base/name.h \
 	daemon/base/priority.h \
 	daemon/base/worker.c daemon/base/worker.h \
@@ -39,6 +40,7 @@ libdaemon_a_SOURCES = \
 	daemon/session/end-reason.c daemon/session/end-reason.h \
 	daemon/session/file-storage.c daemon/session/file-storage.h \
 	daemon/session/history.c daemon/session/history.h \
+	daemon/session/loss-report.c daemon/session/loss-report.h \
 	daemon/session/recorder.c daemon/session/recorder.h \
 	daemon/session/recorder-stop.c daemon/session/recorder-stop.h \
 	daemon/session/ring-storage.c daemon/session/ring-storage.h \

@@ -5,6 +5,10 @@ systemd_units = systemd/xentraced.service systemd/xentraced-snapshot@.service
 sysusersdir = $(prefix)/lib/sysusers.d
 dist_sysusers_DATA = systemd/sysusers.d/xentraced.conf
 
+# What journalctl -x shows.
+catalogdir = $(prefix)/lib/systemd/catalog
+dist_catalog_DATA = systemd/xentraced.catalog
+
 systemdsystemunit_DATA = $(systemd_units)
 CLEANFILES += $(systemd_units)
 EXTRA_DIST += systemd/xentraced.service.in systemd/xentraced-snapshot@.service.in

@@ -23,6 +23,7 @@
 #include "daemon/host/domain-names.h"
 #include "daemon/host/domain-watch.h"
 #include "daemon/base/log.h"
+#include "daemon/base/log-id.h"
 
 #define REARM_USEC USEC_PER_SEC
 #define SLACK_USEC (20 * USEC_PER_MSEC)
@@ -119,7 +120,8 @@ static int triggers_handle_timer(sd_event_source *source, uint64_t usec, void *u
 /* --- Conditions. --- */
 
 /* Suppressed snapshots are counted, not logged: there may be many. */
-static void triggers_fire(struct triggers *triggers, size_t i, const char *reason)
+static void triggers_fire(struct triggers *triggers, size_t i, const char *reason,
+                          const char *domain)
 {
     struct trigger *trigger = &triggers->trigger[i];
     uint64_t now = triggers_now_usec(triggers);
@@ -128,7 +130,10 @@ static void triggers_fire(struct triggers *triggers, size_t i, const char *reaso
 
     action = trigger_fire(trigger, now, clock_pair_now().realtime_ns, reason);
     if (action == TRIGGER_SNAPSHOT || (trigger->state == TRIGGER_DELAYING && !was_delaying))
-        log_info("Trigger %s: %s", trigger->config.name, reason);
+        log_event(LOG_NOTICE,
+                  &(struct log_about){
+                      .id = LOG_ID_TRIGGER, .trigger = trigger->config.name, .domain = domain},
+                  "Trigger %s: %s", trigger->config.name, reason);
     if (triggers->watch[i] != NO_WATCH)
         triggers->rearm_usec[i] = now + REARM_USEC;
     triggers_act(triggers, i, action);
@@ -139,6 +144,15 @@ static uint64_t triggers_tsc_to_usec(const struct triggers *triggers, uint64_t t
     uint32_t khz = triggers->context.tsc_khz;
 
     return khz ? (uint64_t)((unsigned __int128)tsc * 1000 / khz) : 0;
+}
+
+/* For the journal: its name, or its number. */
+static const char *domain_field(char *buffer, size_t size, uint32_t domid, const char *name)
+{
+    if (name[0])
+        return name;
+    (void)snprintf(buffer, size, "%" PRIu32, domid);
+    return buffer;
 }
 
 /* "3 (web)", or "3". */
@@ -185,15 +199,20 @@ static void triggers_describe_hit(const struct triggers *triggers, size_t i,
 
 void triggers_handle_watch(struct triggers *triggers)
 {
-    char reason[TRIGGER_REASON_MAX];
+    char reason[TRIGGER_REASON_MAX], domain[16];
     struct watch_hit hit;
 
     for (size_t i = 0; i < triggers->count; i++) {
+        const char *about = NULL;
+
         if (triggers->watch[i] == NO_WATCH || triggers->rearm_usec[i] != TRIGGER_NO_TIME ||
             !watch_take(triggers->set, triggers->watch[i], &hit))
             continue;
         triggers_describe_hit(triggers, i, &hit, reason, sizeof(reason));
-        triggers_fire(triggers, i, reason);
+        if (triggers->trigger[i].config.condition == TRIGGER_RUNNABLE_LATENCY)
+            about = domain_field(domain, sizeof(domain), hit.domid,
+                                 domain_names_of(triggers->context.names, hit.domid));
+        triggers_fire(triggers, i, reason, about);
     }
     triggers_update_time(triggers);
 }
@@ -201,13 +220,13 @@ void triggers_handle_watch(struct triggers *triggers)
 static void triggers_handle_crash(void *userdata, uint32_t domid, const char *name)
 {
     struct triggers *triggers = userdata;
-    char domain[96], reason[TRIGGER_REASON_MAX];
+    char domain[96], field[16], reason[TRIGGER_REASON_MAX];
 
     (void)snprintf(reason, sizeof(reason), "Domain %s crashed.",
                    describe_domain(domain, sizeof(domain), domid, name));
     for (size_t i = 0; i < triggers->count; i++)
         if (triggers->trigger[i].config.condition == TRIGGER_DOMAIN_CRASH)
-            triggers_fire(triggers, i, reason);
+            triggers_fire(triggers, i, reason, domain_field(field, sizeof(field), domid, name));
     triggers_update_time(triggers);
 }
 
@@ -240,7 +259,7 @@ int triggers_fire_manual(struct triggers *triggers, const char *name,
         return failure_set(failure, -ENODATA, ERROR_NO_RING,
                            "The flight recorder does not run: there is nothing to write. Set "
                            "enabled=yes in [flight-recorder] and restart xentraced.");
-    triggers_fire(triggers, i, "Fired on request.");
+    triggers_fire(triggers, i, "Fired on request.", NULL);
     triggers_update_time(triggers);
     *ret_trigger = trigger;
     return 0;
@@ -258,12 +277,10 @@ void triggers_set_ring(struct triggers *triggers, bool has_ring)
 void triggers_snapshot_done(struct triggers *triggers, struct trigger *trigger, const char *path,
                             const char *error)
 {
-    if (path) {
+    if (path)
         trigger_written(trigger, triggers_now_usec(triggers), path);
-    } else {
+    else
         trigger_failed(trigger, triggers_now_usec(triggers), error);
-        log_warning("Trigger %s: no snapshot was written. %s", trigger->config.name, error);
-    }
     triggers_update_time(triggers);
 }
 

@@ -21,6 +21,7 @@ EXTRA_DIST += \
 	tests/sim/lifecycle.sh \
 	tests/sim/locked.sh \
 	tests/sim/log.sh \
+	tests/sim/loss-report.sh \
 	tests/sim/losses.sh \
 	tests/sim/metrics.sh \
 	tests/sim/many-cpus.sh \
