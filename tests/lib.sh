@@ -13,6 +13,7 @@ packages=(
 test_packages=(
     clang libclang-rt-14-dev xen-utils-4.17 zstd xz-utils python3 e2fsprogs util-linux mount procps
     systemd dbus-bin strace prometheus prometheus-node-exporter
+    debhelper lintian rpm mmdebstrap
 )
 
 as_root() {

@@ -10,7 +10,7 @@
 #include "common/units.h"
 #include "daemon/base/log.h"
 #include "daemon/base/log-id.h"
-#include "daemon/session/session.h"
+#include "daemon/session/session-data.h"
 #include "tests/unit/test.h"
 
 #define NR_CPUS 4u
