@@ -43,7 +43,8 @@ static inline void client_freep(struct client **client)
 
 #define _cleanup_client_ _cleanup_(client_freep)
 
-/* From now on SIGINT and SIGTERM interrupt a wait: each signal one. */
+/* From now on SIGINT, SIGTERM and SIGHUP (unless it is ignored) interrupt a wait: each signal one.
+ */
 int client_catch_signals(struct client *client, char **ret_error);
 
 /* Waits. Returns 0 or -EINTR. */

@@ -21,6 +21,7 @@ libctl_a_SOURCES = \
 	ctl/cmd-stop.c \
 	ctl/cmd-trigger.c \
 	ctl/cmd-version.c \
+	ctl/cmd-xentrace.c \
 	ctl/ctl.h \
 	ctl/doc.c ctl/doc.h \
 	ctl/options.c ctl/options.h \

@@ -2,9 +2,9 @@
 
 check_PROGRAMS += tests/ctl/test-ctl tests/ctl/test-documents
 check_SCRIPTS += tests/ctl/test-cli tests/ctl/test-completion tests/ctl/test-flows tests/ctl/test-recorder \
-	tests/ctl/test-trouble
+	tests/ctl/test-trouble tests/ctl/test-xentrace
 EXTRA_DIST += tests/ctl/test-cli tests/ctl/test-completion tests/ctl/test-flows \
-	tests/ctl/test-recorder tests/ctl/test-trouble tests/ctl/lib.sh
+	tests/ctl/test-recorder tests/ctl/test-trouble tests/ctl/test-xentrace tests/ctl/lib.sh
 
 tests_ctl_test_ctl_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_ctl_test_ctl_SOURCES = tests/ctl/test-ctl.c

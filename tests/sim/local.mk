@@ -5,6 +5,7 @@ EXTRA_DIST += \
 	tests/sim/borrowing.sh \
 	tests/sim/bus.py \
 	tests/sim/clock.sh \
+	tests/sim/compat.sh \
 	tests/sim/completeness.sh \
 	tests/sim/disk.sh \
 	tests/sim/disks.sh \
