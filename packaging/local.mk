@@ -13,5 +13,4 @@ EXTRA_DIST += \
 	debian/xentrace-tools.install \
 	debian/xentraced.install \
 	debian/xentraced.prerm \
-	packaging/xentraced.spec \
-	tests/packages/run
+	packaging/xentraced.spec
