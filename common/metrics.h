@@ -11,7 +11,8 @@
 
 struct json_object;
 
-/* The document of Status(""). Returns 0 with text to be freed, -EBADMSG (it is another), -ENOMEM. */
+/* The document of Status(""). Returns 0 with text to be freed, -EBADMSG (it is another), -ENOMEM.
+ */
 int metrics_render(struct json_object *status, char **ret_text);
 
 /* The metrics of a daemon that does not run. */

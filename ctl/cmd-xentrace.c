@@ -6,10 +6,11 @@
  * Source: xentrace's options as of Xen 4.17, tried with its binary (tests/sim/compat.sh compares).
  * docs/from-xentrace.md lists them. Where they differ from ours:
  *
- *   -e    several masks are joined; names are in lower case. Without it, xentrace leaves Xen's mask
- * as it is, which is everything after a boot -S    is ignored if Xen's buffers have a size already
- *   -M    may be smaller than the least that xentraced takes
- *   FILE  is truncated if it exists, and "-" is one. Records for a pipe go to /dev/stdout
+ * - Several masks are joined, and names are in lower case. Without -e, xentrace leaves Xen's mask
+ *   as it is, which is everything after a boot.
+ * - -S is ignored if Xen's buffers have a size already.
+ * - -M may be smaller than the least that xentraced takes.
+ * - FILE is truncated if it exists, and "-" is one. Records for a pipe go to /dev/stdout.
  */
 
 #include <ctype.h>

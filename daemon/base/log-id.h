@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * MESSAGE_ID= of the events that matter to whoever runs the host. systemd/xentraced.catalog explains
- * each: what it means for the data, and what to do. `journalctl -x` shows that, and
- * `journalctl MESSAGE_ID=...` finds them. An ID never changes its meaning. tests/catalog.sh compares
- * this list with the catalog.
+ * MESSAGE_ID= of the events that matter to whoever runs the host. systemd/xentraced.catalog
+ * explains each: what it means for the data, and what to do. `journalctl -x` shows that, and
+ * `journalctl MESSAGE_ID=...` finds them. An ID never changes its meaning. tests/catalog.sh
+ * compares this list with the catalog.
  */
 
 #define LOG_ID_RECORDS_LOST        "abda56d7e95343e982a2f854d08f22aa"
