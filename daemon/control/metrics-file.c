@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The directory may be another user's (Debian's belongs to prometheus), who must not make us write
- * anywhere else: the new file is made with O_EXCL in the opened directory, and a rename replaces
- * a link, not its target. node_exporter reads no file that does not end in ".prom", so not the new
- * one. There is no fsync: after a crash of the host the figures are of no use.
+ * The directory, or the one above it (Debian's belongs to prometheus), may be another user's, who
+ * must not make us write to any other file: the new one is made with O_EXCL in the opened
+ * directory, and a rename replaces a link, not its target. node_exporter reads no file that does
+ * not end in ".prom", so not the new one. There is no fsync: after a crash of the host the figures
+ * are of no use.
  *
  * While a job is under way (the file system does not answer), none is added.
  */
