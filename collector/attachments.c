@@ -23,6 +23,7 @@
 #define IDLE_INTERVAL_USEC      (2 * USEC_PER_SEC)
 #define IDLE_RING_INTERVAL_USEC (8 * USEC_PER_SEC)
 #define FLUSH_AGE_USEC          USEC_PER_SEC /* no record waits longer before it is written */
+#define LOSS_USEC               (500 * USEC_PER_MSEC) /* between two messages about losses */
 #define SETTLE_STEP_USEC        (2 * USEC_PER_MSEC)
 #define SETTLE_MAX_USEC         (100 * USEC_PER_MSEC)
 #define SPARE_MAX_BYTES         (UINT64_C(16) << 20) /* of the pool, for one that is yet to come */
@@ -475,6 +476,22 @@ static void attachment_expire(const struct attachment *attachment)
         ring_expire(sink_ring(attachment->sink), now_tsc - age_tsc);
 }
 
+/* Which sinks, and how much, is in their ledgers. */
+static void attachments_tell_losses(struct collector *c)
+{
+    bool has_missed = false;
+
+    if (c->now_usec < c->loss_usec || __atomic_load_n(&c->loss_is_told, __ATOMIC_RELAXED))
+        return;
+    for (unsigned int i = 0; i < c->nr_attachments; i++)
+        has_missed = sink_take_missed(c->attachments[i].sink) || has_missed;
+    if (!has_missed)
+        return;
+    c->loss_usec = c->now_usec + LOSS_USEC;
+    __atomic_store_n(&c->loss_is_told, true, __ATOMIC_RELAXED);
+    collector_tell(c, MESSAGE_LOST, NULL, 0);
+}
+
 void attachments_run_round(struct collector *c, bool timer_fired)
 {
     unsigned int count = c->nr_attachments; /* a successor adds the sink before it at the end */
@@ -488,6 +505,7 @@ void attachments_run_round(struct collector *c, bool timer_fired)
     c->round_tsc = times.begin_tsc + tsc_offset();
     count_up(&c->stats.rounds);
     schedule_round(c, &round, timer_fired);
+    attachments_tell_losses(c);
     for (unsigned int i = 0; i < count; i++) {
         attachment_follow_round(c, &c->attachments[i], &round);
         if (sink_ring(c->attachments[i].sink))
@@ -571,6 +589,7 @@ static void attachment_handle_message(struct collector *c, struct attachment *at
     case MESSAGE_FAILED:
     case MESSAGE_ABANDONED:
     case MESSAGE_CLOSED:
+    case MESSAGE_LOST:
     case MESSAGE_POOL_REFUSED:
     case MESSAGE_DIED:
         assert(false); /* those are not about an attached sink, or go the other way */

@@ -29,6 +29,10 @@ struct collector {
     struct mailbox *outbox; /* to it */
     struct drain *drain;    /* NULL before the first session; only looked at after ATTACH */
 
+    /* A message about losses is under way: no second one, or a main thread that is held up would
+     * find the mailbox full. Nothing is published with it: the mailbox has the barriers. */
+    bool loss_is_told;
+
     /* The collector thread's own. */
     struct attachment attachments[ATTACHMENTS_MAX];
     unsigned int nr_attachments;
@@ -46,6 +50,7 @@ struct collector {
     uint64_t spare_bytes;         /* of it that one sink leaves to the others */
     uint64_t refusals;            /* of a larger pool, that the main thread knows of */
     uint64_t refusal_usec;        /* it learns of the next one then */
+    uint64_t loss_usec;           /* the main thread learns of losses then, or later */
     unsigned int dropping_rounds; /* since a sink had room: rounds that only dropped */
     bool pauses; /* for that reason: only a completed write or the timer brings the next round */
 

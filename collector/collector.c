@@ -396,12 +396,21 @@ int collector_fd(const struct collector *c)
     return mailbox_fd(c->outbox);
 }
 
-bool collector_receive(struct collector *c, struct message *ret_message)
+static bool receive(struct collector *c, struct message *ret_message)
 {
     if (mailbox_receive(c->outbox, ret_message))
         return true;
     mailbox_quieten(c->outbox);
     return mailbox_receive(c->outbox, ret_message);
+}
+
+bool collector_receive(struct collector *c, struct message *ret_message)
+{
+    if (!receive(c, ret_message))
+        return false;
+    if (ret_message->type == MESSAGE_LOST)
+        __atomic_store_n(&c->loss_is_told, false, __ATOMIC_RELAXED);
+    return true;
 }
 
 void collector_read_stats(const struct collector *c, struct collector_stats *ret_stats)

@@ -41,6 +41,8 @@ enum message_type {
     MESSAGE_FAILED,       /* sink, value: negative errno of a write; -ECANCELED: of an ABORT */
     MESSAGE_ABANDONED,    /* sink: its figures are final; CLOSED follows */
     MESSAGE_CLOSED,       /* sink is the main thread's again, and holds no chunk */
+    MESSAGE_LOST,         /* records of some sink were lost or dropped; twice a second at most, so
+                             that more may be missing a while after the last one */
     MESSAGE_POOL_REFUSED, /* the pool could not grow: pool_refusals(); once a minute at most */
     MESSAGE_DIED,         /* value: negative errno; the collector cannot continue */
 };

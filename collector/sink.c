@@ -520,6 +520,7 @@ void sink_end_window(struct sink *sink, const struct window_source *source,
     uint32_t bytes = 0, told = 0;
 
     sink->passed_tsc = max_u64(sink->passed_tsc, max_u64(walked->last_tsc, walked->lost_last_tsc));
+    sink->has_missed = sink->has_missed || walked->lost > 0;
     /* Otherwise at most wrap_buffer records, which nobody needs. */
     if (walked->records > 0 || walked->lost > 0)
         bytes = sink_write_lead(sink, source->cpu, walked->kept_bytes, &told);
@@ -567,6 +568,7 @@ void sink_drop_window(struct sink *sink, const struct window_source *source,
 {
     struct ledger *ledger = sink_ledger_of(sink, source->cpu);
 
+    sink->has_missed = sink->has_missed || walked->lost > 0 || walked->records > 0;
     note_gap(&sink->gaps[source->cpu], walked, ledger->last_tsc);
     if (sink->ring) {
         struct ring_window window = sink_ring_window(sink, source, 0, 0);
@@ -595,6 +597,14 @@ void sink_begin_first(struct sink *sink, uint64_t complete_from_tsc)
     uint64_t before_tsc = sink->ring ? ring_complete_from_tsc(sink->ring) : 0;
 
     sink_begin(sink, before_tsc ? before_tsc : complete_from_tsc);
+}
+
+bool sink_take_missed(struct sink *sink)
+{
+    bool has_missed = sink->has_missed;
+
+    sink->has_missed = false;
+    return has_missed;
 }
 
 void sink_take_over(struct sink *sink, struct sink *before)

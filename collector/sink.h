@@ -171,6 +171,9 @@ void sink_begin(struct sink *sink, uint64_t complete_from_tsc);
 /* The same without others; a ring that was adopted continues what it has. */
 void sink_begin_first(struct sink *sink, uint64_t complete_from_tsc);
 
+/* Whether records were lost or dropped since the last call. */
+bool sink_take_missed(struct sink *sink);
+
 /* SINK continues where BEFORE ends, and reports the drops that BEFORE has not reported yet. */
 void sink_take_over(struct sink *sink, struct sink *before);
 

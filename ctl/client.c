@@ -297,16 +297,30 @@ static int count_interrupt(sd_event_source *source, const struct signalfd_siginf
     return 0;
 }
 
+/* SIGHUP, by nohup(1): a signalfd would receive it nevertheless. */
+static bool is_ignored(int signal)
+{
+    struct sigaction action;
+
+    return signal == SIGHUP && sigaction(signal, NULL, &action) == 0 &&
+           action.sa_handler == SIG_IGN;
+}
+
 int client_catch_signals(struct client *client, char **ret_error)
 {
-    static const int ends[] = {SIGINT, SIGTERM};
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
     sigset_t signals;
     int r;
 
-    if (sigemptyset(&signals) < 0 || sigaddset(&signals, SIGINT) < 0 ||
-        sigaddset(&signals, SIGTERM) < 0 || sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
+    (void)sigemptyset(&signals); /* none of these can fail */
+    for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+        if (!is_ignored(ends[i]))
+            (void)sigaddset(&signals, ends[i]);
+    if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
         return str_refuse(-errno, ret_error, "Cannot catch signals: %m.");
     for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+        if (sigismember(&signals, ends[i]) <= 0)
+            continue;
         r = sd_event_add_signal(client->event, NULL, ends[i], count_interrupt, client);
         if (r < 0) {
             errno = -r;

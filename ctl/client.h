@@ -47,7 +47,8 @@ static inline void client_freep(struct client **client)
 /* The same without D-Bus, and on this machine: a stream of bytes. */
 int client_open_socket(const char *path, int *ret_fd, char **ret_error);
 
-/* From now on SIGINT and SIGTERM interrupt a wait: each signal one. */
+/* From now on SIGINT, SIGTERM and SIGHUP (unless it is ignored) interrupt a wait: each signal one.
+ */
 int client_catch_signals(struct client *client, char **ret_error);
 
 /*

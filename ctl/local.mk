@@ -20,6 +20,7 @@ libctl_a_SOURCES = \
 	ctl/cmd-events.c \
 	ctl/cmd-info.c \
 	ctl/cmd-monitor.c \
+	ctl/cmd-metrics.c \
 	ctl/cmd-record.c \
 	ctl/cmd-rotate.c \
 	ctl/cmd-snapshot.c \
@@ -32,6 +33,7 @@ libctl_a_SOURCES = \
 	ctl/cpu-lines.c ctl/cpu-lines.h \
 	ctl/copy.c ctl/copy.h \
 	ctl/completion-data.c ctl/completion-data.h \
+	ctl/cmd-xentrace.c \
 	ctl/ctl.h \
 	ctl/disk.c ctl/disk.h \
 	ctl/doc.c ctl/doc.h \

@@ -10,6 +10,7 @@ libdaemon_a_SOURCES = \
 	daemon/base/failure.h \
 	daemon/base/json-put.h \
 	daemon/base/log.c daemon/base/log.h \
+	daemon/base/log-id.h \
 	daemon/base/name.c daemon/base/name.h \
 	daemon/base/priority.h \
 	daemon/base/requester.c daemon/base/requester.h \
@@ -21,6 +22,7 @@ libdaemon_a_SOURCES = \
 	daemon/control/control.c daemon/control/control.h \
 	daemon/control/leaks.c daemon/control/leaks.h \
 	daemon/control/listener.c daemon/control/listener.h \
+	daemon/control/metrics-file.c daemon/control/metrics-file.h \
 	daemon/control/peer.c daemon/control/peer.h \
 	daemon/control/relay.c daemon/control/relay.h \
 	daemon/control/request.c daemon/control/request.h \
@@ -51,6 +53,7 @@ libdaemon_a_SOURCES = \
 	daemon/session/end-reason.c daemon/session/end-reason.h \
 	daemon/session/file-storage.c daemon/session/file-storage.h \
 	daemon/session/history.c daemon/session/history.h \
+	daemon/session/loss-report.c daemon/session/loss-report.h \
 	daemon/session/recorder.c daemon/session/recorder.h \
 	daemon/session/recorder-stop.c daemon/session/recorder-stop.h \
 	daemon/session/ring-share.c daemon/session/ring-share.h \

@@ -14,6 +14,7 @@
 #include "common/util.h"
 #include "daemon/config/config.h"
 #include "daemon/control/control.h"
+#include "daemon/control/metrics-file.h"
 #include "daemon/host/fd-store.h"
 #include "daemon/host/systemd.h"
 #include "daemon/host/view-group.h"
@@ -208,6 +209,7 @@ static int loop(sd_event *event, struct manager *manager)
 
 static int serve(sd_event *event, struct manager *manager)
 {
+    struct metrics_file *metrics = NULL;
     struct control *control = NULL;
     struct failure failure = {0};
     int r;
@@ -222,7 +224,11 @@ static int serve(sd_event *event, struct manager *manager)
         log_error("%s", failure.text);
         return r;
     }
+    r = metrics_file_new(manager, manager->config.metrics_file, &metrics);
+    if (r < 0)
+        log_warning("Cannot write metrics: %s.", strerror(-r));
     r = loop(event, manager);
+    metrics_file_free(metrics);
     control_free(control);
     return r;
 }

@@ -32,7 +32,9 @@
 #include "daemon/host/explain.h"
 #include "daemon/host/fd-store.h"
 #include "daemon/base/log.h"
+#include "daemon/base/log-id.h"
 #include "daemon/base/priority.h"
+#include "daemon/session/loss-report.h"
 #include "daemon/session/recorder.h"
 #include "daemon/session/segments.h"
 #include "daemon/output/output.h"
@@ -243,10 +245,29 @@ static bool ended_as_asked(const struct session *session)
            (session->settings.is_recorder && session->reason == END_DAEMON_EXIT);
 }
 
+static void log_end(const struct session *session)
+{
+    const struct output *output = session->storage->output;
+    const struct log_about stopped = {.id = LOG_ID_RECORDER_STOPPED, .session = session->name};
+    const struct log_about early = {.id = LOG_ID_SESSION_ENDED_EARLY,
+                                    .session = session->name,
+                                    .file = output ? output->figures.path : NULL};
+
+    if (!ended_as_asked(session))
+        log_event(LOG_WARNING, &early, "Ended. %s", session->message);
+    else if (session->settings.is_recorder && session->reason == END_STOP)
+        log_event(LOG_NOTICE, &stopped, "Ended. %s", session->message);
+    else
+        log_line(LOG_INFO, session->name, "Ended. %s", session->message);
+}
+
 static void log_change(const struct session *session)
 {
+    const struct log_about not_started = {.id = LOG_ID_SESSION_NOT_STARTED,
+                                          .session = session->name};
+
     if (session->start_failure.name)
-        log_line(LOG_ERR, session->name, "Not started. %s", session->start_failure.text);
+        log_event(LOG_ERR, &not_started, "Not started. %s", session->start_failure.text);
     else if (session->state == SESSION_RUNNING && ring_storage_of(session))
         log_line(LOG_INFO, session->name, "%s events %s of CPUs %s in memory.",
                  session->is_resumed ? "Continues to record" : "Recording",
@@ -256,8 +277,7 @@ static void log_change(const struct session *session)
                  session->selection.events_spec, session->selection.cpus_spec,
                  session->storage->output->figures.path);
     else
-        log_line(ended_as_asked(session) ? LOG_INFO : LOG_WARNING, session->name, "Ended. %s",
-                 session->message);
+        log_end(session);
 }
 
 /* Everything was reported to the service manager, or it does not listen. */
@@ -376,6 +396,8 @@ static void handle_session_change(void *userdata, struct session *session)
 {
     struct manager *manager = userdata;
 
+    if (session->state == SESSION_ENDED && !session->start_failure.name)
+        loss_report_finish(session);
     log_change(session);
     if (session->state == SESSION_RUNNING)
         clock_watch_start(manager->clock_watch);
@@ -401,7 +423,8 @@ static void handle_collector_death(struct manager *manager, int error)
     int r = tracing_force_stop(manager->tracing);
 
     manager->has_failed = true;
-    log_error("The collector has failed: %s. What was written is whole. %s%s.", strerror(-error),
+    log_event(LOG_ERR, &(struct log_about){.id = LOG_ID_COLLECTOR_FAILED},
+              "The collector has failed: %s. What was written is whole. %s%s.", strerror(-error),
               r < 0 ? "Tracing could not be disabled: " : "Tracing is disabled",
               r < 0 ? strerror(-r) : "");
     (void)sd_event_exit(manager->event, error);
@@ -445,6 +468,17 @@ static void manager_handle_session_message(struct manager *manager, const struct
     }
 }
 
+/* Of which sessions, their ledgers tell. */
+static void manager_report_losses(const struct manager *manager)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock */
+    for (size_t i = 0; i < manager->nr_sessions; i++)
+        loss_report_look(manager->sessions[i], (uint64_t)now.tv_sec * USEC_PER_SEC +
+                                                   (uint64_t)now.tv_nsec / NSEC_PER_USEC);
+}
+
 /* Once a minute at most. */
 static void manager_report_refusal(const struct manager *manager)
 {
@@ -453,12 +487,13 @@ static void manager_report_refusal(const struct manager *manager)
     bool is_used =
         grower_used_bytes(manager->grower) + step_bytes > grower_budget_bytes(manager->grower);
 
-    log_warning("The pool of %s cannot grow (pool-max=%s): %s. While a disk is slow, captures may "
-                "drop records.",
-                size_format(now, pool_bytes(manager->pool)),
-                size_format(max, manager->config.pool_bytes + grower_budget_bytes(manager->grower)),
-                is_used ? "rings have borrowed the rest; set a larger pool-max= in [daemon]"
-                        : "dom0 has no memory for it");
+    log_event(LOG_WARNING, &(struct log_about){.id = LOG_ID_POOL_REFUSED},
+              "The pool of %s cannot grow (pool-max=%s): %s. While a disk is slow, captures may "
+              "drop records.",
+              size_format(now, pool_bytes(manager->pool)),
+              size_format(max, manager->config.pool_bytes + grower_budget_bytes(manager->grower)),
+              is_used ? "rings have borrowed the rest; set a larger pool-max= in [daemon]"
+                      : "dom0 has no memory for it");
 }
 
 static int handle_collector(sd_event_source *source, int fd, uint32_t revents, void *userdata)
@@ -476,6 +511,8 @@ static int handle_collector(sd_event_source *source, int fd, uint32_t revents, v
         }
         if (message.type == MESSAGE_WATCHED)
             triggers_handle_watch(manager->triggers);
+        else if (message.type == MESSAGE_LOST)
+            manager_report_losses(manager);
         else if (message.type == MESSAGE_POOL_REFUSED)
             manager_report_refusal(manager);
         else if (message.type == MESSAGE_PINNED)
@@ -528,17 +565,23 @@ static void handle_snapshot_released(void *userdata, struct snapshot *snapshot)
 static void note_snapshot(struct manager *manager, const struct snapshot *snapshot)
 {
     const struct session *session = snapshot->session;
+    struct log_about about = {.id = LOG_ID_SNAPSHOT, .session = session->name};
 
     if (snapshot->limits.is_live)
         return;
+    if (snapshot->trigger)
+        about.trigger = snapshot->label; /* its name */
     if (snapshot->failure.name) {
-        log_line(LOG_WARNING, session->name, "No snapshot (%s). %s",
-                 snapshot_cause_name(snapshot->cause), snapshot->failure.text);
+        about.id = LOG_ID_SNAPSHOT_FAILED;
+        log_event(LOG_WARNING, &about, "No snapshot (%s%s%s). %s",
+                  snapshot_cause_name(snapshot->cause), snapshot->trigger ? " " : "",
+                  snapshot->trigger ? snapshot->label : "", snapshot->failure.text);
     } else {
         ring_storage_of(session)->snapshots++;
-        log_line(LOG_INFO, session->name, "Snapshot %s (%s%s%s). %s", snapshot_path(snapshot),
-                 snapshot_cause_name(snapshot->cause), snapshot->label[0] ? " " : "",
-                 snapshot->label, snapshot->message);
+        about.file = snapshot_path(snapshot);
+        log_event(LOG_INFO, &about, "Snapshot %s (%s%s%s). %s", snapshot_path(snapshot),
+                  snapshot_cause_name(snapshot->cause), snapshot->label[0] ? " " : "",
+                  snapshot->label, snapshot->message);
         remember_snapshot(manager, snapshot);
     }
 }
@@ -634,7 +677,10 @@ static void manager_handle_trigger(void *userdata, struct trigger *trigger, cons
     if (manager_check_attempt(manager, trigger, &failure) >= 0 &&
         manager_start_snapshot(manager, RECORDER_NAME, &options, &snapshot, &failure) >= 0)
         return;
-    log_line(LOG_WARNING, label, "No snapshot. %s", failure.text);
+    log_event(LOG_WARNING,
+              &(struct log_about){
+                  .id = LOG_ID_SNAPSHOT_FAILED, .session = RECORDER_NAME, .trigger = label},
+              "No snapshot (trigger %s). %s", label, failure.text);
     triggers_snapshot_done(manager->triggers, trigger, NULL, failure.text);
 }
 
@@ -942,7 +988,9 @@ static void start_recorder(struct manager *manager, struct fd_store *inherited)
         0)
         manager->sessions[manager->nr_sessions++] = session;
     else
-        log_line(LOG_ERR, RECORDER_NAME, "Not started. %s", failure.text);
+        log_event(LOG_ERR,
+                  &(struct log_about){.id = LOG_ID_SESSION_NOT_STARTED, .session = RECORDER_NAME},
+                  "Not started. %s", failure.text);
 }
 
 /* Removes the unfinished files of an earlier daemon. Nobody waits for it: it may outlive us. */

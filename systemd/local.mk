@@ -7,6 +7,9 @@ dist_sysusers_DATA = systemd/sysusers.d/xentraced.conf
 
 tmpfilesdir = $(prefix)/lib/tmpfiles.d
 dist_tmpfiles_DATA = systemd/tmpfiles.d/xentraced.conf
+# What journalctl -x shows.
+catalogdir = $(prefix)/lib/systemd/catalog
+dist_catalog_DATA = systemd/xentraced.catalog
 
 systemdsystemunit_DATA = $(systemd_units)
 CLEANFILES += $(systemd_units)

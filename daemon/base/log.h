@@ -39,6 +39,22 @@ void log_stop(void);
  */
 _printf_(3, 4) void log_line(int priority, const char *session, const char *format, ...);
 
+/*
+ * What a line is about, as fields of the journal; NULL: that is not known. A text that is too long
+ * for a field is left out.
+ */
+struct log_about {
+    const char *id;      /* MESSAGE_ID=: LOG_ID_... (log-id.h) */
+    const char *session; /* SESSION=; the line begins with it */
+    const char *cpus;    /* CPU=: "3", "0-3,7" */
+    const char *file;    /* FILE= */
+    const char *domain;  /* DOMAIN=: its name, or its number if it has none */
+    const char *trigger; /* TRIGGER= */
+};
+
+/* One line, with fields. */
+_printf_(3, 4) void log_event(int priority, const struct log_about *about, const char *format, ...);
+
 #define log_error(...)   log_line(LOG_ERR, NULL, __VA_ARGS__)
 #define log_warning(...) log_line(LOG_WARNING, NULL, __VA_ARGS__)
 #define log_info(...)    log_line(LOG_INFO, NULL, __VA_ARGS__)

@@ -245,6 +245,19 @@ static int config_parse_control_group(struct config_parser *parser, const char *
     return 0;
 }
 
+static int config_parse_metrics_file(struct config_parser *parser, const char *value)
+{
+    const char *slash = strrchr(value, '/');
+
+    if (value[0] != '\0' && (value[0] != '/' || slash[1] == '\0'))
+        return config_problem(parser, parser->line,
+                              "'%s' is not the absolute path of a file, such as "
+                              "/var/lib/prometheus/node-exporter/xentraced.prom",
+                              value);
+    config_keep_list(parser->config.metrics_file, value);
+    return 0;
+}
+
 static int config_parse_memory_share(struct config_parser *parser, const char *value)
 {
     const struct text_item item = {.begin = value, .length = strcspn(value, "%")};
@@ -597,6 +610,7 @@ static const struct {
     {"daemon", "log-level", config_parse_log_level},
     {"daemon", "control-group", config_parse_control_group},
     {"daemon", "memory-share", config_parse_memory_share},
+    {"daemon", "metrics-file", config_parse_metrics_file},
     {"capture", "buffer-pages", config_parse_buffer_pages},
     {"capture", "reserve", config_parse_reserve},
     {"capture", "segment-unit", config_parse_segment_unit},

@@ -71,6 +71,7 @@ struct config {
     uint64_t pool_max_bytes;       /* [daemon] pool-max=; 0: auto, 512M or an eighth
                                       of dom0's memory, whichever is less */
     char control_group[64];        /* [daemon] control-group=, "" for none but root */
+    char metrics_file[CONFIG_LIST_MAX]; /* [daemon] metrics-file=: absolute; "" for none */
     uint32_t memory_share_percent; /* [daemon] memory-share=: of dom0's free memory, for rings */
     uint32_t buffer_pages;         /* [capture] buffer-pages=: if Xen has none yet; 0: auto */
     uint64_t reserve_bytes;        /* [capture] reserve=: of captures that do not say */

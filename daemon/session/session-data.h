@@ -155,6 +155,17 @@ struct settings {
     bool is_recorder;
 };
 
+/* Of missing records, what the log has: loss-report.c's own; all zeroes at first. */
+struct loss_report {
+    struct loss_count {
+        uint64_t lost, dropped;
+    } * counts; /* [cpu]: as of the last report; NULL: all are 0 */
+    unsigned int nr_cpus;
+    uint64_t next_usec; /* no report before that; 0: at once */
+    uint64_t interval_usec;
+    struct sd_event_source *source;
+};
+
 /* Read only, but for session*.c and the storages. */
 struct session {
     const struct session_context *context;
@@ -198,9 +209,14 @@ struct session {
     struct watch_set *watch;
     struct cpu_set set_aside_logged;
     struct silence silence;
+    struct loss_report losses;
     struct sd_event_source *start_source;    /* the disk has to answer by then */
     struct sd_event_source *time_source;     /* -T */
     struct sd_event_source *tick_source;     /* every few seconds while running */
     struct sd_event_source *patience_source; /* for a reader that does not read */
     uint64_t patient_since_usec;             /* CLOCK_MONOTONIC */
 };
+
+/* The ledger of all its sinks, those of segments that are gone included. session.c. */
+void session_read_ledger(const struct session *session, unsigned int cpu,
+                         struct ledger *ret_ledger);

@@ -30,10 +30,12 @@
 #include "common/util.h"
 #include "daemon/base/clock-history.h"
 #include "daemon/base/log.h"
+#include "daemon/base/log-id.h"
 #include "daemon/host/domain-names.h"
 #include "daemon/host/explain.h"
 #include "daemon/output/output.h"
 #include "daemon/session/file-storage.h"
+#include "daemon/session/loss-report.h"
 #include "daemon/session/ring-storage.h"
 #include "daemon/session/segments.h"
 #include "daemon/session/session-state.h"
@@ -142,22 +144,27 @@ uint64_t session_waiting_since_usec(const struct session *session)
 static void session_log_waiting(struct session *session)
 {
     uint64_t since_usec = session_waiting_since_usec(session);
+    const struct output *output = session->storage->output;
+    struct log_about about = {.id = LOG_ID_OUTPUT_ANSWERS,
+                              .session = session->name,
+                              .file = output ? output->figures.path : NULL};
     char since[UNITS_TEXT_MAX];
 
     if (!since_usec && session->is_wait_logged)
-        log_line(LOG_NOTICE, session->name, "The disk of %s answers again.",
-                 session->storage->output->figures.path);
+        log_event(LOG_NOTICE, &about, "The disk of %s answers again.",
+                  session->storage->output->figures.path);
     if (since_usec && session->state == SESSION_ENDED)
         return; /* whoever aborted it knows */
+    about.id = LOG_ID_OUTPUT_WAITING;
     if (since_usec && !session->is_wait_logged)
-        log_line(LOG_WARNING, session->name,
-                 "%s is waiting for the disk since %s. Records are kept in memory; once that is "
-                 "full, they are dropped and counted. `xentracectl stop --abort %s` ends the "
-                 "capture without the disk.",
-                 session->storage->output && session->storage->output->figures.path
-                     ? session->storage->output->figures.path
-                     : "The output",
-                 clock_format_usec_ago(since, monotonic_usec() - since_usec), session->name);
+        log_event(LOG_WARNING, &about,
+                  "%s is waiting for the disk since %s. Records are kept in memory; once that is "
+                  "full, they are dropped and counted. `xentracectl stop --abort %s` ends the "
+                  "capture without the disk.",
+                  session->storage->output && session->storage->output->figures.path
+                      ? session->storage->output->figures.path
+                      : "The output",
+                  clock_format_usec_ago(since, monotonic_usec() - since_usec), session->name);
     session->is_wait_logged = since_usec;
 }
 
@@ -473,6 +480,8 @@ static int session_open(struct session *session, const struct session_options *o
         r = session_make_data_plane(session, failure);
         if (r < 0)
             return r;
+        if (session->is_resumed)
+            loss_report_begin(session);
         session_attach(session);
         return 0;
     }
@@ -517,6 +526,7 @@ struct session *session_free(struct session *session)
     worker_free(session->worker);
     domains_done(&session->domains);
     silence_done(&session->silence);
+    loss_report_done(&session->losses);
     free(session->selection.events_spec);
     free(session->selection.cpus_spec);
     session->is_freed = true;
@@ -541,15 +551,20 @@ static void session_log_set_aside(struct session *session)
 
     for (unsigned int cpu = 0; cpu < session->selection.nr_cpus; cpu++) {
         struct drain_cpu state;
+        char number[16];
 
         drain_read_cpu(drain, cpu, &state);
         if (!state.set_aside || cpu_set_has(&session->set_aside_logged, cpu))
             continue;
         cpu_set_add(&session->set_aside_logged, cpu);
-        log_line(LOG_ERR, session->name,
-                 "CPU %u's trace buffer holds impossible values and is set aside: nothing of it is "
-                 "recorded any more. Xen may have disabled tracing on all CPUs: see xl dmesg.",
-                 cpu);
+        (void)snprintf(number, sizeof(number), "%u", cpu);
+        log_event(
+            LOG_ERR,
+            &(struct log_about){
+                .id = LOG_ID_BUFFER_SET_ASIDE, .session = session->name, .cpus = number},
+            "CPU %u's trace buffer holds impossible values and is set aside: nothing of it is "
+            "recorded any more. Xen may have disabled tracing on all CPUs: see xl dmesg.",
+            cpu);
     }
 }
 
@@ -575,12 +590,14 @@ static void session_log_silence(const struct session *session, const struct cpu_
     if (cpu_set_count(&cpus) == 0 || cpu_set_format(&cpus, &text) < 0)
         return;
     if (silent)
-        log_line(LOG_WARNING, session->name,
-                 "CPUs %s are in use, but Xen has recorded nothing of them for a minute. A CPU "
-                 "that was offline has no trace buffer until the host is rebooted. If no CPU is "
-                 "recorded, another tool has disabled tracing, or Xen has because of a damaged "
-                 "buffer: see `xl dmesg`, and start the capture again.",
-                 text);
+        log_event(
+            LOG_WARNING,
+            &(struct log_about){.id = LOG_ID_CPUS_SILENT, .session = session->name, .cpus = text},
+            "CPUs %s are in use, but Xen has recorded nothing of them for a minute. A CPU "
+            "that was offline has no trace buffer until the host is rebooted. If no CPU is "
+            "recorded, another tool has disabled tracing, or Xen has because of a damaged "
+            "buffer: see `xl dmesg`, and start the capture again.",
+            text);
     else
         log_line(LOG_NOTICE, session->name, "CPUs %s are recorded again, or not in use any more.",
                  text);
@@ -1154,6 +1171,7 @@ void session_handle_message(struct session *session, const struct message *messa
     case MESSAGE_GRANT:
     case MESSAGE_ABORT:
     case MESSAGE_QUIT:
+    case MESSAGE_LOST:
     case MESSAGE_POOL_REFUSED:
     case MESSAGE_DIED:
         assert(false); /* those are not about a session */

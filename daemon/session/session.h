@@ -60,9 +60,7 @@ void session_note_snapshot(struct session *session, bool begins);
 void session_handle_message(struct session *session, const struct message *message);
 bool session_owns_sink(const struct session *session, const struct sink *sink);
 
-/* Of all its sinks, those of segments that are gone included. */
-void session_read_ledger(const struct session *session, unsigned int cpu,
-                         struct ledger *ret_ledger);
+/* Of all its sinks, those of segments that are gone included; as session_read_ledger(). */
 void session_read_totals(const struct session *session, struct sink_totals *ret_totals);
 
 /*

@@ -24,6 +24,7 @@
 #include "daemon/host/domain-names.h"
 #include "daemon/host/domain-watch.h"
 #include "daemon/base/log.h"
+#include "daemon/base/log-id.h"
 #include "daemon/triggers/domain-filter.h"
 
 #define REARM_USEC USEC_PER_SEC
@@ -124,6 +125,15 @@ static int triggers_handle_timer(sd_event_source *source, uint64_t usec, void *u
 
 /* --- Conditions. --- */
 
+/* For the journal: its name, or its number. */
+static const char *domain_field(char *buffer, size_t size, uint32_t domid, const char *name)
+{
+    if (name[0])
+        return name;
+    (void)snprintf(buffer, size, "%" PRIu32, domid);
+    return buffer;
+}
+
 /*
  * Because of DOMID, or NO_DOMAIN. Suppressed snapshots are counted, not logged: there may be many.
  */
@@ -134,13 +144,21 @@ static void triggers_fire(struct triggers *triggers, size_t i, const char *reaso
     uint64_t refused = trigger->suppressed.max_per_domain;
     bool was_delaying = trigger->state == TRIGGER_DELAYING;
     struct trigger_domain domain = {0};
+    char field[16];
+    const char *about = NULL; /* the journal's DOMAIN= */
     enum trigger_action action;
 
-    if (domid != NO_DOMAIN)
+    if (domid != NO_DOMAIN) {
+        about = domain_field(field, sizeof(field), domid,
+                             domain_names_of(triggers->context.names, domid));
         domain = domain_of(domain_names_find(triggers->context.names, domid), domid);
+    }
     action = trigger_fire(trigger, now, clock_pair_now().realtime_ns, reason, &domain);
     if (action == TRIGGER_SNAPSHOT || (trigger->state == TRIGGER_DELAYING && !was_delaying))
-        log_info("Trigger %s: %s", trigger->config.name, reason);
+        log_event(LOG_NOTICE,
+                  &(struct log_about){
+                      .id = LOG_ID_TRIGGER, .trigger = trigger->config.name, .domain = about},
+                  "Trigger %s: %s", trigger->config.name, reason);
     if (triggers->watch[i] != NO_WATCH)
         triggers->rearm_usec[i] = now + REARM_USEC;
     if (trigger->suppressed.max_per_domain > refused &&
@@ -300,8 +318,6 @@ void triggers_snapshot_done(struct triggers *triggers, struct trigger *trigger, 
     if (trigger->state == TRIGGER_RETRYING)
         log_info("Trigger %s: no snapshot was written. Trying again in %s.", trigger->config.name,
                  duration_format(wait, trigger->retry_usec - now));
-    else if (!path)
-        log_warning("Trigger %s: no snapshot was written. %s", trigger->config.name, error);
     triggers_update_time(triggers);
 }
 

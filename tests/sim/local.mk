@@ -8,6 +8,7 @@ EXTRA_DIST += \
 	tests/sim/clients.py \
 	tests/sim/clients.sh \
 	tests/sim/clock.sh \
+	tests/sim/compat.sh \
 	tests/sim/completeness.sh \
 	tests/sim/disk.sh \
 	tests/sim/disks.sh \
@@ -24,7 +25,9 @@ EXTRA_DIST += \
 	tests/sim/lifecycle.sh \
 	tests/sim/locked.sh \
 	tests/sim/log.sh \
+	tests/sim/loss-report.sh \
 	tests/sim/losses.sh \
+	tests/sim/metrics.sh \
 	tests/sim/many-cpus.sh \
 	tests/sim/outputs.py \
 	tests/sim/outputs.sh \

@@ -23,7 +23,7 @@ check_PROGRAMS += \
 	tests/unit/test-extent \
 	tests/unit/test-joining \
 	tests/unit/test-history \
-	tests/unit/test-mailbox \
+	tests/unit/test-log tests/unit/test-loss-report tests/unit/test-metrics tests/unit/test-mailbox \
 	tests/unit/test-memory \
 	tests/unit/test-output \
 	tests/unit/test-output-file \
@@ -220,6 +220,16 @@ tests_unit_test_user_limits_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_user_limits_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS) $(INIH_LIBS)
 tests_unit_test_budget_SOURCES = tests/unit/test-budget.c tests/unit/test.h
 tests_unit_test_budget_LDADD = libdaemon.a libcommon.a
+# Replaces the journal.
+tests_unit_test_log_SOURCES = tests/unit/test-log.c tests/unit/test.h
+tests_unit_test_log_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
+# Replaces the session, the log and sd-event.
+tests_unit_test_loss_report_SOURCES = tests/unit/test-loss-report.c tests/unit/test.h
+tests_unit_test_loss_report_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_loss_report_LDADD = libdaemon.a libcommon.a
+tests_unit_test_metrics_SOURCES = tests/unit/test-metrics.c tests/unit/test.h
+tests_unit_test_metrics_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
+tests_unit_test_metrics_LDADD = libcommon.a $(JSON_LIBS)
 tests_unit_test_output_file_SOURCES = tests/unit/test-output-file.c tests/unit/test.h
 tests_unit_test_output_file_LDADD = libdaemon.a libcommon.a
 tests_unit_test_passed_file_SOURCES = tests/unit/test-passed-file.c tests/unit/test.h

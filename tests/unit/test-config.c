@@ -65,6 +65,8 @@ static const struct good_case good_cases[] = {
     {"no reserve", "[capture]\nreserve=0\n", {DEFAULT_POOL, "", 0, 0}},
     {"no group", "[daemon]\ncontrol-group=\n", {DEFAULT_POOL, "", 0, 0}},
     {"the last one counts", "[daemon]\npool=2M\npool=4M\n", {UINT64_C(4) << 20, "", 0, 0}},
+    {"a file for metrics", "[daemon]\nmetrics-file=/run/x.prom\n", {DEFAULT_POOL, "", 0, 0}},
+    {"no file for metrics", "[daemon]\nmetrics-file=\n", {DEFAULT_POOL, "", 0, 0}},
     {"DOS line ends", "[daemon]\r\npool=2M\r\n", {UINT64_C(2) << 20, "", 0, 0}},
 };
 
@@ -445,6 +447,10 @@ static const struct bad_case bad_cases[] = {
      "[daemon]\n"
      "control-group=0123456789012345678901234567890123456789012345678901234567890123\n",
      "line 2", "the group's name is too long"},
+    {"metrics in no directory", "[daemon]\nmetrics-file=x.prom\n", "line 2",
+     "'x.prom' is not the absolute path of a file"},
+    {"metrics in a directory", "[daemon]\nmetrics-file=/run/\n", "line 2",
+     "'/run/' is not the absolute path of a file"},
     {"an unknown key", "[daemon]\npoool=1M\n", "line 2",
      "there is no key 'poool' in [daemon]; did you mean 'pool'?"},
     {"a key unlike any", "[daemon]\ncolour=red\n", "line 2",

@@ -130,17 +130,8 @@ static bool has(unsigned int flag)
 
 /* --- The fakes: log, host. --- */
 
-void log_line(int priority, const char *session, const char *format, ...)
+static void note_line(const char *line)
 {
-    char line[1024];
-    va_list arguments;
-
-    (void)session;
-    if (priority == LOG_DEBUG)
-        return;
-    va_start(arguments, format);
-    (void)vsnprintf(line, sizeof(line), format, arguments);
-    va_end(arguments);
     CHECK(!strstr(line, "(null)"));
     if (strstr(line, "is waiting for the disk"))
         note("waits");
@@ -152,6 +143,33 @@ void log_line(int priority, const char *session, const char *format, ...)
         note("silent:%.3s", strstr(line, "CPUs ") + strlen("CPUs "));
     else if (strstr(line, "are recorded again"))
         note("speaks:%.1s", strstr(line, "CPUs ") + strlen("CPUs "));
+}
+
+void log_line(int priority, const char *session, const char *format, ...)
+{
+    char line[1024];
+    va_list arguments;
+
+    (void)session;
+    if (priority == LOG_DEBUG)
+        return;
+    va_start(arguments, format);
+    (void)vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    note_line(line);
+}
+
+void log_event(int priority, const struct log_about *about, const char *format, ...)
+{
+    char line[1024];
+    va_list arguments;
+
+    (void)priority;
+    CHECK(about->id && about->session);
+    va_start(arguments, format);
+    (void)vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    note_line(line);
 }
 
 const char *explain_write(int error)
