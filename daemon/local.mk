@@ -7,6 +7,7 @@ libdaemon_a_SOURCES = \
 	daemon/base/clock.h \
 	daemon/base/clock-history.c daemon/base/clock-history.h \
 	daemon/base/clock-watch.c daemon/base/clock-watch.h \
+	daemon/base/disk-limit.c daemon/base/disk-limit.h \
 	daemon/base/failure.h \
 	daemon/base/json-put.h \
 	daemon/base/log.c daemon/base/log.h \
@@ -21,6 +22,7 @@ libdaemon_a_SOURCES = \
 	daemon/control/request.c daemon/control/request.h \
 	daemon/control/status.c daemon/control/status.h \
 	daemon/document/document.c daemon/document/document.h \
+	daemon/document/files-document.c daemon/document/files-document.h \
 	daemon/document/trigger-document.c daemon/document/trigger-document.h \
 	daemon/host/domain-names.c daemon/host/domain-names.h \
 	daemon/host/domain-watch.c daemon/host/domain-watch.h \
@@ -35,6 +37,9 @@ libdaemon_a_SOURCES = \
 	daemon/output/output.c daemon/output/output.h \
 	daemon/output/output-file.c daemon/output/output-file.h \
 	daemon/output/sidecar.c daemon/output/sidecar.h \
+	daemon/output/state-files.c daemon/output/state-files.h \
+	daemon/output/vacuum.c daemon/output/vacuum.h \
+	daemon/output/vacuum-policy.c daemon/output/vacuum-policy.h \
 	daemon/session/end-reason.c daemon/session/end-reason.h \
 	daemon/session/file-storage.c daemon/session/file-storage.h \
 	daemon/session/history.c daemon/session/history.h \

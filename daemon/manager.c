@@ -36,6 +36,7 @@
 #include "daemon/session/recorder.h"
 #include "daemon/session/segments.h"
 #include "daemon/output/output.h"
+#include "daemon/output/vacuum.h"
 #include "daemon/session/ring-storage.h"
 #include "daemon/session/snapshot.h"
 #include "daemon/host/systemd.h"
@@ -365,6 +366,7 @@ static void handle_segment_finished(void *userdata, const struct session *sessio
 {
     struct manager *manager = userdata;
 
+    vacuum_poke(manager->vacuum);
     if (manager->segment_finished)
         manager->segment_finished(manager->userdata, session, number, segment);
     if (segment) /* an empty one has no file */
@@ -521,6 +523,7 @@ static void handle_snapshot_released(void *userdata, struct snapshot *snapshot)
 
     forget_snapshot(manager, snapshot);
     snapshot_free(snapshot);
+    vacuum_poke(manager->vacuum);
     manager_exit_if_over(manager);
 }
 
@@ -585,7 +588,7 @@ static void manager_handle_trigger(void *userdata, struct trigger *trigger, cons
         .trigger = trigger,
         .label = label,
         .last_usec = last_usec,
-        .reserve_bytes = manager->config.reserve_bytes,
+        .reserve_bytes = disk_snapshot_reserve_bytes(manager->config.reserve_bytes),
         .output_fd = -1,
         .sidecar_fd = -1,
     };
@@ -869,6 +872,47 @@ static int start_triggers(struct manager *manager, struct failure *failure)
     return 0;
 }
 
+/* --- The state directory. --- */
+
+static size_t manager_list_running(void *userdata, char (*names)[SESSION_NAME_MAX + 1], size_t room)
+{
+    const struct manager *manager = userdata;
+    size_t count = 0;
+
+    for (size_t i = 0; i < manager->nr_sessions && count < room; i++)
+        if (!manager->sessions[i]->is_released && is_capture(manager->sessions[i]))
+            (void)strcpy(names[count++], manager->sessions[i]->name); /* of the same length */
+    return count;
+}
+
+static void manager_evict(void *userdata, const char *session_name, unsigned int count)
+{
+    struct manager *manager = userdata;
+    struct session *session = manager_find_by_name(manager, session_name);
+
+    if (session && has_segments(session))
+        segments_evict(session, count);
+}
+
+static int start_vacuum(struct manager *manager, struct failure *failure)
+{
+    const struct vacuum_context context = {
+        .event = manager->event,
+        .workers = manager->workers,
+        .state_dir_fd = manager->state_dir_fd,
+        .state_dir = manager->state_dir,
+        .limits = manager->config.disk,
+        .list_running = manager_list_running,
+        .evict = manager_evict,
+        .userdata = manager,
+    };
+    int r = vacuum_new(&context, &manager->vacuum);
+
+    if (r < 0)
+        return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot start a thread: %s.", strerror(-r));
+    return 0;
+}
+
 /* Captures on request are possible without it. */
 static void start_recorder(struct manager *manager, struct fd_store *inherited)
 {
@@ -1000,6 +1044,7 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
         .state_dir = manager->state_dir,
         .default_buffer_pages = manager->config.buffer_pages,
         .memory_share_percent = manager->config.memory_share_percent,
+        .keep_free = manager->config.disk.keep_free,
         .describe_session = document_for_sidecar,
         .describe_segment = document_of_segment_file,
         .describe_snapshot = document_of_snapshot,
@@ -1009,6 +1054,8 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
         .userdata = manager,
     };
     r = start_triggers(manager, failure);
+    if (r >= 0)
+        r = start_vacuum(manager, failure);
     if (r < 0) {
         manager_free(manager);
         return r;
@@ -1042,6 +1089,7 @@ struct manager *manager_free(struct manager *manager)
     while (manager->nr_sessions > 0)
         manager_remove_session(manager, manager->sessions[manager->nr_sessions - 1]);
     manager->extend_source = sd_event_source_disable_unref(manager->extend_source);
+    vacuum_free(manager->vacuum);
     triggers_free(manager->triggers);
     domain_names_free(manager->names);
     systemd_free(manager->systemd);

@@ -30,6 +30,7 @@ struct snapshot_options;
 struct systemd;
 struct trigger;
 struct triggers;
+struct vacuum;
 struct workers;
 
 struct manager {
@@ -52,6 +53,7 @@ struct manager {
     struct collector *collector;
     struct tracing *tracing;
     struct triggers *triggers;
+    struct vacuum *vacuum;
     struct sd_event_source *collector_source;
     struct sd_event_source *extend_source; /* while it shuts down */
     struct session_context context;

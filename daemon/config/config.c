@@ -64,6 +64,7 @@ static const struct config config_defaults = {
     .log_level = LOG_INFO,
     .pool_bytes = UINT64_C(64) << 20,
     .memory_share_percent = 50,
+    .reserve_bytes = DISK_RESERVE_AUTO,
     .recorder =
         {
             .enabled = true,
@@ -286,9 +287,46 @@ static int config_parse_segment_unit(struct config_parser *parser, const char *v
 
 static int config_parse_reserve(struct config_parser *parser, const char *value)
 {
+    if (strcmp(value, "auto") == 0) {
+        parser->config.reserve_bytes = DISK_RESERVE_AUTO;
+        return 0;
+    }
     if (size_parse(value, UINT64_C(1) << 20, &parser->config.reserve_bytes) < 0)
         return config_problem(parser, parser->line, "'%s' is not a size, such as 512M", value);
     return 0;
+}
+
+static int config_refuse_limit(struct config_parser *parser, const char *value)
+{
+    return config_problem(parser, parser->line,
+                          "'%s' is not a size such as 2G, a part of the disk such as 10%%, 'auto' "
+                          "or 'none'",
+                          value);
+}
+
+static int config_parse_disk_limit(struct config_parser *parser, const char *value,
+                                   struct disk_limit *ret_limit)
+{
+    return disk_limit_parse(value, ret_limit) < 0 ? config_refuse_limit(parser, value) : 0;
+}
+
+static int config_parse_max_use(struct config_parser *parser, const char *value)
+{
+    return config_parse_disk_limit(parser, value, &parser->config.disk.max_use);
+}
+
+static int config_parse_keep_free(struct config_parser *parser, const char *value)
+{
+    return config_parse_disk_limit(parser, value, &parser->config.disk.keep_free);
+}
+
+static int config_parse_max_file_age(struct config_parser *parser, const char *value)
+{
+    if (strcmp(value, "none") == 0) {
+        parser->config.disk.max_age_usec = 0;
+        return 0;
+    }
+    return config_parse_duration(parser, value, &parser->config.disk.max_age_usec);
 }
 
 static int config_parse_recorder_enabled(struct config_parser *parser, const char *value)
@@ -523,6 +561,9 @@ static const struct {
     {"capture", "buffer-pages", config_parse_buffer_pages},
     {"capture", "reserve", config_parse_reserve},
     {"capture", "segment-unit", config_parse_segment_unit},
+    {"disk", "max-use", config_parse_max_use},
+    {"disk", "keep-free", config_parse_keep_free},
+    {"disk", "max-file-age", config_parse_max_file_age},
     {"flight-recorder", "enabled", config_parse_recorder_enabled},
     {"flight-recorder", "memory", config_parse_recorder_memory},
     {"flight-recorder", "events", config_parse_recorder_events},

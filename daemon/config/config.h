@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "common/event-set.h"
+#include "daemon/base/disk-limit.h"
 
 #define CONFIG_TRIGGERS_MAX 16u
 #define CONFIG_LIST_MAX     200u /* a line of the file, as inih reads it */
@@ -60,7 +61,9 @@ struct config {
     char control_group[64];        /* [daemon] control-group=, "" for none but root */
     uint32_t memory_share_percent; /* [daemon] memory-share=: of dom0's free memory, for a ring */
     uint32_t buffer_pages;         /* [capture] buffer-pages=: if Xen has none yet; 0: auto */
-    uint64_t reserve_bytes;        /* [capture] reserve=: of captures that do not say */
+    uint64_t reserve_bytes;        /* [capture] reserve=: of captures that do not say;
+                                      DISK_RESERVE_AUTO: as disk.keep_free */
+    struct disk_limits disk;       /* [disk] */
     char segment_unit[CONFIG_LIST_MAX]; /* [capture] segment-unit=: "NAME@.service"; "" for none */
     struct recorder_config recorder;
     struct trigger_config triggers[CONFIG_TRIGGERS_MAX]; /* in the order of the file */

@@ -34,6 +34,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/priority.h"
 #include "daemon/manager.h"
+#include "daemon/output/vacuum.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
 #include "daemon/control/status.h"
@@ -378,6 +379,86 @@ static int method_trigger(sd_bus_message *call, void *userdata, sd_bus_error *er
     return call_answer_document(call, document_of_trigger(trigger));
 }
 
+/* --- The state directory. --- */
+
+static void control_handle_vacuum(void *userdata, uint64_t ticket,
+                                  const struct vacuum_result *result)
+{
+    struct control *control = userdata;
+
+    calls_handle_vacuum(&control->calls, ticket, control->manager->state_dir, result);
+}
+
+/* CALL is answered when REQUEST is done. */
+static int client_ask_vacuum(struct client *client, sd_bus_message *call,
+                             const struct vacuum_request *request)
+{
+    struct control *control = client->control;
+    struct call kept = {.message = call};
+    struct failure failure = {0};
+
+    if (vacuum_send(control->manager->vacuum, request, control_handle_vacuum, control,
+                    &kept.ticket) >= 0)
+        return calls_keep(&control->calls, &kept);
+    (void)failure_set(&failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
+    return call_answer_failure(call, &failure);
+}
+
+static int method_files(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+    struct client *client = userdata;
+    const struct vacuum_request request = {
+        .action = VACUUM_LIST,
+        .limits = client->control->manager->config.disk,
+    };
+
+    (void)error;
+    return client_ask_vacuum(client, call, &request);
+}
+
+static int method_vacuum(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+    struct client *client = userdata;
+    struct vacuum_request request = {.action = VACUUM_CLEAN};
+    struct failure failure = {0};
+    struct clean_request clean;
+
+    (void)error;
+    if (client_check_may_control(client, call) < 0)
+        return 1;
+    if (request_read_clean(call, &client->control->manager->config, &clean, &failure) < 0)
+        return call_answer_failure(call, &failure);
+    request.limits = clean.limits;
+    request.dry_run = clean.dry_run;
+    return client_ask_vacuum(client, call, &request);
+}
+
+static int method_remove(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+    struct client *client = userdata;
+    struct vacuum_request request = {
+        .action = VACUUM_REMOVE,
+        .limits = client->control->manager->config.disk,
+    };
+    char **names = NULL;
+    int r;
+
+    (void)error;
+    if (client_check_may_control(client, call) < 0)
+        return 1;
+    r = sd_bus_message_read_strv(call, &names);
+    if (r < 0)
+        return r;
+    while (names && names[request.nr_names])
+        request.nr_names++;
+    request.names = (const char *const *)names;
+    r = client_ask_vacuum(client, call, &request);
+    for (size_t i = 0; i < request.nr_names; i++)
+        free(names[i]);
+    free(names);
+    return r;
+}
+
 static int property_version(sd_bus *bus, const char *path, const char *interface,
                             const char *property, sd_bus_message *reply, void *userdata,
                             sd_bus_error *error)
@@ -406,6 +487,12 @@ static const sd_bus_vtable control_vtable[] = {
                             method_rotate, SD_BUS_VTABLE_UNPRIVILEGED),
     SD_BUS_METHOD_WITH_ARGS(PROTOCOL_TRIGGER, SD_BUS_ARGS("s", name), SD_BUS_RESULT("s", trigger),
                             method_trigger, SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_FILES, NULL, SD_BUS_RESULT("s", files), method_files,
+                            SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_VACUUM, SD_BUS_ARGS("a{sv}", options),
+                            SD_BUS_RESULT("s", files), method_vacuum, SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_REMOVE, SD_BUS_ARGS("as", names), SD_BUS_RESULT("s", files),
+                            method_remove, SD_BUS_VTABLE_UNPRIVILEGED),
     SD_BUS_PROPERTY(PROTOCOL_VERSION, "s", property_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
     SD_BUS_VTABLE_END,
 };

@@ -21,6 +21,12 @@ struct start_request {
     bool has_options;                          /* any, whatever their values */
 };
 
+/* Vacuum's: what is not given is not limited; without any limit: as the configuration says. */
+struct clean_request {
+    struct disk_limits limits;
+    bool dry_run;
+};
+
 /* Likewise. */
 struct snapshot_request {
     const char *session; /* "": manager_find_ring() decides */
@@ -30,5 +36,7 @@ struct snapshot_request {
 /* What is not said is as CONFIG says. Any error sets FAILURE. */
 int request_read_start(struct sd_bus_message *call, const struct config *config,
                        struct start_request *ret_request, struct failure *failure);
+int request_read_clean(struct sd_bus_message *call, const struct config *config,
+                       struct clean_request *ret_request, struct failure *failure);
 int request_read_snapshot(struct sd_bus_message *call, const struct config *config,
                           struct snapshot_request *ret_request, struct failure *failure);

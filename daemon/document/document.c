@@ -237,7 +237,8 @@ static void put_settings(json *document, const struct session *session)
     json *options = json_object_new_object();
 
     json_put_count(limits, "time_usec", settings->time_usec);
-    json_put_count(limits, "reserve_bytes", settings->reserve_bytes);
+    json_put_count(limits, "reserve_bytes",
+                   settings->reserve_bytes == DISK_RESERVE_AUTO ? 0 : settings->reserve_bytes);
     json_put_count(limits, "max_size_bytes", settings->max_size_bytes);
     json_put_text(limits, "on_reserve", on_reserve_name(session->storage->space.on_reserve));
     json_put(document, "limits", limits);
@@ -410,6 +411,26 @@ static json *domains_document(const struct domains *domains)
     return list;
 }
 
+/* What may still be written before the reserve, or a limit of the file's own, is reached. */
+static void put_room(json *object, const struct session *session, const struct sink_totals *totals)
+{
+    const struct output *output = session->storage->output;
+    struct sink_totals current = *totals;
+    uint64_t left, granted_left;
+
+    if (!output || output->figures.fd < 0 || output->figures.is_stream ||
+        session->state > SESSION_RUNNING || ring_storage_of(session))
+        return;
+    if (storage_is_segmented(session->storage)) /* of this file alone */
+        sink_read_totals(session->storage->sink, &current);
+    granted_left = output->figures.granted_bytes -
+                   min_u64(current.output_bytes, output->figures.granted_bytes);
+    left = output->figures.headroom_bytes + granted_left;
+    if (output->max_bytes != UINT64_MAX)
+        left = min_u64(left, output->max_bytes - min_u64(current.output_bytes, output->max_bytes));
+    json_put_count(object, "room_bytes", left);
+}
+
 static json *session_output_document(const struct session *session,
                                      const struct sink_totals *totals)
 {
@@ -419,6 +440,7 @@ static json *session_output_document(const struct session *session,
                                    totals->queued_bytes, session_waiting_since_usec(session));
 
     json_put_bool(object, "paused", session->storage->space.is_paused);
+    put_room(object, session, totals);
     if (session_held_bytes(session))
         json_put_count(object, "held_bytes", session_held_bytes(session));
     return object;

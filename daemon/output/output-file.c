@@ -154,8 +154,22 @@ static int refuse_no_space(const struct output_file *output, struct failure *fai
         output->path, available_text, size_format(reserve_text, output->reserve_bytes));
 }
 
+static void find_reserve(struct output_file *output)
+{
+    struct statvfs st;
+
+    if (output->reserve_bytes != DISK_RESERVE_AUTO)
+        return;
+    output->reserve_bytes = 0;
+    if (fstatvfs(output->fd, &st) == 0)
+        output->reserve_bytes =
+            disk_auto_reserve_bytes(output->keep_free, (uint64_t)st.f_blocks * st.f_frsize,
+                                    (uint64_t)st.f_bavail * st.f_frsize);
+}
+
 static int grant_first(struct output_file *output, struct failure *failure)
 {
+    find_reserve(output);
     output->preallocates = can_preallocate(output->fd);
     output->is_direct = set_direct(output->fd);
     output_file_extend(output, 0);
@@ -356,6 +370,7 @@ int output_file_adopt(struct output_file *output, int fd, const char *path, stru
     output->is_stream = !S_ISREG(st.st_mode) || strcmp(path, "-") == 0;
     if (output->is_stream) {
         output->granted_bytes = UINT64_MAX;
+        output->reserve_bytes = 0;
         return 0;
     }
     /* Writes go to offsets, several at once; with O_APPEND they would land in the order of their

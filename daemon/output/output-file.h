@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "daemon/base/disk-limit.h"
 #include "daemon/base/failure.h"
 
 /* What a new file is called until it is published. */
@@ -29,7 +30,8 @@ struct output_file {
     bool is_direct;         /* O_DIRECT */
     bool preallocates;      /* the file system can fallocate(2) */
     char *path;             /* for people; "-" if there is none */
-    uint64_t reserve_bytes; /* of free space, to be left */
+    uint64_t reserve_bytes; /* of free space, to be left; DISK_RESERVE_AUTO until it is open */
+    struct disk_limit keep_free; /* what that follows from */
     uint64_t max_bytes;     /* UINT64_MAX: none */
     uint64_t aim_bytes;     /* its likely length: no more is granted ahead; 0: any */
     bool waits;             /* space that cannot be granted now may be later: it is not final */

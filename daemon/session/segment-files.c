@@ -556,6 +556,28 @@ void segments_delete_oldest(struct segments *segments)
                              segments_handle_deleted);
 }
 
+void segments_advance_eviction(struct segments *segments)
+{
+    if (segments->evictions_due == 0 || segments->oldest.is_under_way)
+        return;
+    if (segments->nr_files == 0) {
+        segments->evictions_due = 0;
+        return;
+    }
+    segments->evictions_due--;
+    segments_delete_oldest(segments);
+}
+
+void segments_evict(struct session *session, unsigned int count)
+{
+    struct segments *segments = (struct segments *)segments_of(session->storage);
+
+    if (session->state != SESSION_RUNNING)
+        return; /* at the next look they are nobody's */
+    segments->evictions_due = count;
+    segments_advance_eviction(segments);
+}
+
 /* --- When. --- */
 
 /* What OUTPUT's file may become without another request: none is longer than it was granted. */

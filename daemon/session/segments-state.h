@@ -45,6 +45,9 @@ void segments_write_last_sidecar(struct segments *segments);
 /* Has the oldest file deleted; nothing if that is under way, or there is none. */
 void segments_delete_oldest(struct segments *segments);
 
+/* The same for what segments_evict() asked for, as far as it can be done now. */
+void segments_advance_eviction(struct segments *segments);
+
 /* Has the files of segment NUMBER removed, which was empty. DONE may be NULL. */
 void segments_remove_empty(struct segments *segments, unsigned int number,
                            void (*done)(struct segments *segments, int error));

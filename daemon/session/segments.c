@@ -186,6 +186,7 @@ static struct output_request segments_request(const struct segments *segments, c
         .name = name,
         .naming = OUTPUT_PREPARED,
         .reserve_bytes = session->settings.reserve_bytes,
+        .keep_free = session->context->keep_free,
         .max_bytes = UINT64_MAX,
         .aim_bytes = segments_aim_bytes(segments),
     };
@@ -298,6 +299,8 @@ static void segments_handle_next_opened(void *userdata, int error, const struct 
     struct segments *segments = userdata;
     struct failure reason = *failure;
 
+    if (error >= 0)
+        session_note_reserve(segments_session(segments), segments->next_output);
     if (error < 0)
         segments->next_output = output_free(segments->next_output); /* it has left no file */
     else
@@ -479,6 +482,7 @@ void segments_advance(struct segments *segments)
 {
     segments_name_current(segments);
     segments_advance_room(segments);
+    segments_advance_eviction(segments);
     segments_prepare_next(segments);
     segments_offer_next(segments);
 }

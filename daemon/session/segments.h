@@ -127,6 +127,7 @@ struct segments {
     uint64_t room_bytes;
     bool room_needs_one; /* one has to go, whatever keep-size= says */
     bool room_has_deleted;
+    unsigned int evictions_due; /* segments_evict() */
 
     /* Of all that are finished, but for the storage's last sink. */
     struct ledger *past; /* [nr_cpus] */
@@ -166,6 +167,9 @@ void segment_name(const struct session *session, unsigned int number,
  */
 int segments_check_none(int directory_fd, const char *directory, const char *name,
                         struct failure *failure);
+
+/* The directory is to become smaller: has the COUNT oldest segments of SESSION deleted. */
+void segments_evict(struct session *session, unsigned int count);
 
 /* How long a segment's file is to become, at most if all goes well; 0: any length. */
 uint64_t segments_aim_bytes(const struct segments *segments);

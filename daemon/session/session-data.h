@@ -12,6 +12,7 @@
 #include "common/cpu-set.h"
 #include "common/event-set.h"
 #include "daemon/base/clock.h"
+#include "daemon/base/disk-limit.h"
 #include "daemon/base/failure.h"
 #include "daemon/base/name.h"
 #include "daemon/host/domains.h"
@@ -64,6 +65,7 @@ struct session_context {
     const char *state_dir;
     uint32_t default_buffer_pages;
     uint32_t memory_share_percent; /* of the free memory that a ring may take */
+    struct disk_limit keep_free;   /* what DISK_RESERVE_AUTO follows from */
 
     /* What sidecars hold: documents, the caller's. */
     struct json_object *(*describe_session)(const struct session *session);
@@ -88,7 +90,7 @@ struct session_options {
     const char *events; /* "all" */
     const char *cpus;   /* "all" */
     uint64_t time_usec;
-    uint64_t reserve_bytes;
+    uint64_t reserve_bytes; /* or DISK_RESERVE_AUTO */
     uint64_t max_size_bytes;
     uint32_t buffer_pages;
     uint64_t poll_usec;
@@ -141,7 +143,7 @@ struct selection {
 struct settings {
     uint64_t time_usec;
     uint64_t poll_usec;
-    uint64_t reserve_bytes;
+    uint64_t reserve_bytes;  /* DISK_RESERVE_AUTO until its first file is open */
     uint64_t max_size_bytes; /* 0: none */
     uint32_t buffer_pages;
     bool discard;

@@ -397,12 +397,19 @@ static int session_continue_start(struct session *session, const char *name,
     return session_send_first_sidecar(session, failure);
 }
 
+void session_note_reserve(struct session *session, const struct output *output)
+{
+    if (session->settings.reserve_bytes == DISK_RESERVE_AUTO)
+        session->settings.reserve_bytes = output->figures.reserve_bytes;
+}
+
 void session_handle_opened(struct session *session, const char *name, int error,
                            const struct failure *failure)
 {
     struct failure own = {0};
 
     if (error >= 0) {
+        session_note_reserve(session, session->storage->output);
         error = session_continue_start(session, name, &own);
         failure = &own;
     }

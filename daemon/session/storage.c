@@ -117,6 +117,7 @@ struct output_request storage_request(const struct storage *storage, const char 
         .may_rename = options->may_rename && !options->has_output,
         .check = sidecar_check_none,
         .reserve_bytes = options->reserve_bytes,
+        .keep_free = context->keep_free,
         .max_bytes = options->max_size_bytes ? options->max_size_bytes : UINT64_MAX,
     };
 }

@@ -58,6 +58,8 @@ check_PROGRAMS += \
 	tests/unit/test-units \
 	tests/unit/test-uring \
 	tests/unit/test-utf8 \
+	tests/unit/test-vacuum \
+	tests/unit/test-vacuum-policy \
 	tests/unit/test-walk \
 	tests/unit/test-watch \
 	tests/unit/test-watchdog \
@@ -187,6 +189,11 @@ tests_unit_test_calls_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_unit_test_calls_LDADD = $(xentraced_LDADD)
 tests_unit_test_config_SOURCES = tests/unit/test-config.c tests/unit/test.h
 tests_unit_test_config_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
+tests_unit_test_vacuum_policy_SOURCES = tests/unit/test-vacuum-policy.c tests/unit/test.h
+tests_unit_test_vacuum_policy_LDADD = libdaemon.a libcommon.a
+tests_unit_test_vacuum_SOURCES = tests/unit/test-vacuum.c tests/unit/test.h
+tests_unit_test_vacuum_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_vacuum_LDADD = $(xentraced_LDADD)
 tests_unit_test_output_file_SOURCES = tests/unit/test-output-file.c tests/unit/test.h
 tests_unit_test_output_file_LDADD = libdaemon.a libcommon.a
 # Outputs with real workers, on a real directory.
