@@ -19,9 +19,11 @@ libctl_a_SOURCES = \
 	ctl/cmd-status.c \
 	ctl/cmd-stop.c \
 	ctl/cmd-trigger.c \
+	ctl/cmd-vacuum.c \
 	ctl/cmd-version.c \
 	ctl/ctl.h \
 	ctl/doc.c ctl/doc.h \
+	ctl/files.c ctl/files.h \
 	ctl/options.c ctl/options.h \
 	ctl/output.c ctl/output.h \
 	ctl/progress.c ctl/progress.h \

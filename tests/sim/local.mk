@@ -34,6 +34,7 @@ EXTRA_DIST += \
 	tests/sim/snapshots.sh \
 	tests/sim/steady.sh \
 	tests/sim/triggers.sh \
+	tests/sim/vacuum.sh \
 	tests/sim/xenalyze.sh \
 	tests/sim/xenstored.sh
 

@@ -472,6 +472,11 @@ void session_note_sidecar(struct session *session, bool begins)
     NOTE_SESSION("%s", begins ? "seals" : "sealed");
 }
 
+void session_note_reserve(struct session *session, const struct output *output)
+{
+    (void)session, (void)output;
+}
+
 void session_expect_answer(struct session *session)
 {
     (void)session;
