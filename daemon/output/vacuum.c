@@ -41,6 +41,7 @@ struct vacuum {
     struct vacuum_memory *memory;
     uint64_t last_ticket;
     bool is_looking; /* the timer's own job is under way */
+    bool is_poked;   /* it looks soon */
     bool is_short_logged;
     bool is_freed;
     unsigned int nr_jobs;
@@ -450,6 +451,7 @@ static int vacuum_handle_time(sd_event_source *source, uint64_t usec, void *user
     };
 
     (void)usec;
+    vacuum->is_poked = false;
     if (!vacuum->is_looking)
         vacuum->is_looking = vacuum_send(vacuum, &request, NULL, NULL, NULL) >= 0;
     /* Neither can fail for a source that exists, in this process. */
@@ -493,6 +495,9 @@ struct vacuum *vacuum_free(struct vacuum *vacuum)
 
 void vacuum_poke(struct vacuum *vacuum)
 {
+    if (vacuum->is_poked)
+        return; /* else one after the other would put it off */
+    vacuum->is_poked = true;
     /* Neither can fail for a source that exists, in this process. */
     (void)sd_event_source_set_time_relative(vacuum->source, POKE_USEC);
     (void)sd_event_source_set_enabled(vacuum->source, SD_EVENT_ONESHOT);

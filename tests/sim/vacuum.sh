@@ -14,7 +14,12 @@ listed() { ctl list --files --names; }
 snapshot() { ctl snapshot "$@" >/dev/null; }
 fields() { ctl list --files | awk -v name="$1" '$1 == name'; } # fields NAME: its line
 removable() { ctl list --files --json >"$dir/files" && number "$dir/files" removable_bytes; }
-fits() { [ "$(removable)" -le "$1" ]; } # fits BYTES
+fits() { # fits BYTES
+    local bytes
+    bytes=$(removable)
+    echo "$bytes are removable"
+    [ "$bytes" -le "$1" ] || { ctl list --files; return 1; }
+}
 
 # --- By itself. ---
 
@@ -70,7 +75,7 @@ of_a_ring() { # segments of a ring go through their session's ledger
     check "the ring has grown" wait_until 30 is_there ring.00009
     check "its oldest goes" wait_until 30 is_gone ring.00002
     sleep 1
-    check "within the limit, but for what is being written" fits $((8 * mib))
+    check "within the limit, but for what is being written" wait_until 10 fits $((8 * mib))
     check "the user's segments stay" is_there kept.00001
     ctl stop ring >/dev/null
     ctl status --json ring >"$dir/document"
