@@ -20,8 +20,9 @@
 #define FORECAST_STEPS     3 /* records are written after a second at the latest */
 
 /*
- * How soon a capture without a limit fills the disk is known when it has written something. Somebody
- * at a terminal wants to see it; a script does not wait. Any failure leaves the forecast out.
+ * How soon a capture without a limit fills the disk is known when it has written something.
+ * Somebody at a terminal wants to see it; a script does not wait. Any failure leaves the forecast
+ * out.
  */
 static void await_forecast(FILE *file, struct client *client, struct json_object **session)
 {

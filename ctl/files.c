@@ -178,6 +178,7 @@ void files_print_removed(FILE *file, struct json_object *files)
     if (count)
         print_table(file, files, true);
     (void)fprintf(file, "%s%" PRIu64 " trace%s, %s%s.\n", dry_run ? "Would remove " : "Removed ",
-                  count, count == 1 ? "" : "s", size_format(bytes, doc_number(files, "removed_bytes")),
+                  count, count == 1 ? "" : "s",
+                  size_format(bytes, doc_number(files, "removed_bytes")),
                   dry_run ? "; nothing was removed" : "");
 }

@@ -168,7 +168,8 @@ static bool ends_by_disk(struct json_object *session)
 /* At the average rate so far; 0: unknown. */
 static uint64_t usec_left(struct json_object *session)
 {
-    uint64_t bytes = doc_number(session, "output.bytes") + doc_number(session, "output.queued_bytes");
+    uint64_t bytes =
+        doc_number(session, "output.bytes") + doc_number(session, "output.queued_bytes");
     uint64_t usec = session_duration_usec(session);
     double left;
 

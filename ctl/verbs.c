@@ -9,8 +9,8 @@
 #include "ctl/ctl.h"
 
 static const struct verb *const verbs[] = {
-    &verb_start,  &verb_record, &verb_stop,   &verb_snapshot, &verb_trigger,
-    &verb_rotate, &verb_status, &verb_list,   &verb_vacuum,   &verb_remove,
+    &verb_start,  &verb_record, &verb_stop,    &verb_snapshot, &verb_trigger,
+    &verb_rotate, &verb_status, &verb_list,    &verb_vacuum,   &verb_remove,
     &verb_info,   &verb_events, &verb_version, &verb_help,
 };
 

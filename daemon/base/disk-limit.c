@@ -34,7 +34,8 @@ int disk_limit_parse(const char *text, struct disk_limit *ret_limit)
     uint64_t bytes;
 
     if (strcmp(text, "auto") == 0 || strcmp(text, "none") == 0) {
-        *ret_limit = (struct disk_limit){.kind = text[0] == 'a' ? DISK_LIMIT_AUTO : DISK_LIMIT_NONE};
+        *ret_limit =
+            (struct disk_limit){.kind = text[0] == 'a' ? DISK_LIMIT_AUTO : DISK_LIMIT_NONE};
         return 0;
     }
     if (length > 0 && text[length - 1] == '%')

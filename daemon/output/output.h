@@ -37,7 +37,7 @@ struct output_request {
     bool may_rename;       /* if NAME is in use, NAME-002 and so on will do */
     output_check_fn check; /* NULL: none */
 
-    uint64_t reserve_bytes;      /* or DISK_RESERVE_AUTO, as keep_free says */
+    uint64_t reserve_bytes; /* or DISK_RESERVE_AUTO, as keep_free says */
     struct disk_limit keep_free;
     uint64_t max_bytes;       /* UINT64_MAX: none */
     uint64_t aim_bytes;       /* see struct output_file */

@@ -39,8 +39,7 @@ bool state_name_is_segment(const char *name, const char *session)
 const char *state_name_find_session(const char *name, const struct state_names *running)
 {
     for (size_t i = 0; i < running->count; i++)
-        if (strcmp(name, running->names[i]) == 0 ||
-            state_name_is_segment(name, running->names[i]))
+        if (strcmp(name, running->names[i]) == 0 || state_name_is_segment(name, running->names[i]))
             return running->names[i];
     return NULL;
 }
@@ -110,17 +109,18 @@ static void describe_capture(struct state_file *file, struct json_object *sideca
     bool is_configured = json_object_get_boolean(find(find(sidecar, "options"), "configured"));
 
     file->kind = find(sidecar, "segment") ? STATE_FILE_SEGMENT : STATE_FILE_CAPTURE;
-    file->is_of_ring = file->kind == STATE_FILE_SEGMENT &&
-                       (is_configured || is_set(segments, "keep_files") ||
-                        is_set(segments, "keep_size_bytes") ||
-                        text_is(find(sidecar, "limits"), "on_reserve", "rotate"));
+    file->is_of_ring =
+        file->kind == STATE_FILE_SEGMENT &&
+        (is_configured || is_set(segments, "keep_files") || is_set(segments, "keep_size_bytes") ||
+         text_is(find(sidecar, "limits"), "on_reserve", "rotate"));
     (void)snprintf(file->cause, sizeof(file->cause), "%s", is_configured ? "configured" : "start");
     copy_text(file->session, sizeof(file->session), sidecar, "name");
 }
 
 static char *read_text(int directory_fd, const char *name, size_t *ret_bytes)
 {
-    _cleanup_fd_ int fd = openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    _cleanup_fd_ int fd =
+        openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     _cleanup_free_ char *text = NULL;
     size_t bytes = 0;
     struct stat st;
@@ -144,23 +144,33 @@ static char *read_text(int directory_fd, const char *name, size_t *ret_bytes)
     return TAKE_PTR(text);
 }
 
-/* Untrusted: whatever it holds, the worst is a file of unknown kind, which stays. */
-static void read_sidecar(int directory_fd, const char *name, struct state_file *file)
+struct json_object *state_sidecar_read(int directory_fd, const char *name)
 {
     struct json_tokener *tokener = json_tokener_new();
-    size_t bytes = 0;
-    _cleanup_free_ char *text = read_text(directory_fd, name, &bytes);
     struct json_object *sidecar = NULL;
+    _cleanup_free_ char *text = NULL;
+    char file[NAME_MAX + 8];
+    size_t bytes = 0;
 
-    if (tokener && text && bytes < INT_MAX)
-        sidecar = json_tokener_parse_ex(tokener, text, (int)bytes + 1);
+    (void)snprintf(file, sizeof(file), "%s.json", name);
+    text = read_text(directory_fd, file, &bytes);
+    if (tokener && text)
+        sidecar = json_tokener_parse_ex(tokener, text, (int)bytes + 1); /* SIDECAR_MAX_BYTES */
+    if (tokener)
+        json_tokener_free(tokener);
+    return sidecar;
+}
+
+/* Whatever it holds, the worst is a file of unknown kind, which stays. */
+static void read_sidecar(int directory_fd, struct state_file *file)
+{
+    struct json_object *sidecar = state_sidecar_read(directory_fd, file->name);
+
     if (text_is(sidecar, "format", "xentraced-snapshot"))
         describe_snapshot(file, sidecar);
     else if (text_is(sidecar, "format", "xentraced-session"))
         describe_capture(file, sidecar);
     json_object_put(sidecar);
-    if (tokener)
-        json_tokener_free(tokener);
 }
 
 /* --- The directory. --- */
@@ -191,8 +201,7 @@ static void state_file_describe(struct state_file *file, int directory_fd,
     file->bytes += (uint64_t)st.st_size;
     file->sidecar_inode = st.st_ino;
     file->sidecar_time = st.st_mtim;
-    if (known && known->sidecar_inode == st.st_ino &&
-        has_time(&known->sidecar_time, &st.st_mtim)) {
+    if (known && known->sidecar_inode == st.st_ino && has_time(&known->sidecar_time, &st.st_mtim)) {
         uint64_t bytes = file->bytes, time_ns = file->time_ns;
 
         *file = *known;
@@ -200,7 +209,7 @@ static void state_file_describe(struct state_file *file, int directory_fd,
         file->time_ns = time_ns;
         return;
     }
-    read_sidecar(directory_fd, sidecar, file);
+    read_sidecar(directory_fd, file);
 }
 
 /* -ENOENT: it is none of the files that this is about, or has just gone. */
@@ -333,6 +342,14 @@ void state_files_look_for_open(int directory_fd, struct state_files *files)
     }
 }
 
+void state_sidecar_remove(int directory_fd, const char *name)
+{
+    char file[NAME_MAX + 1];
+
+    (void)snprintf(file, sizeof(file), "%.*s.json", (int)(NAME_MAX - strlen(TRACE_SUFFIX)), name);
+    (void)unlinkat(directory_fd, file, 0); /* there may be none */
+}
+
 int state_file_remove(int directory_fd, const char *name)
 {
     char file[NAME_MAX + 1];
@@ -341,7 +358,6 @@ int state_file_remove(int directory_fd, const char *name)
                    TRACE_SUFFIX);
     if (unlinkat(directory_fd, file, 0) < 0 && errno != ENOENT)
         return -errno;
-    (void)snprintf(file, sizeof(file), "%.*s.json", (int)(NAME_MAX - strlen(TRACE_SUFFIX)), name);
-    (void)unlinkat(directory_fd, file, 0); /* there may be none */
+    state_sidecar_remove(directory_fd, name);
     return 0;
 }

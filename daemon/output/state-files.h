@@ -79,5 +79,12 @@ bool state_name_is_segment(const char *name, const char *session);
 /* Whether NAME is SESSION's, its only file or a segment. The session's name; NULL: of none. */
 const char *state_name_find_session(const char *name, const struct state_names *running);
 
+struct json_object;
+
+/* NAME's sidecar, untrusted; NULL: there is none, or it is no JSON. To be put. */
+struct json_object *state_sidecar_read(int directory_fd, const char *name);
+
+void state_sidecar_remove(int directory_fd, const char *name);
+
 /* Removes the trace, then its sidecar, if there is one. Returns 0 or a negative errno. */
 int state_file_remove(int directory_fd, const char *name);

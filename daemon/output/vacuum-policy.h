@@ -27,7 +27,7 @@ struct vacuum_file {
 
 /* 0: no such limit. */
 struct vacuum_limits {
-    uint64_t max_use_bytes;  /* of the files that may go at all, those that are open included */
+    uint64_t max_use_bytes;   /* of the files that may go at all, those that are open included */
     uint64_t keep_free_bytes; /* of the file system */
     uint64_t max_age_usec;
 };

@@ -161,6 +161,21 @@ static void job_note_eviction(struct vacuum_job *job, const struct state_file *f
     job->evictions[i].count++;
 }
 
+/* SEGMENT has gone: with a capture's last one goes the sidecar of the capture. */
+static void job_remove_capture(const struct vacuum_job *job, const struct state_file *segment)
+{
+    const struct state_files *files = job->memory->files;
+
+    if (segment->kind != STATE_FILE_SEGMENT ||
+        !state_name_is_segment(segment->name, segment->session))
+        return;
+    for (size_t i = 0; i < files->count; i++)
+        if (!job->plan[i].goes && (strcmp(files->files[i].name, segment->session) == 0 ||
+                                   state_name_is_segment(files->files[i].name, segment->session)))
+            return;
+    state_sidecar_remove(job->directory_fd, segment->session);
+}
+
 static void job_remove_chosen(struct vacuum_job *job)
 {
     const struct state_files *files = job->memory->files;
@@ -176,8 +191,10 @@ static void job_remove_chosen(struct vacuum_job *job)
             continue;
         }
         r = state_file_remove(job->directory_fd, file->name);
-        if (r >= 0)
+        if (r >= 0) {
+            job_remove_capture(job, file);
             continue;
+        }
         job->plan[i].goes = false;
         job->outcome.files--;
         job->outcome.bytes -= file->bytes;
@@ -195,15 +212,13 @@ static void job_clean(struct vacuum_job *job)
     job->limits = job_limits(job);
     if (job_make_plan(job, now_ns) < 0)
         return;
-    job->outcome =
-        vacuum_choose(job->plan, files->count, &job->limits, files->free_bytes, now_ns);
+    job->outcome = vacuum_choose(job->plan, files->count, &job->limits, files->free_bytes, now_ns);
     if (job->outcome.files == 0)
         return;
     state_files_look_for_open(job->directory_fd, files);
     for (size_t i = 0; i < files->count; i++)
         job->plan[i].is_open = files->files[i].is_open;
-    job->outcome =
-        vacuum_choose(job->plan, files->count, &job->limits, files->free_bytes, now_ns);
+    job->outcome = vacuum_choose(job->plan, files->count, &job->limits, files->free_bytes, now_ns);
     if (!job->request.dry_run)
         job_remove_chosen(job);
 }
@@ -283,7 +298,7 @@ static void job_remove_named(struct vacuum_job *job)
     }
     job_remove_chosen(job);
     for (size_t i = 0; i < job->request.nr_names; i++) /* of a capture with segments: its own */
-        (void)state_file_remove(job->directory_fd, job->names[i]);
+        state_sidecar_remove(job->directory_fd, job->names[i]);
 }
 
 static void vacuum_run(struct job *base)

@@ -42,8 +42,8 @@ enum vacuum_action { VACUUM_LIST, VACUUM_CLEAN, VACUUM_REMOVE };
 struct vacuum_request {
     enum vacuum_action action;
     struct disk_limits limits; /* VACUUM_CLEAN */
-    bool dry_run;                /* ... only finds out what it would remove */
-    const char *const *names;    /* VACUUM_REMOVE: copied */
+    bool dry_run;              /* ... only finds out what it would remove */
+    const char *const *names;  /* VACUUM_REMOVE: copied */
     size_t nr_names;
 };
 

@@ -103,7 +103,8 @@ static void done(void *userdata, uint64_t ticket, const struct vacuum_result *re
 {
     (void)userdata, (void)ticket;
     rig.text[0] = '\0';
-    snprintf(rig.error, sizeof(rig.error), "%s", result->failure->name ? result->failure->name : "");
+    snprintf(rig.error, sizeof(rig.error), "%s",
+             result->failure->name ? result->failure->name : "");
     rig.outcome = result->outcome;
     for (size_t i = 0; result->files && i < result->files->count; i++) {
         const struct state_file *file = &result->files->files[i];
@@ -219,6 +220,15 @@ static void test_clean(void)
     CHECK(!is_there("snapshot-b") && !is_there("disk.00002"));
     CHECK(is_there("mine") && is_there("kept.00001") && is_there("foreign") && is_there("odd"));
     CHECK(faccessat(rig.fd, "notes.txt", F_OK, 0) == 0);
+
+    begin("with the last segment goes the capture's sidecar");
+    write_file("disk", ".json", CAPTURE, 0, 0);
+    write_file("mine", ".json", CAPTURE, 0, 0);
+    clean(3 * FILE_BYTES + 2000, false);
+    CHECK(faccessat(rig.fd, "disk.json", F_OK, 0) == 0);
+    clean(1, false);
+    CHECK(faccessat(rig.fd, "disk.json", F_OK, 0) < 0);
+    CHECK(faccessat(rig.fd, "mine.json", F_OK, 0) == 0);
 
     begin("a running ring deletes its own");
     rig.running = "disk";
