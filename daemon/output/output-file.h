@@ -75,6 +75,9 @@ void output_file_remove(int directory_fd, const char *name, enum output_naming n
  */
 void output_file_sweep(int directory_fd, const struct timespec *before);
 
+/* The same for the hidden segments of the capture NAME, of which this process has made none yet. */
+void output_file_sweep_segments(int directory_fd, const char *name);
+
 /* Grants BYTES in all, known beforehand. Fails with ERROR_NO_SPACE. */
 int output_file_require(struct output_file *output, uint64_t bytes, struct failure *failure);
 
