@@ -1159,6 +1159,7 @@ void session_handle_message(struct session *session, const struct message *messa
     case MESSAGE_CLOSE:
     case MESSAGE_GRANT:
     case MESSAGE_ABORT:
+    case MESSAGE_HOLD:
     case MESSAGE_QUIT:
     case MESSAGE_POOL_REFUSED:
     case MESSAGE_DIED:

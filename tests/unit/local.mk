@@ -2,6 +2,7 @@
 # One program per module, linked with the library that it tests.
 
 check_PROGRAMS += \
+	tests/unit/test-account \
 	tests/unit/test-burst \
 	tests/unit/test-calls \
 	tests/unit/test-clock-history \
@@ -87,6 +88,8 @@ tests_unit_test_units_LDADD = libcommon.a
 tests_unit_test_utf8_SOURCES = tests/unit/test-utf8.c tests/unit/test.h
 tests_unit_test_utf8_LDADD = libcommon.a
 
+tests_unit_test_account_SOURCES = tests/unit/test-account.c tests/unit/test.h
+tests_unit_test_account_LDADD = libcollector.a libcommon.a
 tests_unit_test_burst_SOURCES = tests/unit/test-burst.c tests/unit/test.h
 tests_unit_test_burst_LDADD = libcollector.a libcommon.a
 tests_unit_test_mailbox_SOURCES = tests/unit/test-mailbox.c tests/unit/test.h
