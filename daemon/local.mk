@@ -14,6 +14,7 @@ libdaemon_a_SOURCES = \
 	daemon/base/name.c daemon/base/name.h \
 	daemon/base/priority.h \
 	daemon/base/worker.c daemon/base/worker.h \
+	daemon/config/capture-config.c daemon/config/capture-config.h \
 	daemon/config/config.c daemon/config/config.h \
 	daemon/control/calls.c daemon/control/calls.h \
 	daemon/control/control.c daemon/control/control.h \

@@ -13,6 +13,7 @@
 
 #include "common/event-set.h"
 #include "daemon/base/disk-limit.h"
+#include "daemon/config/capture-config.h"
 
 #define CONFIG_TRIGGERS_MAX 16u
 #define CONFIG_LIST_MAX     200u /* a line of the file, as inih reads it */
@@ -68,6 +69,7 @@ struct config {
     struct recorder_config recorder;
     struct trigger_config triggers[CONFIG_TRIGGERS_MAX]; /* in the order of the file */
     size_t nr_triggers;
+    struct capture_configs captures; /* [capture NAME] */
 };
 
 /*

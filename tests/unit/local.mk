@@ -5,6 +5,7 @@ check_PROGRAMS += \
 	tests/unit/test-account \
 	tests/unit/test-burst \
 	tests/unit/test-calls \
+	tests/unit/test-capture-config \
 	tests/unit/test-clock-history \
 	tests/unit/test-clock-watch \
 	tests/unit/test-collector \
@@ -192,6 +193,8 @@ tests_unit_test_calls_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_unit_test_calls_LDADD = $(xentraced_LDADD)
 tests_unit_test_config_SOURCES = tests/unit/test-config.c tests/unit/test.h
 tests_unit_test_config_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
+tests_unit_test_capture_config_SOURCES = tests/unit/test-capture-config.c tests/unit/test.h
+tests_unit_test_capture_config_LDADD = libdaemon.a libcommon.a
 tests_unit_test_vacuum_policy_SOURCES = tests/unit/test-vacuum-policy.c tests/unit/test.h
 tests_unit_test_vacuum_policy_LDADD = libdaemon.a libcommon.a
 tests_unit_test_vacuum_SOURCES = tests/unit/test-vacuum.c tests/unit/test.h
