@@ -41,15 +41,19 @@ libdaemon_a_SOURCES = \
 	daemon/output/state-files.c daemon/output/state-files.h \
 	daemon/output/vacuum.c daemon/output/vacuum.h \
 	daemon/output/vacuum-policy.c daemon/output/vacuum-policy.h \
+	daemon/session/continuation.c daemon/session/continuation.h \
 	daemon/session/end-reason.c daemon/session/end-reason.h \
 	daemon/session/file-storage.c daemon/session/file-storage.h \
 	daemon/session/history.c daemon/session/history.h \
+	daemon/session/persist.c daemon/session/persist.h \
 	daemon/session/recorder.c daemon/session/recorder.h \
 	daemon/session/recorder-stop.c daemon/session/recorder-stop.h \
 	daemon/session/ring-storage.c daemon/session/ring-storage.h \
 	daemon/session/ring-writer.c daemon/session/ring-writer.h \
 	daemon/session/segment-files.c \
+	daemon/session/segment-recovery.c daemon/session/segment-recovery.h \
 	daemon/session/segments.c daemon/session/segments.h \
+	daemon/session/segments-resume.c \
 	daemon/session/segments-state.h \
 	daemon/session/session.c daemon/session/session.h \
 	daemon/session/session-data.h \

@@ -13,6 +13,7 @@
 #include "daemon/config/config.h"
 #include "daemon/base/failure.h"
 #include "daemon/host/host.h"
+#include "daemon/session/continuation.h"
 #include "daemon/session/recorder-stop.h"
 #include "daemon/session/session.h"
 
@@ -40,6 +41,7 @@ struct manager {
     const char *state_dir;
     char *boot_mask_path;
     int state_dir_fd;
+    int runtime_dir_fd; /* of the socket */
     uint64_t started_ns;
     struct clock_history *clock;
     struct clock_watch *clock_watch;
@@ -57,6 +59,7 @@ struct manager {
     struct sd_event_source *collector_source;
     struct sd_event_source *extend_source; /* while it shuts down */
     struct session_context context;
+    struct continuation continuation;
     struct session *sessions[MANAGER_RUNNING_MAX + MANAGER_ENDED_MAX]; /* oldest first */
     size_t nr_sessions;
     struct snapshot *snapshots[MANAGER_SNAPSHOTS_MAX]; /* being made */
@@ -69,6 +72,8 @@ struct manager {
     bool exits;
     bool has_failed;     /* the collector has died */
     bool keeps_evtchn;   /* the service manager has the event channel, too */
+    bool hands_over;     /* persistent captures continue in the next daemon */
+    bool has_handed_over; /* ... and what comes now is left to that */
     bool keeps_recorder; /* it is left to the next daemon */
     struct recorder_stop recorder_stop;
     bool stops_recorder; /* `recorder_stopped` is to be called */

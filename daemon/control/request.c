@@ -125,6 +125,7 @@ int request_read_start(sd_bus_message *call, const struct config *config,
         {OPTION_SEGMENT_TIME, 't', &options->segment_time_usec},
         {OPTION_KEEP_FILES, 'u', &options->keep_files},
         {OPTION_KEEP_SIZE, 't', &options->keep_size_bytes},
+        {OPTION_PERSIST, 'b', &request.persist},
         {OPTION_OUTPUT, 'h', &options->output_fd},
         {OPTION_OUTPUT_PATH, 's', &options->output_path},
         {OPTION_SIDECAR, 'h', &options->sidecar_fd},
@@ -139,6 +140,11 @@ int request_read_start(sd_bus_message *call, const struct config *config,
     options->discard = request.discard;
     options->keep_enabled = request.keep_enabled;
     options->start_disabled = request.start_disabled;
+    options->persist = request.persist;
+    if (request.attached && request.persist)
+        return failure_set(failure, -EINVAL, ERROR_INVALID,
+                           "A capture that ends with its client is not continued after a restart: "
+                           "give one of attached and persist.");
     *ret_request = request;
     return 0;
 }

@@ -17,6 +17,7 @@ struct start_request {
     const char *name; /* "": to be made up */
     struct session_options options;
     int discard, keep_enabled, start_disabled; /* D-Bus booleans are ints: copied to the options */
+    int persist;
     int attached;                              /* the session ends when the client goes */
     bool has_options;                          /* any, whatever their values */
 };

@@ -157,18 +157,21 @@ json *document_of_segment(const struct session *session, const struct segment *s
     json_put_count(object, "records", segment->records);
     json_put_count(object, "lost", segment->lost);
     json_put_count(object, "dropped", segment->dropped);
+    if (segment->missing_before)
+        json_put_count(object, "missing_before", segment->missing_before);
     json_put_text(object, "reason", segment_reason_name(segment->reason));
     return object;
 }
 
 static void add_open_segment(json *files, const struct session *session, const struct sink *sink,
-                             unsigned int number, enum segment_reason reason)
+                             unsigned int number, enum segment_reason reason, uint64_t missing)
 {
     struct segment segment;
 
     segment_describe(session, sink, &segment);
     segment.number = number;
     segment.reason = reason;
+    segment.missing_before = missing;
     (void)json_object_array_add(files, document_of_segment(session, &segment));
 }
 
@@ -183,10 +186,10 @@ static json *segment_files_document(const struct session *session, const struct 
                                     document_of_segment(session, &segments->files[i]->segment));
     if (segments->before && segments->before_number)
         add_open_segment(files, session, segments->before, segments->before_number,
-                         segments->before_reason);
-    if (!segments->is_over && segments->storage.sink)
+                         segments->before_reason, segments->before_missing);
+    if (!segments->is_over && segments->storage.sink && !segments->is_holding)
         add_open_segment(files, session, segments->storage.sink, segments->number,
-                         SEGMENT_IS_WRITTEN);
+                         SEGMENT_IS_WRITTEN, segments->current_missing);
     return files;
 }
 
@@ -201,6 +204,7 @@ static json *segments_document(const struct session *session, const struct segme
     json_put_bool(object, "paused", segments->storage.space.is_paused);
     json_put_count(object, "written", segments->written);
     json_put_count(object, "deleted", segments->deleted);
+    json_put_count(object, "continued", session->continued);
     json_put(object, "files", segment_files_document(session, segments));
     return object;
 }
@@ -246,6 +250,8 @@ static void put_settings(json *document, const struct session *session)
     json_put_bool(options, "discard", settings->discard);
     json_put_bool(options, "keep_enabled", settings->keep_enabled);
     json_put_bool(options, "start_disabled", settings->start_disabled);
+    json_put_bool(options, "persist", settings->is_persistent);
+    json_put_bool(options, "configured", settings->is_configured);
     json_put(document, "options", options);
 }
 
@@ -297,8 +303,9 @@ static json *cpu_document(const struct session *session, unsigned int cpu,
     return object;
 }
 
-/* Of SINK alone; NULL: of the whole session. */
-static json *ledger_document(const struct session *session, const struct sink *sink)
+/* Of SINK alone, or as LINES are, per CPU; NULL both: of the whole session. */
+static json *ledger_document(const struct session *session, const struct sink *sink,
+                             const struct ledger *lines)
 {
     json *document = json_object_new_object();
     json *cpus = json_object_new_array();
@@ -311,6 +318,8 @@ static json *ledger_document(const struct session *session, const struct sink *s
             continue;
         if (sink)
             sink_read_ledger(sink, cpu, &ledger);
+        else if (lines)
+            ledger = lines[cpu];
         else
             session_read_ledger(session, cpu, &ledger);
         total.produced += ledger.produced;
@@ -491,7 +500,7 @@ static json *describe_session(const struct session *session, bool as_sealed)
     put_selection(document, &session->selection);
     put_settings(document, session);
     json_put(document, "buffers", buffers_document(session));
-    json_put(document, "ledger", ledger_document(session, NULL));
+    json_put(document, "ledger", ledger_document(session, NULL, NULL));
     json_put(document, "classes", classes_document(&totals));
     json_put_count(document, "windows", totals.windows);
     put_complete_from(document, session, complete_from_of(session, &totals));
@@ -517,7 +526,7 @@ json *document_of_segment_file(const struct session *session, const struct segme
     json *document = document_for_sidecar(session);
     json *object = document_of_segment(session, segment), *output = NULL, *path = NULL;
 
-    json_put(object, "ledger", ledger_document(session, sink));
+    json_put(object, "ledger", ledger_document(session, sink, segment->ledger));
     (void)json_object_object_get_ex(object, "path", &path);
     (void)json_object_object_get_ex(document, "output", &output);
     json_put(output, "path", json_object_get(path));

@@ -21,6 +21,7 @@
 #include "daemon/session/end-reason.h"
 #include "daemon/session/silence.h"
 
+struct account;
 struct clock_history;
 struct collector;
 struct domain_names;
@@ -29,6 +30,7 @@ struct json_object;
 struct ledger;
 struct message;
 struct grower;
+struct persist_state;
 struct pool;
 struct ring;
 struct sd_event;
@@ -63,6 +65,7 @@ struct session_context {
     struct grower *grower;
     int state_dir_fd;
     const char *state_dir;
+    int runtime_dir_fd; /* in memory; emptied by a boot */
     uint32_t default_buffer_pages;
     uint32_t memory_share_percent; /* of the free memory that a ring may take */
     struct disk_limit keep_free;   /* what DISK_RESERVE_AUTO follows from */
@@ -109,12 +112,16 @@ struct session_options {
     uint32_t keep_files;
     uint64_t keep_size_bytes;
 
+    bool persist;       /* it continues in its next segment after a restart of the daemon */
+    bool is_configured; /* [capture NAME]: its files may be removed for want of space */
+    const struct persist_state *resume; /* it does now; NULL: it is new, or its state was lost */
+
     uint64_t memory_bytes; /* a ring */
     uint64_t max_age_usec;
     bool is_recorder;         /* no output; of a ring */
     bool makes_ring_later;    /* ... whose memory a worker makes, or it is there at once */
     struct ring *ring;        /* taken over: it continues with that; given away on success */
-    struct clock_pair *since; /* ... and it was started then */
+    const struct clock_pair *since; /* it continues, and was started then */
     struct watch_set *watch;  /* of a ring; lent. NULL: none */
 };
 
@@ -150,6 +157,8 @@ struct settings {
     bool keep_enabled;
     bool start_disabled;
     bool is_recorder;
+    bool is_persistent;
+    bool is_configured;
 };
 
 /* Read only, but for session*.c and the storages. */
@@ -181,6 +190,7 @@ struct session {
     bool keeps_enabled;
     bool ends_tracing; /* nobody else is traced for: draining comes to an end */
     bool is_resumed;   /* it continues where an earlier daemon stopped */
+    bool is_handed_over; /* ... or the next daemon continues it */
     bool is_aborted;
     bool is_freed; /* ... and the answer to its sidecar takes the rest */
     bool is_finishing;
@@ -191,6 +201,8 @@ struct session {
     bool is_wait_logged;
     unsigned int nr_sidecars;  /* being written */
     unsigned int nr_snapshots; /* that read its ring */
+    struct account *account;   /* of a persistent one; NULL: none */
+    uint32_t continued;        /* times it was */
     struct watch_set *watch;
     struct cpu_set set_aside_logged;
     struct silence silence;

@@ -64,6 +64,7 @@ int storage_make_sink(const struct storage *storage, const struct output *output
         .grant_ahead_bytes = storage->kind->grant_ahead_bytes ? storage->kind->grant_ahead_bytes
                                                               : figures->granted_bytes / 2,
         .rotate_bytes = rotate_bytes,
+        .account = session->account,
         .poll_usec = session->settings.poll_usec,
         .discard = session->settings.discard,
         .events = session->selection.events,

@@ -25,6 +25,7 @@ EXTRA_DIST += \
 	tests/sim/many-cpus.sh \
 	tests/sim/patience.sh \
 	tests/sim/pause.sh \
+	tests/sim/persist.sh \
 	tests/sim/recorder-stop.sh \
 	tests/sim/restart.sh \
 	tests/sim/same-as-xentrace.sh \

@@ -27,6 +27,7 @@ check_PROGRAMS += \
 	tests/unit/test-memory \
 	tests/unit/test-output \
 	tests/unit/test-output-file \
+	tests/unit/test-persist \
 	tests/unit/test-pool \
 	tests/unit/test-record \
 	tests/unit/test-recorder-stop \
@@ -89,8 +90,6 @@ tests_unit_test_units_LDADD = libcommon.a
 tests_unit_test_utf8_SOURCES = tests/unit/test-utf8.c tests/unit/test.h
 tests_unit_test_utf8_LDADD = libcommon.a
 
-tests_unit_test_account_SOURCES = tests/unit/test-account.c tests/unit/test.h
-tests_unit_test_account_LDADD = libcollector.a libcommon.a
 tests_unit_test_burst_SOURCES = tests/unit/test-burst.c tests/unit/test.h
 tests_unit_test_burst_LDADD = libcollector.a libcommon.a
 tests_unit_test_mailbox_SOURCES = tests/unit/test-mailbox.c tests/unit/test.h
@@ -193,8 +192,13 @@ tests_unit_test_calls_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_unit_test_calls_LDADD = $(xentraced_LDADD)
 tests_unit_test_config_SOURCES = tests/unit/test-config.c tests/unit/test.h
 tests_unit_test_config_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
+tests_unit_test_account_SOURCES = tests/unit/test-account.c tests/unit/test.h
+tests_unit_test_account_LDADD = libcollector.a libcommon.a
 tests_unit_test_capture_config_SOURCES = tests/unit/test-capture-config.c tests/unit/test.h
 tests_unit_test_capture_config_LDADD = libdaemon.a libcommon.a
+tests_unit_test_persist_SOURCES = tests/unit/test-persist.c tests/unit/test.h
+tests_unit_test_persist_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
+tests_unit_test_persist_LDADD = $(xentraced_LDADD)
 tests_unit_test_vacuum_policy_SOURCES = tests/unit/test-vacuum-policy.c tests/unit/test.h
 tests_unit_test_vacuum_policy_LDADD = libdaemon.a libcommon.a
 tests_unit_test_vacuum_SOURCES = tests/unit/test-vacuum.c tests/unit/test.h
