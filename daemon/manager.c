@@ -1015,6 +1015,24 @@ static void start_recorder(struct manager *manager, struct fd_store *inherited)
         log_line(LOG_ERR, RECORDER_NAME, "Not started. %s", failure.text);
 }
 
+/* All that an earlier daemon has left, and what the configuration asks for. */
+static void start_sessions(struct manager *manager, struct fd_store *inherited)
+{
+    bool was_traced;
+
+    manager->continuation = (struct continuation){
+        .event = manager->event,
+        .collector = manager->collector,
+    };
+    continuation_begin(&manager->continuation);
+    was_traced = continuation_start_captures(manager->runtime_dir_fd, &manager->config.captures,
+                                             manager_add_capture, manager);
+    start_recorder(manager, inherited);
+    continuation_limit(&manager->continuation, manager->sessions, manager->nr_sessions);
+    if (was_traced && manager->nr_sessions == 0)
+        (void)tracing_stop(manager->tracing); /* nothing of it continues */
+}
+
 /* Removes the unfinished files of an earlier daemon. Nobody waits for it: it may outlive us. */
 struct sweep {
     struct job job;
@@ -1140,12 +1158,7 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
         manager_free(manager);
         return r;
     }
-    manager->continuation = (struct continuation){.event = event, .collector = manager->collector};
-    continuation_begin(&manager->continuation);
-    continuation_start_captures(manager->runtime_dir_fd, &manager->config.captures,
-                                manager_add_capture, manager);
-    start_recorder(manager, inherited);
-    continuation_limit(&manager->continuation, manager->sessions, manager->nr_sessions);
+    start_sessions(manager, inherited);
     if (!memory_is_locked())
         log_warning(
             "Not all memory could be locked: RLIMIT_MEMLOCK (LimitMEMLOCK=) is smaller than "
@@ -1246,6 +1259,8 @@ int manager_start_session(struct manager *manager, const char *name,
         renamed.may_rename = true;
     }
     r = session_new(&manager->context, name, &renamed, &session, failure);
+    if (r < 0 && options->persist)
+        persist_remove(manager->runtime_dir_fd, name);
     if (r < 0)
         return r;
     forget_oldest(manager);

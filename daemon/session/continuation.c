@@ -26,6 +26,7 @@ struct starting {
     const struct capture_configs *configs;
     void (*start)(void *userdata, const char *name, const struct session_options *options);
     void *userdata;
+    bool has_state;
 };
 
 static const struct capture_config *find_config(const struct capture_configs *configs,
@@ -40,10 +41,11 @@ static const struct capture_config *find_config(const struct capture_configs *co
 /* One of the configuration has the options that it says now. */
 static void start_by_hand(void *userdata, const struct persist_state *state)
 {
-    const struct starting *starting = userdata;
+    struct starting *starting = userdata;
     const struct session_options options = persist_options(state);
     const struct capture_config *config = find_config(starting->configs, state->name);
 
+    starting->has_state = true;
     if (config && config->enabled)
         return;
     if (state->is_configured)
@@ -77,7 +79,7 @@ static void start_configured(const struct starting *starting, const struct captu
     persist_free(state);
 }
 
-void continuation_start_captures(int runtime_dir_fd, const struct capture_configs *configs,
+bool continuation_start_captures(int runtime_dir_fd, const struct capture_configs *configs,
                                  void (*start)(void *userdata, const char *name,
                                                const struct session_options *options),
                                  void *userdata)
@@ -93,6 +95,7 @@ void continuation_start_captures(int runtime_dir_fd, const struct capture_config
     for (size_t i = 0; i < configs->count; i++)
         if (configs->captures[i].enabled)
             start_configured(&starting, &configs->captures[i]);
+    return starting.has_state;
 }
 
 /* --- When. --- */

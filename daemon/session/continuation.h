@@ -15,9 +15,10 @@
 
 /*
  * Calls START for each capture that CONFIGS have enabled, and for each that was started by hand and
- * has left a state in the runtime directory. What continues no more is removed there.
+ * has left a state in the runtime directory. What continues no more is removed there. Returns
+ * whether there was any state: then Xen may still trace for it.
  */
-void continuation_start_captures(int runtime_dir_fd, const struct capture_configs *configs,
+bool continuation_start_captures(int runtime_dir_fd, const struct capture_configs *configs,
                                  void (*start)(void *userdata, const char *name,
                                                const struct session_options *options),
                                  void *userdata);

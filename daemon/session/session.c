@@ -859,6 +859,9 @@ void session_handle_handover(struct session *session)
 {
     if (session->state == SESSION_DRAINING)
         session_send_drain(session);
+    else if (session->state == SESSION_CLOSING && session->is_handed_over)
+        collector_send(session->context->collector, MESSAGE_CLOSE, session->storage->sink, false,
+                       0);
 }
 
 /* What every end has in common. */
