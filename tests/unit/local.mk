@@ -10,6 +10,7 @@ check_PROGRAMS += \
 	tests/unit/test-clock-watch \
 	tests/unit/test-collector \
 	tests/unit/test-collector-buffers \
+	tests/unit/test-collector-holds \
 	tests/unit/test-collector-polls \
 	tests/unit/test-collector-pool \
 	tests/unit/test-collector-sinks \
@@ -171,6 +172,10 @@ tests_unit_test_collector_pool_SOURCES = \
 	tests/unit/test-collector-pool.c tests/unit/collector-rig.h \
 	tests/unit/fake-xen-host.h tests/unit/test.h
 tests_unit_test_collector_pool_LDADD = libcollector.a libcommon.a $(URING_LIBS)
+tests_unit_test_collector_holds_SOURCES = \
+	tests/unit/test-collector-holds.c tests/unit/collector-rig.h \
+	tests/unit/fake-xen-host.h tests/unit/test.h
+tests_unit_test_collector_holds_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 tests_unit_test_collector_sinks_SOURCES = \
 	tests/unit/test-collector-sinks.c tests/unit/collector-rig.h \
 	tests/unit/fake-xen-host.h tests/unit/test.h
