@@ -100,6 +100,7 @@ static void take_summary(struct recovered_segment *segment,
     facts->first_tsc = summary->first_tsc;
     facts->last_tsc = summary->last_tsc;
     facts->records = summary->records;
+    facts->lost = summary->lost;
     facts->reason = SEGMENT_RESTART;
     segment->windows = summary->windows;
     memcpy(segment->class_records, summary->class_records, sizeof(segment->class_records));

@@ -22,7 +22,7 @@ struct recovered_cpu {
 };
 
 struct recovered_segment {
-    struct segment segment; /* of one that was read here: lost and dropped are 0 */
+    struct segment segment; /* of one that was read here: `lost` is all that it reports */
     bool is_read;           /* it was not finished */
     bool has_sidecar;
     uint64_t class_records[EVENT_CLASSES];

@@ -378,6 +378,7 @@ void segments_note_held(struct segments *segments, const struct sink *sink)
 
         sink_read_ledger(sink, cpu, &ledger);
         segments->missing[cpu].records += ledger.produced;
+        segments->current_missing += ledger.produced; /* no other was begun: it waits for this */
     }
     segments->before_held = false;
 }

@@ -56,6 +56,10 @@ no_gap_in_numbers() { # no_gap_in_numbers NAME
     segments_of "$1" | sed 's/.*\.\([0-9]*\)\.xentrace/\1/' | awk '
         NR > 1 && $1 + 0 != last + 1 { print "after " last ": " $1; bad = 1 } { last = $1 + 0 } END { exit bad }'
 }
+agree() { # agree FILE...: what is in it, and what its sidecar says
+    ctl info "$@" >"$dir/info" || { tail -n 20 "$dir/info"; return 1; }
+    ! grep -B 20 Differs "$dir/info"
+}
 has_sidecars() {
     local file
     for file in $(segments_of "$1"); do
@@ -84,6 +88,7 @@ all_is_there() { # all_is_there NAME: nothing is produced any more
     check "$1: ${#files[@]} segments, with every number or its loss" \
         "$xensim" verify --from-start --report "$dir/stat" --warn-rounds "${files[@]}"
     check "$1: each is one that every reader reads" "$xensim" rules "${files[@]}"
+    check "$1: each agrees with its sidecar" agree "${files[@]}"
     check "$1: numbers ascend without a gap" no_gap_in_numbers "$1"
     check "$1: each has its sidecar" has_sidecars "$1"
     check "$1: the ledger balances" balances "$dir/document"
