@@ -21,11 +21,16 @@ fits() { # fits BYTES
     [ "$bytes" -le "$1" ] || { ctl list --files; return 1; }
 }
 
+limits() { # limits KEY=VALUE...: instead of those that a test has
+    sed -i '/^\[disk\]/,/^keep-free/d' "$dir/xentraced.conf"
+    configure '[disk]' "$@"
+}
+
 # --- By itself. ---
 
 oldest_first() {
     local n
-    configure '[disk]' max-use=4M keep-free=none
+    limits max-use=4M keep-free=none
     recorder_start memory=8M || exit 1
     check "a user's capture" ctl record --quiet -T 0.3 mine
     echo foreign >"$(state foreign.xentrace)"
@@ -50,7 +55,7 @@ oldest_first() {
 
 of_the_day() { # a trigger's snapshot goes last
     configure '[trigger by-hand]' condition=manual cooldown=0 last=10s
-    configure '[disk]' max-use=3M keep-free=none
+    limits max-use=3M keep-free=none
     recorder_start memory=2M || exit 1
     sleep 0.3
     check "the trigger" ctl trigger by-hand
@@ -68,7 +73,7 @@ of_the_day() { # a trigger's snapshot goes last
 has_triggered() { listed | grep -q '^snapshot-by-hand'; }
 
 of_a_ring() { # segments of a ring go through their session's ledger
-    configure '[disk]' max-use=6M keep-free=none
+    limits max-use=6M keep-free=none
     daemon_start || exit 1
     check "a ring on the disk" ctl start ring --segment-size 1M --keep-files 50
     check "a capture in segments, which its user keeps" ctl start kept --segment-size 1M -e sched
@@ -89,7 +94,7 @@ of_a_ring() { # segments of a ring go through their session's ledger
 # --- On request. ---
 
 on_request() {
-    configure '[disk]' max-use=none keep-free=none
+    limits max-use=none keep-free=none
     recorder_start memory=8M || exit 1
     for n in 1 2 3 4; do snapshot --max-size 1M "shot-$n"; sleep 0.05; done
     check "without limits nothing goes" ctl vacuum
@@ -127,7 +132,7 @@ fails_with() { # fails_with REGEX COMMAND...
 # --- What a capture leaves free. ---
 
 reserve() {
-    sed -i '/^reserve=0/d' "$dir/xentraced.conf"
+    limits keep-free=auto
     daemon_start || exit 1
     ctl start >"$dir/started"
     check "start tells when it ends" grep -Eq 'Ends: when [0-9.]+[MG] are left free' "$dir/started"
