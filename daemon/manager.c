@@ -1097,6 +1097,37 @@ static char *boot_mask_path_of(const char *socket_path)
     return path;
 }
 
+/* What sessions work with. */
+static void lend_context(struct manager *manager)
+{
+    manager->context = (struct session_context){
+        .event = manager->event,
+        .workers = manager->workers,
+        .xen = manager->xen,
+        .names = manager->names,
+        .clock = manager->clock,
+        .systemd = manager->systemd,
+        .host = &manager->host,
+        .tracing = manager->tracing,
+        .collector = manager->collector,
+        .pool = manager->pool,
+        .grower = manager->grower,
+        .state_dir_fd = manager->state_dir_fd,
+        .state_dir = manager->state_dir,
+        .runtime_dir_fd = manager->runtime_dir_fd,
+        .default_buffer_pages = manager->config.buffer_pages,
+        .memory_share_percent = manager->config.memory_share_percent,
+        .keep_free = manager->config.disk.keep_free,
+        .describe_session = document_for_sidecar,
+        .describe_segment = document_of_segment_file,
+        .describe_snapshot = document_of_snapshot,
+        .changed = handle_session_change,
+        .released = handle_session_released,
+        .segment_finished = handle_segment_finished,
+        .userdata = manager,
+    };
+}
+
 int manager_new(struct sd_event *event, const struct config *config, const char *socket_path,
                 const char *state_dir, struct fd_store *inherited, struct manager **ret_manager,
                 struct failure *failure)
@@ -1125,32 +1156,7 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
         manager_free(manager);
         return r;
     }
-    manager->context = (struct session_context){
-        .event = event,
-        .workers = manager->workers,
-        .xen = manager->xen,
-        .names = manager->names,
-        .clock = manager->clock,
-        .systemd = manager->systemd,
-        .host = &manager->host,
-        .tracing = manager->tracing,
-        .collector = manager->collector,
-        .pool = manager->pool,
-        .grower = manager->grower,
-        .state_dir_fd = manager->state_dir_fd,
-        .state_dir = manager->state_dir,
-        .runtime_dir_fd = manager->runtime_dir_fd,
-        .default_buffer_pages = manager->config.buffer_pages,
-        .memory_share_percent = manager->config.memory_share_percent,
-        .keep_free = manager->config.disk.keep_free,
-        .describe_session = document_for_sidecar,
-        .describe_segment = document_of_segment_file,
-        .describe_snapshot = document_of_snapshot,
-        .changed = handle_session_change,
-        .released = handle_session_released,
-        .segment_finished = handle_segment_finished,
-        .userdata = manager,
-    };
+    lend_context(manager);
     r = start_triggers(manager, failure);
     if (r >= 0)
         r = start_vacuum(manager, failure);
