@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "collector/account.h"
 #include "collector/attachment.h"
 #include "collector/collector-state.h"
 #include "collector/drain.h"
@@ -33,6 +34,8 @@
 #define PIN_MAX_ROUNDS          8u /* for one that leaves nothing over, before a ring is pinned */
 #define DROPPING_MAX_ROUNDS     4u /* that only dropped */
 #define DROPPING_PAUSE_USEC     (5 * USEC_PER_MSEC) /* about what a disk takes for some chunks */
+#define HOLD_FILL_PERCENT       50u
+#define HOLD_CHECK_USEC         (5 * USEC_PER_MSEC)
 #define DRAIN_MAX_ROUNDS        64u /* for one that takes everything, while others continue */
 
 /* --- Attaching and detaching. --- */
@@ -192,13 +195,55 @@ static bool phase_has_rounds(enum phase phase)
 
 bool attachments_have_rounds(const struct collector *c)
 {
-    for (unsigned int i = 0; i < c->nr_attachments; i++)
+    for (unsigned int i = 0; i < c->nr_attachments && !c->holds; i++)
         if (phase_has_rounds(c->attachments[i].phase))
             return true;
     return false;
 }
 
 /* --- Beginning. --- */
+
+/*
+ * An account that was kept: what its daemon had entered, but not given back to Xen, comes again. No
+ * round was made since.
+ */
+static void settle_account(const struct collector *c, const struct sink *sink)
+{
+    struct account *account = sink_config(sink)->account;
+    uint32_t cons;
+
+    if (!account || account_is_settled(account))
+        return;
+    for (unsigned int cpu = 0; cpu < sink_config(sink)->nr_cpus; cpu++)
+        if (drain_read_cons(c->drain, cpu, &cons))
+            account_settle_cpu(account, cpu, cons);
+    account_settle(account);
+}
+
+static void attachments_hold(struct collector *c, bool holds, bool softly)
+{
+    c->holds = holds;
+    c->holds_softly = softly;
+    c->next_round_usec = c->now_usec;
+    for (unsigned int i = 0; i < c->nr_attachments; i++)
+        settle_account(c, c->attachments[i].sink);
+}
+
+void attachments_check_hold(struct collector *c)
+{
+    const struct sink_config *config;
+
+    for (unsigned int i = 0; i < c->nr_attachments && c->holds_softly; i++) {
+        config = sink_config(c->attachments[i].sink);
+        for (unsigned int cpu = 0; cpu < config->nr_cpus && c->holds_softly; cpu++) {
+            struct drain_cpu state;
+
+            drain_read_cpu(c->drain, cpu, &state);
+            if (state.fill_percent >= HOLD_FILL_PERCENT)
+                attachments_hold(c, false, false);
+        }
+    }
+}
 
 /* Where the consumer of a CPU is that has no records for a long time: the next daemon asks. */
 static void note_cons(const struct collector *c, const struct sink *sink)
@@ -220,6 +265,8 @@ static void attachment_begin_feeding(struct collector *c, struct attachment *att
 
     if (sink_ring(sink))
         note_cons(c, sink);
+    if (!c->holds)
+        settle_account(c, sink);
     attachment->mode = DRAIN_RECORDS;
     attachment_set_phase(c, attachment, PHASE_FEEDING);
     c->interval_usec = sink_config(sink)->poll_usec;
@@ -277,19 +324,10 @@ static void attachments_attach(struct collector *c, struct sink *sink)
 static void attachment_want_pin(struct collector *c, struct attachment *attachment, int64_t n)
 {
     attachment->pins_wanted |= UINT32_C(1) << n;
-    if (attachment->phase == PHASE_FEEDING)
+    if (attachment->phase == PHASE_FEEDING && !c->holds)
         c->next_round_usec = c->now_usec;
     else
         attachment_pin(c, attachment);
-}
-
-static void attachment_want_successor(struct collector *c, struct attachment *attachment,
-                                      struct sink *successor, bool now)
-{
-    attachment->successor = successor;
-    attachment->succeeds_now = now;
-    if (now)
-        c->next_round_usec = c->now_usec;
 }
 
 static bool attachment_can_be_succeeded(const struct collector *c,
@@ -313,7 +351,21 @@ static void attachment_succeed(struct collector *c, struct attachment *attachmen
     sink_take_over(attachment->sink, before);
     (void)attachments_add(c, before, PHASE_FLUSHING, DRAIN_NOTHING);
     sink_flush(before);
+    if (sink_config(before)->holds) /* what it has left in the buffers has waited for this */
+        c->next_round_usec = c->now_usec;
     collector_tell(c, MESSAGE_SUCCEEDED, before, 0);
+}
+
+static void attachment_want_successor(struct collector *c, struct attachment *attachment,
+                                      struct sink *successor, bool now)
+{
+    attachment->successor = successor;
+    attachment->succeeds_now = now;
+    if (now)
+        c->next_round_usec = c->now_usec;
+    /* No round is needed: it has taken nothing. */
+    if (c->holds && sink_config(attachment->sink)->holds && attachment->phase == PHASE_FEEDING)
+        attachment_succeed(c, attachment);
 }
 
 /* For watches: whether Xen has reported what it lost, as far as known. */
@@ -557,12 +609,16 @@ static void attachment_handle_message(struct collector *c, struct attachment *at
         /* Else it has crossed with SUCCEEDED: the main thread will send it to the successor. */
         if (attachment->phase != PHASE_FLUSHING)
             attachment_begin_draining(c, attachment, message->flag);
+        if (attachment->phase == PHASE_DRAINING && c->holds)
+            attachment_set_drained(c, attachment);
         break;
     case MESSAGE_SETTLE:
         attachment_begin_settling(c, attachment);
+        if (c->holds)
+            attachment_set_drained(c, attachment);
         break;
     case MESSAGE_CLOSE:
-        attachment_begin_closing(c, attachment, message->flag);
+        attachment_begin_closing(c, attachment, message->flag && !c->holds);
         break;
     case MESSAGE_PIN:
         attachment_want_pin(c, attachment, message->value);
@@ -578,6 +634,7 @@ static void attachment_handle_message(struct collector *c, struct attachment *at
         attachment_abandon(c, attachment);
         break;
     case MESSAGE_ATTACH:
+    case MESSAGE_HOLD:
     case MESSAGE_QUIT:
     case MESSAGE_ATTACHED:
     case MESSAGE_DRAINED:
@@ -602,6 +659,10 @@ void attachments_handle_message(struct collector *c, const struct message *messa
 
     if (message->type == MESSAGE_ATTACH) {
         attachments_attach(c, message->sink);
+        return;
+    }
+    if (message->type == MESSAGE_HOLD) {
+        attachments_hold(c, message->flag, message->value != 0);
         return;
     }
     attachment = attachments_find(c, message->sink);
@@ -670,6 +731,8 @@ uint64_t attachments_wait_usec(const struct collector *c)
 {
     uint64_t until_usec = attachments_have_rounds(c) ? c->next_round_usec : UINT64_MAX;
 
+    if (c->holds_softly)
+        until_usec = c->now_usec + HOLD_CHECK_USEC;
     for (unsigned int i = 0; i < c->nr_attachments; i++) {
         uint64_t oldest_usec = sink_oldest_usec(c->attachments[i].sink);
         uint64_t retry_usec = sink_retry_usec(c->attachments[i].sink);

@@ -37,6 +37,8 @@ struct collector {
     struct attachment attachments[ATTACHMENTS_MAX];
     unsigned int nr_attachments;
     bool quits;
+    bool holds;        /* no rounds: MESSAGE_HOLD */
+    bool holds_softly; /* ... until a buffer is half full */
     bool tells; /* there is a message in the outbox of which the main thread does not know */
     uint64_t now_usec;
     uint64_t interval_usec;
@@ -81,6 +83,9 @@ void attachments_follow_pool(struct collector *collector);
 
 /* Makes a round, and what follows from it for each sink. */
 void attachments_run_round(struct collector *collector, bool timer_fired);
+
+/* Ends a soft hold in time: to be called as often as attachments_wait_usec() says. */
+void attachments_check_hold(struct collector *collector);
 
 /* A message about a sink; one about a sink that is not attached (any more) is passed over. */
 void attachments_handle_message(struct collector *collector, const struct message *message);

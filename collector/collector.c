@@ -217,6 +217,7 @@ static int loop_once(struct collector *c)
     if (wake.virq && c->nr_attachments > 0)
         collector_rearm_virq(c);
     handle_messages(c);
+    attachments_check_hold(c);
 
     timer_fired = c->now_usec >= c->next_round_usec;
     if (attachments_have_rounds(c) && (timer_fired || (wake.virq && !c->pauses) ||

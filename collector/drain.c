@@ -141,7 +141,7 @@ static void note_no_room(const struct visit *visit, const struct taker *taker)
             sink_end(attachment->sink);
     } else if (taker->found == SINK_NO_CHUNK) {
         attachment->starved = true;
-    } else if (attachment->mode == DRAIN_LAST_RECORDS) {
+    } else if (taker->found != SINK_HOLDS && attachment->mode == DRAIN_LAST_RECORDS) {
         tbuf_consume(visit->tbuf, visit->waiting);
     }
 }
@@ -299,7 +299,7 @@ static void visit_end_part(const struct visit *visit, struct taker *taker)
         return;
     if (taker->found == SINK_ROOM)
         sink_end_window(attachment->sink, &source, walked, taker->part.class_records);
-    else if (taker->found == SINK_NO_CHUNK)
+    else if (taker->found == SINK_NO_CHUNK || taker->found == SINK_HOLDS)
         sink_drop_window(attachment->sink, &source, walked);
 }
 
@@ -380,6 +380,7 @@ static void visit_for_loss(const struct visit *visit, struct attachment *attachm
         sink_end_window(attachment->sink, &source, &walked, no_class_records);
         break;
     case SINK_NO_CHUNK:
+    case SINK_HOLDS:
         sink_drop_window(attachment->sink, &source, &walked);
         break;
     case SINK_AT_LIMIT:

@@ -28,6 +28,9 @@ enum message_type {
     MESSAGE_GRANT,   /* sink, value: may be written up to there; flag: and never further */
     MESSAGE_ABORT,   /* sink: give up all that is not written; answered with MESSAGE_ABANDONED. See
                         collector.h */
+    MESSAGE_HOLD,    /* flag: no rounds from now on, what comes stays in Xen's buffers; sinks that
+                        are attached meanwhile begin together, with the first round. Else: go on.
+                        value, if not 0: at the latest when a buffer is half full */
     MESSAGE_QUIT,
 
     /* From the collector. */

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/account.h"
 #include "collector/memory.h"
 #include "collector/pool.h"
 #include "collector/ring.h"
@@ -405,6 +406,8 @@ enum sink_room sink_begin_window(struct sink *sink, unsigned int cpu, uint32_t l
 
     if (sink->end_offset != SINK_NO_LIMIT)
         return sink->has_failed ? SINK_HAS_FAILED : SINK_AT_LIMIT;
+    if (sink->config.holds && sink->config.max_bytes > 0)
+        return SINK_HOLDS;
     /* A window is cut only where it would not fit into a chunk of its own either. */
     if (sink->filling && chunk_room(sink->filling, lead) < wanted_bytes &&
         (wanted_bytes <= sink->filling->bytes - lead ||
@@ -492,6 +495,14 @@ static uint32_t sink_write_lead(struct sink *sink, unsigned int cpu, uint32_t ke
     return lead + kept_bytes;
 }
 
+static void sink_enter_into_account(const struct sink *sink, const struct window_source *source,
+                                    const struct walk_result *walked)
+{
+    if (sink->config.account)
+        account_enter(sink->config.account, source->cpu, source->cons_from, source->cons_to,
+                      walked->records + walked->lost, walked->lost);
+}
+
 static struct ring_window sink_ring_window(const struct sink *sink,
                                            const struct window_source *source, uint32_t bytes,
                                            uint32_t told)
@@ -536,6 +547,7 @@ void sink_end_window(struct sink *sink, const struct window_source *source,
         chunk->fill_bytes += bytes;
         sink_enter_into_ledger(sink, source->cpu, walked);
     }
+    sink_enter_into_account(sink, source, walked);
     if (bytes == 0)
         return;
     if (walked->lost > 0)
@@ -581,6 +593,7 @@ void sink_drop_window(struct sink *sink, const struct window_source *source,
     }
     if (walked->records > 0 || walked->lost > 0)
         sink_note_loss(sink);
+    sink_enter_into_account(sink, source, walked);
     if (sink->config.watch)
         watch_reset(sink->config.watch);
 }
@@ -607,12 +620,28 @@ bool sink_take_missed(struct sink *sink)
     return has_missed;
 }
 
+static void add_gap(struct gap *gap, const struct gap *other)
+{
+    if (other->count == 0)
+        return;
+    gap->first_tsc = gap->count > 0 ? min_u64(gap->first_tsc, other->first_tsc) : other->first_tsc;
+    gap->last_tsc = max_u64(gap->last_tsc, other->last_tsc);
+    gap->count += other->count;
+}
+
+void sink_add_gap(struct sink *sink, unsigned int cpu, uint64_t count, uint64_t first_tsc)
+{
+    const struct gap gap = {.count = count, .first_tsc = first_tsc};
+
+    add_gap(&sink->gaps[cpu], &gap);
+}
+
 void sink_take_over(struct sink *sink, struct sink *before)
 {
     sink->passed_tsc = before->passed_tsc;
     sink_begin(sink, max_u64(before->totals.complete_from_tsc, before->passed_tsc + 1));
     for (unsigned int cpu = 0; cpu < sink->config.nr_cpus; cpu++) {
-        sink->gaps[cpu] = before->gaps[cpu];
+        add_gap(&sink->gaps[cpu], &before->gaps[cpu]);
         before->gaps[cpu] = (struct gap){0};
     }
 }

@@ -18,6 +18,7 @@
 #include "common/cpu-set.h"
 #include "common/event-set.h"
 
+struct account;
 struct chunk;
 struct pool;
 struct ring;
@@ -40,6 +41,10 @@ struct sink_config {
     bool discard;               /* throws away the buffers' content if attached as the first */
     uint64_t rotate_bytes;      /* a successor takes over when the next round may make the output
                                    longer than that; 0: only on request */
+    struct account *account;    /* what is taken is entered there, too; borrowed; NULL: nowhere */
+    bool holds; /* has no output yet and keeps nothing: a successor is to come. Alone,
+                   it leaves the records in Xen's buffers; if others take them, it
+                   drops them, and the successor reports that */
     struct watch_set *watch;    /* of a ring: sees each window; borrowed; NULL: none */
     uint64_t max_age_tsc;       /* of a ring: older records are evicted; 0: never */
     struct event_set events;
@@ -86,6 +91,12 @@ struct sink *sink_free(struct sink *sink);
  * they become 0.
  */
 void sink_release_ring(struct sink *sink);
+
+/*
+ * Main thread, before the sink is handed over: COUNT records are missing before the first one of
+ * CPU, since FIRST_TSC. They are not in its ledger, but its output reports them.
+ */
+void sink_add_gap(struct sink *sink, unsigned int cpu, uint64_t count, uint64_t first_tsc);
 
 /* --- Main thread, at any time: figures as of a moment ago. --- */
 
@@ -134,6 +145,7 @@ bool sink_end_round(struct sink *sink, bool complete);
 enum sink_room {
     SINK_ROOM,       /* continue */
     SINK_NO_CHUNK,   /* the pool is empty: leave the records where they are */
+    SINK_HOLDS,      /* it has no output yet: the same, but no chunk would help */
     SINK_AT_LIMIT,   /* the output has no room for the least that is wanted */
     SINK_HAS_FAILED, /* a write failed, or the sink is abandoned: no more records are kept */
 };

@@ -29,6 +29,12 @@
 #define PROTOCOL_ROTATE "Rotate"
 /* Trigger(s name) -> (s json): fires a trigger whose condition is `manual` */
 #define PROTOCOL_TRIGGER "Trigger"
+/* Files() -> (s json): the traces in the state directory */
+#define PROTOCOL_FILES "Files"
+/* Vacuum(a{sv} options) -> (s json): removes the oldest files, to keep limits */
+#define PROTOCOL_VACUUM "Vacuum"
+/* Remove(as names) -> (s json): removes these files */
+#define PROTOCOL_REMOVE "Remove"
 /* Property s: the daemon's version */
 #define PROTOCOL_VERSION "Version"
 
@@ -54,6 +60,7 @@
 #define OPTION_KEEP_FILES     "keep-files"         /* u  ... and at most that many */
 #define OPTION_KEEP_SIZE      "keep-size-bytes"    /* t  ... and at most that size in total */
 #define OPTION_ON_RESERVE     "on-reserve"         /* s  "stop", "rotate", "pause" */
+#define OPTION_PERSIST        "persist"            /* b  continues after a restart of the daemon */
 
 /* Keys of Snapshot's options; output, output-path and sidecar are as in Start. */
 #define OPTION_SESSION   "session"        /* s  its ring; default: the flight recorder */
@@ -63,6 +70,12 @@
 #define OPTION_UNTIL_AGO "until-ago-usec" /* t  or up to that long before the request */
 #define OPTION_LABEL     "label"          /* s  who asks, for the file's name and the sidecar */
 /* and OPTION_MAX_SIZE: the newest part, by size */
+
+/* Keys of Vacuum's options. */
+#define OPTION_MAX_USE   "max-use-bytes"   /* t  of the files that may be removed */
+#define OPTION_KEEP_FREE "keep-free-bytes" /* t  of the file system */
+#define OPTION_FILE_AGE  "max-age-usec"    /* t  of the files */
+#define OPTION_DRY_RUN   "dry-run"         /* b  removes nothing */
 
 /* Errors. Each comes with one sentence that says what happened and what to do. */
 #define ERROR_PREFIX        "org.xentraced.Error."
@@ -78,6 +91,7 @@
 #define ERROR_XEN           ERROR_PREFIX "Xen"             /* the hypervisor refused */
 #define ERROR_BUFFER_SIZE   ERROR_PREFIX "BufferSize"      /* -S differs from the size in force */
 #define ERROR_NO_MEMORY     ERROR_PREFIX "NoMemory"        /* pool exhausted */
+#define ERROR_NO_FILE       ERROR_PREFIX "NoSuchFile"      /* Remove */
 #define ERROR_NO_TRIGGER    ERROR_PREFIX "NoSuchTrigger"   /* Trigger */
 #define ERROR_NO_RING       ERROR_PREFIX "NoRing"       /* Snapshot: nothing records into memory */
 #define ERROR_RECORDER      ERROR_PREFIX "Recorder"     /* Stop, Abort: of the flight recorder */

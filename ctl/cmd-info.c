@@ -197,7 +197,8 @@ static struct info_expected info_read_expected(const struct info *info)
         .is_known = is_snapshot || is_segmented ? counts != NULL : sidecar != NULL,
         .bytes = is_segmented ? doc_number(counts, "bytes") : doc_number(sidecar, "output.bytes"),
         .records = doc_number(counts, is_snapshot || is_segmented ? "records" : "delivered"),
-        .lost = doc_number(counts, "lost"),
+        /* After a restart of the daemon, the first segment reports what was dropped in it. */
+        .lost = doc_number(counts, "lost") + doc_number(counts, "missing_before"),
     };
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "common/units.h"
 #include "ctl/args.h"
@@ -15,8 +16,31 @@
 #include "ctl/str.h"
 #include "ctl/table.h"
 
+#define FORECAST_STEP_USEC (500 * USEC_PER_MSEC)
+#define FORECAST_STEPS     3 /* records are written after a second at the latest */
+
+/*
+ * How soon a capture without a limit fills the disk is known when it has written something.
+ * Somebody at a terminal wants to see it; a script does not wait. Any failure leaves the forecast
+ * out.
+ */
+static void await_forecast(FILE *file, struct client *client, struct json_object **session)
+{
+    for (int i = 0; i < FORECAST_STEPS && isatty(fileno(file)); i++) {
+        _cleanup_free_ char *error = NULL;
+        struct json_object *newer;
+
+        if (session_has_forecast(*session) || client_sleep(client, FORECAST_STEP_USEC) < 0 ||
+            client_status(client, doc_text(*session, "name", ""), &newer, &error) < 0)
+            return;
+        doc_free(*session);
+        *session = newer;
+    }
+}
+
 static void print_started(FILE *file, struct json_object *session)
 {
+    _cleanup_free_ char *forecast = session_end_forecast(session);
     uint64_t limit = doc_number(session, "limits.time_usec");
     const char *name, *remote, *option;
     char duration[UNITS_TEXT_MAX];
@@ -30,6 +54,9 @@ static void print_started(FILE *file, struct json_object *session)
     if (limit)
         table_print_field(file, "Ends", "after %s, or: xentracectl%s%s stop %s",
                           duration_format(duration, limit), option, remote, name);
+    else if (forecast)
+        table_print_field(file, "Ends", "%s, or: xentracectl%s%s stop %s", forecast, option, remote,
+                          name);
     else
         table_print_field(file, "Ends", "with: xentracectl%s%s stop %s", option, remote, name);
     table_print_field(file, "Status", "xentracectl%s%s status %s", option, remote, name);
@@ -67,6 +94,8 @@ static int start(struct ctl *ctl, const struct capture_options *options, char **
     r = capture_start(client, options, NULL, &session, ret_error);
     if (r < 0)
         return r;
+    if (!ctl->json)
+        await_forecast(talk, client, &session);
     if (ctl->json)
         doc_print(talk, session);
     else if (storage_is_recorder(session))

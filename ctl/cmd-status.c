@@ -12,6 +12,7 @@
 #include "ctl/client.h"
 #include "ctl/color.h"
 #include "ctl/ctl.h"
+#include "ctl/files.h"
 #include "ctl/health.h"
 #include "ctl/pager.h"
 #include "ctl/recorder.h"
@@ -25,13 +26,15 @@
 #define ENDED_SHOWN 5u
 
 struct list_options {
-    bool names, running, triggers;
+    bool names, running, triggers, files;
 };
 
 static const struct args_option list_options[] = {
     {"running", .offset = offsetof(struct list_options, running), .help = "only those that run"},
     {"triggers", .offset = offsetof(struct list_options, triggers),
      .help = "triggers instead of captures"},
+    {"files", .offset = offsetof(struct list_options, files),
+     .help = "traces on the disk instead of captures"},
     {"names", .offset = offsetof(struct list_options, names), .help = "only names"},
     {},
 };
@@ -300,6 +303,27 @@ static void print_triggers(struct json_object *status, bool only_names)
         (void)puts("No trigger is configured. See: man xentraced");
 }
 
+static int list_files(const struct ctl *ctl, bool only_names)
+{
+    _cleanup_doc_ struct json_object *files = NULL;
+    _cleanup_free_ char *error = NULL;
+
+    if (files_list(ctl->socket, &files, &error) < 0) {
+        ctl_error_sentence(error);
+        return CTL_FAILURE;
+    }
+    if (ctl->json) {
+        doc_print(stdout, files);
+        return CTL_OK;
+    }
+    doc_make_printable(files);
+    if (only_names)
+        files_print_names(stdout, files);
+    else
+        files_print(stdout, files);
+    return CTL_OK;
+}
+
 static int cmd_list(struct ctl *ctl, int argc, char **argv)
 {
     _cleanup_doc_ struct json_object *status = NULL;
@@ -308,10 +332,13 @@ static int cmd_list(struct ctl *ctl, int argc, char **argv)
     int r;
 
     r = args_parse(ctl, list_options, argc, argv, 0, &options, NULL, &error);
-    if (r == 0 && options.triggers && options.running)
-        r = str_refuse(-EINVAL, &error, "list takes --running or --triggers, not both.");
+    if (r == 0 && options.triggers + options.running + options.files > 1)
+        r = str_refuse(-EINVAL, &error,
+                       "list takes --running, --triggers or --files, and only one of them.");
     if (r < 0)
         return args_exit(&verb_list, r, error);
+    if (options.files)
+        return list_files(ctl, options.names);
     if (ask(ctl, "", &status) < 0)
         return CTL_FAILURE;
     if (ctl->json) {
@@ -346,6 +373,7 @@ const struct verb verb_list = {
     .run = cmd_list,
     .words = "",
     .summary = "the captures, a line each",
-    .help = "Lists the captures that run, and the newest ones that have ended.\n",
+    .help = "Lists the captures that run, and the newest ones that have ended; with --files\n"
+            "the traces in " XENTRACED_STATE_DIR ", and what xentraced would remove.\n",
     .options = list_options,
 };

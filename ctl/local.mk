@@ -28,6 +28,7 @@ libctl_a_SOURCES = \
 	ctl/cmd-status.c \
 	ctl/cmd-stop.c \
 	ctl/cmd-trigger.c \
+	ctl/cmd-vacuum.c \
 	ctl/cmd-version.c \
 	ctl/color.c ctl/color.h \
 	ctl/cpu-lines.c ctl/cpu-lines.h \
@@ -44,6 +45,7 @@ libctl_a_SOURCES = \
 	ctl/number.c ctl/number.h \
 	ctl/domains.c ctl/domains.h \
 	ctl/hint.c ctl/hint.h \
+	ctl/files.c ctl/files.h \
 	ctl/options.c ctl/options.h \
 	ctl/output.c ctl/output.h \
 	ctl/pager.c ctl/pager.h \

@@ -64,6 +64,8 @@ const struct args_option options_table[] = {
      OPTION_ON_RESERVE,
      "at the reserve: stop (default), rotate (delete the\n"
      "oldest file), pause (until there is space)"},
+    {"persist", 0, NULL, ARGS_FLAG, AT(persist), 0, NULL, OPTION_PERSIST,
+     "continue in the next file after a restart of xentraced"},
     {},
 };
 
@@ -93,6 +95,14 @@ static int check_rings(const struct capture_options *options, char **ret_error)
         return str_refuse(-EINVAL, ret_error,
                           "--keep-files and --keep-size need --segment-size or --segment-time: "
                           "without them the capture is one file.");
+    if (options->persist && options->table == OPTIONS_OF_RECORD)
+        return str_refuse(-EINVAL, ret_error,
+                          "record ends with this command, so its capture is not continued after a "
+                          "restart: use start --persist.");
+    if (options->persist && !is_segmented(options))
+        return str_refuse(-EINVAL, ret_error,
+                          "--persist continues a capture in its next file: it needs "
+                          "--segment-size or --segment-time.");
     if (is_segmented(options) && options->output)
         return str_refuse(-EINVAL, ret_error,
                           "-o names one file, but segments are several, which xentraced makes in "

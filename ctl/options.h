@@ -32,7 +32,7 @@ struct capture_options {
     uint64_t memory_bytes, max_age_usec;                             /* a ring in memory */
     uint64_t segment_size_bytes, segment_time_usec, keep_size_bytes; /* a disk ring */
     uint32_t keep_files, buffer_pages;
-    bool discard, keep_enabled, start_disabled;
+    bool discard, keep_enabled, start_disabled, persist;
     bool force, quiet, bundle;
 };
 

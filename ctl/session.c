@@ -160,19 +160,64 @@ static void print_held(FILE *file, struct json_object *session)
                           size_format(size, held));
 }
 
+/* A capture that ends when the disk has no more for it. */
+static bool ends_by_disk(struct json_object *session)
+{
+    return doc_find(session, "output.room_bytes") && !doc_number(session, "limits.time_usec") &&
+           !doc_number(session, "limits.max_size_bytes") &&
+           !doc_number(session, "segments.keep_files") &&
+           !doc_number(session, "segments.keep_size_bytes") &&
+           strcmp(doc_text(session, "limits.on_reserve", "stop"), "stop") == 0;
+}
+
+/* At the average rate so far; 0: unknown. */
+static uint64_t usec_left(struct json_object *session)
+{
+    uint64_t bytes =
+        doc_number(session, "output.bytes") + doc_number(session, "output.queued_bytes");
+    uint64_t usec = session_duration_usec(session);
+    double left;
+
+    if (!bytes || usec < USEC_PER_SEC / 2)
+        return 0;
+    left = (double)doc_number(session, "output.room_bytes") * (double)usec / (double)bytes;
+    return left < 9e18 ? (uint64_t)left : 0;
+}
+
+bool session_has_forecast(struct json_object *session)
+{
+    return !ends_by_disk(session) || usec_left(session) > 0;
+}
+
+char *session_end_forecast(struct json_object *session)
+{
+    uint64_t reserve = doc_number(session, "limits.reserve_bytes"), left;
+    char size[UNITS_TEXT_MAX], time[UNITS_TEXT_MAX];
+
+    if (!ends_by_disk(session))
+        return NULL;
+    left = usec_left(session);
+    return str_format("when %s%s%s%s", reserve ? size_format(size, reserve) : "the disk is full",
+                      reserve ? " are left free" : "", left ? ": about " : "",
+                      left ? duration_format_about(time, left) : "");
+}
+
 static void print_limits(FILE *file, struct json_object *session)
 {
     uint64_t time = doc_number(session, "limits.time_usec");
     uint64_t size = doc_number(session, "limits.max_size_bytes");
     uint64_t reserve = doc_number(session, "limits.reserve_bytes");
     const char *on_reserve = doc_text(session, "limits.on_reserve", "stop");
+    _cleanup_free_ char *forecast = session_end_forecast(session);
     char text[UNITS_TEXT_MAX];
 
+    if (forecast)
+        table_print_field(file, "Ends", "%s", forecast);
     if (time)
         table_print_field(file, "Time", "ends after %s", duration_format(text, time));
     if (size)
         table_print_field(file, "Size", "ends at %s", size_format(text, size));
-    if (reserve)
+    if (reserve && !forecast)
         table_print_field(
             file, "Reserve", "%s of the disk are left free%s", size_format(text, reserve),
             strcmp(on_reserve, "rotate") == 0  ? "; the oldest segments are deleted"

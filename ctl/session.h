@@ -31,6 +31,13 @@ char *session_losses(struct json_object *session);
  */
 char *session_missing_cpus(struct json_object *session);
 
+/*
+ * When a capture without a limit ends by itself: "when 5G are left free: about 58h", without the
+ * forecast if nothing was written yet. NULL: it does not, or there is no memory.
+ */
+char *session_end_forecast(struct json_object *session);
+bool session_has_forecast(struct json_object *session); /* with the second part */
+
 /* A CPU whose trace buffer is fuller is shown even if it has lost nothing. */
 #define SESSION_FULL_PERCENT 50u
 

@@ -296,6 +296,12 @@ static void segments_print(FILE *file, struct json_object *session)
                       number_format(written, doc_number(session, "segments.written")),
                       number_format(deleted, doc_number(session, "segments.deleted")),
                       shape ? shape : "", bounds ? bounds : "");
+    if (doc_number(session, "segments.continued"))
+        table_print_field(file, "Continued", "%" PRIu64 " time%s, after restarts of xentraced",
+                          doc_number(session, "segments.continued"),
+                          doc_number(session, "segments.continued") == 1 ? "" : "s");
+    if (doc_flag(session, "options.persist") && !doc_session_has_ended(session))
+        table_print_field(file, "Restart", "continues in its next segment");
     if (doc_number(session, "ledger.evicted"))
         table_print_field(file, "Evicted", "%s records, in deleted segments",
                           number_format(evicted, doc_number(session, "ledger.evicted")));
@@ -472,6 +478,10 @@ void storage_print_segment(FILE *file, struct json_object *segment)
         str_window(window, doc_number(segment, "first_ns"), doc_number(segment, "last_ns")));
     table_print_field(file, "Records", "%s", number_format(count, doc_number(segment, "records")));
     table_print_field(file, "Missing", "%s", missing ? missing : "unknown");
+    if (doc_number(segment, "missing_before"))
+        table_print_field(file, "Before it",
+                          "%" PRIu64 " records are missing: xentraced was restarted",
+                          doc_number(segment, "missing_before"));
     table_print_field(file, "Size", "%s", size_format(size, doc_number(segment, "bytes")));
 }
 

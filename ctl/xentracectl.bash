@@ -30,6 +30,7 @@ _xentracectl_word() { # KIND CHOICES CURRENT OPTION...
     # The flight recorder is neither ended by its name nor rotated.
     running) choices=$(xentracectl "$@" list --names --running 2>/dev/null | grep -vx flight-recorder) ;;
     session) choices=$(xentracectl "$@" list --names --running 2>/dev/null) ;;
+    traces) choices=$(xentracectl "$@" list --files --names 2>/dev/null) ;;
     triggers) choices=$(xentracectl "$@" list --triggers --names 2>/dev/null) ;;
     cpus) choices=all ;;
     host)

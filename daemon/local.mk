@@ -7,6 +7,7 @@ libdaemon_a_SOURCES = \
 	daemon/base/clock.h \
 	daemon/base/clock-history.c daemon/base/clock-history.h \
 	daemon/base/clock-watch.c daemon/base/clock-watch.h \
+	daemon/base/disk-limit.c daemon/base/disk-limit.h \
 	daemon/base/failure.h \
 	daemon/base/json-put.h \
 	daemon/base/log.c daemon/base/log.h \
@@ -16,6 +17,7 @@ libdaemon_a_SOURCES = \
 	daemon/base/requester.c daemon/base/requester.h \
 	daemon/base/vacate.c daemon/base/vacate.h \
 	daemon/base/worker.c daemon/base/worker.h \
+	daemon/config/capture-config.c daemon/config/capture-config.h \
 	daemon/config/config.c daemon/config/config.h \
 	daemon/control/audit.c daemon/control/audit.h \
 	daemon/control/calls.c daemon/control/calls.h \
@@ -32,6 +34,7 @@ libdaemon_a_SOURCES = \
 	daemon/control/wire.c daemon/control/wire.h \
 	daemon/document/document.c daemon/document/document.h \
 	daemon/document/domains-document.c daemon/document/domains-document.h \
+	daemon/document/files-document.c daemon/document/files-document.h \
 	daemon/document/trigger-document.c daemon/document/trigger-document.h \
 	daemon/host/domain-names.c daemon/host/domain-names.h \
 	daemon/host/domain-watch.c daemon/host/domain-watch.h \
@@ -54,13 +57,20 @@ libdaemon_a_SOURCES = \
 	daemon/session/file-storage.c daemon/session/file-storage.h \
 	daemon/session/history.c daemon/session/history.h \
 	daemon/session/loss-report.c daemon/session/loss-report.h \
+	daemon/output/state-files.c daemon/output/state-files.h \
+	daemon/output/vacuum.c daemon/output/vacuum.h \
+	daemon/output/vacuum-policy.c daemon/output/vacuum-policy.h \
+	daemon/session/continuation.c daemon/session/continuation.h \
+	daemon/session/persist.c daemon/session/persist.h \
 	daemon/session/recorder.c daemon/session/recorder.h \
 	daemon/session/recorder-stop.c daemon/session/recorder-stop.h \
 	daemon/session/ring-share.c daemon/session/ring-share.h \
 	daemon/session/ring-storage.c daemon/session/ring-storage.h \
 	daemon/session/ring-writer.c daemon/session/ring-writer.h \
 	daemon/session/segment-files.c \
+	daemon/session/segment-recovery.c daemon/session/segment-recovery.h \
 	daemon/session/segments.c daemon/session/segments.h \
+	daemon/session/segments-resume.c \
 	daemon/session/segments-state.h \
 	daemon/session/session.c daemon/session/session.h \
 	daemon/session/session-data.h \

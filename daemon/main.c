@@ -120,7 +120,7 @@ static int handle_snapshot_signal(sd_event_source *source, const struct signalfd
     const struct snapshot_options options = {
         .cause = SNAPSHOT_SIGNAL,
         .label = "sigusr2",
-        .reserve_bytes = manager->config.reserve_bytes,
+        .reserve_bytes = disk_snapshot_reserve_bytes(manager->config.reserve_bytes),
         .output_fd = -1,
         .sidecar_fd = -1,
     };
@@ -160,7 +160,8 @@ static int catch_signal(sd_event *event, int signal, sd_event_signal_handler_t h
 
 /*
  * SIGPIPE and SIGXFSZ would end the daemon when a reader goes away or a file becomes too large: the
- * write's error is enough. The others come through the event loop.
+ * write's error is enough; so would SIGIO when somebody opens a file while it is looked at whether
+ * anybody has (daemon/output/state-files.c). The others come through the event loop.
  */
 static int catch_signals(sd_event *event, struct manager *manager)
 {
@@ -180,7 +181,7 @@ static int catch_signals(sd_event *event, struct manager *manager)
     for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
         (void)sigaddset(&mask, signals[i].signal);
     if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ||
-        signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
+        signal(SIGXFSZ, SIG_IGN) == SIG_ERR || signal(SIGIO, SIG_IGN) == SIG_ERR)
         return -errno;
     for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
         r = catch_signal(event, signals[i].signal, signals[i].handler, manager);

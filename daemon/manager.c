@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -35,9 +36,11 @@
 #include "daemon/base/log-id.h"
 #include "daemon/base/priority.h"
 #include "daemon/session/loss-report.h"
+#include "daemon/session/persist.h"
 #include "daemon/session/recorder.h"
 #include "daemon/session/segments.h"
 #include "daemon/output/output.h"
+#include "daemon/output/vacuum.h"
 #include "daemon/session/ring-storage.h"
 #include "daemon/session/snapshot.h"
 #include "daemon/session/user-limits.h"
@@ -272,6 +275,10 @@ static void log_change(const struct session *session)
         log_line(LOG_INFO, session->name, "%s events %s of CPUs %s in memory.",
                  session->is_resumed ? "Continues to record" : "Recording",
                  session->selection.events_spec, session->selection.cpus_spec);
+    else if (session->state == SESSION_RUNNING && !session->storage->output)
+        log_line(LOG_INFO, session->name,
+                 "Recording events %s of CPUs %s; its next segment follows.",
+                 session->selection.events_spec, session->selection.cpus_spec);
     else if (session->state == SESSION_RUNNING)
         log_line(LOG_INFO, session->name, "Recording events %s of CPUs %s to %s.",
                  session->selection.events_spec, session->selection.cpus_spec,
@@ -290,8 +297,11 @@ static void manager_exit(void *userdata)
         (void)sd_event_exit(manager->event, 0); /* cannot fail: the loop is running */
 }
 
+static void manager_hand_over(struct manager *manager);
+
 static void manager_exit_if_over(struct manager *manager)
 {
+    manager_hand_over(manager);
     if (!manager->shuts_down || manager->exits || !manager_is_over(manager))
         return;
     manager->exits = true;
@@ -381,15 +391,33 @@ static void start_segment_unit(struct manager *manager, const struct session *se
     systemd_start_unit(manager->systemd, unit, manager_handle_unit_started, manager);
 }
 
+/* What the next daemon continues, if this one is killed now. */
+static bool manager_may_persist(const struct session *session)
+{
+    return session->settings.is_persistent && session->state == SESSION_RUNNING &&
+           !segments_of(session->storage)->is_holding;
+}
+
+static void follow_persistent(struct session *session)
+{
+    if (session->start_failure.name) /* its worker is about to end */
+        persist_remove(session->context->runtime_dir_fd, session->name);
+    else if (manager_may_persist(session))
+        persist_save(session);
+}
+
 static void handle_segment_finished(void *userdata, const struct session *session,
                                     unsigned int number, const struct segment *segment)
 {
     struct manager *manager = userdata;
 
+    vacuum_poke(manager->vacuum);
     if (manager->segment_finished)
         manager->segment_finished(manager->userdata, session, number, segment);
     if (segment) /* an empty one has no file */
         start_segment_unit(manager, session, number);
+    if (manager_may_persist(session))
+        persist_save(manager_find_by_name(manager, session->name));
 }
 
 static void handle_session_change(void *userdata, struct session *session)
@@ -403,6 +431,8 @@ static void handle_session_change(void *userdata, struct session *session)
         clock_watch_start(manager->clock_watch);
     if (session->settings.is_recorder)
         follow_recorder(manager, session);
+    if (session->settings.is_persistent)
+        follow_persistent(session);
     if (manager->session_changed)
         manager->session_changed(manager->userdata, session);
 }
@@ -520,6 +550,7 @@ static int handle_collector(sd_event_source *source, int fd, uint32_t revents, v
         else
             manager_handle_session_message(manager, &message);
     }
+    continuation_check(&manager->continuation, manager->sessions, manager->nr_sessions);
     return 0;
 }
 
@@ -558,6 +589,7 @@ static void handle_snapshot_released(void *userdata, struct snapshot *snapshot)
     user_limits_end(manager->limits, snapshot);
     forget_snapshot(manager, snapshot);
     snapshot_free(snapshot);
+    vacuum_poke(manager->vacuum);
     manager_exit_if_over(manager);
 }
 
@@ -639,7 +671,7 @@ int manager_start_snapshot(struct manager *manager, const char *session_name,
 static uint64_t manager_trigger_reserve(const struct manager *manager,
                                         const struct trigger *trigger)
 {
-    uint64_t reserve_bytes = manager->config.reserve_bytes;
+    uint64_t reserve_bytes = disk_snapshot_reserve_bytes(manager->config.reserve_bytes);
 
     return trigger->config.condition == TRIGGER_MANUAL
                ? reserve_bytes + user_limits_keep_bytes(manager->limits)
@@ -905,6 +937,23 @@ static int manager_listen_to_collector(struct manager *manager)
     return sd_event_source_set_priority(manager->collector_source, PRIORITY_COLLECTOR);
 }
 
+/* In memory, as that of the boot's mask: it does not wait. */
+static int open_runtime_dir(struct manager *manager, struct failure *failure)
+{
+    const char *slash = strrchr(manager->socket_path, '/');
+    _cleanup_free_ char *path = NULL;
+
+    if (asprintf(&path, "%.*s", slash ? (int)(slash + 1 - manager->socket_path) : 1,
+                 slash ? manager->socket_path : ".") < 0)
+        return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
+    manager->runtime_dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (manager->runtime_dir_fd < 0)
+        return failure_set(failure, -errno, ERROR_OUTPUT,
+                           "Cannot open the runtime directory %s: %s. Name another with --socket.",
+                           path, strerror(errno));
+    return 0;
+}
+
 static int set_up(struct manager *manager, struct fd_store *inherited, struct failure *failure)
 {
     enum xen_step step;
@@ -923,6 +972,8 @@ static int set_up(struct manager *manager, struct fd_store *inherited, struct fa
     if (r < 0)
         return r;
     r = open_state_dir(manager, failure);
+    if (r >= 0)
+        r = open_runtime_dir(manager, failure);
     if (r < 0)
         return r;
     r = start_collector(manager, failure);
@@ -967,6 +1018,77 @@ static int start_triggers(struct manager *manager, struct failure *failure)
     return 0;
 }
 
+/* --- The state directory. --- */
+
+static size_t manager_list_running(void *userdata, char (*names)[SESSION_NAME_MAX + 1], size_t room)
+{
+    const struct manager *manager = userdata;
+    size_t count = 0;
+
+    for (size_t i = 0; i < manager->nr_sessions && count < room; i++)
+        if (!manager->sessions[i]->is_released && is_capture(manager->sessions[i]))
+            (void)strcpy(names[count++], manager->sessions[i]->name); /* of the same length */
+    return count;
+}
+
+static void manager_evict(void *userdata, const char *session_name, unsigned int count)
+{
+    struct manager *manager = userdata;
+    struct session *session = manager_find_by_name(manager, session_name);
+
+    if (session && has_segments(session))
+        segments_evict(session, count);
+}
+
+static int start_vacuum(struct manager *manager, struct failure *failure)
+{
+    const struct vacuum_context context = {
+        .event = manager->event,
+        .workers = manager->workers,
+        .state_dir_fd = manager->state_dir_fd,
+        .state_dir = manager->state_dir,
+        .limits = manager->config.disk,
+        .list_running = manager_list_running,
+        .evict = manager_evict,
+        .userdata = manager,
+    };
+    int r = vacuum_new(&context, &manager->vacuum);
+
+    if (r < 0)
+        return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot start a thread: %s.", strerror(-r));
+    return 0;
+}
+
+static int check_count(const struct manager *manager, struct failure *failure)
+{
+    if (manager_count_unreleased(manager) >= MANAGER_RUNNING_MAX)
+        return failure_set(failure, -EBUSY, ERROR_BUSY,
+                           "%u sessions are being recorded or wait for their disk, which is the "
+                           "limit. `xentracectl list` shows them, `xentracectl stop NAME` ends "
+                           "one.",
+                           MANAGER_RUNNING_MAX);
+    return 0;
+}
+
+/* --- Captures that continue, or start with the daemon. --- */
+
+static void manager_add_capture(void *userdata, const char *name,
+                                const struct session_options *options)
+{
+    struct manager *manager = userdata;
+    struct failure failure = {0};
+    struct session *session;
+
+    if (check_count(manager, &failure) >= 0 &&
+        session_new(&manager->context, name, options, &session, &failure) >= 0) {
+        manager->sessions[manager->nr_sessions++] = session;
+        return;
+    }
+    log_line(LOG_ERR, name, "%s. %s", options->resume ? "Not continued" : "Not started",
+             failure.text);
+    persist_remove(manager->runtime_dir_fd, name);
+}
+
 /* Captures on request are possible without it. */
 static void start_recorder(struct manager *manager, struct fd_store *inherited)
 {
@@ -991,6 +1113,24 @@ static void start_recorder(struct manager *manager, struct fd_store *inherited)
         log_event(LOG_ERR,
                   &(struct log_about){.id = LOG_ID_SESSION_NOT_STARTED, .session = RECORDER_NAME},
                   "Not started. %s", failure.text);
+}
+
+/* All that an earlier daemon has left, and what the configuration asks for. */
+static void start_sessions(struct manager *manager, struct fd_store *inherited)
+{
+    bool was_traced;
+
+    manager->continuation = (struct continuation){
+        .event = manager->event,
+        .collector = manager->collector,
+    };
+    continuation_begin(&manager->continuation);
+    was_traced = continuation_start_captures(manager->runtime_dir_fd, &manager->config.captures,
+                                             manager_add_capture, manager);
+    start_recorder(manager, inherited);
+    continuation_limit(&manager->continuation, manager->sessions, manager->nr_sessions);
+    if (was_traced && manager->nr_sessions == 0)
+        (void)tracing_stop(manager->tracing); /* nothing of it continues */
 }
 
 /* Removes the unfinished files of an earlier daemon. Nobody waits for it: it may outlive us. */
@@ -1057,6 +1197,38 @@ static char *boot_mask_path_of(const char *socket_path)
     return path;
 }
 
+/* What sessions work with. */
+static void lend_context(struct manager *manager)
+{
+    manager->context = (struct session_context){
+        .event = manager->event,
+        .workers = manager->workers,
+        .xen = manager->xen,
+        .names = manager->names,
+        .clock = manager->clock,
+        .systemd = manager->systemd,
+        .host = &manager->host,
+        .tracing = manager->tracing,
+        .collector = manager->collector,
+        .pool = manager->pool,
+        .grower = manager->grower,
+        .state_dir_fd = manager->state_dir_fd,
+        .state_dir = manager->state_dir,
+        .runtime_dir_fd = manager->runtime_dir_fd,
+        .default_buffer_pages = manager->config.buffer_pages,
+        .memory_share_percent = manager->config.memory_share_percent,
+        .ring_share = &manager->ring_share,
+        .keep_free = manager->config.disk.keep_free,
+        .describe_session = document_for_sidecar,
+        .describe_segment = document_of_segment_file,
+        .describe_snapshot = document_of_snapshot,
+        .changed = handle_session_change,
+        .released = handle_session_released,
+        .segment_finished = handle_segment_finished,
+        .userdata = manager,
+    };
+}
+
 int manager_new(struct sd_event *event, const struct config *config, const char *socket_path,
                 const char *state_dir, struct fd_store *inherited, struct manager **ret_manager,
                 struct failure *failure)
@@ -1072,6 +1244,7 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
     manager->socket_path = socket_path;
     manager->state_dir = state_dir;
     manager->state_dir_fd = -1;
+    manager->runtime_dir_fd = -1;
     manager->started_ns = clock_pair_now().realtime_ns;
     manager->ring_share.percent = manager->config.memory_share_percent;
     host_read(&manager->host);
@@ -1085,39 +1258,17 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
         manager_free(manager);
         return r;
     }
-    manager->context = (struct session_context){
-        .event = event,
-        .workers = manager->workers,
-        .xen = manager->xen,
-        .names = manager->names,
-        .clock = manager->clock,
-        .systemd = manager->systemd,
-        .host = &manager->host,
-        .tracing = manager->tracing,
-        .collector = manager->collector,
-        .pool = manager->pool,
-        .grower = manager->grower,
-        .state_dir_fd = manager->state_dir_fd,
-        .state_dir = manager->state_dir,
-        .default_buffer_pages = manager->config.buffer_pages,
-        .memory_share_percent = manager->config.memory_share_percent,
-        .ring_share = &manager->ring_share,
-        .describe_session = document_for_sidecar,
-        .describe_segment = document_of_segment_file,
-        .describe_snapshot = document_of_snapshot,
-        .changed = handle_session_change,
-        .released = handle_session_released,
-        .segment_finished = handle_segment_finished,
-        .userdata = manager,
-    };
+    lend_context(manager);
     r = start_limits(manager, failure);
     if (r >= 0)
         r = start_triggers(manager, failure);
+    if (r >= 0)
+        r = start_vacuum(manager, failure);
     if (r < 0) {
         manager_free(manager);
         return r;
     }
-    start_recorder(manager, inherited);
+    start_sessions(manager, inherited);
     if (!memory_is_locked())
         log_warning(
             "Not all memory could be locked: RLIMIT_MEMLOCK (LimitMEMLOCK=) is smaller than "
@@ -1145,7 +1296,9 @@ struct manager *manager_free(struct manager *manager)
         json_object_put(manager->history[i]);
     while (manager->nr_sessions > 0)
         manager_remove_session(manager, manager->sessions[manager->nr_sessions - 1]);
+    continuation_done(&manager->continuation);
     manager->extend_source = sd_event_source_disable_unref(manager->extend_source);
+    vacuum_free(manager->vacuum);
     triggers_free(manager->triggers);
     user_limits_free(manager->limits);
     domain_names_free(manager->names);
@@ -1157,6 +1310,7 @@ struct manager *manager_free(struct manager *manager)
     grower_free(manager->grower);
     xen_host_free(manager->xen);
     fd_close(&manager->state_dir_fd);
+    fd_close(&manager->runtime_dir_fd);
     free(manager->boot_mask_path);
     workers_free(manager->workers);
     sd_event_unref(manager->event);
@@ -1170,17 +1324,6 @@ struct manager *manager_free(struct manager *manager)
 static bool name_is_taken(const void *userdata, const char *name)
 {
     return manager_find_by_name(userdata, name);
-}
-
-static int check_count(const struct manager *manager, struct failure *failure)
-{
-    if (manager_count_unreleased(manager) >= MANAGER_RUNNING_MAX)
-        return failure_set(failure, -EBUSY, ERROR_BUSY,
-                           "%u sessions are being recorded or wait for their disk, which is the "
-                           "limit. `xentracectl list` shows them, `xentracectl stop NAME` ends "
-                           "one.",
-                           MANAGER_RUNNING_MAX);
-    return 0;
 }
 
 /* Each has a part of the pool: what is left for root's captures depends on their number. */
@@ -1255,6 +1398,8 @@ int manager_start_session(struct manager *manager, const char *name,
         renamed.may_rename = true;
     }
     r = session_new(&manager->context, name, &renamed, &session, failure);
+    if (r < 0 && options->persist)
+        persist_remove(manager->runtime_dir_fd, name);
     if (r < 0)
         return r;
     forget_oldest(manager);
@@ -1372,9 +1517,46 @@ static void manager_handle_stop_answer(void *userdata, bool for_good)
 
     manager->asks_systemd = false;
     manager->keeps_recorder = !for_good && may_keep(manager, recorder);
+    manager->hands_over = !for_good;
+    for (size_t i = manager->nr_sessions; i-- > 0 && for_good;)
+        if (manager->sessions[i]->settings.is_persistent)
+            session_stop(manager->sessions[i], END_DAEMON_EXIT);
     if (recorder && !manager->keeps_recorder)
         session_stop(recorder, END_DAEMON_EXIT);
     manager_exit_if_over(manager);
+}
+
+/*
+ * The others have ended: from here on, records are left to the next daemon. The recorder and the
+ * persistent captures stop at the same moment, so that both continue with the same record.
+ */
+static void manager_hand_over(struct manager *manager)
+{
+    size_t others = 0;
+
+    if (!manager->hands_over || manager->has_handed_over || manager->nr_snapshots > 0)
+        return;
+    for (size_t i = 0; i < manager->nr_sessions; i++)
+        others += !manager->sessions[i]->is_released &&
+                  !manager->sessions[i]->settings.is_persistent &&
+                  !(manager->keeps_recorder && manager->sessions[i]->settings.is_recorder);
+    if (others > 0)
+        return;
+    manager->has_handed_over = true;
+    continuation_hand_over(&manager->continuation);
+    for (size_t i = manager->nr_sessions; i-- > 0;)
+        if (manager->sessions[i]->settings.is_persistent)
+            session_hand_over(manager->sessions[i]);
+}
+
+/* Whether one is running that the next daemon may continue. */
+static bool manager_has_persistent(const struct manager *manager)
+{
+    for (size_t i = 0; i < manager->nr_sessions; i++)
+        if (manager->sessions[i]->settings.is_persistent &&
+            manager->sessions[i]->state == SESSION_RUNNING)
+            return getenv("NOTIFY_SOCKET"); /* else nobody starts us again */
+    return false;
 }
 
 /* One that waits for its disk, or NULL. */
@@ -1453,12 +1635,14 @@ void manager_shut_down(struct manager *manager)
     struct session *recorder = manager_find_recorder(manager);
 
     manager->shuts_down = true;
-    if (!manager->asks_systemd && may_keep(manager, recorder)) {
+    if (!manager->asks_systemd &&
+        (may_keep(manager, recorder) || manager_has_persistent(manager))) {
         manager->asks_systemd = true;
         systemd_ask_stop(manager->systemd, manager_handle_stop_answer, manager);
     }
     for (size_t i = manager->nr_sessions; i-- > 0;)
-        if (!manager->asks_systemd || manager->sessions[i] != recorder)
+        if (!manager->asks_systemd ||
+            (manager->sessions[i] != recorder && !manager->sessions[i]->settings.is_persistent))
             session_stop(manager->sessions[i], END_DAEMON_EXIT);
     manager_watch_end(manager);
     manager_exit_if_over(manager);

@@ -13,6 +13,7 @@
 #include "daemon/config/config.h"
 #include "daemon/base/failure.h"
 #include "daemon/host/host.h"
+#include "daemon/session/continuation.h"
 #include "daemon/session/recorder-stop.h"
 #include "daemon/session/ring-share.h"
 #include "daemon/session/session.h"
@@ -34,6 +35,7 @@ struct systemd;
 struct trigger;
 struct triggers;
 struct user_limits;
+struct vacuum;
 struct workers;
 
 struct manager {
@@ -43,6 +45,7 @@ struct manager {
     const char *state_dir;
     char *boot_mask_path;
     int state_dir_fd;
+    int runtime_dir_fd; /* of the socket */
     uint64_t started_ns;
     struct clock_history *clock;
     struct clock_watch *clock_watch;
@@ -57,9 +60,11 @@ struct manager {
     struct tracing *tracing;
     struct triggers *triggers;
     struct user_limits *limits;
+    struct vacuum *vacuum;
     struct sd_event_source *collector_source;
     struct sd_event_source *extend_source; /* while it shuts down */
     struct session_context context;
+    struct continuation continuation;
     struct session *sessions[MANAGER_RUNNING_MAX + MANAGER_ENDED_MAX]; /* oldest first */
     size_t nr_sessions;
     struct snapshot *snapshots[MANAGER_SNAPSHOTS_MAX]; /* being made */
@@ -72,6 +77,8 @@ struct manager {
     bool exits;
     bool has_failed;     /* the collector has died */
     bool keeps_evtchn;   /* the service manager has the event channel, too */
+    bool hands_over;     /* persistent captures continue in the next daemon */
+    bool has_handed_over; /* ... and what comes now is left to that */
     bool keeps_recorder; /* it is left to the next daemon */
     struct ring_share ring_share;
     struct recorder_stop recorder_stop;

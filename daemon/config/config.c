@@ -50,6 +50,8 @@ struct config_parser {
 
     /* The sections of triggers, config.triggers[i] each. */
     bool in_trigger; /* whether the section that is being read is one */
+    bool in_capture; /* ... or a [capture NAME] */
+    int capture_line; /* where that began */
     struct {
         int line;       /* of its header */
         uint32_t given; /* conditions, 1 << enum trigger_condition each: one is right */
@@ -71,6 +73,7 @@ static const struct config config_defaults = {
             .snapshot_bytes_per_day = LIMITS_AUTO,
             .keep_for_triggers_bytes = LIMITS_AUTO,
         },
+    .reserve_bytes = DISK_RESERVE_AUTO,
     .recorder =
         {
             .enabled = true,
@@ -306,9 +309,46 @@ static int config_parse_segment_unit(struct config_parser *parser, const char *v
 
 static int config_parse_reserve(struct config_parser *parser, const char *value)
 {
+    if (strcmp(value, "auto") == 0) {
+        parser->config.reserve_bytes = DISK_RESERVE_AUTO;
+        return 0;
+    }
     if (size_parse(value, UINT64_C(1) << 20, &parser->config.reserve_bytes) < 0)
         return config_problem(parser, parser->line, "'%s' is not a size, such as 512M", value);
     return 0;
+}
+
+static int config_refuse_limit(struct config_parser *parser, const char *value)
+{
+    return config_problem(parser, parser->line,
+                          "'%s' is not a size such as 2G, a part of the disk such as 10%%, 'auto' "
+                          "or 'none'",
+                          value);
+}
+
+static int config_parse_disk_limit(struct config_parser *parser, const char *value,
+                                   struct disk_limit *ret_limit)
+{
+    return disk_limit_parse(value, ret_limit) < 0 ? config_refuse_limit(parser, value) : 0;
+}
+
+static int config_parse_max_use(struct config_parser *parser, const char *value)
+{
+    return config_parse_disk_limit(parser, value, &parser->config.disk.max_use);
+}
+
+static int config_parse_keep_free(struct config_parser *parser, const char *value)
+{
+    return config_parse_disk_limit(parser, value, &parser->config.disk.keep_free);
+}
+
+static int config_parse_max_file_age(struct config_parser *parser, const char *value)
+{
+    if (strcmp(value, "none") == 0) {
+        parser->config.disk.max_age_usec = 0;
+        return 0;
+    }
+    return config_parse_duration(parser, value, &parser->config.disk.max_age_usec);
 }
 
 /* --- The section of limits. --- */
@@ -618,6 +658,9 @@ static const struct {
     {"limits", "snapshots-per-day", config_parse_snapshots_per_day},
     {"limits", "snapshot-bytes-per-day", config_parse_snapshot_bytes},
     {"limits", "keep-for-triggers", config_parse_keep_for_triggers},
+    {"disk", "max-use", config_parse_max_use},
+    {"disk", "keep-free", config_parse_keep_free},
+    {"disk", "max-file-age", config_parse_max_file_age},
     {"flight-recorder", "enabled", config_parse_recorder_enabled},
     {"flight-recorder", "memory", config_parse_recorder_memory},
     {"flight-recorder", "events", config_parse_recorder_events},
@@ -816,6 +859,37 @@ static int config_check_triggers(struct config_parser *parser)
 
 /* --- The file. --- */
 
+/* --- The sections of captures: capture-config.c. --- */
+
+static void config_end_capture(struct config_parser *parser)
+{
+    char problem[CAPTURE_PROBLEM_MAX];
+
+    if (parser->in_capture && capture_config_check(&parser->config.captures, problem) < 0)
+        (void)config_problem(parser, parser->capture_line, "%s", problem);
+    parser->in_capture = false;
+}
+
+static void config_begin_capture(struct config_parser *parser, const char *section)
+{
+    char problem[CAPTURE_PROBLEM_MAX];
+
+    parser->capture_line = parser->line;
+    if (capture_config_begin(&parser->config.captures, section, problem) < 0)
+        (void)config_problem(parser, parser->line, "%s", problem);
+    else
+        parser->in_capture = true;
+}
+
+static int config_set_capture(struct config_parser *parser, const char *key, const char *value)
+{
+    char problem[CAPTURE_PROBLEM_MAX];
+
+    if (capture_config_set(&parser->config.captures, key, value, problem) < 0)
+        return config_problem(parser, parser->line, "%s", problem);
+    return 0;
+}
+
 /* A section begins with LINE, which inih has not seen yet: what it takes for one is one here. */
 static void config_begin_section(struct config_parser *parser, const char *line)
 {
@@ -825,6 +899,9 @@ static void config_begin_section(struct config_parser *parser, const char *line)
     if (line[1 + length] != ']' || length >= sizeof(text))
         return; /* inih complains, or config_handle_key() does not know it */
     (void)snprintf(text, sizeof(text), "%.*s", (int)length, line + 1);
+    config_end_capture(parser);
+    if (capture_config_is_section(text))
+        config_begin_capture(parser, text);
     parser->in_trigger = config_is_trigger_section(text);
     if (parser->in_trigger)
         (void)config_begin_trigger(parser, text); /* the problem is kept */
@@ -850,6 +927,8 @@ static int config_handle_key(void *context, const char *section, const char *key
 
     if (parser->problem[0])
         return 0;
+    if (parser->in_capture)
+        return config_set_capture(parser, key, value) >= 0;
     for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
         if (strcmp(known, keys[i].section) == 0 && strcmp(key, keys[i].key) == 0)
             return keys[i].parse(parser, value) >= 0;
@@ -895,6 +974,7 @@ int config_load(const char *path, bool required, struct config *ret_config, char
     line = ini_parse_stream(config_read_line, &parser, config_handle_key, &parser);
     if (ferror(file))
         return config_refuse_file(path, EIO, ret_error);
+    config_end_capture(&parser);
     if (line == 0 && !parser.problem[0] && config_check_pool(&parser) == 0)
         (void)config_check_triggers(&parser); /* the problem is kept */
     if (line != 0 || parser.problem[0])

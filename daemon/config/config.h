@@ -12,6 +12,8 @@
 #include <stdint.h>
 
 #include "common/event-set.h"
+#include "daemon/base/disk-limit.h"
+#include "daemon/config/capture-config.h"
 
 #define CONFIG_TRIGGERS_MAX 16u
 #define CONFIG_LIST_MAX     200u /* a line of the file, as inih reads it */
@@ -74,12 +76,15 @@ struct config {
     char metrics_file[CONFIG_LIST_MAX]; /* [daemon] metrics-file=: absolute; "" for none */
     uint32_t memory_share_percent; /* [daemon] memory-share=: of dom0's free memory, for rings */
     uint32_t buffer_pages;         /* [capture] buffer-pages=: if Xen has none yet; 0: auto */
-    uint64_t reserve_bytes;        /* [capture] reserve=: of captures that do not say */
+    uint64_t reserve_bytes;        /* [capture] reserve=: of captures that do not say;
+                                      DISK_RESERVE_AUTO: as disk.keep_free */
+    struct disk_limits disk;       /* [disk] */
     char segment_unit[CONFIG_LIST_MAX]; /* [capture] segment-unit=: "NAME@.service"; "" for none */
     struct limits_config limits;
     struct recorder_config recorder;
     struct trigger_config triggers[CONFIG_TRIGGERS_MAX]; /* in the order of the file */
     size_t nr_triggers;
+    struct capture_configs captures; /* [capture NAME] */
 };
 
 /*

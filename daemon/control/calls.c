@@ -15,6 +15,8 @@
 
 #include "common/protocol.h"
 #include "daemon/document/document.h"
+#include "daemon/document/files-document.h"
+#include "daemon/output/vacuum.h"
 #include "daemon/session/session.h"
 #include "daemon/session/snapshot.h"
 
@@ -130,6 +132,23 @@ void calls_handle_recorder_stopped(struct calls *calls, struct json_object *docu
             continue;
         (void)call_answer_document(calls->kept[i].message, json_object_get(document));
         calls_audit(calls, &calls->kept[i], NULL);
+        calls_drop(calls, i);
+    }
+}
+
+void calls_handle_vacuum(struct calls *calls, uint64_t ticket, const char *state_dir,
+                         const struct vacuum_result *result)
+{
+    for (size_t i = calls->count; i-- > 0;) {
+        if (calls->kept[i].ticket != ticket)
+            continue;
+        if (result->failure->name)
+            (void)call_answer_failure(calls->kept[i].message, result->failure);
+        else
+            (void)call_answer_document(calls->kept[i].message,
+                                       document_of_files(state_dir, result));
+        if (strcmp(calls->kept[i].audit.what, PROTOCOL_FILES) != 0) /* which changes nothing */
+            calls_audit(calls, &calls->kept[i], result->failure->name ? result->failure : NULL);
         calls_drop(calls, i);
     }
 }

@@ -22,6 +22,7 @@ struct sd_bus;
 struct sd_bus_message;
 struct segment;
 struct snapshot;
+struct vacuum_result;
 
 /* A call that is answered later: when SESSION is in state UNTIL, or SNAPSHOT has ended. */
 struct call {
@@ -32,6 +33,7 @@ struct call {
     const struct snapshot *snapshot; /* instead of both */
     unsigned int segment;            /* instead of `until`: when SESSION has finished that one */
     bool stops_recorder;             /* instead of all of them: when that is stopped */
+    uint64_t ticket;                 /* likewise: when this request to the vacuum is done; 0: no */
 };
 
 struct calls {
@@ -59,6 +61,9 @@ void calls_handle_session(struct calls *calls, const struct session *session);
 void calls_handle_recorder_stopped(struct calls *calls, struct json_object *document);
 /* SNAPSHOT is written, or has failed. */
 void calls_handle_snapshot(struct calls *calls, const struct snapshot *snapshot);
+/* The request to the vacuum of that TICKET is done. */
+void calls_handle_vacuum(struct calls *calls, uint64_t ticket, const char *state_dir,
+                         const struct vacuum_result *result);
 /* Segment NUMBER of SESSION is finished; SEGMENT NULL: it was empty. */
 void calls_handle_segment(struct calls *calls, const struct session *session, unsigned int number,
                           const struct segment *segment);

@@ -40,6 +40,7 @@
 #include "daemon/base/priority.h"
 #include "daemon/base/vacate.h"
 #include "daemon/manager.h"
+#include "daemon/output/vacuum.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/relay.h"
 #include "daemon/control/request.h"
@@ -535,6 +536,93 @@ static int method_trigger(sd_bus_message *message, void *userdata, sd_bus_error 
     return client_answer(client, &call, document_of_trigger(trigger));
 }
 
+/* --- The state directory. --- */
+
+static void control_handle_vacuum(void *userdata, uint64_t ticket,
+                                  const struct vacuum_result *result)
+{
+    struct control *control = userdata;
+
+    calls_handle_vacuum(&control->calls, ticket, control->manager->state_dir, result);
+}
+
+/* CALL is answered when REQUEST is done. */
+static int client_ask_vacuum(struct client *client, struct call *call, enum right right,
+                             const struct vacuum_request *request)
+{
+    struct control *control = client->control;
+    struct failure failure = {0};
+    int r;
+
+    r = client_check_right(client, right, false, &failure);
+    if (r < 0)
+        return client_refuse(client, call, &failure);
+    r = calls_check(&control->calls, client->peer.uid, &failure);
+    if (r < 0)
+        return client_refuse(client, call, &failure);
+    if (vacuum_send(control->manager->vacuum, request, control_handle_vacuum, control,
+                    &call->ticket) >= 0)
+        return calls_keep(&control->calls, call);
+    (void)failure_set(&failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
+    return client_refuse(client, call, &failure);
+}
+
+static int method_files(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    struct client *client = userdata;
+    struct call call = client_begin_call(client, message, PROTOCOL_FILES);
+    const struct vacuum_request request = {
+        .action = VACUUM_LIST,
+        .limits = client->control->manager->config.disk,
+    };
+
+    (void)error;
+    return client_ask_vacuum(client, &call, RIGHT_FILES, &request);
+}
+
+static int method_vacuum(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    struct client *client = userdata;
+    struct call call = client_begin_call(client, message, PROTOCOL_VACUUM);
+    struct vacuum_request request = {.action = VACUUM_CLEAN};
+    struct failure failure = {0};
+    struct clean_request clean;
+
+    (void)error;
+    if (request_read_clean(message, &client->control->manager->config, &clean, &failure) < 0)
+        return client_refuse(client, &call, &failure);
+    request.limits = clean.limits;
+    request.dry_run = clean.dry_run;
+    return client_ask_vacuum(client, &call, RIGHT_VACUUM, &request);
+}
+
+static int method_remove(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    struct client *client = userdata;
+    struct call call = client_begin_call(client, message, PROTOCOL_REMOVE);
+    struct vacuum_request request = {
+        .action = VACUUM_REMOVE,
+        .limits = client->control->manager->config.disk,
+    };
+    char **names = NULL;
+    int r;
+
+    (void)error;
+    r = sd_bus_message_read_strv(message, &names);
+    if (r < 0)
+        return r;
+    while (names && names[request.nr_names])
+        request.nr_names++;
+    request.names = (const char *const *)names;
+    if (request.nr_names > 0)
+        audit_name_object(&call.audit, names[0]);
+    r = client_ask_vacuum(client, &call, RIGHT_REMOVE, &request);
+    for (size_t i = 0; i < request.nr_names; i++)
+        free(names[i]);
+    free(names);
+    return r;
+}
+
 static int property_version(sd_bus *bus, const char *path, const char *interface,
                             const char *property, sd_bus_message *reply, void *userdata,
                             sd_bus_error *error)
@@ -563,6 +651,12 @@ static const sd_bus_vtable control_vtable[] = {
                             method_rotate, SD_BUS_VTABLE_UNPRIVILEGED),
     SD_BUS_METHOD_WITH_ARGS(PROTOCOL_TRIGGER, SD_BUS_ARGS("s", name), SD_BUS_RESULT("s", trigger),
                             method_trigger, SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_FILES, NULL, SD_BUS_RESULT("s", files), method_files,
+                            SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_VACUUM, SD_BUS_ARGS("a{sv}", options),
+                            SD_BUS_RESULT("s", files), method_vacuum, SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_REMOVE, SD_BUS_ARGS("as", names), SD_BUS_RESULT("s", files),
+                            method_remove, SD_BUS_VTABLE_UNPRIVILEGED),
     SD_BUS_PROPERTY(PROTOCOL_VERSION, "s", property_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
     SD_BUS_VTABLE_END,
 };

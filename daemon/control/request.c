@@ -125,6 +125,7 @@ int request_read_start(sd_bus_message *call, const struct config *config,
         {OPTION_SEGMENT_TIME, 't', &options->segment_time_usec},
         {OPTION_KEEP_FILES, 'u', &options->keep_files},
         {OPTION_KEEP_SIZE, 't', &options->keep_size_bytes},
+        {OPTION_PERSIST, 'b', &request.persist},
         {OPTION_OUTPUT, 'h', &options->output_fd},
         {OPTION_OUTPUT_PATH, 's', &options->output_path},
         {OPTION_SIDECAR, 'h', &options->sidecar_fd},
@@ -137,6 +138,11 @@ int request_read_start(sd_bus_message *call, const struct config *config,
     options->discard = request.discard;
     options->keep_enabled = request.keep_enabled;
     options->start_disabled = request.start_disabled;
+    options->persist = request.persist;
+    if (request.attached && request.persist)
+        return failure_set(failure, -EINVAL, ERROR_INVALID,
+                           "A capture that ends with its client is not continued after a restart: "
+                           "give one of attached and persist.");
     *ret_request = request;
     return r;
 }
@@ -149,7 +155,7 @@ int request_read_snapshot(sd_bus_message *call, const struct config *config,
         .options = {.output_fd = -1,
                     .output_path = "-",
                     .sidecar_fd = -1,
-                    .reserve_bytes = config->reserve_bytes,
+                    .reserve_bytes = disk_snapshot_reserve_bytes(config->reserve_bytes),
                     .cause = SNAPSHOT_REQUEST},
     };
     struct snapshot_options *options = &request.options;
@@ -172,4 +178,35 @@ int request_read_snapshot(sd_bus_message *call, const struct config *config,
     options->has_output = options->output_fd >= 0;
     *ret_request = request;
     return r;
+}
+
+static struct disk_limit limit_of(uint64_t bytes)
+{
+    return (struct disk_limit){.kind = bytes ? DISK_LIMIT_BYTES : DISK_LIMIT_NONE, .value = bytes};
+}
+
+int request_read_clean(sd_bus_message *call, const struct config *config,
+                       struct clean_request *ret_request, struct failure *failure)
+{
+    uint64_t max_use_bytes = 0, keep_free_bytes = 0, max_age_usec = 0;
+    int dry_run = 0;
+    const struct option_target targets[] = {
+        {OPTION_MAX_USE, 't', &max_use_bytes},
+        {OPTION_KEEP_FREE, 't', &keep_free_bytes},
+        {OPTION_FILE_AGE, 't', &max_age_usec},
+        {OPTION_DRY_RUN, 'b', &dry_run},
+    };
+    bool has_options;
+    int r = read_options(call, targets, ARRAY_SIZE(targets), &has_options, failure);
+
+    if (r < 0)
+        return failure->name ? r : refuse_call(r, failure);
+    *ret_request = (struct clean_request){.limits = config->disk, .dry_run = dry_run};
+    if (max_use_bytes || keep_free_bytes || max_age_usec)
+        ret_request->limits = (struct disk_limits){
+            .max_use = limit_of(max_use_bytes),
+            .keep_free = limit_of(keep_free_bytes),
+            .max_age_usec = max_age_usec,
+        };
+    return 0;
 }

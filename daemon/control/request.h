@@ -17,8 +17,15 @@ struct start_request {
     const char *name; /* "": to be made up */
     struct session_options options;
     int discard, keep_enabled, start_disabled; /* D-Bus booleans are ints: copied to the options */
+    int persist;
     int attached;                              /* the session ends when the client goes */
     bool has_options;                          /* any, whatever their values */
+};
+
+/* Vacuum's: what is not given is not limited; without any limit: as the configuration says. */
+struct clean_request {
+    struct disk_limits limits;
+    bool dry_run;
 };
 
 /* Likewise. */
@@ -31,5 +38,7 @@ struct snapshot_request {
  * were read until then. */
 int request_read_start(struct sd_bus_message *call, const struct config *config,
                        struct start_request *ret_request, struct failure *failure);
+int request_read_clean(struct sd_bus_message *call, const struct config *config,
+                       struct clean_request *ret_request, struct failure *failure);
 int request_read_snapshot(struct sd_bus_message *call, const struct config *config,
                           struct snapshot_request *ret_request, struct failure *failure);

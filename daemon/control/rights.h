@@ -25,6 +25,9 @@ enum right {
     RIGHT_SNAPSHOT,        /* into the state directory */
     RIGHT_SNAPSHOT_LIVE,   /* of the newest records, into a pipe that the caller opened */
     RIGHT_SNAPSHOT_OUTPUT, /* into an output that the caller opened */
+    RIGHT_FILES,           /* list what is in the state directory */
+    RIGHT_VACUUM,          /* remove what is old there */
+    RIGHT_REMOVE,          /* remove something there by name */
     RIGHT_START_OUTPUT,    /* a capture into an output that the caller opened */
     RIGHT_START_STATE_DIR, /* a capture into the state directory: segments, too */
     RIGHT_STOP,            /* a capture: Stop */
@@ -33,7 +36,7 @@ enum right {
     RIGHT_START_RECORDER,
     RIGHT_STOP_RECORDER,
 };
-#define RIGHTS 11u
+#define RIGHTS 15u
 
 /*
  * Whether ROLE may do it. IS_OWN: to a capture that the same user started; it makes no difference

@@ -158,18 +158,21 @@ json *document_of_segment(const struct session *session, const struct segment *s
     json_put_count(object, "records", segment->records);
     json_put_count(object, "lost", segment->lost);
     json_put_count(object, "dropped", segment->dropped);
+    if (segment->missing_before)
+        json_put_count(object, "missing_before", segment->missing_before);
     json_put_text(object, "reason", segment_reason_name(segment->reason));
     return object;
 }
 
 static void add_open_segment(json *files, const struct session *session, const struct sink *sink,
-                             unsigned int number, enum segment_reason reason)
+                             unsigned int number, enum segment_reason reason, uint64_t missing)
 {
     struct segment segment;
 
     segment_describe(session, sink, &segment);
     segment.number = number;
     segment.reason = reason;
+    segment.missing_before = missing;
     (void)json_object_array_add(files, document_of_segment(session, &segment));
 }
 
@@ -184,10 +187,10 @@ static json *segment_files_document(const struct session *session, const struct 
                                     document_of_segment(session, &segments->files[i]->segment));
     if (segments->before && segments->before_number)
         add_open_segment(files, session, segments->before, segments->before_number,
-                         segments->before_reason);
-    if (!segments->is_over && segments->storage.sink)
+                         segments->before_reason, segments->before_missing);
+    if (!segments->is_over && segments->storage.sink && !segments->is_holding)
         add_open_segment(files, session, segments->storage.sink, segments->number,
-                         SEGMENT_IS_WRITTEN);
+                         SEGMENT_IS_WRITTEN, segments->current_missing);
     return files;
 }
 
@@ -202,6 +205,7 @@ static json *segments_document(const struct session *session, const struct segme
     json_put_bool(object, "paused", segments->storage.space.is_paused);
     json_put_count(object, "written", segments->written);
     json_put_count(object, "deleted", segments->deleted);
+    json_put_count(object, "continued", session->continued);
     json_put(object, "files", segment_files_document(session, segments));
     return object;
 }
@@ -238,7 +242,8 @@ static void put_settings(json *document, const struct session *session)
     json *options = json_object_new_object();
 
     json_put_count(limits, "time_usec", settings->time_usec);
-    json_put_count(limits, "reserve_bytes", settings->reserve_bytes);
+    json_put_count(limits, "reserve_bytes",
+                   settings->reserve_bytes == DISK_RESERVE_AUTO ? 0 : settings->reserve_bytes);
     json_put_count(limits, "max_size_bytes", settings->max_size_bytes);
     json_put_text(limits, "on_reserve", on_reserve_name(session->storage->space.on_reserve));
     json_put(document, "limits", limits);
@@ -246,6 +251,8 @@ static void put_settings(json *document, const struct session *session)
     json_put_bool(options, "discard", settings->discard);
     json_put_bool(options, "keep_enabled", settings->keep_enabled);
     json_put_bool(options, "start_disabled", settings->start_disabled);
+    json_put_bool(options, "persist", settings->is_persistent);
+    json_put_bool(options, "configured", settings->is_configured);
     json_put(document, "options", options);
 }
 
@@ -297,8 +304,9 @@ static json *cpu_document(const struct session *session, unsigned int cpu,
     return object;
 }
 
-/* Of SINK alone; NULL: of the whole session. */
-static json *ledger_document(const struct session *session, const struct sink *sink)
+/* Of SINK alone, or as LINES are, per CPU; NULL both: of the whole session. */
+static json *ledger_document(const struct session *session, const struct sink *sink,
+                             const struct ledger *lines)
 {
     json *document = json_object_new_object();
     json *cpus = json_object_new_array();
@@ -311,6 +319,8 @@ static json *ledger_document(const struct session *session, const struct sink *s
             continue;
         if (sink)
             sink_read_ledger(sink, cpu, &ledger);
+        else if (lines)
+            ledger = lines[cpu];
         else
             session_read_ledger(session, cpu, &ledger);
         total.produced += ledger.produced;
@@ -329,7 +339,7 @@ static json *ledger_document(const struct session *session, const struct sink *s
 /* LOSS_TSC is a reading of our own TSC; 0: there was no loss. */
 static json *session_ledger_document(const struct session *session, uint64_t loss_tsc)
 {
-    json *document = ledger_document(session, NULL);
+    json *document = ledger_document(session, NULL, NULL);
     uint64_t xen_tsc = loss_tsc ? loss_tsc + tsc_offset() : 0;
 
     json_put_count(document, "last_loss_ns", wall_clock_of(session->context, xen_tsc));
@@ -404,6 +414,26 @@ static json *clocks_document(const struct session *session, uint64_t from_tsc, u
     return clocks;
 }
 
+/* What may still be written before the reserve, or a limit of the file's own, is reached. */
+static void put_room(json *object, const struct session *session, const struct sink_totals *totals)
+{
+    const struct output *output = session->storage->output;
+    struct sink_totals current = *totals;
+    uint64_t left, granted_left;
+
+    if (!output || output->figures.fd < 0 || output->figures.is_stream ||
+        session->state > SESSION_RUNNING || ring_storage_of(session))
+        return;
+    if (storage_is_segmented(session->storage)) /* of this file alone */
+        sink_read_totals(session->storage->sink, &current);
+    granted_left = output->figures.granted_bytes -
+                   min_u64(current.output_bytes, output->figures.granted_bytes);
+    left = output->figures.headroom_bytes + granted_left;
+    if (output->max_bytes != UINT64_MAX)
+        left = min_u64(left, output->max_bytes - min_u64(current.output_bytes, output->max_bytes));
+    json_put_count(object, "room_bytes", left);
+}
+
 static json *session_output_document(const struct session *session,
                                      const struct sink_totals *totals)
 {
@@ -413,6 +443,7 @@ static json *session_output_document(const struct session *session,
                                    totals->queued_bytes, session_waiting_since_usec(session));
 
     json_put_bool(object, "paused", session->storage->space.is_paused);
+    put_room(object, session, totals);
     if (session_held_bytes(session))
         json_put_count(object, "held_bytes", session_held_bytes(session));
     return object;
@@ -513,7 +544,7 @@ json *document_of_segment_file(const struct session *session, const struct segme
     json *document = document_for_sidecar(session);
     json *object = document_of_segment(session, segment), *output = NULL, *path = NULL;
 
-    json_put(object, "ledger", ledger_document(session, sink));
+    json_put(object, "ledger", ledger_document(session, sink, segment->ledger));
     (void)json_object_object_get_ex(object, "path", &path);
     (void)json_object_object_get_ex(document, "output", &output);
     json_put(output, "path", json_object_get(path));

@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -97,8 +98,8 @@ uint64_t output_file_step_bytes(const struct output_file *output)
 
     if (output->aim_bytes > output->granted_bytes)
         step = min_u64(step, output->aim_bytes - output->granted_bytes);
-    else if (output->aim_bytes)
-        step = GRANT_LATE_BYTES;
+    else if (output->aim_bytes) /* more each time, or the grant may never get ahead of the writer */
+        step = max_u64(GRANT_LATE_BYTES, min_u64(step, output->granted_bytes - output->aim_bytes));
     return min_u64(step, output->max_bytes - output->granted_bytes);
 }
 
@@ -156,8 +157,22 @@ static int refuse_no_space(const struct output_file *output, struct failure *fai
         output->path, available_text, size_format(reserve_text, output->reserve_bytes));
 }
 
+static void find_reserve(struct output_file *output)
+{
+    struct statvfs st;
+
+    if (output->reserve_bytes != DISK_RESERVE_AUTO)
+        return;
+    output->reserve_bytes = 0;
+    if (fstatvfs(output->fd, &st) == 0)
+        output->reserve_bytes =
+            disk_auto_reserve_bytes(output->keep_free, (uint64_t)st.f_blocks * st.f_frsize,
+                                    (uint64_t)st.f_bavail * st.f_frsize);
+}
+
 static int grant_first(struct output_file *output, struct failure *failure)
 {
+    find_reserve(output);
     output->preallocates = can_preallocate(output->fd);
     output->is_direct = set_direct(output->fd);
     output_file_extend(output, 0);
@@ -291,6 +306,9 @@ static void restore_segment(int directory_fd, const char *file)
     (void)place_file(directory_fd, file, name);
 }
 
+/* Two sweeps at once would each remove what the other has looked at, after it was made anew. */
+static pthread_mutex_t sweep_mutex = PTHREAD_MUTEX_INITIALIZER;
+
 static void sweep_file(int directory_fd, const char *file, const struct timespec *before)
 {
     bool is_segment = is_hidden(file, SEGMENT_SUFFIX);
@@ -308,7 +326,7 @@ static void sweep_file(int directory_fd, const char *file, const struct timespec
         (void)unlinkat(directory_fd, file, 0);
 }
 
-void output_file_sweep(int directory_fd, const struct timespec *before)
+static void sweep_directory(int directory_fd, const struct timespec *before, const char *prefix)
 {
     int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
@@ -319,8 +337,27 @@ void output_file_sweep(int directory_fd, const struct timespec *before)
         return;
     }
     while ((entry = readdir(directory)))
-        sweep_file(directory_fd, entry->d_name, before);
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
+            sweep_file(directory_fd, entry->d_name, before);
     (void)closedir(directory);
+}
+
+void output_file_sweep(int directory_fd, const struct timespec *before)
+{
+    (void)pthread_mutex_lock(&sweep_mutex);
+    sweep_directory(directory_fd, before, HIDDEN_PREFIX);
+    (void)pthread_mutex_unlock(&sweep_mutex);
+}
+
+void output_file_sweep_segments(int directory_fd, const char *name)
+{
+    const struct timespec never = {.tv_sec = INT64_MAX};
+    char prefix[NAME_MAX + 1];
+
+    (void)snprintf(prefix, sizeof(prefix), "%s%s.", HIDDEN_PREFIX, name);
+    (void)pthread_mutex_lock(&sweep_mutex);
+    sweep_directory(directory_fd, &never, prefix);
+    (void)pthread_mutex_unlock(&sweep_mutex);
 }
 
 int output_file_adopt(struct output_file *output, int fd, const char *path, bool by_root,
@@ -338,6 +375,7 @@ int output_file_adopt(struct output_file *output, int fd, const char *path, bool
     if (!output->is_stream)
         return grant_first(output, failure);
     output->granted_bytes = UINT64_MAX;
+    output->reserve_bytes = 0;
     return 0;
 }
 

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "daemon/base/disk-limit.h"
 #include "daemon/base/failure.h"
 
 /* What a new file is called until it is published. */
@@ -29,7 +30,8 @@ struct output_file {
     bool is_direct;         /* O_DIRECT */
     bool preallocates;      /* the file system can fallocate(2) */
     char *path;             /* for people; "-" if there is none */
-    uint64_t reserve_bytes; /* of free space, to be left */
+    uint64_t reserve_bytes; /* of free space, to be left; DISK_RESERVE_AUTO until it is open */
+    struct disk_limit keep_free; /* what that follows from */
     uint64_t max_bytes;     /* UINT64_MAX: none */
     uint64_t aim_bytes;     /* its likely length: no more is granted ahead; 0: any */
     bool waits;             /* space that cannot be granted now may be later: it is not final */
@@ -72,6 +74,9 @@ void output_file_remove(int directory_fd, const char *name, enum output_naming n
  * stay: outputs may be opened meanwhile.
  */
 void output_file_sweep(int directory_fd, const struct timespec *before);
+
+/* The same for the hidden segments of the capture NAME, of which this process has made none yet. */
+void output_file_sweep_segments(int directory_fd, const char *name);
 
 /* Grants BYTES in all, known beforehand. Fails with ERROR_NO_SPACE. */
 int output_file_require(struct output_file *output, uint64_t bytes, struct failure *failure);

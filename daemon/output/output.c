@@ -44,6 +44,10 @@ static void output_note_figures(struct output_job *job)
         .is_final = file->is_final,
         .ran_out = file->ran_out,
         .granted_bytes = file->granted_bytes,
+        .reserve_bytes = file->reserve_bytes,
+        .headroom_bytes = file->fd >= 0 && !file->is_stream
+                              ? output_file_headroom_bytes(file, job->output->bytes)
+                              : 0,
         .next_step_bytes = output_file_step_bytes(file),
     };
 }
@@ -223,6 +227,7 @@ int output_new(struct worker *worker, const struct output_request *request, outp
     output->figures.fd = -1;
     output->refused_fd = -1;
     output_file_init(&output->file, request->reserve_bytes, request->max_bytes);
+    output->file.keep_free = request->keep_free;
     output->file.aim_bytes =
         request->first_aim_bytes ? request->first_aim_bytes : request->aim_bytes;
     output->file.waits = request->waits;

@@ -42,7 +42,8 @@ struct output_request {
     unsigned int number_max; /* ... up to that; 0: NAME_NUMBER_MAX */
     output_check_fn check;   /* NULL: none */
 
-    uint64_t reserve_bytes;
+    uint64_t reserve_bytes; /* or DISK_RESERVE_AUTO, as keep_free says */
+    struct disk_limit keep_free;
     uint64_t max_bytes;       /* UINT64_MAX: none */
     uint64_t aim_bytes;       /* see struct output_file */
     uint64_t first_aim_bytes; /* the same for the first grant; 0: as aim_bytes */
@@ -71,6 +72,8 @@ struct output_figures {
     bool is_final;
     bool ran_out;
     uint64_t granted_bytes;
+    uint64_t reserve_bytes;
+    uint64_t headroom_bytes;  /* of the disk, beyond what is granted and the reserve */
     uint64_t next_step_bytes; /* how much the next request for space would like to grant */
 };
 

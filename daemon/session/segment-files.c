@@ -260,18 +260,24 @@ void segments_add_totals(const struct storage *storage, struct sink_totals *tota
     totals->writing_since_usec = earlier_of(before.writing_since_usec, totals->writing_since_usec);
 }
 
-void segments_enter_past(struct segments *segments, const struct sink *sink)
+void segments_add_sink(const struct sink *sink, unsigned int nr_cpus, struct ledger *past,
+                       struct sink_totals *totals)
 {
-    struct sink_totals totals;
+    struct sink_totals added;
 
-    for (unsigned int cpu = 0; cpu < segments->nr_cpus; cpu++) {
+    for (unsigned int cpu = 0; cpu < nr_cpus; cpu++) {
         struct ledger ledger;
 
         sink_read_ledger(sink, cpu, &ledger);
-        add_ledger(&segments->past[cpu], &ledger);
+        add_ledger(&past[cpu], &ledger);
     }
-    sink_read_totals(sink, &totals);
-    add_totals(&segments->past_totals, &totals);
+    sink_read_totals(sink, &added);
+    add_totals(totals, &added);
+}
+
+void segments_enter_past(struct segments *segments, const struct sink *sink)
+{
+    segments_add_sink(sink, segments->nr_cpus, segments->past, &segments->past_totals);
 }
 
 /* --- Which are there. --- */
@@ -292,6 +298,7 @@ static struct segment_file *segments_take_oldest(struct segments *segments)
 static void segments_forget_old(struct segments *segments)
 {
     if (segments->keep_files || segments->keep_bytes ||
+        segments_session(segments)->settings.is_configured ||
         segments->storage.space.on_reserve == ON_RESERVE_ROTATE ||
         segments->nr_files < SEGMENTS_SHOWN_MAX)
         return;
@@ -327,6 +334,21 @@ static void segments_fill_file(const struct segments *segments, struct segment_f
     }
 }
 
+void segments_list_old(struct segments *segments, const struct segment *segment,
+                       const uint64_t *delivered)
+{
+    struct segment_file *file;
+
+    segments_forget_old(segments);
+    file = segments_add_file(segments);
+    if (!file)
+        return; /* it stays on the disk */
+    file->segment = *segment;
+    file->segment.ledger = NULL;
+    memcpy(file->delivered, delivered, segments->nr_cpus * sizeof(*delivered));
+    segments->files_bytes += segment->bytes;
+}
+
 void segments_enter_file(struct segments *segments, const struct sink *sink, unsigned int number,
                          enum segment_reason reason, struct segment *ret_segment)
 {
@@ -336,6 +358,7 @@ void segments_enter_file(struct segments *segments, const struct sink *sink, uns
     segment_describe(session, sink, ret_segment);
     ret_segment->number = number;
     ret_segment->reason = reason;
+    ret_segment->missing_before = segments->before_missing;
     segments_forget_old(segments);
     file = segments_add_file(segments);
     segments->written++;
@@ -419,6 +442,7 @@ static int segments_send_sidecar(struct segments *segments, const struct segment
     sidecar_init(&sidecar->sidecar);
     sidecar->segments = segments;
     sidecar->segment = *segment;
+    sidecar->segment.ledger = NULL; /* what is needed of it is described now */
     sidecar->is_last = is_last;
     segment_name(session, segment->number, name);
     r = sidecar_name(&sidecar->sidecar, context->state_dir_fd, context->state_dir, name);
@@ -555,6 +579,28 @@ void segments_delete_oldest(struct segments *segments)
     if (segments->nr_files > 0 && !segments->oldest.is_under_way)
         segment_removal_send(&segments->oldest, segments, segments->files[0]->segment.number,
                              segments_handle_deleted);
+}
+
+void segments_advance_eviction(struct segments *segments)
+{
+    if (segments->evictions_due == 0 || segments->oldest.is_under_way)
+        return;
+    if (segments->nr_files == 0) {
+        segments->evictions_due = 0;
+        return;
+    }
+    segments->evictions_due--;
+    segments_delete_oldest(segments);
+}
+
+void segments_evict(struct session *session, unsigned int count)
+{
+    struct segments *segments = (struct segments *)segments_of(session->storage);
+
+    if (session->state != SESSION_RUNNING)
+        return; /* at the next look they are nobody's */
+    segments->evictions_due = count;
+    segments_advance_eviction(segments);
 }
 
 /* --- When. --- */

@@ -12,6 +12,7 @@
 #include "common/cpu-set.h"
 #include "common/event-set.h"
 #include "daemon/base/clock.h"
+#include "daemon/base/disk-limit.h"
 #include "daemon/base/failure.h"
 #include "daemon/base/name.h"
 #include "daemon/base/requester.h"
@@ -21,6 +22,7 @@
 #include "daemon/session/end-reason.h"
 #include "daemon/session/silence.h"
 
+struct account;
 struct clock_history;
 struct collector;
 struct domain_names;
@@ -29,6 +31,7 @@ struct json_object;
 struct ledger;
 struct message;
 struct grower;
+struct persist_state;
 struct pool;
 struct ring;
 struct ring_share;
@@ -64,9 +67,11 @@ struct session_context {
     struct grower *grower;
     int state_dir_fd;
     const char *state_dir;
+    int runtime_dir_fd; /* in memory; emptied by a boot */
     uint32_t default_buffer_pages;
     uint32_t memory_share_percent; /* of the free memory that rings may take */
     struct ring_share *ring_share; /* what they have taken */
+    struct disk_limit keep_free;   /* what DISK_RESERVE_AUTO follows from */
 
     /* What sidecars hold: documents, the caller's. */
     struct json_object *(*describe_session)(const struct session *session);
@@ -91,7 +96,7 @@ struct session_options {
     const char *events; /* "all" */
     const char *cpus;   /* "all" */
     uint64_t time_usec;
-    uint64_t reserve_bytes;
+    uint64_t reserve_bytes; /* or DISK_RESERVE_AUTO */
     uint64_t max_size_bytes;
     uint32_t buffer_pages;
     uint64_t poll_usec;
@@ -112,12 +117,16 @@ struct session_options {
     uint32_t keep_files;
     uint64_t keep_size_bytes;
 
+    bool persist;       /* it continues in its next segment after a restart of the daemon */
+    bool is_configured; /* [capture NAME]: its files may be removed for want of space */
+    const struct persist_state *resume; /* it does now; NULL: it is new, or its state was lost */
+
     uint64_t memory_bytes; /* a ring */
     uint64_t max_age_usec;
     bool is_recorder;         /* no output; of a ring */
     bool makes_ring_later;    /* ... whose memory a worker makes, or it is there at once */
     struct ring *ring;        /* taken over: it continues with that; given away on success */
-    struct clock_pair *since; /* ... and it was started then */
+    const struct clock_pair *since; /* it continues, and was started then */
     struct watch_set *watch;  /* of a ring; lent. NULL: none */
 };
 
@@ -146,13 +155,15 @@ struct selection {
 struct settings {
     uint64_t time_usec;
     uint64_t poll_usec;
-    uint64_t reserve_bytes;
+    uint64_t reserve_bytes;  /* DISK_RESERVE_AUTO until its first file is open */
     uint64_t max_size_bytes; /* 0: none */
     uint32_t buffer_pages;
     bool discard;
     bool keep_enabled;
     bool start_disabled;
     bool is_recorder;
+    bool is_persistent;
+    bool is_configured;
 };
 
 /* Of missing records, what the log has: loss-report.c's own; all zeroes at first. */
@@ -196,6 +207,7 @@ struct session {
     bool keeps_enabled;
     bool ends_tracing; /* nobody else is traced for: draining comes to an end */
     bool is_resumed;   /* it continues where an earlier daemon stopped */
+    bool is_handed_over; /* ... or the next daemon continues it */
     bool is_aborted;
     bool is_freed; /* ... and the answer to its sidecar takes the rest */
     bool is_finishing;
@@ -206,6 +218,8 @@ struct session {
     bool is_wait_logged;
     unsigned int nr_sidecars;  /* being written */
     unsigned int nr_snapshots; /* that read its ring */
+    struct account *account;   /* of a persistent one; NULL: none */
+    uint32_t continued;        /* times it was */
     struct watch_set *watch;
     struct cpu_set set_aside_logged;
     struct silence silence;

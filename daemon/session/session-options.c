@@ -60,6 +60,8 @@ int session_take_options(struct session *session, const struct session_options *
         .keep_enabled = options->keep_enabled,
         .start_disabled = options->start_disabled,
         .is_recorder = options->is_recorder,
+        .is_persistent = options->persist,
+        .is_configured = options->is_configured,
     };
     session->requester = options->requester;
     session->watch = options->watch;
@@ -70,5 +72,9 @@ int session_take_options(struct session *session, const struct session_options *
     r = check_settings(&session->settings, failure);
     if (r < 0)
         return r;
+    if (options->persist && !options->segment_size_bytes && !options->segment_time_usec)
+        return failure_set(failure, -EINVAL, ERROR_INVALID,
+                           "--persist continues a capture in its next segment: it needs "
+                           "--segment-size or --segment-time.");
     return parse_selection(&session->selection, options, failure);
 }

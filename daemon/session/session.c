@@ -21,6 +21,7 @@
 
 #include <xen/trace.h>
 
+#include "collector/account.h"
 #include "collector/collector.h"
 #include "collector/drain.h"
 #include "collector/sink.h"
@@ -36,6 +37,7 @@
 #include "daemon/output/output.h"
 #include "daemon/session/file-storage.h"
 #include "daemon/session/loss-report.h"
+#include "daemon/session/persist.h"
 #include "daemon/session/ring-storage.h"
 #include "daemon/session/segments.h"
 #include "daemon/session/session-state.h"
@@ -405,12 +407,19 @@ static int session_continue_start(struct session *session, const char *name,
     return session_send_first_sidecar(session, failure);
 }
 
+void session_note_reserve(struct session *session, const struct output *output)
+{
+    if (session->settings.reserve_bytes == DISK_RESERVE_AUTO)
+        session->settings.reserve_bytes = output->figures.reserve_bytes;
+}
+
 void session_handle_opened(struct session *session, const char *name, int error,
                            const struct failure *failure)
 {
     struct failure own = {0};
 
     if (error >= 0) {
+        session_note_reserve(session, session->storage->output);
         error = session_continue_start(session, name, &own);
         failure = &own;
     }
@@ -471,6 +480,12 @@ static int session_open(struct session *session, const struct session_options *o
     r = session_make_storage(session, options, failure);
     if (r < 0)
         return r;
+    if (options->persist) {
+        r = persist_map_account(session, !options->resume, failure);
+        if (r < 0)
+            return r;
+    }
+    session->continued = options->resume ? options->resume->continued + 1 : 0;
     session->started = options->since ? *options->since : clock_pair_now();
     session->is_resumed = options->since;
     r = session->storage->kind->open(session->storage, options, failure);
@@ -529,6 +544,7 @@ struct session *session_free(struct session *session)
     loss_report_done(&session->losses);
     free(session->selection.events_spec);
     free(session->selection.cpus_spec);
+    account_free(session->account);
     session->is_freed = true;
     if (session->nr_sidecars == 0)
         free(session);
@@ -697,6 +713,16 @@ void session_expect_answer(struct session *session)
         session_restart_tick(session, SESSION_PATIENCE_USEC);
 }
 
+/* The time that was asked for goes on over a restart. */
+static uint64_t session_time_left_usec(const struct session *session)
+{
+    uint32_t khz = xen_host_info(session->context->xen)->tsc_khz;
+    uint64_t passed_usec =
+        session->is_resumed ? clock_usec_between(session->started, clock_pair_now(), khz) : 0;
+
+    return session->settings.time_usec - min_u64(passed_usec, session->settings.time_usec);
+}
+
 static int session_start_timers(struct session *session)
 {
     sd_event *event = session->context->event;
@@ -707,7 +733,7 @@ static int session_start_timers(struct session *session)
     if (r < 0 || !session->settings.time_usec)
         return r;
     return sd_event_add_time_relative(event, &session->time_source, CLOCK_BOOTTIME,
-                                      session->settings.time_usec, USEC_PER_MSEC,
+                                      session_time_left_usec(session), USEC_PER_MSEC,
                                       session_handle_time, session);
 }
 
@@ -732,7 +758,10 @@ static void session_begin_running(struct session *session)
     if (!session->is_resumed)
         session->started = clock_pair_now();
     session_set_state(session, SESSION_RUNNING);
-    session_update_sidecar(session);
+    if (session->storage->output)
+        session_update_sidecar(session);
+    else
+        session->is_sidecar_due = true; /* records wait for what the worker has to do first */
     if (session->storage->kind->begin)
         session->storage->kind->begin(session->storage);
 }
@@ -848,6 +877,9 @@ void session_handle_handover(struct session *session)
 {
     if (session->state == SESSION_DRAINING)
         session_send_drain(session);
+    else if (session->state == SESSION_CLOSING && session->is_handed_over)
+        collector_send(session->context->collector, MESSAGE_CLOSE, session->storage->sink, false,
+                       0);
 }
 
 /* What every end has in common. */
@@ -892,6 +924,28 @@ void session_stop(struct session *session, enum end_reason reason)
     session_send_drain(session);
     if (waits)
         space_extend(session->storage);
+}
+
+void session_hand_over(struct session *session)
+{
+    const struct session_context *context = session->context;
+
+    if (session->state != SESSION_RUNNING || session->is_aborted) {
+        session_stop(session, END_DAEMON_EXIT);
+        return;
+    }
+    session->is_handed_over = true;
+    space_stop_waiting(session->storage);
+    session->reason = END_DAEMON_EXIT;
+    session->time_source = sd_event_source_disable_unref(session->time_source);
+    if (session->told_xen)
+        tracing_leave(context->tracing, &session->use);
+    session->keeps_enabled = true;
+    session->ended = clock_pair_now();
+    if (session->storage->kind->stop)
+        session->storage->kind->stop(session->storage);
+    session_set_state(session, SESSION_CLOSING);
+    collector_send(context->collector, MESSAGE_CLOSE, session->storage->sink, false, 0);
 }
 
 static void session_begin_settling(struct session *session)
@@ -982,6 +1036,8 @@ void session_handle_finished(struct session *session)
         session_set_state(session, SESSION_SEALING);
     }
     session->is_sealed = true;
+    if (session->settings.is_persistent)
+        persist_end(session);            /* before the sidecars, which are waited for */
     session_note_sidecar(session, true); /* until all are under way */
     session_send_sidecar(session);
     if (session->storage->kind->seal)
@@ -1148,7 +1204,8 @@ void session_handle_message(struct session *session, const struct message *messa
             space_extend(storage);
         break;
     case MESSAGE_LIMIT:
-        session_end_output(session, session_limit_reason(session));
+        if (storage->output) /* else it holds, and is ending */
+            session_end_output(session, session_limit_reason(session));
         break;
     case MESSAGE_FAILED:
         session_handle_failure(session, storage->output, (int)message->value);
@@ -1170,6 +1227,7 @@ void session_handle_message(struct session *session, const struct message *messa
     case MESSAGE_CLOSE:
     case MESSAGE_GRANT:
     case MESSAGE_ABORT:
+    case MESSAGE_HOLD:
     case MESSAGE_QUIT:
     case MESSAGE_LOST:
     case MESSAGE_POOL_REFUSED:

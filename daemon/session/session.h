@@ -53,6 +53,12 @@ void session_stop(struct session *session, enum end_reason reason);
  */
 void session_abort(struct session *session);
 
+/*
+ * The daemon ends, and the next one continues it: its segment is completed, and Xen continues to
+ * trace. No rounds are made any more (MESSAGE_HOLD): what comes waits in Xen's buffers.
+ */
+void session_hand_over(struct session *session);
+
 /* A snapshot of its ring begins, or has ended: the ring stays for that long. */
 void session_note_snapshot(struct session *session, bool begins);
 

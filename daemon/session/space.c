@@ -60,7 +60,7 @@ static void space_note_pause(struct storage *storage)
               "Paused: the disk of %s has no more than the %s that are to stay free. Records wait "
               "in memory, and what does not fit there is counted as lost or dropped. Free some "
               "space: recording to the disk continues by itself.",
-              output->figures.path, size_format(reserve, output->reserve_bytes));
+              output->figures.path, size_format(reserve, output->figures.reserve_bytes));
 }
 
 void space_stop_waiting(struct storage *storage)

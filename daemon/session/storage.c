@@ -64,6 +64,7 @@ int storage_make_sink(const struct storage *storage, const struct output *output
         .grant_ahead_bytes = storage->kind->grant_ahead_bytes ? storage->kind->grant_ahead_bytes
                                                               : figures->granted_bytes / 2,
         .rotate_bytes = rotate_bytes,
+        .account = session->account,
         .poll_usec = session->settings.poll_usec,
         .discard = session->settings.discard,
         .events = session->selection.events,
@@ -119,6 +120,7 @@ struct output_request storage_request(const struct storage *storage, const char 
         .may_rename = options->may_rename && !options->has_output,
         .check = sidecar_check_none,
         .reserve_bytes = options->reserve_bytes,
+        .keep_free = context->keep_free,
         .max_bytes = options->max_size_bytes ? options->max_size_bytes : UINT64_MAX,
     };
 }

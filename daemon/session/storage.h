@@ -155,6 +155,8 @@ void storage_handle_opened(void *storage, int error, const struct failure *failu
  */
 void session_handle_opened(struct session *session, const char *name, int error,
                            const struct failure *failure);
+/* OUTPUT is open: what the reserve is, if it was to follow from the file system. */
+void session_note_reserve(struct session *session, const struct output *output);
 /* What follows does not wait for the disk, and may take long; and: it may wait for it again. */
 void session_unlimit_start(struct session *session);
 void session_limit_start(struct session *session);

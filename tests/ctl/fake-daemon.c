@@ -18,6 +18,7 @@
  *   several  Stop("") is ambiguous           stuck      the disk stopped answering 14 s ago: Stop
  *   stuck-start  Start fails for that reason            is answered after Abort
  *   restart  ends the session at its first Status, and exits
+ *   disk     the disk has room for some time
  *   quiet    CPU 1 is silent, CPU 5 has no trace buffer
  *   file:F   answers Status with the text of the file F, in which "@9" is the time 9 s ago
  */
@@ -38,6 +39,7 @@
 #include "common/sidecar-path.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "tests/ctl/fake-files.h"
 #include "tests/ctl/fake-options.h"
 #include "tests/ctl/fake-recorder.h"
 
@@ -178,6 +180,8 @@ static struct json_object *session_document(const struct fake *fake)
     }
     json_object_object_add(
         part, "bytes", number(fake->rounds * NR_CPUS * (WINDOW_HEADER_BYTES + 2 * RECORD_SIZE)));
+    if (is_mode(fake, "disk"))
+        json_object_object_add(part, "room_bytes", number(UINT64_C(20000000)));
     if (is_mode(fake, "stuck"))
         json_object_object_add(part, fake->has_ended ? "held_bytes" : "waiting_since_ns",
                                number(fake->has_ended ? 4194304 : fake_stuck_since(realtime_ns())));
@@ -197,7 +201,10 @@ static struct json_object *session_document(const struct fake *fake)
     json_object_object_add(part, "list", text("0-1"));
     part = add_object(doc, "limits");
     json_object_object_add(part, "time_usec", number(fake->time_usec));
-    json_object_object_add(part, "on_reserve", text(fake->storage.on_reserve));
+    json_object_object_add(part, "on_reserve",
+                           text(*fake->storage.on_reserve ? fake->storage.on_reserve : "stop"));
+    if (is_mode(fake, "disk"))
+        json_object_object_add(part, "reserve_bytes", number(UINT64_C(5) << 30));
     fake_add_storage(doc, &fake->storage, fake->rounds, realtime_ns());
     add_ledger(fake, doc);
     part = add_object(doc, "host");
@@ -617,6 +624,12 @@ static int handle_trigger(struct fake *fake, sd_bus_message *message)
     return answer_document(fake, message, doc);
 }
 
+static int handle_files(struct fake *fake, sd_bus_message *message)
+{
+    (void)fake;
+    return fake_files_handle(message);
+}
+
 /* Methods that an older daemon does not have. 0: another method. */
 static int handle_new(struct fake *fake, sd_bus_message *message)
 {
@@ -632,6 +645,8 @@ static int handle_new(struct fake *fake, sd_bus_message *message)
         handler = handle_stop_recorder;
     else if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, PROTOCOL_ABORT))
         handler = handle_abort;
+    else if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, NULL))
+        handler = handle_files;
     if (!handler)
         return 0;
     if (is_mode(fake, "old")) /* as sd-bus says it */

@@ -17,6 +17,7 @@ struct fake_storage {
     uint64_t segment_size_bytes, segment_time_usec, keep_size_bytes;
     uint32_t keep_files;
     char on_reserve[16];
+    int persist;
 };
 
 /* What a snapshot was asked with, and what came of it. */

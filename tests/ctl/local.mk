@@ -2,10 +2,10 @@
 
 check_PROGRAMS += tests/ctl/test-ctl tests/ctl/test-console tests/ctl/test-doctor tests/ctl/test-documents \
 	tests/ctl/test-output tests/ctl/test-tar
-check_SCRIPTS += tests/ctl/test-cli tests/ctl/test-completion tests/ctl/test-flows \
+check_SCRIPTS += tests/ctl/test-cli tests/ctl/test-completion tests/ctl/test-files tests/ctl/test-flows \
 	tests/ctl/test-manual tests/ctl/test-monitor tests/ctl/test-recorder tests/ctl/test-ssh \
 	tests/ctl/test-status tests/ctl/test-trouble tests/ctl/test-wrong tests/ctl/test-xentrace
-EXTRA_DIST += tests/ctl/test-cli tests/ctl/test-completion tests/ctl/test-flows \
+EXTRA_DIST += tests/ctl/test-cli tests/ctl/test-completion tests/ctl/test-files tests/ctl/test-flows \
 	tests/ctl/test-recorder tests/ctl/test-status tests/ctl/test-trouble tests/ctl/lib.sh \
 	tests/ctl/test-manual tests/ctl/test-ssh tests/ctl/test-wrong tests/ctl/test-xentrace \
 	tests/ctl/test-monitor tests/ctl/make-status \
@@ -44,6 +44,7 @@ noinst_PROGRAMS += tests/ctl/fake-daemon
 tests_ctl_fake_daemon_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_ctl_fake_daemon_SOURCES = \
 	tests/ctl/fake-daemon.c \
+	tests/ctl/fake-files.c tests/ctl/fake-files.h \
 	tests/ctl/fake-options.c tests/ctl/fake-options.h \
 	tests/ctl/fake-recorder.c tests/ctl/fake-recorder.h
 tests_ctl_fake_daemon_LDADD = libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)

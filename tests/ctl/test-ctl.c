@@ -150,6 +150,11 @@ static const struct options_case options_cases[] = {
      "less than one segment", NULL},
     {"nothing known at the reserve", "start --on-reserve wait", -EINVAL, "stop rotate pause", NULL},
     {"rotate without segments", "start --on-reserve rotate", -EINVAL, "deletes the oldest", NULL},
+    {"to be continued", "start --segment-size 1M --persist", 0, NULL,
+     NOTHING " M=0 age=0 seg=1048576/0 keep=0/0 on=-"},
+    {"to be continued without segments", "start --persist", -EINVAL, "--segment-size", NULL},
+    {"a record to be continued", "record --segment-size 1M --persist", -EINVAL, "start --persist",
+     NULL},
 };
 
 static bool is_given(const struct capture_options *options, const char *name)

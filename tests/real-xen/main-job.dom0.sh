@@ -14,7 +14,7 @@ ended() { xentracectl status "$1" | grep -q 'State: ended'; }
 balances() { ledger_balances <"$state/$1.json"; } # balances NAME
 
 # Captures alone, and buffers that overflow soon; recorder-job has the flight recorder.
-printf '[capture]\nbuffer-pages=32\n[flight-recorder]\nenabled=no\n' >/etc/xentraced/xentraced.conf
+printf '[capture]\nbuffer-pages=32\n[disk]\nmax-use=none\nkeep-free=none\n[flight-recorder]\nenabled=no\n' >/etc/xentraced/xentraced.conf
 check "the service starts" systemctl start xentraced
 check "and answers" wait_until 10 daemon_is_ready
 check "nothing was allocated or enabled by starting it" \

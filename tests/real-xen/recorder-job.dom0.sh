@@ -34,7 +34,8 @@ no_complaint_since() { # no_complaint_since COUNT
 
 # --- The default configuration, but for the buffers: small ones are half full more often. ---
 
-printf '[capture]\nbuffer-pages=32\n' >"$config"
+# The image's disk is small: what is there is to stay, to be looked at.
+printf '[capture]\nbuffer-pages=32\n[disk]\nmax-use=none\nkeep-free=none\n' >"$config"
 # The group is there since the boot: systemd-sysusers has made it, and the user of the snapshot unit.
 useradd -G xentrace member
 useradd stranger
@@ -128,6 +129,9 @@ load_stop
 # --- Triggers, with another configuration: the ring is kept all the same, also by a new systemd. ---
 
 cat >"$config" <<'CONF'
+[disk]
+max-use=none
+keep-free=none
 [trigger crash]
 condition=domain-crash
 delay=500ms
@@ -248,7 +252,7 @@ check "... which is sound" xentracectl info "$state/by-busctl.xentrace"
 
 # --- A recorder to which nothing happens; then the end. ---
 
-printf '[flight-recorder]\nevents=gen\n' >"$config"
+printf '[disk]\nmax-use=none\nkeep-free=none\n[flight-recorder]\nevents=gen\n' >"$config"
 check "a recorder of nothing" systemctl restart xentraced
 sleep 4 # until it looks every two seconds
 from=$(milliseconds)

@@ -201,7 +201,8 @@ sim() {
     shift
     dir=$(mktemp -d "${TMPDIR:-/tmp}/xentraced-test.XXXXXX")
     # A flight recorder, or whatever else is not said here, is a test's to ask for.
-    printf '%s\n' '[capture]' "buffer-pages=$buffer_pages" '[flight-recorder]' enabled=no \
+    printf '%s\n' '[capture]' "buffer-pages=$buffer_pages" '[disk]' max-use=none \
+        keep-free=none '[flight-recorder]' enabled=no \
         >"$dir/xentraced.conf"
     ASAN_OPTIONS=log_path=$dir/sanitizer:${ASAN_OPTIONS:-} \
         UBSAN_OPTIONS=log_path=$dir/sanitizer:print_stacktrace=1:${UBSAN_OPTIONS:-} \

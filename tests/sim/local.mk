@@ -33,6 +33,7 @@ EXTRA_DIST += \
 	tests/sim/outputs.sh \
 	tests/sim/patience.sh \
 	tests/sim/pause.sh \
+	tests/sim/persist.sh \
 	tests/sim/record.sh \
 	tests/sim/recorder-stop.sh \
 	tests/sim/restart.sh \
@@ -43,6 +44,7 @@ EXTRA_DIST += \
 	tests/sim/snapshots.sh \
 	tests/sim/steady.sh \
 	tests/sim/triggers.sh \
+	tests/sim/vacuum.sh \
 	tests/sim/xenalyze.sh \
 	tests/sim/xenstored.sh
 

@@ -2,14 +2,17 @@
 # One program per module, linked with the library that it tests.
 
 check_PROGRAMS += \
+	tests/unit/test-account \
 	tests/unit/test-audit \
 	tests/unit/test-budget \
 	tests/unit/test-burst \
 	tests/unit/test-calls \
+	tests/unit/test-capture-config \
 	tests/unit/test-clock-history \
 	tests/unit/test-clock-watch \
 	tests/unit/test-collector \
 	tests/unit/test-collector-buffers \
+	tests/unit/test-collector-holds \
 	tests/unit/test-collector-polls \
 	tests/unit/test-collector-pool \
 	tests/unit/test-collector-sinks \
@@ -27,6 +30,7 @@ check_PROGRAMS += \
 	tests/unit/test-memory \
 	tests/unit/test-output \
 	tests/unit/test-output-file \
+	tests/unit/test-persist \
 	tests/unit/test-passed-file \
 	tests/unit/test-place \
 	tests/unit/test-pool \
@@ -69,6 +73,8 @@ check_PROGRAMS += \
 	tests/unit/test-uring \
 	tests/unit/test-user-limits \
 	tests/unit/test-utf8 \
+	tests/unit/test-vacuum \
+	tests/unit/test-vacuum-policy \
 	tests/unit/test-vacate \
 	tests/unit/test-walk \
 	tests/unit/test-watch \
@@ -181,6 +187,10 @@ tests_unit_test_collector_pool_SOURCES = \
 	tests/unit/test-collector-pool.c tests/unit/collector-rig.h \
 	tests/unit/fake-xen-host.h tests/unit/test.h
 tests_unit_test_collector_pool_LDADD = libcollector.a libcommon.a $(URING_LIBS)
+tests_unit_test_collector_holds_SOURCES = \
+	tests/unit/test-collector-holds.c tests/unit/collector-rig.h \
+	tests/unit/fake-xen-host.h tests/unit/test.h
+tests_unit_test_collector_holds_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 tests_unit_test_collector_sinks_SOURCES = \
 	tests/unit/test-collector-sinks.c tests/unit/collector-rig.h \
 	tests/unit/fake-xen-host.h tests/unit/test.h
@@ -230,6 +240,18 @@ tests_unit_test_loss_report_LDADD = libdaemon.a libcommon.a
 tests_unit_test_metrics_SOURCES = tests/unit/test-metrics.c tests/unit/test.h
 tests_unit_test_metrics_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
 tests_unit_test_metrics_LDADD = libcommon.a $(JSON_LIBS)
+tests_unit_test_account_SOURCES = tests/unit/test-account.c tests/unit/test.h
+tests_unit_test_account_LDADD = libcollector.a libcommon.a
+tests_unit_test_capture_config_SOURCES = tests/unit/test-capture-config.c tests/unit/test.h
+tests_unit_test_capture_config_LDADD = libdaemon.a libcommon.a
+tests_unit_test_persist_SOURCES = tests/unit/test-persist.c tests/unit/test.h
+tests_unit_test_persist_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
+tests_unit_test_persist_LDADD = $(xentraced_LDADD)
+tests_unit_test_vacuum_policy_SOURCES = tests/unit/test-vacuum-policy.c tests/unit/test.h
+tests_unit_test_vacuum_policy_LDADD = libdaemon.a libcommon.a
+tests_unit_test_vacuum_SOURCES = tests/unit/test-vacuum.c tests/unit/test.h
+tests_unit_test_vacuum_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_vacuum_LDADD = $(xentraced_LDADD)
 tests_unit_test_output_file_SOURCES = tests/unit/test-output-file.c tests/unit/test.h
 tests_unit_test_output_file_LDADD = libdaemon.a libcommon.a
 tests_unit_test_passed_file_SOURCES = tests/unit/test-passed-file.c tests/unit/test.h

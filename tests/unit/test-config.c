@@ -41,33 +41,34 @@ struct good_case {
 };
 
 #define DEFAULT_POOL (UINT64_C(64) << 20)
+#define AUTO         DISK_RESERVE_AUTO
 
 static const struct good_case good_cases[] = {
-    {"empty", "", {DEFAULT_POOL, "", 0, 0}},
-    {"comments", "# one\n; two\n\n[daemon]\n", {DEFAULT_POOL, "", 0, 0}},
+    {"empty", "", {DEFAULT_POOL, "", 0, AUTO}},
+    {"comments", "# one\n; two\n\n[daemon]\n", {DEFAULT_POOL, "", 0, AUTO}},
     {"all keys",
      "[daemon]\npool = 128M\ncontrol-group = wheel\n[capture]\nbuffer-pages = 64\nreserve=1G\n",
      {UINT64_C(128) << 20, "wheel", 64, UINT64_C(1) << 30}},
-    {"the smallest pool", "[daemon]\npool=2M\n", {UINT64_C(2) << 20, "", 0, 0}},
-    {"the largest pool", "[daemon]\npool=64G\n", {UINT64_C(64) << 30, "", 0, 0}},
+    {"the smallest pool", "[daemon]\npool=2M\n", {UINT64_C(2) << 20, "", 0, AUTO}},
+    {"the largest pool", "[daemon]\npool=64G\n", {UINT64_C(64) << 30, "", 0, AUTO}},
     {"a pool that does not grow",
      "[daemon]\npool-max=128M\npool=128M\n",
-     {UINT64_C(128) << 20, "", 0, 0}},
+     {UINT64_C(128) << 20, "", 0, AUTO}},
     {"one that grows as far as suits the host",
      "[daemon]\npool-max=2M\npool-max=auto\n",
-     {DEFAULT_POOL, "", 0, 0}},
-    {"buffers that suit the host", "[capture]\nbuffer-pages=auto\n", {DEFAULT_POOL, "", 0, 0}},
-    {"the smallest buffers", "[capture]\nbuffer-pages=1\n", {DEFAULT_POOL, "", 1, 0}},
-    {"the largest buffers", "[capture]\nbuffer-pages=65535\n", {DEFAULT_POOL, "", 65535, 0}},
+     {DEFAULT_POOL, "", 0, AUTO}},
+    {"buffers that suit the host", "[capture]\nbuffer-pages=auto\n", {DEFAULT_POOL, "", 0, AUTO}},
+    {"the smallest buffers", "[capture]\nbuffer-pages=1\n", {DEFAULT_POOL, "", 1, AUTO}},
+    {"the largest buffers", "[capture]\nbuffer-pages=65535\n", {DEFAULT_POOL, "", 65535, AUTO}},
     {"a number alone is MiB",
      "[capture]\nreserve=512\n",
      {DEFAULT_POOL, "", 0, UINT64_C(512) << 20}},
     {"no reserve", "[capture]\nreserve=0\n", {DEFAULT_POOL, "", 0, 0}},
-    {"no group", "[daemon]\ncontrol-group=\n", {DEFAULT_POOL, "", 0, 0}},
-    {"the last one counts", "[daemon]\npool=2M\npool=4M\n", {UINT64_C(4) << 20, "", 0, 0}},
-    {"a file for metrics", "[daemon]\nmetrics-file=/run/x.prom\n", {DEFAULT_POOL, "", 0, 0}},
-    {"no file for metrics", "[daemon]\nmetrics-file=\n", {DEFAULT_POOL, "", 0, 0}},
-    {"DOS line ends", "[daemon]\r\npool=2M\r\n", {UINT64_C(2) << 20, "", 0, 0}},
+    {"no group", "[daemon]\ncontrol-group=\n", {DEFAULT_POOL, "", 0, AUTO}},
+    {"the last one counts", "[daemon]\npool=2M\npool=4M\n", {UINT64_C(4) << 20, "", 0, AUTO}},
+    {"a file for metrics", "[daemon]\nmetrics-file=/run/x.prom\n", {DEFAULT_POOL, "", 0, AUTO}},
+    {"no file for metrics", "[daemon]\nmetrics-file=\n", {DEFAULT_POOL, "", 0, AUTO}},
+    {"DOS line ends", "[daemon]\r\npool=2M\r\n", {UINT64_C(2) << 20, "", 0, AUTO}},
 };
 
 static void test_good(void)
@@ -84,6 +85,48 @@ static void test_good(void)
         CHECK_STR(config.control_group, c->config.control_group);
         CHECK_UINT(config.buffer_pages, c->config.buffer_pages);
         CHECK_UINT(config.reserve_bytes, c->config.reserve_bytes);
+    }
+}
+
+static void test_disk(void)
+{
+    static const struct {
+        const char *text;
+        struct disk_limits limits;
+        bool is_wrong;
+    } cases[] = {
+        {"", {{0}, {0}, 0}, false},
+        {"max-use=auto\nkeep-free=auto\nmax-file-age=none\n", {{0}, {0}, 0}, false},
+        {"max-use=2G\n", {{DISK_LIMIT_BYTES, UINT64_C(2) << 30}, {0}, 0}, false},
+        {"max-use=20%\nkeep-free=0\n", {{DISK_LIMIT_PERCENT, 20}, {DISK_LIMIT_NONE, 0}, 0}, false},
+        {"keep-free=none\nmax-use=0%\n", {{DISK_LIMIT_NONE, 0}, {DISK_LIMIT_NONE, 0}, 0}, false},
+        {"max-file-age=14d\n", {{0}, {0}, UINT64_C(14) * 24 * 3600 * 1000000}, false},
+        {"max-use=%\n", {{0}, {0}, 0}, true},
+        {"max-use=100%\n", {{0}, {0}, 0}, true},
+        {"keep-free=1x%\n", {{0}, {0}, 0}, true},
+        {"keep-free=much\n", {{0}, {0}, 0}, true},
+        {"max-file-age=old\n", {{0}, {0}, 0}, true},
+        {"max-uses=1\n", {{0}, {0}, 0}, true},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        _cleanup_free_ char *error = NULL;
+        struct config config = {0};
+        char text[128];
+
+        test_case(*cases[i].text ? cases[i].text : "an empty [disk]");
+        (void)snprintf(text, sizeof(text), "[disk]\n%s", cases[i].text);
+        if (cases[i].is_wrong) {
+            CHECK(load_text(text, &config, &error) < 0);
+            CHECK(error && strstr(error, "line 2"));
+            continue;
+        }
+        CHECK_INT(load_text(text, &config, &error), 0);
+        CHECK_INT(config.disk.max_use.kind, cases[i].limits.max_use.kind);
+        CHECK_UINT(config.disk.max_use.value, cases[i].limits.max_use.value);
+        CHECK_INT(config.disk.keep_free.kind, cases[i].limits.keep_free.kind);
+        CHECK_UINT(config.disk.keep_free.value, cases[i].limits.keep_free.value);
+        CHECK_UINT(config.disk.max_age_usec, cases[i].limits.max_age_usec);
     }
 }
 
@@ -591,6 +634,7 @@ static void test_files(void)
 int main(void)
 {
     test_good();
+    test_disk();
     test_log_level();
     test_recorder();
     test_limits();
