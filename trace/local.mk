@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+
+noinst_LIBRARIES += libtrace.a
+
+libtrace_a_SOURCES = \
+	trace/counts.c trace/counts.h \
+	trace/measures.c trace/measures.h \
+	trace/merge.c trace/merge.h \
+	trace/sample.c trace/sample.h \
+	trace/source.c trace/source.h \
+	trace/state.c trace/state.h \
+	trace/worst.c trace/worst.h
