@@ -13,6 +13,7 @@ libctl_a_SOURCES = \
 	ctl/cmd-events.c \
 	ctl/cmd-info.c \
 	ctl/cmd-record.c \
+	ctl/cmd-report.c \
 	ctl/cmd-rotate.c \
 	ctl/cmd-snapshot.c \
 	ctl/cmd-start.c \
@@ -22,6 +23,7 @@ libctl_a_SOURCES = \
 	ctl/cmd-version.c \
 	ctl/ctl.h \
 	ctl/doc.c ctl/doc.h \
+	ctl/measures-doc.c ctl/measures-doc.h \
 	ctl/options.c ctl/options.h \
 	ctl/output.c ctl/output.h \
 	ctl/progress.c ctl/progress.h \
@@ -38,7 +40,7 @@ libctl_a_SOURCES = \
 
 xentracectl_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 xentracectl_SOURCES = ctl/main.c
-xentracectl_LDADD = libctl.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
+xentracectl_LDADD = libctl.a libtrace.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
 
 dist_man_MANS += docs/man/xentracectl.1
 

@@ -11,8 +11,6 @@
 
 #include "common/util.h"
 
-#define NR_DOMAINS (1u << 16)
-
 /* SVM's reasons go on where VMX's end. Source: <asm/hvm/vmx/vmx.h>, EXIT_REASON_*. */
 #define VMX_REASON_MAX 0x4bu
 
@@ -249,7 +247,7 @@ int measures_new(struct merge *merge, bool is_svm, struct measures **ret_measure
     measures->budget.left = SAMPLE_VALUES;
     measures->observer = observer_functions;
     measures->observer.context = measures;
-    measures->io = calloc(NR_DOMAINS, sizeof(*measures->io));
+    measures->io = calloc(MEASURES_DOMAINS, sizeof(*measures->io));
     if (!measures->io || counts_init(&measures->events) < 0 || counts_init(&measures->reasons) < 0)
         return -ENOMEM;
     r = state_init(&measures->state, &measures->observer);
@@ -283,7 +281,7 @@ struct measures *measures_free(struct measures *measures)
     worst_free(measures->worst);
     counts_done(&measures->events);
     counts_done(&measures->reasons);
-    for (unsigned int i = 0; measures->io && i < NR_DOMAINS; i++)
+    for (unsigned int i = 0; measures->io && i < MEASURES_DOMAINS; i++)
         free(measures->io[i]);
     free(measures->io);
     free(measures->losses);

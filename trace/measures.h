@@ -17,6 +17,8 @@
 #include "trace/state.h"
 #include "trace/worst.h"
 
+#define MEASURES_DOMAINS (1u << 16)
+
 struct measures_loss {
     uint32_t cpu;
     uint64_t from_tsc, to_tsc;
@@ -57,7 +59,7 @@ struct measures {
     struct measures_exit *exits; /* [reasons.nr] */
     size_t max_exits;
     uint64_t incomplete_exits;
-    struct measures_io **io; /* [65536], by domain; NULL: none */
+    struct measures_io **io; /* [MEASURES_DOMAINS]; NULL: none */
     struct sample_budget budget;
     bool is_svm;
     int error;

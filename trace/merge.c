@@ -6,8 +6,10 @@
  *
  * How far may be emitted before more is read (the horizon): rounds are in the order of time, and
  * in a round each CPU is drained at its turn. So a CPU's records that come after round r are newer
- * than its turn in r, and that is after all of the round before. Of that round, the beginnings of
- * its windows are looked at, which are cheap to find.
+ * than its turn in r, and that is after all of round r - 1. But a loss that such a record reports
+ * may have begun before that turn, when the buffer was full; not before its turn in r - 1, which is
+ * after all of r - 2. Of that round the beginnings of the windows are looked at, which are cheap to
+ * find.
  */
 
 #include "trace/merge.h"
@@ -21,6 +23,9 @@
 #define WINDOWS_AHEAD ((size_t)1 << 20)
 /* Then, or of a stream, so many at a time. */
 #define WINDOWS_PART 4096u
+
+/* Windows of a CPU that are kept though none has a time. */
+#define TIMELESS_MAX 64u
 
 /* --- Windows. --- */
 
@@ -134,6 +139,17 @@ static bool stream_take_window(struct merge *merge, struct merge_stream *stream)
     stream->p = window->records;
     stream->end = stream->p + window->bytes;
     return true;
+}
+
+/* A stream whose first records have no time waits for one that has, if more is to come. */
+static bool stream_may_begin(const struct merge *merge, const struct merge_stream *stream)
+{
+    if (stream->has_begun || merge->horizon == UINT64_MAX || stream->nr_windows >= TIMELESS_MAX)
+        return true;
+    for (size_t i = stream->first; i < stream->nr_windows; i++)
+        if (tsc_of_first(&stream->windows[i]) > 0)
+            return true;
+    return false;
 }
 
 /* The time of a stream that begins without one: that of the first record that has one. */
@@ -282,7 +298,7 @@ static void merge_queue_streams(struct merge *merge)
     for (unsigned int i = 0; i < merge->nr_streams; i++) {
         struct merge_stream *stream = merge->streams[i];
 
-        if (stream->p || stream->first == stream->nr_windows)
+        if (stream->p || stream->first == stream->nr_windows || !stream_may_begin(merge, stream))
             continue;
         merge_find_item(merge, stream);
         if (!stream->p)
@@ -301,11 +317,12 @@ static void merge_queue_streams(struct merge *merge)
 static void merge_note_round(struct merge *merge, const struct source_window *window)
 {
     if (window->cpu <= merge->last_cpu) {
-        merge->horizon = merge->before_tsc;
-        merge->before_tsc = merge->round_tsc;
+        merge->horizon = merge->rounds_tsc[2];
+        merge->rounds_tsc[2] = merge->rounds_tsc[1];
+        merge->rounds_tsc[1] = merge->rounds_tsc[0];
     }
     merge->last_cpu = window->cpu;
-    merge->round_tsc = max_u64(merge->round_tsc, tsc_of_first(window));
+    merge->rounds_tsc[0] = max_u64(merge->rounds_tsc[0], tsc_of_first(window));
 }
 
 /* Reads MANY windows. Returns whether there may be more. */

@@ -6,7 +6,7 @@
  * its windows in the order of the file, and streams are merged by effective time and CPU.
  *
  * A mapped file's windows are all found first. Of a stream, as many rounds are read ahead as it
- * takes to know that no older record can come: two, and their windows are given back when they
+ * takes to know that no older record can come: three, and their windows are given back when they
  * are used. A record that comes later all the same is taken to be as new as the one before it, and
  * counted.
  *
@@ -69,7 +69,7 @@ struct merge {
     int error;        /* of source_next() */
 
     uint32_t last_cpu;              /* of the last window that was read */
-    uint64_t round_tsc, before_tsc; /* the newest beginning of a window: of all rounds; but the last */
+    uint64_t rounds_tsc[3]; /* the newest beginning of a window: of all rounds; but the last; ... */
 
     uint64_t wraps;       /* wrap_buffer records that were passed over */
     uint64_t bad_windows; /* with something that is no record: the rest of each was left out */

@@ -8,11 +8,11 @@ EXTRA_DIST += tests/ctl/test-cli tests/ctl/test-completion tests/ctl/test-flows 
 
 tests_ctl_test_ctl_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_ctl_test_ctl_SOURCES = tests/ctl/test-ctl.c
-tests_ctl_test_ctl_LDADD = libctl.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
+tests_ctl_test_ctl_LDADD = libctl.a libtrace.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
 
 tests_ctl_test_documents_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_ctl_test_documents_SOURCES = tests/ctl/test-documents.c
-tests_ctl_test_documents_LDADD = libctl.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
+tests_ctl_test_documents_LDADD = libctl.a libtrace.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
 
 # What the scripts run against; a test's helper, not a test.
 noinst_PROGRAMS += tests/ctl/fake-daemon

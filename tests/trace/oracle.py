@@ -64,9 +64,7 @@ def stream_of(cpu, records):
         loss = loss_of(event, tsc, words)
         before, now = now, now if tsc is None else max(now, tsc)
         if loss:
-            begin = min(max(loss[1], before), now)
-            yield begin, cpu, "blind", None
-            words = loss[0], begin
+            yield min(max(loss[1], before), now), cpu, "blind", loss
         yield now, cpu, event, words
 
 
@@ -107,6 +105,7 @@ class Trace:
         for now, cpu, event, words in merged:
             if event == "blind":
                 self.begin_blind(now, cpu)
+                self.losses.append([cpu, words[0], now, now])
                 continue
             if self.first is None:
                 self.first = now
@@ -143,6 +142,11 @@ class Trace:
             self.count(key, vcpu, vcpu.state, now)
             self.forget(vcpu)
         self.blind.add(cpu)
+
+    def end_blind(self, now, cpu):
+        if cpu in self.blind:
+            next(loss for loss in reversed(self.losses) if loss[0] == cpu)[3] = now
+        self.blind.discard(cpu)
 
     def change(self, now, cpu, key, old, new, switch):
         vcpu = self.of(key)
@@ -238,9 +242,7 @@ class Trace:
         elif event == CONTINUE and words:
             self.change(now, cpu, words[0], RUNNING, RUNNING, False)
         elif event == LOST:
-            self.blind.discard(cpu)
-            if len(words) == 2: # of Xen's form: see stream_of()
-                self.losses.append((cpu, *words, now))
+            self.end_blind(now, cpu)
         elif event & ~0x500 in (0x81002, 0x81003) and words:
             self.begin_exit(now, cpu, words[0])
         elif event & ~0x400 == 0x81001:
