@@ -7,12 +7,14 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/sidecar-path.h"
 #include "ctl/args.h"
 #include "ctl/ctl.h"
 #include "ctl/doc.h"
 #include "ctl/measures-doc.h"
 #include "ctl/str.h"
 #include "trace/measures.h"
+#include "trace/sidecar.h"
 
 static void source_freep(struct source **source)
 {
@@ -22,6 +24,18 @@ static void source_freep(struct source **source)
 static void measures_freep(struct measures **measures)
 {
     measures_free(*measures);
+}
+
+static void sidecar_freep(struct sidecar **sidecar)
+{
+    sidecar_free(*sidecar);
+}
+
+static int read_sidecar(const char *path, struct sidecar **ret_sidecar)
+{
+    _cleanup_free_ char *sidecar = strcmp(path, "-") == 0 ? NULL : sidecar_path_of(path);
+
+    return sidecar_new(sidecar, ret_sidecar);
 }
 
 static int open_trace(const char *path, struct source **ret_source)
@@ -35,6 +49,7 @@ static int open_trace(const char *path, struct source **ret_source)
 static int report(struct ctl *ctl, const char *path)
 {
     _cleanup_(source_freep) struct source *source = NULL;
+    _cleanup_(sidecar_freep) struct sidecar *sidecar = NULL;
     _cleanup_(measures_freep) struct measures *measures = NULL;
     _cleanup_(merge_done) struct merge merge = {0};
     _cleanup_doc_ struct json_object *doc = NULL;
@@ -42,9 +57,11 @@ static int report(struct ctl *ctl, const char *path)
 
     r = open_trace(path, &source);
     if (r == 0)
+        r = read_sidecar(path, &sidecar);
+    if (r == 0)
         r = merge_init(&merge, source);
     if (r == 0)
-        r = measures_new(&merge, false, &measures);
+        r = measures_new(&merge, sidecar_vendor(sidecar) == SIDECAR_VENDOR_AMD, &measures);
     if (r < 0) {
         ctl_error("Cannot read %s: %s.", path, strerror(-r));
         return CTL_FAILURE;

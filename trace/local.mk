@@ -2,11 +2,13 @@
 
 noinst_LIBRARIES += libtrace.a
 
+libtrace_a_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
 libtrace_a_SOURCES = \
 	trace/counts.c trace/counts.h \
 	trace/measures.c trace/measures.h \
 	trace/merge.c trace/merge.h \
 	trace/sample.c trace/sample.h \
+	trace/sidecar.c trace/sidecar.h \
 	trace/source.c trace/source.h \
 	trace/state.c trace/state.h \
 	trace/worst.c trace/worst.h
