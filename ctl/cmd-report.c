@@ -59,7 +59,7 @@ static int report(struct ctl *ctl, const char *path)
     if (r == 0)
         r = read_sidecar(path, &sidecar);
     if (r == 0)
-        r = merge_init(&merge, source);
+        r = merge_init(&merge, source, MERGE_ALL);
     if (r == 0)
         r = measures_new(&merge, sidecar_vendor(sidecar) == SIDECAR_VENDOR_AMD, &measures);
     if (r < 0) {

@@ -221,7 +221,7 @@ static int measures_read(struct measures *measures)
     state_end(&measures->state);
     note_error(measures, measures->state.error);
     note_error(measures, measures->merge->error);
-    measures->records = records + measures->merge->wraps;
+    measures->records = records + merge_wraps(measures->merge);
     return measures->error;
 }
 
@@ -259,8 +259,7 @@ int measures_new(struct merge *merge, bool is_svm, struct measures **ret_measure
     r = measures_read(measures);
     if (r < 0)
         return r;
-    if (merge->wraps > 0)
-        counts_add_many(&measures->events, TRC_TRACE_WRAP_BUFFER, merge->wraps);
+    counts_add_many(&measures->events, TRC_TRACE_WRAP_BUFFER, merge_wraps(merge));
     find_vendor(measures);
     *ret_measures = TAKE_PTR(measures);
     return 0;

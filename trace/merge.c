@@ -24,6 +24,11 @@
 /* Then, or of a stream, so many at a time. */
 #define WINDOWS_PART 4096u
 
+/* Bisection ends there; then so much and so many rounds are gone back. */
+#define SEEK_NEAR_BYTES  (UINT64_C(256) << 10)
+#define SEEK_BACK_BYTES  (UINT64_C(1) << 20)
+#define SEEK_BACK_ROUNDS 4u
+
 /* Windows of a CPU that are kept though none has a time. */
 #define TIMELESS_MAX 64u
 
@@ -313,11 +318,17 @@ static void merge_queue_streams(struct merge *merge)
     heap_find_bound(merge);
 }
 
+static void merge_set_horizon(struct merge *merge, uint64_t horizon)
+{
+    merge->horizon = horizon;
+    merge->limit = min_u64(horizon, merge->part.until - 1);
+}
+
 /* A window with a CPU that is not above the last one's begins another round. */
 static void merge_note_round(struct merge *merge, const struct source_window *window)
 {
     if (window->cpu <= merge->last_cpu) {
-        merge->horizon = merge->rounds_tsc[2];
+        merge_set_horizon(merge, merge->rounds_tsc[2]);
         merge->rounds_tsc[2] = merge->rounds_tsc[1];
         merge->rounds_tsc[1] = merge->rounds_tsc[0];
     }
@@ -332,12 +343,12 @@ static bool merge_read(struct merge *merge, size_t many)
     int r;
 
     for (size_t i = 0; i < many; i++) {
-        r = source_next(merge->source, &window);
+        r = merge->horizon < merge->part.until ? source_next(merge->source, &window) : 0;
         if (r > 0)
             r = merge_add_window(merge, &window) < 0 ? -ENOMEM : 1;
         if (r <= 0) {
             merge->error = r;
-            merge->horizon = UINT64_MAX;
+            merge_set_horizon(merge, UINT64_MAX);
             return false;
         }
         merge_note_round(merge, &window);
@@ -350,24 +361,106 @@ bool merge_refill(struct merge *merge)
     bool more = merge->horizon < UINT64_MAX;
 
     if (merge->nr_heap > 0)
-        merge->emitted = max_u64(merge->emitted, merge->horizon);
-    while (more && (merge->nr_heap == 0 || merge->heap[0]->now > merge->horizon)) {
+        merge->emitted = max_u64(merge->emitted, merge->limit);
+    while (more && (merge->nr_heap == 0 || merge->heap[0]->now > merge->limit)) {
         more = merge_read(merge, source_is_stream(merge->source) ? 1 : WINDOWS_PART);
         merge_queue_streams(merge);
     }
-    return merge->nr_heap > 0 && merge->error >= 0;
+    return merge->nr_heap > 0 && merge->heap[0]->now <= merge->limit && merge->error >= 0;
 }
 
-int merge_init(struct merge *merge, struct source *source)
+/* --- A part. --- */
+
+/* The TSC of the first window at OFFSET or after it that has one, and where it begins; 0: none. */
+static uint64_t tsc_at(struct source *source, uint64_t offset, uint64_t *ret_offset)
 {
-    *merge = (struct merge){.source = source};
+    struct source_window window;
+    uint64_t tsc = 0;
+
+    if (!source_seek(source, offset))
+        return 0;
+    *ret_offset = source_offset(source);
+    while (tsc == 0 && source_next(source, &window) > 0)
+        tsc = tsc_of_first(&window);
+    return tsc;
+}
+
+/* How many rounds begin from OFFSET on and before UNTIL. */
+static unsigned int count_rounds(struct source *source, uint64_t offset, uint64_t until)
+{
+    struct source_window window;
+    unsigned int rounds = 0;
+    uint32_t last = UINT32_MAX;
+
+    if (!source_seek(source, offset))
+        return 0;
+    while (source_offset(source) < until && source_next(source, &window) > 0) {
+        rounds += window.cpu <= last && last != UINT32_MAX;
+        last = window.cpu;
+    }
+    return rounds;
+}
+
+/*
+ * Seeks to where the part may begin. A window that begins before it is found by bisection, since
+ * rounds are in the order of time; some of the rounds before that may still have newer records.
+ */
+static void merge_seek(struct merge *merge)
+{
+    uint64_t begin = source_offset(merge->source), low = begin, back = SEEK_BACK_BYTES;
+    uint64_t high = source_bytes(merge->source), from;
+
+    while (high - low > SEEK_NEAR_BYTES) {
+        uint64_t middle = low + (high - low) / 2, at = high;
+        uint64_t tsc = tsc_at(merge->source, middle, &at);
+
+        if (tsc == 0 || at >= high || tsc >= merge->part.from)
+            high = middle;
+        else
+            low = at;
+    }
+    do {
+        from = low - begin > back ? low - back : begin;
+        back *= 2;
+    } while (from > begin && count_rounds(merge->source, from, low) < SEEK_BACK_ROUNDS);
+    (void)source_seek(merge->source, from);
+}
+
+/* Passes over what comes before the part. Of a loss that is not over then, it is the beginning. */
+static void merge_skip(struct merge *merge)
+{
+    uint64_t from = merge->part.from;
+    struct merge_record record;
+
+    while ((merge->nr_heap > 0 && merge->heap[0]->now <= merge->limit) || merge_refill(merge)) {
+        struct merge_stream *stream = merge->heap[0];
+
+        if (stream->now >= from)
+            break;
+        if (!stream->is_blind || stream->blind_until < from) {
+            (void)merge_next(merge, &record);
+            continue;
+        }
+        stream->now = from;
+        merge_reorder(merge);
+    }
+    merge->wraps = 0;
+}
+
+int merge_init(struct merge *merge, struct source *source, struct merge_part part)
+{
+    *merge = (struct merge){.source = source, .part = part};
     merge->number_of = calloc(SOURCE_CPUS_MAX, sizeof(*merge->number_of));
     if (!merge->number_of)
         return -ENOMEM;
     if (!source_is_stream(source)) {
+        if (part.from > 0)
+            merge_seek(merge);
         (void)merge_read(merge, WINDOWS_AHEAD);
         merge_queue_streams(merge);
     }
+    if (part.from > 0)
+        merge_skip(merge);
     return merge->error;
 }
 

@@ -54,30 +54,42 @@ struct merge_stream {
     size_t first, nr_windows, max_windows;
 };
 
+/* A part of a trace: items from FROM on and before UNTIL, by effective time. */
+struct merge_part {
+    uint64_t from, until;
+};
+
+#define MERGE_ALL ((struct merge_part){.until = UINT64_MAX})
+
 struct merge {
     struct merge_stream **heap; /* by time and CPU: [0] is next. [nr_streams], of which nr_heap */
     unsigned int nr_heap;
     struct merge_stream *bound; /* who comes after heap[0]; NULL: nobody */
     uint64_t horizon;           /* items that are later wait for more to be read */
+    uint64_t limit;             /* the same, or the part's end if that comes first */
 
     struct source *source;
     struct merge_stream **streams; /* [nr_streams], as they came */
     uint16_t *number_of;           /* [SOURCE_CPUS_MAX]: plus 1; 0: none */
     unsigned int nr_streams, max_streams;
     uint32_t kept_words[7]; /* of the last record, if its window is gone */
+    struct merge_part part;
     uint64_t emitted; /* the time of the last item, when the horizon was reached */
     int error;        /* of source_next() */
 
     uint32_t last_cpu;              /* of the last window that was read */
     uint64_t rounds_tsc[3]; /* the newest beginning of a window: of all rounds; but the last; ... */
 
-    uint64_t wraps;       /* wrap_buffer records that were passed over */
+    uint64_t wraps;       /* merge_wraps() */
     uint64_t bad_windows; /* with something that is no record: the rest of each was left out */
     uint64_t late;        /* how often a CPU's stream continued before what had been emitted */
 };
 
-/* SOURCE is borrowed. Finds all windows of what is not a stream. 0, -ENOMEM, or of source_next(). */
-int merge_init(struct merge *merge, struct source *source);
+/*
+ * SOURCE is borrowed. Finds all windows of what is not a stream that PART may need. 0, -ENOMEM, or
+ * of source_next().
+ */
+int merge_init(struct merge *merge, struct source *source, struct merge_part part);
 void merge_done(struct merge *merge);
 
 /* The number of CPUs that have had a window so far. */
@@ -89,6 +101,12 @@ static inline unsigned int merge_streams(const struct merge *merge)
 static inline uint32_t merge_cpu_of(const struct merge *merge, unsigned int number)
 {
     return merge->streams[number]->cpu;
+}
+
+/* wrap_buffer records that were passed over. They have no time: in a part there are none. */
+static inline uint64_t merge_wraps(const struct merge *merge)
+{
+    return merge->part.from == 0 && merge->part.until == UINT64_MAX ? merge->wraps : 0;
 }
 
 static inline uint32_t merge_word(const struct merge_record *record, unsigned int i)
@@ -134,7 +152,7 @@ static inline int merge_next(struct merge *merge, struct merge_record *ret_recor
 {
     struct merge_stream *stream;
 
-    if (__builtin_expect(merge->nr_heap == 0 || merge->heap[0]->now > merge->horizon, 0) &&
+    if (__builtin_expect(merge->nr_heap == 0 || merge->heap[0]->now > merge->limit, 0) &&
         !merge_refill(merge))
         return MERGE_END;
     stream = merge->heap[0];

@@ -20,6 +20,9 @@
  * <xen/trace.h>: t_info_pages, 32768 MFNs a CPU), so nothing larger is one. */
 #define WINDOW_MAX_BYTES (UINT32_C(1) << 30)
 
+/* So many headers in a row are no accident. */
+#define CHAIN_WINDOWS 4u
+
 #define STREAM_BUFFER_BYTES (256u * 1024u)
 
 struct source {
@@ -261,11 +264,40 @@ void source_release(struct source *source, const struct source_window *window)
         free((void *)(uintptr_t)window->records);
 }
 
-void source_rewind(struct source *source, uint64_t offset)
+/* Whether a window begins at OFFSET, and after it others, or the file ends. */
+static bool begins_windows(const struct source *source, uint64_t offset)
 {
-    source->offset = offset;
+    for (unsigned int i = 0; i < CHAIN_WINDOWS; i++) {
+        uint32_t cpu, bytes;
+
+        if (offset == source->bytes)
+            return i > 0;
+        if (source->bytes - offset < WINDOW_HEADER_BYTES ||
+            !parse_window(source->data + offset, &cpu, &bytes) ||
+            bytes > source->bytes - offset - WINDOW_HEADER_BYTES)
+            return false;
+        offset += WINDOW_HEADER_BYTES + bytes;
+    }
+    return true;
+}
+
+bool source_seek(struct source *source, uint64_t offset)
+{
     source->has_ended = false;
     source->is_damaged = false;
+    for (offset = align_up(offset, 4); offset < source->bytes; offset += 4) {
+        if (!begins_windows(source, offset))
+            continue;
+        source->offset = offset;
+        return true;
+    }
+    source->offset = source->bytes;
+    return false;
+}
+
+uint64_t source_offset(const struct source *source)
+{
+    return source->offset;
 }
 
 struct source_damage source_damage(const struct source *source)

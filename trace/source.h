@@ -51,8 +51,13 @@ int source_next(struct source *source, struct source_window *ret_window);
 /* Of a stream: its records are not needed any more. */
 void source_release(struct source *source, const struct source_window *window);
 
-/* Of what is not a stream: the next window is the one at OFFSET, which was one's before. */
-void source_rewind(struct source *source, uint64_t offset);
+/*
+ * Of what is not a stream: the next window is the first that begins at OFFSET or after it, as far as
+ * that can be told: there is a window header, and others follow it. False: there is none.
+ */
+bool source_seek(struct source *source, uint64_t offset);
+/* Where the next window is, or the damage; its file's size at the end. */
+uint64_t source_offset(const struct source *source);
 
 /* After source_next() has returned 0. */
 struct source_damage source_damage(const struct source *source);

@@ -3,7 +3,9 @@
 """What a trace says, computed the slow and obvious way, straight from the definitions in
 docs/measures.md: libxentrace's numbers are compared with these, to the tick.
 
-    oracle.py FILE         prints the object `measures` of `xentracectl report --json`
+    oracle.py FILE [FROM UNTIL]   prints the object `measures` of `xentracectl report --json`
+
+FROM and UNTIL are TSCs: of a part of the trace only.
 """
 
 import heapq
@@ -55,6 +57,15 @@ def loss_of(event, tsc, words):
     return words[0], words[3] << 32 | words[2]
 
 
+def part_of(stream, begin, end):
+    """What is in it from BEGIN on and before END. Of a loss that is not over at BEGIN, the rest is."""
+    for now, cpu, event, words in stream:
+        if event == "blind" and now < begin <= words[2]:
+            now = begin
+        if begin <= now < end:
+            yield now, cpu, event, words
+
+
 def stream_of(cpu, records):
     """Its records with their effective times, and the beginnings of its losses."""
     now = next((tsc for event, tsc, _ in records if tsc is not None and event != WRAP), 0)
@@ -64,7 +75,7 @@ def stream_of(cpu, records):
         loss = loss_of(event, tsc, words)
         before, now = now, now if tsc is None else max(now, tsc)
         if loss:
-            yield min(max(loss[1], before), now), cpu, "blind", loss
+            yield min(max(loss[1], before), now), cpu, "blind", (*loss, now)
         yield now, cpu, event, words
 
 
@@ -83,7 +94,7 @@ class Vcpu:
 
 
 class Trace:
-    def __init__(self, data, svm=False):
+    def __init__(self, data, svm=False, begin=0, end=1 << 64):
         self.vcpus, self.cpus = {}, {}
         self.running = {}    # CPU: key of the vCPU known to run there
         self.blind = set()
@@ -98,9 +109,9 @@ class Trace:
         for cpu, records in of.items():
             self.cpus[cpu] = [0, 0]
             self.ran[cpu] = []
-            for event, _, _ in records:
-                self.events[event] = self.events.get(event, 0) + 1
-        merged = heapq.merge(*(stream_of(cpu, of[cpu]) for cpu in sorted(of)),
+            if begin == 0 and end == 1 << 64:
+                self.count(WRAP, sum(event == WRAP for event, _, _ in records))
+        merged = heapq.merge(*(part_of(stream_of(cpu, of[cpu]), begin, end) for cpu in sorted(of)),
                              key=lambda item: item[:2])
         for now, cpu, event, words in merged:
             if event == "blind":
@@ -110,6 +121,7 @@ class Trace:
             if self.first is None:
                 self.first = now
             self.last = now
+            self.count(event, 1)
             self.record(now, cpu, event, words)
         for vcpu in self.vcpus.values():
             self.drop_exit(vcpu)
@@ -119,7 +131,11 @@ class Trace:
     def of(self, key):
         return self.vcpus.setdefault(key, Vcpu())
 
-    def count(self, key, vcpu, state, to):
+    def count(self, event, number):
+        if number:
+            self.events[event] = self.events.get(event, 0) + number
+
+    def count_interval(self, key, vcpu, state, to):
         length = to - vcpu.since
         vcpu.cycles[state] += length
         vcpu.intervals[state] += 1
@@ -139,7 +155,7 @@ class Trace:
         for key, vcpu in self.vcpus.items():
             if vcpu.state is None or (vcpu.state == RUNNING and vcpu.cpu != cpu):
                 continue
-            self.count(key, vcpu, vcpu.state, now)
+            self.count_interval(key, vcpu, vcpu.state, now)
             self.forget(vcpu)
         self.blind.add(cpu)
 
@@ -153,7 +169,7 @@ class Trace:
         matches = vcpu.state == old and (old != RUNNING or vcpu.cpu == cpu)
         wait = None
         if matches:
-            self.count(key, vcpu, old, now)
+            self.count_interval(key, vcpu, old, now)
             if old == RUNNABLE and new == RUNNING and key >> 16 not in (IDLE, DEFAULT):
                 wait = vcpu.kind, vcpu.since
         elif vcpu.state is not None:
@@ -318,10 +334,10 @@ def distribution(waits):
 
 def main():
     svm = "--svm" in sys.argv[1:]
-    path, = (argument for argument in sys.argv[1:] if not argument.startswith("--"))
+    path, *part = (argument for argument in sys.argv[1:] if not argument.startswith("--"))
     with open(path, "rb") as file:
         data = file.read()
-    json.dump(Trace(data, svm).measures(), sys.stdout, indent=1)
+    json.dump(Trace(data, svm, *map(int, part)).measures(), sys.stdout, indent=1)
     print()
 
 
