@@ -23,11 +23,13 @@ libctl_a_SOURCES = \
 	ctl/cmd-version.c \
 	ctl/ctl.h \
 	ctl/doc.c ctl/doc.h \
+	ctl/input.c ctl/input.h \
 	ctl/measures-doc.c ctl/measures-doc.h \
 	ctl/options.c ctl/options.h \
 	ctl/output.c ctl/output.h \
 	ctl/progress.c ctl/progress.h \
 	ctl/recorder.c ctl/recorder.h \
+	ctl/report.c ctl/report.h \
 	ctl/request.c ctl/request.h \
 	ctl/session.c ctl/session.h \
 	ctl/snapshot.c ctl/snapshot.h \

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The screen of `report`: the quality of the trace, the domains, the busiest CPUs, the longest
+ * waits. docs/measures.md defines each number. Any thread that owns what it is given.
+ */
+
+#include <stdio.h>
+
+struct input;
+struct measures;
+
+void report_print(FILE *file, const struct input *input, struct measures *measures);
