@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 
-check_SCRIPTS += tests/trace/test-measures
-EXTRA_DIST += tests/trace/oracle.py tests/trace/random-trace.py tests/trace/test-measures
+check_SCRIPTS += tests/trace/test-measures tests/trace/test-mutations
+EXTRA_DIST += tests/trace/oracle.py tests/trace/random-trace.py tests/trace/test-measures tests/trace/test-mutations
