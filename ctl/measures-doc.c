@@ -6,6 +6,7 @@
 
 #include "common/util.h"
 #include "ctl/doc.h"
+#include "trace/exit-reasons.h"
 #include "trace/measures.h"
 
 static const char *const runstate_names[STATE_RUNSTATES] = {"running", "runnable", "blocked",
@@ -229,11 +230,13 @@ static void add_exits(struct json_object *doc, const struct measures *measures)
     reasons = doc_add_object(exits, "reasons");
     for (size_t i = 0; i < nr; i++) {
         const struct measures_exit *exit = &measures->exits[sorted[i].index];
+        char name[EXIT_REASON_TEXT_MAX];
         struct json_object *entry;
         struct key key;
 
         (void)snprintf(key.text, sizeof(key.text), "0x%" PRIx32, exit->reason);
         entry = doc_add_object(reasons, key.text);
+        doc_add_text(entry, "name", exit_reason_name(measures->is_svm, exit->reason, name));
         doc_add_number(entry, "count", exit->count);
         doc_add_number(entry, "timed", exit->timed);
         doc_add_number(entry, "cycles", exit->cycles);
