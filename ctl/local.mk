@@ -10,6 +10,7 @@ libctl_a_SOURCES = \
 	ctl/args.c ctl/args.h \
 	ctl/capture.c ctl/capture.h \
 	ctl/client.c ctl/client.h \
+	ctl/cmd-dump.c \
 	ctl/cmd-events.c \
 	ctl/cmd-info.c \
 	ctl/cmd-record.c \
