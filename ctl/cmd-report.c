@@ -8,6 +8,7 @@
 #include "ctl/args.h"
 #include "ctl/ctl.h"
 #include "ctl/doc.h"
+#include "ctl/findings.h"
 #include "ctl/input.h"
 #include "ctl/measures-doc.h"
 #include "ctl/report.h"
@@ -20,10 +21,28 @@ static void measures_freep(struct measures **measures)
     measures_free(*measures);
 }
 
+static void findings_freep(struct findings **findings)
+{
+    findings_free(*findings);
+}
+
+static void add_findings(struct json_object *doc, const struct findings *findings)
+{
+    struct json_object *list = doc_add_array(doc, "findings");
+
+    for (size_t i = 0; i < findings_count(findings); i++) {
+        struct json_object *entry = doc_append_object(list);
+
+        doc_add_text(entry, "kind", findings_at(findings, i)->kind);
+        doc_add_text(entry, "text", findings_at(findings, i)->text);
+    }
+}
+
 static int report(struct ctl *ctl, const struct input_options *options)
 {
     _cleanup_input_ struct input *input = NULL;
     _cleanup_(measures_freep) struct measures *measures = NULL;
+    _cleanup_(findings_freep) struct findings *findings = NULL;
     _cleanup_doc_ struct json_object *doc = NULL;
     char *error = NULL;
     int r;
@@ -40,11 +59,17 @@ static int report(struct ctl *ctl, const struct input_options *options)
         ctl_error("Cannot read %s to its end: %s.", options->path, strerror(-r));
         return CTL_FAILURE;
     }
+    r = findings_new(input, measures, &findings);
+    if (r < 0) {
+        ctl_error_sentence(NULL);
+        return CTL_FAILURE;
+    }
     if (!ctl->json) {
-        report_print(stdout, input, measures);
+        report_print(stdout, input, measures, findings);
         return CTL_OK;
     }
     doc = doc_new("xentraced-report");
+    add_findings(doc, findings);
     measures_doc_add(doc, measures);
     doc_print(stdout, doc);
     return CTL_OK;

@@ -24,6 +24,7 @@ libctl_a_SOURCES = \
 	ctl/cmd-version.c \
 	ctl/ctl.h \
 	ctl/doc.c ctl/doc.h \
+	ctl/findings.c ctl/findings.h \
 	ctl/input.c ctl/input.h \
 	ctl/measures-doc.c ctl/measures-doc.h \
 	ctl/options.c ctl/options.h \

@@ -5,14 +5,14 @@
 #include <stdlib.h>
 
 #include "common/util.h"
+#include "ctl/findings.h"
 #include "ctl/input.h"
 #include "ctl/table.h"
 #include "trace/measures.h"
 #include "trace/sidecar.h"
 #include "trace/source.h"
 
-#define CPUS_SHOWN  8u
-#define WAITS_SHOWN 5u
+#define CPUS_SHOWN 8u
 
 /* --- Quality. --- */
 
@@ -29,7 +29,8 @@ static void print_quality(FILE *file, const struct input *input, const struct me
         (void)fprintf(file, "; %" PRIu64 " lost in %zu gaps", measures->lost, measures->nr_losses);
     (void)fputs(".\n", file);
     if (measures->nr_losses > 0)
-        (void)fputs("  Records are missing: waits and runs that a gap cut are not counted.\n", file);
+        (void)fputs("  Records are missing: waits and runs that a gap cut are not counted.\n",
+                    file);
     if (measures->state.mismatches > 0)
         (void)fprintf(file, "  %" PRIu64 " runstate records contradict those before them.\n",
                       measures->state.mismatches);
@@ -39,8 +40,9 @@ static void print_quality(FILE *file, const struct input *input, const struct me
                       "depend on it.\n",
                       input->tsc_khz / 1000);
     if (damage.is_damaged)
-        (void)fprintf(file, "  The file is damaged at offset %" PRIu64
-                            ": what follows is not in this report.\n",
+        (void)fprintf(file,
+                      "  The file is damaged at offset %" PRIu64
+                      ": what follows is not in this report.\n",
                       damage.offset);
 }
 
@@ -114,8 +116,9 @@ static void print_domains(FILE *file, const struct input *input, struct measures
     _cleanup_table_ struct table *table = NULL;
     size_t nr = 0;
 
-    if (!domains || table_new("DOMAIN >VCPUS >RUNNING >WAITING >P50 >P99 >MAX >WAKE-UPS >MIGRATIONS",
-                              &table) < 0) {
+    if (!domains ||
+        table_new("DOMAIN >VCPUS >RUNNING >WAITING >P50 >P99 >MAX >WAKE-UPS >MIGRATIONS", &table) <
+            0) {
         free(domains);
         return;
     }
@@ -162,48 +165,20 @@ static void print_cpus(FILE *file, const struct measures *measures)
     (void)fputc('\n', file);
 }
 
-/* --- Waits. --- */
-
-static void print_wait(FILE *file, const struct input *input, const struct measures *measures,
-                       const struct worst_wait *wait)
+static void print_findings(FILE *file, const struct findings *findings)
 {
-    char vcpu[INPUT_TEXT_MAX], span[INPUT_TEXT_MAX], when[INPUT_TEXT_MAX], who[INPUT_TEXT_MAX];
-    const struct worst_ran *most = NULL;
+    size_t count = findings_count(findings);
 
-    for (unsigned int i = 0; i < wait->nr_ran; i++)
-        if (!most || wait->ran[i].cycles > most->cycles)
-            most = &wait->ran[i];
-    (void)fprintf(file, "  %s waited %s at %s for CPU %" PRIu32,
-                  input_vcpu(input, vcpu, wait->key, wait->from_tsc),
-                  input_span(input, span, wait->cycles),
-                  input_when(input, when, wait->from_tsc, measures->first_tsc),
-                  merge_cpu_of(measures->merge, wait->stream));
-    if (most)
-        (void)fprintf(file, "; %s ran %s of it", input_vcpu(input, who, most->key, wait->from_tsc),
-                      input_span(input, span, most->cycles));
-    (void)fputc('\n', file);
+    (void)fputs(count > 0 ? "\nFindings:\n" : "\nNothing stands out.\n", file);
+    for (size_t i = 0; i < count; i++)
+        (void)fprintf(file, "  %s\n", findings_at(findings, i)->text);
 }
 
-static void print_waits(FILE *file, const struct input *input, const struct measures *measures)
-{
-    static const char *const titles[] = {"\nLongest waits after a wake-up:\n",
-                                         "\nLongest waits after preemption:\n"};
-
-    for (unsigned int kind = STATE_WAKE; kind <= STATE_PREEMPT; kind++) {
-        unsigned int nr;
-        const struct worst_wait *waits = worst_of(measures->worst, kind, &nr);
-
-        if (nr > 0)
-            (void)fputs(titles[kind], file);
-        for (unsigned int i = 0; i < nr && i < WAITS_SHOWN; i++)
-            print_wait(file, input, measures, &waits[i]);
-    }
-}
-
-void report_print(FILE *file, const struct input *input, struct measures *measures)
+void report_print(FILE *file, const struct input *input, struct measures *measures,
+                  const struct findings *findings)
 {
     print_quality(file, input, measures);
     print_domains(file, input, measures);
     print_cpus(file, measures);
-    print_waits(file, input, measures);
+    print_findings(file, findings);
 }

@@ -14,4 +14,5 @@ libtrace_a_SOURCES = \
 	trace/sidecar.c trace/sidecar.h \
 	trace/source.c trace/source.h \
 	trace/state.c trace/state.h \
+	trace/tallies.c trace/tallies.h \
 	trace/worst.c trace/worst.h

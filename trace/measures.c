@@ -47,8 +47,10 @@ static void on_wait(void *context, const struct state_wait_end *wait)
             return;
         }
     }
-    note_error(measures, sample_add(&vcpu->waits[wait->wait], &measures->budget,
-                                    wait->to - wait->from));
+    if (wait->stream < measures->nr_wait_cycles)
+        measures->wait_cycles[wait->stream] += wait->to - wait->from;
+    note_error(measures,
+               sample_add(&vcpu->waits[wait->wait], &measures->budget, wait->to - wait->from));
     note_error(measures, worst_note_wait(measures->worst, wait));
 }
 
@@ -80,6 +82,8 @@ static void on_left(void *context, struct state_vcpu *vcpu, uint32_t reason)
     struct measures *measures = context;
     struct measures_exit *exit = exit_of(measures, counts_add(&measures->reasons, reason));
 
+    if (vcpu)
+        tallies_add(&measures->tallies, TALLY_EXIT, vcpu->key, reason, 1, 0);
     if (!exit)
         return;
     exit->count++;
@@ -92,11 +96,11 @@ static void on_exit_end(void *context, struct state_vcpu *vcpu, uint32_t reason,
     struct measures *measures = context;
     const struct count *of;
 
-    (void)vcpu;
     if (!timed) {
         measures->incomplete_exits++;
         return;
     }
+    tallies_add(&measures->tallies, TALLY_EXIT, vcpu->key, reason, 0, cycles);
     of = counts_find(&measures->reasons, reason);
     if (!of || of->index >= measures->max_exits)
         return;
@@ -173,6 +177,22 @@ static void note_io(struct measures *measures, const struct merge_record *record
     io->mmio_write += code == 0x82217;
 }
 
+/* Interrupts and yields. */
+static void note_tallies(struct measures *measures, const struct merge_record *record,
+                         uint32_t event)
+{
+    const struct state_vcpu *vcpu = measures->state.cpus[record->stream].running;
+    unsigned int nr_words = merge_words(record);
+
+    if (event == TRC_HW_IRQ_HANDLED && nr_words > 0)
+        tallies_add(&measures->tallies, TALLY_INTERRUPT, record->cpu, merge_word(record, 0), 1, 0);
+    else if (event == TRC_HVM_INJ_VIRQ && nr_words > 0 && vcpu)
+        tallies_add(&measures->tallies, TALLY_INJECTED, vcpu->key, merge_word(record, 0), 1, 0);
+    else if (event == TRC_SCHED_YIELD && nr_words > 1)
+        tallies_add(&measures->tallies, TALLY_YIELD,
+                    merge_word(record, 0) << 16 | (merge_word(record, 1) & 0xffff), 0, 1, 0);
+}
+
 /* --- The loop. --- */
 
 static void note_record(struct measures *measures, const struct merge_record *record)
@@ -181,15 +201,29 @@ static void note_record(struct measures *measures, const struct merge_record *re
 
     (void)counts_add(&measures->events, event);
     state_record(&measures->state, record);
-    if ((event & 0xffff000u) == 0x82000u)
+    if ((event & 0xffff000u) == 0x82000u) {
         note_io(measures, record, event);
-    else if (__builtin_expect(record_is_lost(record->header), 0))
+        note_tallies(measures, record, event);
+    } else if (event == TRC_HW_IRQ_HANDLED || event == TRC_SCHED_YIELD) {
+        note_tallies(measures, record, event);
+    } else if (__builtin_expect(record_is_lost(record->header), 0)) {
         end_loss(measures, record);
+    }
 }
 
 static void note_new_cpus(struct measures *measures)
 {
-    note_error(measures, state_grow(&measures->state, merge_streams(measures->merge)));
+    unsigned int nr = merge_streams(measures->merge);
+    uint64_t *more = reallocarray(measures->wait_cycles, nr + 1, sizeof(*more));
+
+    if (!more) {
+        note_error(measures, -ENOMEM);
+        return;
+    }
+    measures->wait_cycles = more;
+    for (; measures->nr_wait_cycles < nr; measures->nr_wait_cycles++)
+        more[measures->nr_wait_cycles] = 0;
+    note_error(measures, state_grow(&measures->state, nr));
 }
 
 static int measures_read(struct measures *measures)
@@ -248,7 +282,8 @@ int measures_new(struct merge *merge, bool is_svm, struct measures **ret_measure
     measures->observer = observer_functions;
     measures->observer.context = measures;
     measures->io = calloc(MEASURES_DOMAINS, sizeof(*measures->io));
-    if (!measures->io || counts_init(&measures->events) < 0 || counts_init(&measures->reasons) < 0)
+    if (!measures->io || counts_init(&measures->events) < 0 ||
+        counts_init(&measures->reasons) < 0 || tallies_init(&measures->tallies) < 0)
         return -ENOMEM;
     r = state_init(&measures->state, &measures->observer);
     if (r < 0)
@@ -280,6 +315,8 @@ struct measures *measures_free(struct measures *measures)
     worst_free(measures->worst);
     counts_done(&measures->events);
     counts_done(&measures->reasons);
+    tallies_done(&measures->tallies);
+    free(measures->wait_cycles);
     for (unsigned int i = 0; measures->io && i < MEASURES_DOMAINS; i++)
         free(measures->io[i]);
     free(measures->io);

@@ -15,6 +15,7 @@
 #include "trace/merge.h"
 #include "trace/sample.h"
 #include "trace/state.h"
+#include "trace/tallies.h"
 #include "trace/worst.h"
 
 #define MEASURES_DOMAINS (1u << 16)
@@ -60,6 +61,9 @@ struct measures {
     size_t max_exits;
     uint64_t incomplete_exits;
     struct measures_io **io; /* [MEASURES_DOMAINS]; NULL: none */
+    struct tallies tallies;
+    uint64_t *wait_cycles; /* [state.nr_cpus]: of waits that ended with running there */
+    unsigned int nr_wait_cycles;
     struct sample_budget budget;
     bool is_svm;
     int error;
