@@ -22,6 +22,7 @@ libctl_a_SOURCES = \
 	ctl/cmd-stop.c \
 	ctl/cmd-trigger.c \
 	ctl/cmd-version.c \
+	ctl/cmd-why.c \
 	ctl/ctl.h \
 	ctl/doc.c ctl/doc.h \
 	ctl/findings.c ctl/findings.h \

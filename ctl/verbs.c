@@ -9,9 +9,9 @@
 #include "ctl/ctl.h"
 
 static const struct verb *const verbs[] = {
-    &verb_start,  &verb_record, &verb_stop,    &verb_snapshot, &verb_trigger,
-    &verb_rotate, &verb_status, &verb_list,    &verb_info,     &verb_report,
-    &verb_dump,   &verb_events, &verb_version, &verb_help,
+    &verb_start,  &verb_record, &verb_stop,   &verb_snapshot, &verb_trigger,
+    &verb_rotate, &verb_status, &verb_list,   &verb_info,     &verb_report,
+    &verb_why,    &verb_dump,   &verb_events, &verb_version,  &verb_help,
 };
 
 const struct verb *verb_find(const char *name)

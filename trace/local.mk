@@ -14,5 +14,6 @@ libtrace_a_SOURCES = \
 	trace/sidecar.c trace/sidecar.h \
 	trace/source.c trace/source.h \
 	trace/state.c trace/state.h \
+	trace/story.c trace/story.h \
 	trace/tallies.c trace/tallies.h \
 	trace/worst.c trace/worst.h

@@ -47,6 +47,10 @@ static void on_wait(void *context, const struct state_wait_end *wait)
             return;
         }
     }
+    if (wait->to - wait->from > vcpu->longest_cycles) {
+        vcpu->longest_from = wait->from;
+        vcpu->longest_cycles = wait->to - wait->from;
+    }
     if (wait->stream < measures->nr_wait_cycles)
         measures->wait_cycles[wait->stream] += wait->to - wait->from;
     note_error(measures,

@@ -42,6 +42,7 @@ struct measures_io {
 /* Of a vCPU; its sums are in struct state_vcpu, of which this is `observed`. */
 struct measures_vcpu {
     struct sample waits[STATE_WAITS];
+    uint64_t longest_from, longest_cycles; /* its longest wait, of any kind */
 };
 
 /* Everything is to be read only. Times are effective times, in ticks of the TSC. */

@@ -188,6 +188,7 @@ static void count_interval(struct state *state, struct state_vcpu *vcpu, uint64_
             .runstate = runstate,
             .wait = vcpu->wait,
             .stream = vcpu->stream,
+            .changer = vcpu->changer,
             .from = vcpu->since,
             .to = to,
             .ends_in_loss = loss,
@@ -312,6 +313,7 @@ static void change(struct state *state, struct state_vcpu *vcpu, const struct me
     leave_cpu(state, vcpu);
     vcpu->runstate = new;
     vcpu->since = record->tsc;
+    vcpu->changer = record->stream;
     vcpu->wait = wait_after(old);
     if (new == STATE_RUNNING)
         enter_cpu(state, vcpu, record->stream);

@@ -50,6 +50,7 @@ struct state_vcpu {
     enum state_runstate runstate;
     enum state_wait wait;  /* while it is runnable: what it did before */
     uint64_t since;        /* of the open interval, if the runstate is known */
+    uint32_t changer;      /* the stream whose CPU logged its beginning */
     uint32_t stream;       /* of the CPU on which it is running */
     uint32_t shown_stream; /* where it was last shown running, plus 1; 0: nowhere yet */
 
@@ -74,6 +75,7 @@ struct state_interval {
     enum state_runstate runstate;
     enum state_wait wait; /* if it was runnable */
     uint32_t stream;      /* if it ran: where */
+    uint32_t changer;     /* the stream of the CPU that logged its beginning: who woke the vCPU */
     uint64_t from, to;
     bool ends_in_loss;
 };
