@@ -15,7 +15,7 @@ start_flood() { # start_flood SECONDS CONNECTIONS: by a member of group xentrace
     env -u LD_PRELOAD python3 "$here/flood.py" "$dir/control" flood "$1" "$2" "$dir/theirs/floods" \
         "$(getent group xentrace | cut -d: -f3)" >"$dir/flooder" 2>&1 &
     flooder=$!
-    check "$2: it floods" wait_until 20 test -e "$dir/theirs/floods"
+    check "$2: it floods" wait_until 120 test -e "$dir/theirs/floods"
 }
 measure() { python3 "$here/flood.py" "$dir/control" measure 20; }
 log_has() { grep -q -- "$1" "$dir/log"; }
