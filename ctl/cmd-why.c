@@ -31,8 +31,8 @@ struct options {
 
 static const struct args_option why_options[] = {
     {"at", 0, "TIME", ARGS_TEXT, offsetof(struct options, at),
-     .help = "around that time: +3.5s after the beginning of the trace, -2s\n"
-             "before its end (default: the longest wait)"},
+     .help = "around +3.5s (after the beginning of the trace) or -2s\n"
+             "(before its end); default: the longest wait"},
     {"window", 0, "TIME", ARGS_DURATION, offsetof(struct options, window_usec), USEC_PER_MSEC,
      .help = "show so much: 500 (ms), 2s (default 200ms)"},
     {},
