@@ -17,11 +17,13 @@ libctl_a_SOURCES = \
 	ctl/args-table.c ctl/args-table.h \
 	ctl/child.c ctl/child.h \
 	ctl/cmd-bridge.c \
+	ctl/cmd-dump.c \
 	ctl/cmd-events.c \
 	ctl/cmd-info.c \
 	ctl/cmd-monitor.c \
 	ctl/cmd-metrics.c \
 	ctl/cmd-record.c \
+	ctl/cmd-report.c \
 	ctl/cmd-rotate.c \
 	ctl/cmd-snapshot.c \
 	ctl/cmd-start.c \
@@ -35,6 +37,7 @@ libctl_a_SOURCES = \
 	ctl/copy.c ctl/copy.h \
 	ctl/completion-data.c ctl/completion-data.h \
 	ctl/cmd-xentrace.c \
+	ctl/cmd-why.c \
 	ctl/ctl.h \
 	ctl/disk.c ctl/disk.h \
 	ctl/doc.c ctl/doc.h \
@@ -46,6 +49,9 @@ libctl_a_SOURCES = \
 	ctl/domains.c ctl/domains.h \
 	ctl/hint.c ctl/hint.h \
 	ctl/files.c ctl/files.h \
+	ctl/findings.c ctl/findings.h \
+	ctl/input.c ctl/input.h \
+	ctl/measures-doc.c ctl/measures-doc.h \
 	ctl/options.c ctl/options.h \
 	ctl/output.c ctl/output.h \
 	ctl/pager.c ctl/pager.h \
@@ -54,6 +60,7 @@ libctl_a_SOURCES = \
 	ctl/remote.c ctl/remote.h \
 	ctl/remote-run.c ctl/remote-run.h \
 	ctl/remote-stream.c ctl/remote-stream.h \
+	ctl/report.c ctl/report.h \
 	ctl/request.c ctl/request.h \
 	ctl/screen.c ctl/screen.h \
 	ctl/session.c ctl/session.h \
@@ -70,7 +77,7 @@ libctl_a_SOURCES = \
 
 xentracectl_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 xentracectl_SOURCES = ctl/main.c
-xentracectl_LDADD = libctl.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
+xentracectl_LDADD = libctl.a libtrace.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
 
 dist_man_MANS += docs/man/xentracectl.1
 

@@ -60,7 +60,7 @@ static bool make(unsigned int cpu)
 
     if ((!fits && !xen.loses) || number == MOST_NUMBERS)
         return false;
-    tsc = xen.last_tsc[cpu] = max_u64(tsc, xen.last_tsc[cpu] + 1);
+    tsc = max_u64(tsc, xen.last_tsc[cpu] + 1);
     xen.tsc[cpu][number] = tsc;
     if (fits && xen.lost[cpu])
         put_loss(cpu, tsc);
@@ -70,13 +70,14 @@ static bool make(unsigned int cpu)
     else if (__atomic_fetch_add(&xen.lost[cpu], 1, __ATOMIC_RELAXED) == 0)
         xen.lost_first[cpu] = tsc;
     __atomic_store_n(&xen.bench.number[cpu], number + 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&xen.last_tsc[cpu], tsc, __ATOMIC_RELAXED);
     return true;
 }
 
 static void *make_records(void *context)
 {
     (void)context;
-    for (; !__atomic_load_n(&xen.bench.stops, __ATOMIC_ACQUIRE); usleep(20))
+    for (; !__atomic_load_n(&xen.bench.stops, __ATOMIC_ACQUIRE); usleep(100))
         for (unsigned int i = 0; i < (__atomic_load_n(&xen.is_slow, __ATOMIC_RELAXED) ? 1 : 50);
              i++)
             for (unsigned int cpu = 0; cpu < CPUS; cpu++)
@@ -99,6 +100,26 @@ static void xen_start(void)
 {
     if (pthread_create(&xen.bench.producer, NULL, make_records, NULL) != 0)
         exit(EXIT_FAILURE);
+}
+
+/*
+ * Sink I has joined, and each CPU has made records since, by its own clock: however the threads
+ * were scheduled, it has some of each. No longer than a minute.
+ */
+static void await_joined(unsigned int i)
+{
+    for (unsigned int n = 0; n < 60000; n++) {
+        struct sink_totals totals;
+        bool all = true;
+
+        sink_read_totals(xen.bench.sinks[i], &totals);
+        for (unsigned int cpu = 0; cpu < CPUS; cpu++)
+            all = all &&
+                  __atomic_load_n(&xen.last_tsc[cpu], __ATOMIC_RELAXED) > totals.complete_from_tsc;
+        if (all && totals.complete_from_tsc > 0)
+            return;
+        (void)usleep(1000);
+    }
 }
 
 static void xen_done(void)
@@ -248,7 +269,7 @@ static void test_join(const struct join_case *c)
         joins = add_sink(&xen.bench, config, NULL);
         attach(&xen.bench, joins);
     }
-    (void)usleep(20000);
+    await_joined(joins);
     stop_producer(&xen.bench);
     for (unsigned int i = 0; i < xen.bench.nr_sinks; i++)
         close_sink(&xen.bench, i, true);
@@ -282,6 +303,7 @@ static void test_join_starved(void)
     (void)usleep(1000);
     attach(&xen.bench, add_sink(&xen.bench, config_of(1000), NULL));
     (void)usleep(100000);
+    await_joined(1);
     stop_producer(&xen.bench);
     tell(&xen.bench, 0, MESSAGE_GRANT, false, INT64_MAX);
     close_sink(&xen.bench, 1, true);
@@ -300,7 +322,7 @@ static void test_foreign_clock(void)
     xen_start();
     (void)usleep(20000);
     attach(&xen.bench, add_sink(&xen.bench, config_of(1000), NULL));
-    (void)usleep(20000);
+    await_records(&xen.bench, 1000);
     stop_producer(&xen.bench);
     close_sink(&xen.bench, 0, true);
     close_sink(&xen.bench, 1, true);
@@ -346,7 +368,7 @@ static void test_successors(void)
     attach(&xen.bench, add_sink(&xen.bench, config_of(1000), NULL));
     xen_start();
     for (unsigned int i = 0; i < 10; i++) {
-        (void)usleep(5000);
+        await_records(&xen.bench, 2000); /* some in each */
         last = add_sink(&xen.bench, config_of(1000), NULL);
         collector_send_successor(xen.bench.collector, xen.bench.sinks[last - 1],
                                  xen.bench.sinks[last], true);

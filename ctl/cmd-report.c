@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* xentracectl report: what a trace says. */
+
+#include <errno.h>
+#include <getopt.h>
+#include <string.h>
+
+#include "ctl/args.h"
+#include "ctl/ctl.h"
+#include "ctl/doc.h"
+#include "ctl/findings.h"
+#include "ctl/input.h"
+#include "ctl/measures-doc.h"
+#include "ctl/report.h"
+#include "ctl/str.h"
+#include "trace/measures.h"
+#include "trace/sidecar.h"
+
+static void measures_freep(struct measures **measures)
+{
+    measures_free(*measures);
+}
+
+static void findings_freep(struct findings **findings)
+{
+    findings_free(*findings);
+}
+
+static void add_findings(struct json_object *doc, const struct findings *findings)
+{
+    struct json_object *list = doc_add_array(doc, "findings");
+
+    for (size_t i = 0; i < findings_count(findings); i++) {
+        struct json_object *entry = doc_append_object(list);
+
+        doc_add_text(entry, "kind", findings_at(findings, i)->kind);
+        doc_add_text(entry, "text", findings_at(findings, i)->text);
+    }
+}
+
+static int report(struct ctl *ctl, const struct input_options *options)
+{
+    _cleanup_input_ struct input *input = NULL;
+    _cleanup_(measures_freep) struct measures *measures = NULL;
+    _cleanup_(findings_freep) struct findings *findings = NULL;
+    _cleanup_doc_ struct json_object *doc = NULL;
+    char *error = NULL;
+    int r;
+
+    r = input_open(options, &input, &error);
+    if (r < 0) {
+        ctl_error_sentence(error);
+        free(error);
+        return CTL_FAILURE;
+    }
+    r = measures_new(&input->merge, sidecar_vendor(input->sidecar) == SIDECAR_VENDOR_AMD,
+                     &measures);
+    if (r < 0) {
+        ctl_error("Cannot read %s to its end: %s.", options->path, strerror(-r));
+        return CTL_FAILURE;
+    }
+    r = findings_new(input, measures, &findings);
+    if (r < 0) {
+        ctl_error_sentence(NULL);
+        return CTL_FAILURE;
+    }
+    if (!ctl->json) {
+        report_print(stdout, input, measures, findings);
+        return CTL_OK;
+    }
+    doc = doc_new("xentraced-report");
+    add_findings(doc, findings);
+    measures_doc_add(doc, measures);
+    doc_print(stdout, doc);
+    return CTL_OK;
+}
+
+static int cmd_report(struct ctl *ctl, int argc, char **argv)
+{
+    struct input_options options = {.part = MERGE_ALL};
+    char *error = NULL;
+    int r;
+
+    r = args_parse(ctl, NULL, argc, argv, 1, NULL, NULL, &error);
+    if (r == 0 && optind == argc)
+        r = str_refuse(-EINVAL, &error, "report needs the name of a trace file.");
+    if (r < 0)
+        return args_exit(&verb_report, r, error);
+    options.path = argv[optind];
+    return report(ctl, &options);
+}
+
+const struct verb verb_report = {
+    .name = "report",
+    .run = cmd_report,
+    .words = "FILE",
+    .completes = "files",
+    .summary = "who ran, who waited, and for whom",
+    .help = "Reads a trace (- is standard input) and shows what happened. Needs no daemon.\n",
+};

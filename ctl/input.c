@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "ctl/input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/sidecar-path.h"
+#include "common/units.h"
+#include "ctl/str.h"
+#include "trace/sidecar.h"
+#include "trace/source.h"
+#include "trace/state.h"
+
+struct input *input_free(struct input *input)
+{
+    if (!input)
+        return NULL;
+    if (input->has_merge)
+        merge_done(&input->merge);
+    source_free(input->source);
+    sidecar_free(input->sidecar);
+    free(input->path);
+    free(input->sidecar_path);
+    free(input);
+    return NULL;
+}
+
+static bool is_standard_input(const char *path)
+{
+    return strcmp(path, "-") == 0;
+}
+
+static int open_source(const char *path, struct source **ret_source)
+{
+    int fd = is_standard_input(path) ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                                     : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+    return fd < 0 ? -errno : source_new_fd(fd, ret_source);
+}
+
+static int input_read_sidecar(struct input *input)
+{
+    if (!is_standard_input(input->path)) {
+        input->sidecar_path = sidecar_path_of(input->path);
+        if (!input->sidecar_path)
+            return -ENOMEM;
+    }
+    return sidecar_new(input->sidecar_path, &input->sidecar);
+}
+
+static int input_begin(struct input *input, const struct input_options *options)
+{
+    int r;
+
+    input->path = strdup(options->path);
+    if (!input->path)
+        return -ENOMEM;
+    r = open_source(options->path, &input->source);
+    if (r < 0)
+        return r;
+    r = input_read_sidecar(input);
+    if (r < 0)
+        return r;
+    input->tsc_khz = options->tsc_khz ? options->tsc_khz : sidecar_tsc_khz(input->sidecar);
+    input->khz_is_assumed = input->tsc_khz == 0;
+    if (input->khz_is_assumed)
+        input->tsc_khz = INPUT_ASSUMED_KHZ;
+    input->has_merge = true;
+    return merge_init(&input->merge, input->source, options->part);
+}
+
+int input_open(const struct input_options *options, struct input **ret_input, char **ret_error)
+{
+    _cleanup_input_ struct input *input = calloc(1, sizeof(*input));
+    int r;
+
+    if (!input)
+        return -ENOMEM;
+    r = input_begin(input, options);
+    if (r == -ENOMEM)
+        return r;
+    if (r < 0) {
+        errno = -r;
+        return str_refuse(r, ret_error, "Cannot read %s: %m.", options->path);
+    }
+    if (merge_streams(&input->merge) == 0 && !source_is_stream(input->source))
+        return str_refuse(-EBADMSG, ret_error,
+                          "%s holds no window of trace records: it is empty, or no trace. See: "
+                          "xentracectl info %s",
+                          options->path, options->path);
+    *ret_input = TAKE_PTR(input);
+    return 0;
+}
+
+/* --- For people. --- */
+
+uint64_t input_nsec(const struct input *input, uint64_t ticks)
+{
+    return (uint64_t)((unsigned __int128)ticks * 1000000 / input->tsc_khz);
+}
+
+static const char *print_span(char buffer[static INPUT_TEXT_MAX], uint64_t nsec)
+{
+    static const struct {
+        uint64_t nsec;
+        const char *name;
+    } units[] = {
+        {NSEC_PER_SEC, "s"}, {NSEC_PER_SEC / 1000, "ms"}, {NSEC_PER_USEC, "us"}, {1, "ns"}};
+    size_t i = 0;
+
+    while (i < ARRAY_SIZE(units) - 1 && nsec < units[i].nsec)
+        i++;
+    if (nsec >= 100 * units[i].nsec || units[i].nsec == 1)
+        (void)snprintf(buffer, INPUT_TEXT_MAX, "%" PRIu64 "%s", nsec / units[i].nsec,
+                       units[i].name);
+    else if (nsec >= 10 * units[i].nsec)
+        (void)snprintf(buffer, INPUT_TEXT_MAX, "%" PRIu64 ".%" PRIu64 "%s", nsec / units[i].nsec,
+                       nsec % units[i].nsec * 10 / units[i].nsec, units[i].name);
+    else
+        (void)snprintf(buffer, INPUT_TEXT_MAX, "%" PRIu64 ".%02" PRIu64 "%s", nsec / units[i].nsec,
+                       nsec % units[i].nsec * 100 / units[i].nsec, units[i].name);
+    return buffer;
+}
+
+const char *input_span(const struct input *input, char buffer[static INPUT_TEXT_MAX],
+                       uint64_t ticks)
+{
+    return print_span(buffer, input_nsec(input, ticks));
+}
+
+const char *input_when(const struct input *input, char buffer[static INPUT_TEXT_MAX], uint64_t tsc,
+                       uint64_t first_tsc)
+{
+    uint64_t nsec = sidecar_realtime_nsec(input->sidecar, tsc);
+    time_t seconds = (time_t)(nsec / NSEC_PER_SEC);
+    struct tm local;
+    char text[32];
+
+    if (nsec == 0 || !localtime_r(&seconds, &local)) {
+        nsec = input_nsec(input, tsc - first_tsc);
+        (void)snprintf(buffer, INPUT_TEXT_MAX, "+%" PRIu64 ".%03" PRIu64 "s", nsec / NSEC_PER_SEC,
+                       nsec % NSEC_PER_SEC / 1000000);
+        return buffer;
+    }
+    (void)strftime(text, sizeof(text), "%H:%M:%S", &local);
+    (void)snprintf(buffer, INPUT_TEXT_MAX, "%s.%03" PRIu64, text, nsec % NSEC_PER_SEC / 1000000);
+    return buffer;
+}
+
+const char *input_domain(const struct input *input, char buffer[static INPUT_TEXT_MAX],
+                         uint32_t domid, uint64_t tsc)
+{
+    const char *name = sidecar_domain_name(input->sidecar, domid,
+                                           sidecar_realtime_nsec(input->sidecar, tsc));
+
+    if (domid == STATE_DOMAIN_IDLE)
+        name = "idle";
+    if (name)
+        (void)snprintf(buffer, INPUT_TEXT_MAX, "%s", name);
+    else
+        (void)snprintf(buffer, INPUT_TEXT_MAX, "d%" PRIu32, domid);
+    return buffer;
+}
+
+const char *input_vcpu(const struct input *input, char buffer[static INPUT_TEXT_MAX], uint32_t key,
+                       uint64_t tsc)
+{
+    char domain[INPUT_TEXT_MAX];
+
+    (void)snprintf(buffer, INPUT_TEXT_MAX, "%.80s v%" PRIu32,
+                   input_domain(input, domain, key >> 16, tsc), key & 0xffff);
+    return buffer;
+}

@@ -1,0 +1,345 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a trace says, computed the slow and obvious way, straight from the definitions in
+docs/measures.md: libxentrace's numbers are compared with these, to the tick.
+
+    oracle.py FILE [FROM UNTIL]   prints the object `measures` of `xentracectl report --json`
+
+FROM and UNTIL are TSCs: of a part of the trace only.
+"""
+
+import heapq
+import json
+import struct
+import sys
+
+RUNNING, RUNNABLE, BLOCKED, OFFLINE = range(4)
+STATES = "running", "runnable", "blocked", "offline"
+KINDS = "wake", "preempt", "other"
+IDLE, DEFAULT = 32767, 32768
+WRAP, LOST, CONTINUE = 0x1f002, 0x1f001, 0x21002
+CPU_CHANGE = 0x2001f003
+WORST = 10
+
+
+def streams(data):
+    """Per CPU its records in the order of the file: (event, TSC or None, words)."""
+    of = {}
+    at = 0
+    while at + 12 <= len(data):
+        header, cpu, size = struct.unpack_from("<III", data, at)
+        if header != CPU_CHANGE:
+            break
+        at += 12
+        end = at + size
+        if end > len(data):
+            break
+        records = of.setdefault(cpu, [])
+        while at < end:
+            head, = struct.unpack_from("<I", data, at)
+            words = head >> 28 & 7
+            length = 4 + 4 * words + (8 if head >> 31 else 0)
+            if at + length > end:
+                return of
+            body = struct.unpack_from("<%dI" % (length // 4 - 1), data, at + 4)
+            tsc = None
+            if head >> 31:
+                tsc, body = body[1] << 32 | body[0], body[2:]
+            records.append((head & 0xfffffff, tsc, body))
+            at += length
+    return of
+
+
+def loss_of(event, tsc, words):
+    """(count, first TSC) of a lost_records record of Xen's form."""
+    if event != LOST or tsc is None or len(words) != 4:
+        return None
+    return words[0], words[3] << 32 | words[2]
+
+
+def part_of(stream, begin, end):
+    """What is in it from BEGIN on and before END. Of a loss that is not over at BEGIN, the rest is."""
+    for now, cpu, event, words in stream:
+        if event == "blind" and now < begin <= words[2]:
+            now = begin
+        if begin <= now < end:
+            yield now, cpu, event, words
+
+
+def stream_of(cpu, records):
+    """Its records with their effective times, and the beginnings of its losses."""
+    now = next((tsc for event, tsc, _ in records if tsc is not None and event != WRAP), 0)
+    for event, tsc, words in records:
+        if event == WRAP:
+            continue
+        loss = loss_of(event, tsc, words)
+        before, now = now, now if tsc is None else max(now, tsc)
+        if loss:
+            yield min(max(loss[1], before), now), cpu, "blind", (*loss, now)
+        yield now, cpu, event, words
+
+
+class Vcpu:
+    def __init__(self):
+        self.state = None
+        self.since = self.cpu = self.kind = None
+        self.shown = None
+        self.cycles = [0] * 4
+        self.intervals = [0] * 4
+        self.switches = self.migrations = 0
+        self.on = {}
+        self.waits = {kind: [] for kind in KINDS}
+        self.exit = None     # reason, time, and how long it had run by then
+        self.run = 0         # in closed intervals since the exit
+
+
+class Trace:
+    def __init__(self, data, svm=False, begin=0, end=1 << 64):
+        self.vcpus, self.cpus = {}, {}
+        self.running = {}    # CPU: key of the vCPU known to run there
+        self.blind = set()
+        self.ran = {}        # CPU: counted running intervals
+        self.worst = {kind: [] for kind in KINDS}
+        self.events = {}
+        self.mismatches = self.incomplete = 0
+        self.reasons, self.io, self.losses = {}, {}, []
+        self.svm = svm
+        self.first = self.last = None
+        of = streams(data)
+        for cpu, records in of.items():
+            self.cpus[cpu] = [0, 0]
+            self.ran[cpu] = []
+            if begin == 0 and end == 1 << 64:
+                self.count(WRAP, sum(event == WRAP for event, _, _ in records))
+        merged = heapq.merge(*(part_of(stream_of(cpu, of[cpu]), begin, end) for cpu in sorted(of)),
+                             key=lambda item: item[:2])
+        for now, cpu, event, words in merged:
+            if event == "blind":
+                self.begin_blind(now, cpu)
+                self.losses.append([cpu, words[0], now, now])
+                continue
+            if self.first is None:
+                self.first = now
+            self.last = now
+            self.count(event, 1)
+            self.record(now, cpu, event, words)
+        for vcpu in self.vcpus.values():
+            self.drop_exit(vcpu)
+
+    # --- Runstates. ---
+
+    def of(self, key):
+        return self.vcpus.setdefault(key, Vcpu())
+
+    def count(self, event, number):
+        if number:
+            self.events[event] = self.events.get(event, 0) + number
+
+    def count_interval(self, key, vcpu, state, to):
+        length = to - vcpu.since
+        vcpu.cycles[state] += length
+        vcpu.intervals[state] += 1
+        if state == RUNNING:
+            vcpu.on[vcpu.cpu] = vcpu.on.get(vcpu.cpu, 0) + length
+            vcpu.run += length
+            self.cpus[vcpu.cpu][key >> 16 == IDLE] += length
+            self.ran[vcpu.cpu].append((vcpu.since, to, key))
+
+    def forget(self, vcpu):
+        if vcpu.state == RUNNING:
+            del self.running[vcpu.cpu]
+        vcpu.state = None
+        self.drop_exit(vcpu)
+
+    def begin_blind(self, now, cpu):
+        for key, vcpu in self.vcpus.items():
+            if vcpu.state is None or (vcpu.state == RUNNING and vcpu.cpu != cpu):
+                continue
+            self.count_interval(key, vcpu, vcpu.state, now)
+            self.forget(vcpu)
+        self.blind.add(cpu)
+
+    def end_blind(self, now, cpu):
+        if cpu in self.blind:
+            next(loss for loss in reversed(self.losses) if loss[0] == cpu)[3] = now
+        self.blind.discard(cpu)
+
+    def change(self, now, cpu, key, old, new, switch):
+        vcpu = self.of(key)
+        matches = vcpu.state == old and (old != RUNNING or vcpu.cpu == cpu)
+        wait = None
+        if matches:
+            self.count_interval(key, vcpu, old, now)
+            if old == RUNNABLE and new == RUNNING and key >> 16 not in (IDLE, DEFAULT):
+                wait = vcpu.kind, vcpu.since
+        elif vcpu.state is not None:
+            self.mismatches += 1
+            self.drop_exit(vcpu)
+        if vcpu.state == RUNNING:
+            del self.running[vcpu.cpu]
+        vcpu.state, vcpu.since = new, now
+        vcpu.kind = {BLOCKED: "wake", RUNNING: "preempt"}.get(old, "other")
+        if new == RUNNING:
+            vcpu.switches += switch
+            self.run_on(key, vcpu, cpu)
+        elif self.blind:
+            vcpu.state = None
+            self.drop_exit(vcpu)
+        if RUNNING in (old, new):
+            vcpu.migrations += vcpu.shown not in (None, cpu)
+            vcpu.shown = cpu
+        if wait:
+            self.end_wait(key, vcpu, cpu, wait[0], wait[1], now)
+
+    def run_on(self, key, vcpu, cpu):
+        other = self.running.get(cpu)
+        if other is not None and other != key:
+            self.mismatches += 1
+            self.forget(self.vcpus[other])
+        self.running[cpu] = key
+        vcpu.cpu = cpu
+
+    # --- Waits. ---
+
+    def end_wait(self, key, vcpu, cpu, kind, start, now):
+        vcpu.waits[kind].append(now - start)
+        worst = self.worst[kind]
+        if len(worst) >= WORST and now - start < worst[-1][0]:
+            return
+        ran = {}
+        for begin, end, who in reversed(self.ran[cpu]):
+            if end <= start:
+                break
+            length = min(end, now) - max(begin, start)
+            if length > 0:
+                ran[who] = ran.get(who, 0) + length
+        worst.append((now - start, start, key, cpu, ran))
+        worst.sort(key=lambda w: (-w[0], w[1], w[2]))
+        del worst[WORST:]
+
+    # --- Exits. ---
+
+    def drop_exit(self, vcpu):
+        if vcpu.exit:
+            self.incomplete += 1
+            vcpu.exit = None
+
+    def begin_exit(self, now, cpu, reason):
+        entry = self.reasons.setdefault(reason, dict.fromkeys(
+            ("count", "timed", "cycles", "max", "unattributed"), 0))
+        entry["count"] += 1
+        if cpu not in self.running:
+            entry["unattributed"] += 1
+            return
+        vcpu = self.vcpus[self.running[cpu]]
+        self.drop_exit(vcpu)
+        # In the interval that is open, what it has run by now is not counted yet.
+        vcpu.exit, vcpu.run = (reason, now - vcpu.since), 0
+
+    def end_exit(self, now, cpu):
+        if cpu not in self.running:
+            return
+        vcpu = self.vcpus[self.running[cpu]]
+        if not vcpu.exit:
+            return
+        reason, before = vcpu.exit
+        length = vcpu.run + now - vcpu.since - before
+        vcpu.exit = None
+        entry = self.reasons[reason]
+        entry["timed"] += 1
+        entry["cycles"] += length
+        entry["max"] = max(entry["max"], length)
+
+    # --- All. ---
+
+    def record(self, now, cpu, event, words):
+        if event & ~0x330 == 0x21001 and words:
+            self.change(now, cpu, words[0], event >> 8 & 3, event >> 4 & 3, True)
+        elif event == CONTINUE and words:
+            self.change(now, cpu, words[0], RUNNING, RUNNING, False)
+        elif event == LOST:
+            self.end_blind(now, cpu)
+        elif event & ~0x500 in (0x81002, 0x81003) and words:
+            self.begin_exit(now, cpu, words[0])
+        elif event & ~0x400 == 0x81001:
+            self.end_exit(now, cpu)
+        elif event & ~0x100 in (0x82016, 0x82216, 0x82017, 0x82217):
+            self.count_io(cpu, event)
+
+    def count_io(self, cpu, event):
+        if cpu not in self.running:
+            return
+        name = "%s_%s" % ("pio" if event & 0xf == 6 else "mmio",
+                          "write" if event & 0x200 else "read")
+        domain = self.io.setdefault(self.running[cpu] >> 16, dict.fromkeys(
+            ("mmio_read", "mmio_write", "pio_read", "pio_write"), 0))
+        domain[name] += 1
+
+    def is_svm(self):
+        return (self.svm or any(event & ~0x500 == 0x81003 for event in self.events) or
+                any(reason > 0x4b for reason in self.reasons))
+
+    def measures(self):
+        span = self.last - self.first if self.first is not None else 0
+        return {
+            "span": {"first_tsc": self.first or 0, "last_tsc": self.last or 0, "cycles": span},
+            "records": sum(self.events.values()),
+            "events": {"0x%08x" % event: n for event, n in sorted(self.events.items())},
+            "mismatches": self.mismatches,
+            "lost": {"records": sum(loss[1] for loss in self.losses), "gaps": len(self.losses),
+                     "list": [{"cpu": cpu, "from": first, "to": to, "count": count}
+                              for cpu, count, first, to in self.losses]},
+            "cpus": {str(cpu): {"busy": busy, "idle": idle, "unknown": span - busy - idle}
+                     for cpu, (busy, idle) in sorted(self.cpus.items())},
+            "vcpus": {name(key): self.vcpu(vcpu) for key, vcpu in sorted(self.vcpus.items())},
+            "worst": {kind: [self.wait(*wait) for wait in self.worst[kind]]
+                      for kind in ("wake", "preempt")},
+            "exits": {"vendor": "svm" if self.is_svm() else "vmx", "incomplete": self.incomplete,
+                      "reasons": {"0x%x" % reason: entry
+                                  for reason, entry in sorted(self.reasons.items())}},
+            "io": {"domains": {"d%d" % domain: io for domain, io in sorted(self.io.items())}},
+        }
+
+    @staticmethod
+    def vcpu(vcpu):
+        return {
+            "cycles": dict(zip(STATES, vcpu.cycles)),
+            "intervals": dict(zip(STATES, vcpu.intervals)),
+            "switches_in": vcpu.switches,
+            "migrations": vcpu.migrations,
+            "pcpu_cycles": {str(cpu): cycles for cpu, cycles in sorted(vcpu.on.items())},
+            "latency": {kind: distribution(waits) for kind, waits in vcpu.waits.items()},
+        }
+
+    @staticmethod
+    def wait(length, start, key, cpu, ran):
+        who = {name(other): cycles for other, cycles in sorted(ran.items())}
+        who["unknown"] = length - sum(ran.values())
+        return {"vcpu": name(key), "start": start, "cycles": length, "cpu": cpu, "ran": who}
+
+
+def name(key):
+    return "d%dv%d" % (key >> 16, key & 0xffff)
+
+
+def distribution(waits):
+    waits = sorted(waits)
+
+    def percentile(part, whole):
+        return waits[(len(waits) * part + whole - 1) // whole - 1] if waits else 0
+    return {"count": len(waits), "total": sum(waits), "p50": percentile(1, 2),
+            "p99": percentile(99, 100), "p999": percentile(999, 1000),
+            "max": waits[-1] if waits else 0}
+
+
+def main():
+    svm = "--svm" in sys.argv[1:]
+    path, *part = (argument for argument in sys.argv[1:] if not argument.startswith("--"))
+    with open(path, "rb") as file:
+        data = file.read()
+    json.dump(Trace(data, svm, *map(int, part)).measures(), sys.stdout, indent=1)
+    print()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The names of VM exit reasons. Any thread.
+ *
+ * Source: Intel SDM, appendix C, and AMD APM volume 2, appendix C; Xen's EXIT_REASON_* in
+ * <asm/hvm/vmx/vmx.h> and VMEXIT_* in <asm/hvm/svm/vmcb.h>.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define EXIT_REASON_TEXT_MAX 32u
+
+/* "NPF", "IO_INSTRUCTION"; "0x55" of one that is unknown. Returns static text, or BUFFER. */
+const char *exit_reason_name(bool is_svm, uint32_t reason,
+                             char buffer[static EXIT_REASON_TEXT_MAX]);

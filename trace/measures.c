@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The loop over all records, and what is not a runstate: events, losses, exits by reason, I/O by
+ * domain. The rest is the state's (state.c), which reports intervals, waits and exits here.
+ */
+
+#include "trace/measures.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/util.h"
+
+/* SVM's reasons go on where VMX's end. Source: <asm/hvm/vmx/vmx.h>, EXIT_REASON_*. */
+#define VMX_REASON_MAX 0x4bu
+
+static void measures_freep(struct measures **measures)
+{
+    measures_free(*measures);
+}
+
+static void note_error(struct measures *measures, int r)
+{
+    if (r < 0 && measures->error == 0)
+        measures->error = r;
+}
+
+/* --- What the state observes. --- */
+
+static void on_interval(void *context, const struct state_interval *interval)
+{
+    struct measures *measures = context;
+
+    if (interval->runstate == STATE_RUNNING)
+        note_error(measures, worst_note_running(measures->worst, interval));
+}
+
+static void on_wait(void *context, const struct state_wait_end *wait)
+{
+    struct measures *measures = context;
+    struct measures_vcpu *vcpu = wait->vcpu->observed;
+
+    if (!vcpu) {
+        vcpu = wait->vcpu->observed = calloc(1, sizeof(*vcpu));
+        if (!vcpu) {
+            note_error(measures, -ENOMEM);
+            return;
+        }
+    }
+    if (wait->to - wait->from > vcpu->longest_cycles) {
+        vcpu->longest_from = wait->from;
+        vcpu->longest_cycles = wait->to - wait->from;
+    }
+    if (wait->stream < measures->nr_wait_cycles)
+        measures->wait_cycles[wait->stream] += wait->to - wait->from;
+    note_error(measures,
+               sample_add(&vcpu->waits[wait->wait], &measures->budget, wait->to - wait->from));
+    note_error(measures, worst_note_wait(measures->worst, wait));
+}
+
+/* The sums of REASON; NULL: too many reasons, or no memory. */
+static struct measures_exit *exit_of(struct measures *measures, const struct count *reason)
+{
+    struct measures_exit *more;
+    size_t max = measures->max_exits;
+
+    if (!reason)
+        return NULL;
+    if (reason->index >= max) {
+        max = max_u64(max * 2, 64);
+        more = reallocarray(measures->exits, max, sizeof(*more));
+        if (!more) {
+            note_error(measures, -ENOMEM);
+            return NULL;
+        }
+        measures->exits = more;
+        measures->max_exits = max;
+    }
+    if (reason->count == 1)
+        measures->exits[reason->index] = (struct measures_exit){.reason = reason->number};
+    return &measures->exits[reason->index];
+}
+
+static void on_left(void *context, struct state_vcpu *vcpu, uint32_t reason)
+{
+    struct measures *measures = context;
+    struct measures_exit *exit = exit_of(measures, counts_add(&measures->reasons, reason));
+
+    if (vcpu)
+        tallies_add(&measures->tallies, TALLY_EXIT, vcpu->key, reason, 1, 0);
+    if (!exit)
+        return;
+    exit->count++;
+    exit->unattributed += !vcpu;
+}
+
+static void on_exit_end(void *context, struct state_vcpu *vcpu, uint32_t reason, bool timed,
+                        uint64_t cycles)
+{
+    struct measures *measures = context;
+    const struct count *of;
+
+    if (!timed) {
+        measures->incomplete_exits++;
+        return;
+    }
+    tallies_add(&measures->tallies, TALLY_EXIT, vcpu->key, reason, 0, cycles);
+    of = counts_find(&measures->reasons, reason);
+    if (!of || of->index >= measures->max_exits)
+        return;
+    measures->exits[of->index].timed++;
+    measures->exits[of->index].cycles += cycles;
+    measures->exits[of->index].most_cycles =
+        max_u64(measures->exits[of->index].most_cycles, cycles);
+}
+
+static const struct state_observer observer_functions = {
+    .interval = on_interval,
+    .wait = on_wait,
+    .exit = on_exit_end,
+    .left = on_left,
+};
+
+/* --- Losses, I/O. --- */
+
+static void note_loss(struct measures *measures, const struct merge_record *record)
+{
+    struct measures_loss loss = {
+        .cpu = record->cpu,
+        .from_tsc = record->tsc,
+        .count = merge_word(record, 0),
+    };
+    struct measures_loss *more;
+
+    if (measures->nr_losses == measures->max_losses) {
+        size_t max = measures->max_losses ? measures->max_losses * 2 : 16;
+
+        more = reallocarray(measures->losses, max, sizeof(*more));
+        if (!more) {
+            note_error(measures, -ENOMEM);
+            return;
+        }
+        measures->losses = more;
+        measures->max_losses = max;
+    }
+    measures->losses[measures->nr_losses++] = loss;
+    measures->lost += loss.count;
+}
+
+/* The loss on that CPU is over: of those that are not, it is the newest. */
+static void end_loss(struct measures *measures, const struct merge_record *record)
+{
+    for (size_t i = measures->nr_losses; i-- > 0;) {
+        struct measures_loss *loss = &measures->losses[i];
+
+        if (loss->cpu != record->cpu)
+            continue;
+        loss->to_tsc = record->tsc;
+        return;
+    }
+}
+
+static void note_io(struct measures *measures, const struct merge_record *record, uint32_t event)
+{
+    const struct state_vcpu *vcpu = measures->state.cpus[record->stream].running;
+    uint32_t code = event & ~UINT32_C(0x100);
+    struct measures_io *io;
+
+    if (!vcpu || (code != 0x82016 && code != 0x82216 && code != 0x82017 && code != 0x82217))
+        return;
+    if (!measures->io[vcpu->key >> 16])
+        measures->io[vcpu->key >> 16] = calloc(1, sizeof(*io));
+    io = measures->io[vcpu->key >> 16];
+    if (!io) {
+        note_error(measures, -ENOMEM);
+        return;
+    }
+    io->pio_read += code == 0x82016;
+    io->pio_write += code == 0x82216;
+    io->mmio_read += code == 0x82017;
+    io->mmio_write += code == 0x82217;
+}
+
+/* Interrupts and yields. */
+static void note_tallies(struct measures *measures, const struct merge_record *record,
+                         uint32_t event)
+{
+    const struct state_vcpu *vcpu = measures->state.cpus[record->stream].running;
+    unsigned int nr_words = merge_words(record);
+
+    if (event == TRC_HW_IRQ_HANDLED && nr_words > 0)
+        tallies_add(&measures->tallies, TALLY_INTERRUPT, record->cpu, merge_word(record, 0), 1, 0);
+    else if (event == TRC_HVM_INJ_VIRQ && nr_words > 0 && vcpu)
+        tallies_add(&measures->tallies, TALLY_INJECTED, vcpu->key, merge_word(record, 0), 1, 0);
+    else if (event == TRC_SCHED_YIELD && nr_words > 1)
+        tallies_add(&measures->tallies, TALLY_YIELD,
+                    merge_word(record, 0) << 16 | (merge_word(record, 1) & 0xffff), 0, 1, 0);
+}
+
+/* --- The loop. --- */
+
+static void note_record(struct measures *measures, const struct merge_record *record)
+{
+    uint32_t event = record_event(record->header);
+
+    (void)counts_add(&measures->events, event);
+    state_record(&measures->state, record);
+    if ((event & 0xffff000u) == 0x82000u) {
+        note_io(measures, record, event);
+        note_tallies(measures, record, event);
+    } else if (event == TRC_HW_IRQ_HANDLED || event == TRC_SCHED_YIELD) {
+        note_tallies(measures, record, event);
+    } else if (__builtin_expect(record_is_lost(record->header), 0)) {
+        end_loss(measures, record);
+    }
+}
+
+static void note_new_cpus(struct measures *measures)
+{
+    unsigned int nr = merge_streams(measures->merge);
+    uint64_t *more = reallocarray(measures->wait_cycles, nr + 1, sizeof(*more));
+
+    if (!more) {
+        note_error(measures, -ENOMEM);
+        return;
+    }
+    measures->wait_cycles = more;
+    for (; measures->nr_wait_cycles < nr; measures->nr_wait_cycles++)
+        more[measures->nr_wait_cycles] = 0;
+    note_error(measures, state_grow(&measures->state, nr));
+}
+
+static int measures_read(struct measures *measures)
+{
+    struct merge_record record;
+    uint64_t records = 0;
+    bool has_begun = false;
+    int item;
+
+    note_new_cpus(measures);
+    while ((item = merge_next(measures->merge, &record)) != MERGE_END && measures->error == 0) {
+        if (__builtin_expect(record.stream >= measures->state.nr_cpus, 0)) {
+            note_new_cpus(measures);
+            if (measures->error < 0)
+                break;
+        }
+        if (__builtin_expect(item == MERGE_BLIND, 0)) {
+            state_begin_blind(&measures->state, &record);
+            note_loss(measures, &record);
+            continue;
+        }
+        if (__builtin_expect(!has_begun, 0))
+            measures->first_tsc = record.tsc;
+        has_begun = true;
+        measures->last_tsc = record.tsc;
+        records++;
+        note_record(measures, &record);
+    }
+    state_end(&measures->state);
+    note_error(measures, measures->state.error);
+    note_error(measures, measures->merge->error);
+    measures->records = records + merge_wraps(measures->merge);
+    return measures->error;
+}
+
+static void find_vendor(struct measures *measures)
+{
+    static const uint32_t svm_exits[] = {0x81003, 0x81103, 0x81403, 0x81503};
+
+    for (size_t i = 0; i < ARRAY_SIZE(svm_exits); i++)
+        measures->is_svm = measures->is_svm || counts_find(&measures->events, svm_exits[i]);
+    for (uint32_t i = 0; i < measures->reasons.nr && i < measures->max_exits; i++)
+        measures->is_svm = measures->is_svm || measures->exits[i].reason > VMX_REASON_MAX;
+}
+
+int measures_new(struct merge *merge, bool is_svm, struct measures **ret_measures)
+{
+    _cleanup_(measures_freep) struct measures *measures = calloc(1, sizeof(*measures));
+    int r;
+
+    if (!measures)
+        return -ENOMEM;
+    measures->merge = merge;
+    measures->is_svm = is_svm;
+    measures->budget.left = SAMPLE_VALUES;
+    measures->observer = observer_functions;
+    measures->observer.context = measures;
+    measures->io = calloc(MEASURES_DOMAINS, sizeof(*measures->io));
+    if (!measures->io || counts_init(&measures->events) < 0 ||
+        counts_init(&measures->reasons) < 0 || tallies_init(&measures->tallies) < 0)
+        return -ENOMEM;
+    r = state_init(&measures->state, &measures->observer);
+    if (r < 0)
+        return r;
+    r = worst_new(&measures->state, &measures->worst);
+    if (r < 0)
+        return r;
+    r = measures_read(measures);
+    if (r < 0)
+        return r;
+    counts_add_many(&measures->events, TRC_TRACE_WRAP_BUFFER, merge_wraps(merge));
+    find_vendor(measures);
+    *ret_measures = TAKE_PTR(measures);
+    return 0;
+}
+
+struct measures *measures_free(struct measures *measures)
+{
+    if (!measures)
+        return NULL;
+    for (unsigned int i = 0; i < measures->state.nr_vcpus; i++) {
+        struct measures_vcpu *vcpu = measures->state.vcpus[i]->observed;
+
+        for (unsigned int j = 0; vcpu && j < STATE_WAITS; j++)
+            sample_done(&vcpu->waits[j]);
+        free(vcpu);
+    }
+    state_done(&measures->state);
+    worst_free(measures->worst);
+    counts_done(&measures->events);
+    counts_done(&measures->reasons);
+    tallies_done(&measures->tallies);
+    free(measures->wait_cycles);
+    for (unsigned int i = 0; measures->io && i < MEASURES_DOMAINS; i++)
+        free(measures->io[i]);
+    free(measures->io);
+    free(measures->losses);
+    free(measures->exits);
+    free(measures);
+    return NULL;
+}

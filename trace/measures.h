@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * What a trace says in numbers (docs/measures.md): one pass over its records.
+ *
+ * One thread.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "trace/counts.h"
+#include "trace/merge.h"
+#include "trace/sample.h"
+#include "trace/state.h"
+#include "trace/tallies.h"
+#include "trace/worst.h"
+
+#define MEASURES_DOMAINS (1u << 16)
+
+struct measures_loss {
+    uint32_t cpu;
+    uint64_t from_tsc, to_tsc;
+    uint64_t count;
+};
+
+struct measures_exit {
+    uint32_t reason;
+    uint64_t count;
+    uint64_t timed; /* of which it is known how long they took */
+    uint64_t cycles;
+    uint64_t most_cycles;
+    uint64_t unattributed;
+};
+
+struct measures_io {
+    uint64_t mmio_read, mmio_write, pio_read, pio_write;
+};
+
+/* Of a vCPU; its sums are in struct state_vcpu, of which this is `observed`. */
+struct measures_vcpu {
+    struct sample waits[STATE_WAITS];
+    uint64_t longest_from, longest_cycles; /* its longest wait, of any kind */
+};
+
+/* Everything is to be read only. Times are effective times, in ticks of the TSC. */
+struct measures {
+    uint64_t first_tsc, last_tsc;
+    uint64_t records;      /* of all kinds, those of tracing itself included */
+    struct counts events;  /* by event */
+    struct state state;
+    struct state_observer observer;
+    struct merge *merge;
+    struct worst *worst;
+    struct measures_loss *losses; /* as they ended */
+    size_t nr_losses, max_losses;
+    uint64_t lost; /* the sum of their counts */
+    struct counts reasons;       /* of exits; `index` is that of exits[] */
+    struct measures_exit *exits; /* [reasons.nr] */
+    size_t max_exits;
+    uint64_t incomplete_exits;
+    struct measures_io **io; /* [MEASURES_DOMAINS]; NULL: none */
+    struct tallies tallies;
+    uint64_t *wait_cycles; /* [state.nr_cpus]: of waits that ended with running there */
+    unsigned int nr_wait_cycles;
+    struct sample_budget budget;
+    bool is_svm;
+    int error;
+};
+
+/*
+ * Reads all that is left of MERGE, which is borrowed as long as the measures are used. IS_SVM: it
+ * is known that the trace is of AMD's. 0; -ENOMEM, or what reading ended with.
+ */
+int measures_new(struct merge *merge, bool is_svm, struct measures **ret_measures);
+struct measures *measures_free(struct measures *measures);
+
+/* The cycles of the span. */
+static inline uint64_t measures_span(const struct measures *measures)
+{
+    return measures->last_tsc - measures->first_tsc;
+}
+
+/* NULL: it never waited. */
+static inline struct measures_vcpu *measures_of(const struct state_vcpu *vcpu)
+{
+    return vcpu->observed;
+}

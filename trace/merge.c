@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * A binary heap of the CPUs' streams, by the time of their next items. A CPU makes several records
+ * before it is another one's turn, so that the heap is left alone as long as the stream at its top
+ * stays before the next one.
+ *
+ * How far may be emitted before more is read (the horizon): rounds are in the order of time, and
+ * in a round each CPU is drained at its turn. So a CPU's records that come after round r are newer
+ * than its turn in r, and that is after all of round r - 1. But a loss that such a record reports
+ * may have begun before that turn, when the buffer was full; not before its turn in r - 1, which is
+ * after all of r - 2. Of that round the beginnings of the windows are looked at, which are cheap to
+ * find.
+ */
+
+#include "trace/merge.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/util.h"
+
+/* Windows that are read ahead of what is not a stream: all of them, in ordinary traces. */
+#define WINDOWS_AHEAD ((size_t)1 << 20)
+/* Then, or of a stream, so many at a time. */
+#define WINDOWS_PART 4096u
+
+/* Bisection ends there; then so much and so many rounds are gone back. */
+#define SEEK_NEAR_BYTES  (UINT64_C(256) << 10)
+#define SEEK_BACK_BYTES  (UINT64_C(1) << 20)
+#define SEEK_BACK_ROUNDS 4u
+
+/* Windows of a CPU that are kept though none has a time. */
+#define TIMELESS_MAX 64u
+
+/* --- Windows. --- */
+
+static uint64_t tsc_of_first(const struct source_window *window)
+{
+    const uint8_t *p = window->records, *end = p + window->bytes;
+
+    while (end - p >= (ptrdiff_t)RECORD_MIN_BYTES) {
+        uint32_t header, bytes;
+
+        memcpy(&header, p, sizeof(header));
+        bytes = record_bytes(header);
+        if ((ptrdiff_t)bytes > end - p)
+            break;
+        if (record_has_tsc(header) && !record_is_wrap(header))
+            return record_tsc(p);
+        p += bytes;
+    }
+    return 0;
+}
+
+/* How many of its windows have been given back: all before that of the record at p. */
+static size_t stream_used_windows(const struct merge_stream *stream)
+{
+    return stream->first - (stream->end != NULL);
+}
+
+static int stream_add_window(struct merge_stream *stream, const struct source_window *window)
+{
+    size_t max, used = stream_used_windows(stream);
+    struct source_window *more;
+
+    if (stream->nr_windows == stream->max_windows && used > stream->max_windows / 2) {
+        stream->nr_windows -= used;
+        stream->first -= used;
+        memmove(stream->windows, stream->windows + used, stream->nr_windows * sizeof(*more));
+    }
+    if (stream->nr_windows == stream->max_windows) {
+        max = stream->max_windows ? stream->max_windows * 2 : 8;
+        more = reallocarray(stream->windows, max, sizeof(*more));
+        if (!more)
+            return -ENOMEM;
+        stream->windows = more;
+        stream->max_windows = max;
+    }
+    stream->windows[stream->nr_windows++] = *window;
+    return 0;
+}
+
+static int merge_add_stream(struct merge *merge, uint32_t cpu, struct merge_stream **ret_stream)
+{
+    struct merge_stream *stream;
+
+    if (merge->nr_streams == merge->max_streams) {
+        unsigned int max = merge->max_streams ? merge->max_streams * 2 : 16;
+        struct merge_stream **more;
+
+        more = reallocarray(merge->streams, max, sizeof(*more));
+        if (!more)
+            return -ENOMEM;
+        merge->streams = more;
+        more = reallocarray(merge->heap, max, sizeof(*more));
+        if (!more)
+            return -ENOMEM;
+        merge->heap = more;
+        merge->max_streams = max;
+    }
+    stream = calloc(1, sizeof(*stream));
+    if (!stream)
+        return -ENOMEM;
+    stream->cpu = cpu;
+    stream->number = merge->nr_streams;
+    merge->streams[merge->nr_streams++] = stream;
+    merge->number_of[cpu] = (uint16_t)merge->nr_streams;
+    *ret_stream = stream;
+    return 0;
+}
+
+static int merge_add_window(struct merge *merge, const struct source_window *window)
+{
+    struct merge_stream *stream;
+    int r;
+
+    if (merge->number_of[window->cpu] > 0) {
+        stream = merge->streams[merge->number_of[window->cpu] - 1];
+    } else {
+        r = merge_add_stream(merge, window->cpu, &stream);
+        if (r < 0)
+            return r;
+    }
+    r = stream_add_window(stream, window);
+    if (r < 0)
+        return r;
+    return 0;
+}
+
+/* --- Items. --- */
+
+/* Takes the stream's next window. The one before it is given back. */
+static bool stream_take_window(struct merge *merge, struct merge_stream *stream)
+{
+    const struct source_window *window;
+
+    if (stream->end) {
+        source_release(merge->source, &stream->windows[stream->first - 1]);
+        stream->p = stream->end = NULL;
+    }
+    if (stream->first == stream->nr_windows)
+        return false;
+    window = &stream->windows[stream->first++];
+    stream->p = window->records;
+    stream->end = stream->p + window->bytes;
+    return true;
+}
+
+/* A stream whose first records have no time waits for one that has, if more is to come. */
+static bool stream_may_begin(const struct merge *merge, const struct merge_stream *stream)
+{
+    if (stream->has_begun || merge->horizon == UINT64_MAX || stream->nr_windows >= TIMELESS_MAX)
+        return true;
+    for (size_t i = stream->first; i < stream->nr_windows; i++)
+        if (tsc_of_first(&stream->windows[i]) > 0)
+            return true;
+    return false;
+}
+
+/* The time of a stream that begins without one: that of the first record that has one. */
+static void stream_begin(const struct merge *merge, struct merge_stream *stream)
+{
+    stream->has_begun = true;
+    stream->now = merge->emitted;
+    for (size_t i = stream->first - 1; i < stream->nr_windows; i++) {
+        uint64_t tsc = tsc_of_first(&stream->windows[i]);
+
+        if (tsc == 0)
+            continue;
+        stream->now = max_u64(stream->now, tsc);
+        return;
+    }
+}
+
+/* The loss begins when its first record was lost, in between the record before and its own. */
+static void stream_find_loss(struct merge_stream *stream)
+{
+    struct lost_record lost;
+    uint64_t first, until;
+
+    memcpy(&lost, stream->p, sizeof(lost));
+    first = (uint64_t)lost.first_tsc[1] << 32 | lost.first_tsc[0];
+    until = max_u64(stream->now, record_tsc(stream->p));
+    stream->is_blind = true;
+    stream->blind_until = until;
+    stream->now = min_u64(max_u64(stream->now, first), until);
+}
+
+void merge_find_item(struct merge *merge, struct merge_stream *stream)
+{
+    for (;;) {
+        ptrdiff_t left = stream->end - stream->p;
+
+        if (left == 0) {
+            if (!stream_take_window(merge, stream))
+                return;
+            continue;
+        }
+        if (!stream->has_begun)
+            stream_begin(merge, stream);
+        if (left >= (ptrdiff_t)RECORD_MIN_BYTES) {
+            memcpy(&stream->header, stream->p, sizeof(stream->header));
+            stream->bytes = record_bytes(stream->header);
+        }
+        if (left < (ptrdiff_t)RECORD_MIN_BYTES || (ptrdiff_t)stream->bytes > left) {
+            merge->bad_windows++;
+            stream->p = stream->end;
+            continue;
+        }
+        if (!record_is_wrap(stream->header))
+            break;
+        merge->wraps++;
+        stream->p += stream->bytes;
+    }
+    if (record_is_lost(stream->header))
+        stream_find_loss(stream);
+    else if (record_has_tsc(stream->header))
+        stream->now = max_u64(stream->now, record_tsc(stream->p));
+}
+
+void merge_leave_record(struct merge *merge, struct merge_record *record)
+{
+    memcpy(merge->kept_words, record->words, (size_t)4 * merge_words(record));
+    record->words = (const uint8_t *)merge->kept_words;
+    merge_find_item(merge, merge->heap[0]);
+}
+
+int merge_next_blind(struct merge *merge, struct merge_record *ret_record)
+{
+    struct merge_stream *stream = merge->heap[0];
+
+    *ret_record = (struct merge_record){
+        .tsc = stream->now,
+        .header = stream->header,
+        .cpu = stream->cpu,
+        .stream = stream->number,
+        .words = stream->p + RECORD_MIN_BYTES + 8,
+    };
+    stream->is_blind = false;
+    stream->now = stream->blind_until;
+    if (merge->bound && merge_is_before(merge->bound, stream))
+        merge_reorder(merge);
+    return MERGE_BLIND;
+}
+
+/* --- The heap. --- */
+
+static void heap_find_bound(struct merge *merge)
+{
+    struct merge_stream **heap = merge->heap;
+
+    merge->bound = merge->nr_heap > 1 ? heap[1] : NULL;
+    if (merge->nr_heap > 2 && merge_is_before(heap[2], heap[1]))
+        merge->bound = heap[2];
+}
+
+static void heap_sink(struct merge *merge, unsigned int at)
+{
+    struct merge_stream **heap = merge->heap, *stream = heap[at];
+
+    for (;;) {
+        unsigned int child = 2 * at + 1;
+
+        if (child >= merge->nr_heap)
+            break;
+        if (child + 1 < merge->nr_heap && merge_is_before(heap[child + 1], heap[child]))
+            child++;
+        if (!merge_is_before(heap[child], stream))
+            break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = stream;
+}
+
+static void heap_add(struct merge *merge, struct merge_stream *stream)
+{
+    unsigned int at = merge->nr_heap++;
+
+    while (at > 0 && merge_is_before(stream, merge->heap[(at - 1) / 2])) {
+        merge->heap[at] = merge->heap[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    merge->heap[at] = stream;
+}
+
+void merge_reorder(struct merge *merge)
+{
+    if (!merge->heap[0]->p) {
+        merge->emitted = max_u64(merge->emitted, merge->heap[0]->now);
+        merge->heap[0] = merge->heap[--merge->nr_heap];
+    }
+    if (merge->nr_heap > 0)
+        heap_sink(merge, 0);
+    heap_find_bound(merge);
+}
+
+/* --- Reading. --- */
+
+/* Streams without an item may have one now. */
+static void merge_queue_streams(struct merge *merge)
+{
+    for (unsigned int i = 0; i < merge->nr_streams; i++) {
+        struct merge_stream *stream = merge->streams[i];
+
+        if (stream->p || stream->first == stream->nr_windows || !stream_may_begin(merge, stream))
+            continue;
+        merge_find_item(merge, stream);
+        if (!stream->p)
+            continue;
+        if (stream->now < merge->emitted && merge->horizon > 0) {
+            merge->late++;
+            stream->now = merge->emitted;
+            stream->blind_until = max_u64(stream->blind_until, stream->now);
+        }
+        heap_add(merge, stream);
+    }
+    heap_find_bound(merge);
+}
+
+static void merge_set_horizon(struct merge *merge, uint64_t horizon)
+{
+    merge->horizon = horizon;
+    merge->limit = min_u64(horizon, merge->part.until - 1);
+}
+
+/* A window with a CPU that is not above the last one's begins another round. */
+static void merge_note_round(struct merge *merge, const struct source_window *window)
+{
+    if (window->cpu <= merge->last_cpu) {
+        merge_set_horizon(merge, merge->rounds_tsc[2]);
+        merge->rounds_tsc[2] = merge->rounds_tsc[1];
+        merge->rounds_tsc[1] = merge->rounds_tsc[0];
+    }
+    merge->last_cpu = window->cpu;
+    merge->rounds_tsc[0] = max_u64(merge->rounds_tsc[0], tsc_of_first(window));
+}
+
+/* Reads MANY windows. Returns whether there may be more. */
+static bool merge_read(struct merge *merge, size_t many)
+{
+    struct source_window window;
+    int r;
+
+    for (size_t i = 0; i < many; i++) {
+        r = merge->horizon < merge->part.until ? source_next(merge->source, &window) : 0;
+        if (r > 0)
+            r = merge_add_window(merge, &window) < 0 ? -ENOMEM : 1;
+        if (r <= 0) {
+            merge->error = r;
+            merge_set_horizon(merge, UINT64_MAX);
+            return false;
+        }
+        merge_note_round(merge, &window);
+    }
+    return true;
+}
+
+bool merge_refill(struct merge *merge)
+{
+    bool more = merge->horizon < UINT64_MAX;
+
+    if (merge->nr_heap > 0)
+        merge->emitted = max_u64(merge->emitted, merge->limit);
+    while (more && (merge->nr_heap == 0 || merge->heap[0]->now > merge->limit)) {
+        more = merge_read(merge, source_is_stream(merge->source) ? 1 : WINDOWS_PART);
+        merge_queue_streams(merge);
+    }
+    return merge->nr_heap > 0 && merge->heap[0]->now <= merge->limit && merge->error >= 0;
+}
+
+/* --- A part. --- */
+
+/* The TSC of the first window at OFFSET or after it that has one, and where it begins; 0: none. */
+static uint64_t tsc_at(struct source *source, uint64_t offset, uint64_t *ret_offset)
+{
+    struct source_window window;
+    uint64_t tsc = 0;
+
+    if (!source_seek(source, offset))
+        return 0;
+    *ret_offset = source_offset(source);
+    while (tsc == 0 && source_next(source, &window) > 0)
+        tsc = tsc_of_first(&window);
+    return tsc;
+}
+
+/* How many rounds begin from OFFSET on and before UNTIL. */
+static unsigned int count_rounds(struct source *source, uint64_t offset, uint64_t until)
+{
+    struct source_window window;
+    unsigned int rounds = 0;
+    uint32_t last = UINT32_MAX;
+
+    if (!source_seek(source, offset))
+        return 0;
+    while (source_offset(source) < until && source_next(source, &window) > 0) {
+        rounds += window.cpu <= last && last != UINT32_MAX;
+        last = window.cpu;
+    }
+    return rounds;
+}
+
+/*
+ * Seeks to where the part may begin. A window that begins before it is found by bisection, since
+ * rounds are in the order of time; some of the rounds before that may still have newer records.
+ */
+static void merge_seek(struct merge *merge)
+{
+    uint64_t begin = source_offset(merge->source), low = begin, back = SEEK_BACK_BYTES;
+    uint64_t high = source_bytes(merge->source), from;
+
+    while (high - low > SEEK_NEAR_BYTES) {
+        uint64_t middle = low + (high - low) / 2, at = high;
+        uint64_t tsc = tsc_at(merge->source, middle, &at);
+
+        if (tsc == 0 || at >= high || tsc >= merge->part.from)
+            high = middle;
+        else
+            low = at;
+    }
+    do {
+        from = low - begin > back ? low - back : begin;
+        back *= 2;
+    } while (from > begin && count_rounds(merge->source, from, low) < SEEK_BACK_ROUNDS);
+    (void)source_seek(merge->source, from);
+}
+
+/* Passes over what comes before the part. Of a loss that is not over then, it is the beginning. */
+static void merge_skip(struct merge *merge)
+{
+    uint64_t from = merge->part.from;
+    struct merge_record record;
+
+    while ((merge->nr_heap > 0 && merge->heap[0]->now <= merge->limit) || merge_refill(merge)) {
+        struct merge_stream *stream = merge->heap[0];
+
+        if (stream->now >= from)
+            break;
+        if (!stream->is_blind || stream->blind_until < from) {
+            (void)merge_next(merge, &record);
+            continue;
+        }
+        stream->now = from;
+        merge_reorder(merge);
+    }
+    merge->wraps = 0;
+}
+
+int merge_init(struct merge *merge, struct source *source, struct merge_part part)
+{
+    *merge = (struct merge){.source = source, .part = part};
+    merge->number_of = calloc(SOURCE_CPUS_MAX, sizeof(*merge->number_of));
+    if (!merge->number_of)
+        return -ENOMEM;
+    if (!source_is_stream(source)) {
+        if (part.from > 0)
+            merge_seek(merge);
+        (void)merge_read(merge, WINDOWS_AHEAD);
+        merge_queue_streams(merge);
+    }
+    if (part.from > 0)
+        merge_skip(merge);
+    return merge->error;
+}
+
+void merge_done(struct merge *merge)
+{
+    for (unsigned int i = 0; i < merge->nr_streams; i++) {
+        struct merge_stream *stream = merge->streams[i];
+
+        for (size_t j = stream_used_windows(stream); j < stream->nr_windows; j++)
+            source_release(merge->source, &stream->windows[j]);
+        free(stream->windows);
+        free(stream);
+    }
+    free(merge->streams);
+    free(merge->heap);
+    free(merge->number_of);
+    *merge = (struct merge){0};
+}

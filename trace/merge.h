@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The records of all CPUs in the order of time (docs/measures.md, "Order"): each CPU's stream is
+ * its windows in the order of the file, and streams are merged by effective time and CPU.
+ *
+ * A mapped file's windows are all found first. Of a stream, as many rounds are read ahead as it
+ * takes to know that no older record can come: three, and their windows are given back when they
+ * are used. A record that comes later all the same is taken to be as new as the one before it, and
+ * counted.
+ *
+ * What is inline here is done for every record.
+ *
+ * One thread.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "common/record.h"
+#include "trace/source.h"
+
+/* A record. What it points to is valid until the next call. */
+struct merge_record {
+    uint64_t tsc; /* its effective time */
+    uint32_t header;
+    uint32_t cpu;
+    uint32_t stream;      /* the CPU's number among those of the trace, as they come */
+    const uint8_t *words; /* merge_word() */
+};
+
+enum merge_item {
+    MERGE_END,
+    MERGE_RECORD,
+    MERGE_BLIND, /* no record: from now on CPU's are missing, until its lost_records record */
+};
+
+/* A CPU's stream, and its next item. */
+struct merge_stream {
+    uint64_t now; /* when the next item is */
+    const uint8_t *p, *end; /* the next record, and its window's end; NULL: nothing is left (yet) */
+    uint32_t header;        /* of the record at p, which fits into the window */
+    uint32_t bytes;
+    uint32_t cpu;
+    uint32_t number;
+    bool is_blind;        /* the next item is MERGE_BLIND, and then the record at p comes at */
+    uint64_t blind_until;
+    bool has_begun;
+
+    struct source_window *windows; /* from `first` on, still to come; the one of p before it */
+    size_t first, nr_windows, max_windows;
+};
+
+/* A part of a trace: items from FROM on and before UNTIL, by effective time. */
+struct merge_part {
+    uint64_t from, until;
+};
+
+#define MERGE_ALL ((struct merge_part){.until = UINT64_MAX})
+
+struct merge {
+    struct merge_stream **heap; /* by time and CPU: [0] is next. [nr_streams], of which nr_heap */
+    unsigned int nr_heap;
+    struct merge_stream *bound; /* who comes after heap[0]; NULL: nobody */
+    uint64_t horizon;           /* items that are later wait for more to be read */
+    uint64_t limit;             /* the same, or the part's end if that comes first */
+
+    struct source *source;
+    struct merge_stream **streams; /* [nr_streams], as they came */
+    uint16_t *number_of;           /* [SOURCE_CPUS_MAX]: plus 1; 0: none */
+    unsigned int nr_streams, max_streams;
+    uint32_t kept_words[7]; /* of the last record, if its window is gone */
+    struct merge_part part;
+    uint64_t emitted; /* the time of the last item, when the horizon was reached */
+    int error;        /* of source_next() */
+
+    uint32_t last_cpu;              /* of the last window that was read */
+    uint64_t rounds_tsc[3]; /* the newest beginning of a window: of all rounds; but the last; ... */
+
+    uint64_t wraps;       /* merge_wraps() */
+    uint64_t bad_windows; /* with something that is no record: the rest of each was left out */
+    uint64_t late;        /* how often a CPU's stream continued before what had been emitted */
+};
+
+/*
+ * SOURCE is borrowed. Finds all windows of what is not a stream that PART may need. 0, -ENOMEM, or
+ * of source_next().
+ */
+int merge_init(struct merge *merge, struct source *source, struct merge_part part);
+void merge_done(struct merge *merge);
+
+/* The number of CPUs that have had a window so far. */
+static inline unsigned int merge_streams(const struct merge *merge)
+{
+    return merge->nr_streams;
+}
+
+static inline uint32_t merge_cpu_of(const struct merge *merge, unsigned int number)
+{
+    return merge->streams[number]->cpu;
+}
+
+/* wrap_buffer records that were passed over. They have no time: in a part there are none. */
+static inline uint64_t merge_wraps(const struct merge *merge)
+{
+    return merge->part.from == 0 && merge->part.until == UINT64_MAX ? merge->wraps : 0;
+}
+
+static inline uint32_t merge_word(const struct merge_record *record, unsigned int i)
+{
+    uint32_t word;
+
+    memcpy(&word, record->words + (size_t)4 * i, sizeof(word));
+    return word;
+}
+
+static inline unsigned int merge_words(const struct merge_record *record)
+{
+    return record->header >> TRACE_EXTRA_SHIFT & 7;
+}
+
+/* --- Private. --- */
+
+/* Finds the next item of STREAM at p or after it. */
+void merge_find_item(struct merge *merge, struct merge_stream *stream);
+/* The same after RECORD, heap[0]'s, whose window may go: its words are kept. */
+void merge_leave_record(struct merge *merge, struct merge_record *record);
+/* heap[0] has another time, or no item. */
+void merge_reorder(struct merge *merge);
+/* Reads on, until something is within the horizon. */
+bool merge_refill(struct merge *merge);
+int merge_next_blind(struct merge *merge, struct merge_record *ret_record);
+
+static inline bool merge_is_before(const struct merge_stream *a, const struct merge_stream *b)
+{
+    return a->now < b->now || (a->now == b->now && a->cpu < b->cpu);
+}
+
+/* lost_records, wrap_buffer and whatever else tracing has for itself. */
+static inline bool merge_is_special(uint32_t header)
+{
+    return (header & 0x0ffff000u) == (TRC_TRACE_WRAP_BUFFER & 0x0ffff000u);
+}
+
+/* --- */
+
+/* The next item in the order of time. MERGE_END: also when reading failed (merge.error). */
+static inline int merge_next(struct merge *merge, struct merge_record *ret_record)
+{
+    struct merge_stream *stream;
+
+    if (__builtin_expect(merge->nr_heap == 0 || merge->heap[0]->now > merge->limit, 0) &&
+        !merge_refill(merge))
+        return MERGE_END;
+    stream = merge->heap[0];
+    if (__builtin_expect(stream->is_blind, 0))
+        return merge_next_blind(merge, ret_record);
+    ret_record->tsc = stream->now;
+    ret_record->header = stream->header;
+    ret_record->cpu = stream->cpu;
+    ret_record->stream = stream->number;
+    ret_record->words = stream->p + RECORD_MIN_BYTES + (stream->header >> 31) * 8u;
+
+    stream->p += stream->bytes;
+    if (__builtin_expect(stream->end - stream->p >= (ptrdiff_t)RECORD_MAX_BYTES, 1)) {
+        memcpy(&stream->header, stream->p, sizeof(stream->header));
+        stream->bytes = record_bytes(stream->header);
+        if (__builtin_expect(merge_is_special(stream->header), 0)) {
+            merge_leave_record(merge, ret_record);
+        } else if (stream->header >> 31) {
+            uint64_t tsc = record_tsc(stream->p);
+
+            stream->now = tsc > stream->now ? tsc : stream->now;
+        }
+    } else {
+        merge_leave_record(merge, ret_record);
+    }
+    if (!stream->p || (merge->bound && merge_is_before(merge->bound, stream)))
+        merge_reorder(merge);
+    return MERGE_RECORD;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * A record as text: "runnable_to_running vcpu=d1v2". Made for dumping millions of them: nothing
+ * allocates. Any thread.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct merge_record;
+
+/* Enough for any record, in either form. */
+#define RECORD_TEXT_MAX 640u
+
+struct record_text_style {
+    bool is_svm;        /* of VM exits */
+    uint64_t first_tsc; /* times are since then */
+    uint64_t tsc_khz;
+};
+
+/*
+ * "+0.001234567 CPU3 runnable_to_running vcpu=d1v2" and a newline, no terminating zero. An unknown
+ * event is "0x00055123 word0=0x00000001". Returns its length.
+ */
+size_t record_text(char text[static RECORD_TEXT_MAX], const struct merge_record *record,
+                   const struct record_text_style *style);
+
+/*
+ * The same as a line of JSON: {"tsc":...,"nsec":...,"cpu":3,"event":"0x00021101",
+ * "name":"runnable_to_running","fields":{"vcpu":"d1v2"}}. Numbers are numbers.
+ */
+size_t record_json(char text[static RECORD_TEXT_MAX], const struct merge_record *record,
+                   const struct record_text_style *style);

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "trace/sidecar.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <json-c/json.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "common/utf8.h"
+#include "common/util.h"
+
+#define FILE_MAX_BYTES (64u * 1024u * 1024u)
+#define ESCAPED_BYTES  4u /* what utf8_copy() makes of a byte, at most */
+
+struct clock_pair {
+    uint64_t tsc;
+    uint64_t realtime_nsec;
+};
+
+struct domain {
+    uint32_t domid;
+    uint64_t first_nsec, last_nsec;
+    char *name, *uuid; /* NULL: unknown */
+};
+
+struct sidecar {
+    int problem;
+    uint64_t tsc_khz;
+    enum sidecar_vendor vendor;
+    uint64_t complete_from_tsc;
+    char *reason, *hostname, *scheduler, *granularity;
+    struct clock_pair *clock;
+    size_t nr_clock;
+    struct domain *domains;
+    size_t nr_domains;
+};
+
+/* --- JSON. --- */
+
+static struct json_object *find(struct json_object *object, const char *path)
+{
+    struct json_object *found;
+
+    return json_pointer_get(object, path, &found) == 0 ? found : NULL;
+}
+
+static uint64_t get_number(struct json_object *object, const char *path)
+{
+    struct json_object *number = find(object, path);
+
+    return json_object_is_type(number, json_type_int) ? json_object_get_uint64(number) : 0;
+}
+
+/* A printable copy; NULL: there is none. */
+static char *get_text(struct json_object *object, const char *path)
+{
+    struct json_object *text = find(object, path);
+    size_t size;
+    char *copy;
+
+    if (!json_object_is_type(text, json_type_string) || json_object_get_string_len(text) == 0)
+        return NULL;
+    size = (size_t)json_object_get_string_len(text) * ESCAPED_BYTES + 1;
+    copy = malloc(size);
+    if (copy)
+        (void)utf8_copy(copy, size, json_object_get_string(text));
+    return copy;
+}
+
+static size_t get_length(struct json_object *array)
+{
+    return json_object_is_type(array, json_type_array) ? json_object_array_length(array) : 0;
+}
+
+/* --- Reading. --- */
+
+static void read_clock(struct sidecar *sidecar, struct json_object *array)
+{
+    size_t length = get_length(array);
+
+    sidecar->clock = calloc(length + 1, sizeof(*sidecar->clock));
+    for (size_t i = 0; sidecar->clock && i < length; i++) {
+        struct json_object *pair = json_object_array_get_idx(array, i);
+        struct clock_pair *last = sidecar->clock + sidecar->nr_clock;
+
+        *last = (struct clock_pair){get_number(pair, "/tsc"), get_number(pair, "/realtime_ns")};
+        if (last->realtime_nsec == 0 || (sidecar->nr_clock > 0 && last->tsc < last[-1].tsc))
+            continue;
+        sidecar->nr_clock++;
+    }
+}
+
+static void read_domains(struct sidecar *sidecar, struct json_object *array)
+{
+    size_t length = get_length(array);
+
+    sidecar->domains = calloc(length + 1, sizeof(*sidecar->domains));
+    for (size_t i = 0; sidecar->domains && i < length; i++) {
+        struct json_object *domain = json_object_array_get_idx(array, i);
+
+        sidecar->domains[sidecar->nr_domains++] = (struct domain){
+            .domid = (uint32_t)get_number(domain, "/domid"),
+            .first_nsec = get_number(domain, "/first_seen_ns"),
+            .last_nsec = get_number(domain, "/last_seen_ns"),
+            .name = get_text(domain, "/name"),
+            .uuid = get_text(domain, "/uuid"),
+        };
+    }
+}
+
+static enum sidecar_vendor vendor_of(const char *name)
+{
+    if (name && strcmp(name, "GenuineIntel") == 0)
+        return SIDECAR_VENDOR_INTEL;
+    if (name && (strcmp(name, "AuthenticAMD") == 0 || strcmp(name, "HygonGenuine") == 0))
+        return SIDECAR_VENDOR_AMD;
+    return SIDECAR_VENDOR_UNKNOWN;
+}
+
+static bool is_sidecar(struct json_object *document)
+{
+    struct json_object *format = find(document, "/format");
+    const char *text = json_object_is_type(format, json_type_string)
+                           ? json_object_get_string(format)
+                           : "";
+
+    return strcmp(text, "xentraced-session") == 0 || strcmp(text, "xentraced-snapshot") == 0;
+}
+
+static void read_document(struct sidecar *sidecar, struct json_object *document)
+{
+    _cleanup_free_ char *vendor = get_text(document, "/host/cpu_vendor");
+
+    sidecar->tsc_khz = get_number(document, "/host/tsc_khz");
+    sidecar->vendor = vendor_of(vendor);
+    sidecar->hostname = get_text(document, "/host/hostname");
+    sidecar->scheduler = get_text(document, "/host/scheduler");
+    sidecar->granularity = get_text(document, "/host/scheduler_granularity");
+    sidecar->reason = get_text(document, "/snapshot/reason");
+    sidecar->complete_from_tsc = get_number(document, "/snapshot/complete_from_tsc");
+    if (sidecar->complete_from_tsc == 0)
+        sidecar->complete_from_tsc = get_number(document, "/segment/complete_from_tsc");
+    if (sidecar->complete_from_tsc == 0)
+        sidecar->complete_from_tsc = get_number(document, "/complete_from_tsc");
+    read_clock(sidecar, find(document, "/clock"));
+    read_domains(sidecar, find(document, "/domains"));
+}
+
+/* All of a regular file, with a zero after it. */
+static int read_file(const char *path, char **ret_text)
+{
+    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    _cleanup_free_ char *text = NULL;
+    struct stat status;
+    size_t done = 0;
+
+    if (fd < 0 || fstat(fd, &status) < 0)
+        return -errno;
+    if (!S_ISREG(status.st_mode) || status.st_size > (off_t)FILE_MAX_BYTES)
+        return -EBADMSG;
+    text = malloc((size_t)status.st_size + 1);
+    if (!text)
+        return -ENOMEM;
+    while (done < (size_t)status.st_size) {
+        ssize_t n = read(fd, text + done, (size_t)status.st_size - done);
+
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        if (n == 0)
+            break;
+        done += n > 0 ? (size_t)n : 0;
+    }
+    text[done] = '\0';
+    *ret_text = TAKE_PTR(text);
+    return 0;
+}
+
+static int sidecar_read(struct sidecar *sidecar, const char *path)
+{
+    _cleanup_free_ char *text = NULL;
+    struct json_object *document;
+    int r = read_file(path, &text);
+
+    if (r < 0)
+        return r;
+    document = json_tokener_parse(text);
+    r = is_sidecar(document) ? 0 : -EBADMSG;
+    if (r == 0)
+        read_document(sidecar, document);
+    json_object_put(document);
+    return r;
+}
+
+int sidecar_new(const char *path, struct sidecar **ret_sidecar)
+{
+    struct sidecar *sidecar = calloc(1, sizeof(*sidecar));
+
+    if (!sidecar)
+        return -ENOMEM;
+    sidecar->problem = path && strcmp(path, "-") != 0 ? sidecar_read(sidecar, path) : -ENOENT;
+    *ret_sidecar = sidecar;
+    return 0;
+}
+
+struct sidecar *sidecar_free(struct sidecar *sidecar)
+{
+    if (!sidecar)
+        return NULL;
+    for (size_t i = 0; i < sidecar->nr_domains; i++) {
+        free(sidecar->domains[i].name);
+        free(sidecar->domains[i].uuid);
+    }
+    free(sidecar->domains);
+    free(sidecar->clock);
+    free(sidecar->reason);
+    free(sidecar->hostname);
+    free(sidecar->scheduler);
+    free(sidecar->granularity);
+    free(sidecar);
+    return NULL;
+}
+
+/* --- Questions. --- */
+
+int sidecar_problem(const struct sidecar *sidecar)
+{
+    return sidecar->problem;
+}
+
+uint64_t sidecar_tsc_khz(const struct sidecar *sidecar)
+{
+    return sidecar->tsc_khz;
+}
+
+enum sidecar_vendor sidecar_vendor(const struct sidecar *sidecar)
+{
+    return sidecar->vendor;
+}
+
+uint64_t sidecar_complete_from_tsc(const struct sidecar *sidecar)
+{
+    return sidecar->complete_from_tsc;
+}
+
+const char *sidecar_reason(const struct sidecar *sidecar)
+{
+    return sidecar->reason;
+}
+
+const char *sidecar_hostname(const struct sidecar *sidecar)
+{
+    return sidecar->hostname;
+}
+
+const char *sidecar_scheduler(const struct sidecar *sidecar)
+{
+    return sidecar->scheduler;
+}
+
+const char *sidecar_granularity(const struct sidecar *sidecar)
+{
+    return sidecar->granularity;
+}
+
+/* VALUE + DELTA * MUL / DIV, for a negative delta too; never below 0. */
+static uint64_t scale(uint64_t value, __int128 delta, uint64_t mul, uint64_t div)
+{
+    __int128 result = (__int128)value + delta * (__int128)mul / (__int128)div;
+
+    if (result < 0)
+        return 0;
+    return result > INT64_MAX ? INT64_MAX : (uint64_t)result;
+}
+
+uint64_t sidecar_realtime_nsec(const struct sidecar *sidecar, uint64_t tsc)
+{
+    const struct clock_pair *p, *end = sidecar->clock + sidecar->nr_clock;
+
+    if (sidecar->nr_clock == 0 || sidecar->tsc_khz == 0)
+        return 0;
+    for (p = sidecar->clock; p + 1 < end && p[1].tsc <= tsc; p++)
+        ;
+    if (p + 1 < end && tsc >= p->tsc)
+        return scale(p->realtime_nsec, (__int128)tsc - p->tsc,
+                     p[1].realtime_nsec - p->realtime_nsec, p[1].tsc - p->tsc);
+    return scale(p->realtime_nsec, (__int128)tsc - p->tsc, 1000000, sidecar->tsc_khz);
+}
+
+bool sidecar_find_tsc(const struct sidecar *sidecar, uint64_t realtime_nsec, uint64_t *ret_tsc)
+{
+    uint64_t low = 0, high = INT64_MAX;
+
+    if (sidecar_realtime_nsec(sidecar, 1) == 0 && sidecar_realtime_nsec(sidecar, high) == 0)
+        return false;
+    while (low < high) { /* a clock that was set back: some TSC at which it showed that time */
+        uint64_t middle = low + (high - low) / 2;
+
+        if (sidecar_realtime_nsec(sidecar, middle) < realtime_nsec)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *ret_tsc = low;
+    return true;
+}
+
+/* The one that was there at that time, or else the last. */
+static const struct domain *find_domain(const struct sidecar *sidecar, uint32_t domid,
+                                        uint64_t realtime_nsec)
+{
+    const struct domain *found = NULL;
+
+    for (size_t i = 0; i < sidecar->nr_domains; i++) {
+        const struct domain *domain = &sidecar->domains[i];
+
+        if (domain->domid != domid)
+            continue;
+        if (realtime_nsec >= domain->first_nsec && realtime_nsec <= domain->last_nsec &&
+            realtime_nsec > 0)
+            return domain;
+        if (!found || domain->last_nsec >= found->last_nsec)
+            found = domain;
+    }
+    return found;
+}
+
+const char *sidecar_domain_name(const struct sidecar *sidecar, uint32_t domid,
+                                uint64_t realtime_nsec)
+{
+    const struct domain *domain = find_domain(sidecar, domid, realtime_nsec);
+
+    return domain ? domain->name : NULL;
+}
+
+const char *sidecar_domain_uuid(const struct sidecar *sidecar, uint32_t domid,
+                                uint64_t realtime_nsec)
+{
+    const struct domain *domain = find_domain(sidecar, domid, realtime_nsec);
+
+    return domain ? domain->uuid : NULL;
+}
+
+bool sidecar_find_domain(const struct sidecar *sidecar, const char *name, uint32_t *ret_domid)
+{
+    const struct domain *found = NULL;
+
+    for (size_t i = 0; i < sidecar->nr_domains; i++) {
+        const struct domain *domain = &sidecar->domains[i];
+
+        if ((domain->name && strcmp(domain->name, name) == 0) ||
+            (domain->uuid && strcasecmp(domain->uuid, name) == 0))
+            if (!found || domain->last_nsec >= found->last_nsec)
+                found = domain;
+    }
+    if (found)
+        *ret_domid = found->domid;
+    return found != NULL;
+}

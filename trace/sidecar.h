@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * What a capture's sidecar knows that its records do not: the TSC's frequency, the wall clock, the
+ * processor's vendor, names (docs/file-format.md). It is untrusted: what is missing or senseless in
+ * it reads as unknown.
+ *
+ * Any thread that owns it.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct sidecar;
+
+enum sidecar_vendor {
+    SIDECAR_VENDOR_UNKNOWN,
+    SIDECAR_VENDOR_INTEL,
+    SIDECAR_VENDOR_AMD,
+};
+
+/*
+ * The sidecar at PATH, "-" or NULL: none. One that is not there, or is none, is as if it were
+ * empty: sidecar_problem() says why. 0 or -ENOMEM.
+ */
+int sidecar_new(const char *path, struct sidecar **ret_sidecar);
+struct sidecar *sidecar_free(struct sidecar *sidecar);
+
+/* 0: it was read; or a negative errno: -ENOENT, -EBADMSG (it is no sidecar), of read(2). */
+int sidecar_problem(const struct sidecar *sidecar);
+
+uint64_t sidecar_tsc_khz(const struct sidecar *sidecar); /* 0: unknown */
+enum sidecar_vendor sidecar_vendor(const struct sidecar *sidecar);
+/* No record from then on is missing, but for losses that the trace reports; 0: unknown. */
+uint64_t sidecar_complete_from_tsc(const struct sidecar *sidecar);
+/* What asked for the snapshot ("Domain 3 (web) crashed."), host, scheduler; NULL: unknown. */
+const char *sidecar_reason(const struct sidecar *sidecar);
+const char *sidecar_hostname(const struct sidecar *sidecar);
+const char *sidecar_scheduler(const struct sidecar *sidecar);
+const char *sidecar_granularity(const struct sidecar *sidecar);
+
+/* The wall clock at TSC, in nanoseconds since 1970; 0: unknown. */
+uint64_t sidecar_realtime_nsec(const struct sidecar *sidecar, uint64_t tsc);
+/* The other way round: the first TSC that is not before that time. False: unknown. */
+bool sidecar_find_tsc(const struct sidecar *sidecar, uint64_t realtime_nsec, uint64_t *ret_tsc);
+
+/*
+ * The name and the UUID of domain DOMID at that time (0: its last ones); NULL: unknown. Printable
+ * UTF-8; the sidecar's.
+ */
+const char *sidecar_domain_name(const struct sidecar *sidecar, uint32_t domid,
+                                uint64_t realtime_nsec);
+const char *sidecar_domain_uuid(const struct sidecar *sidecar, uint32_t domid,
+                                uint64_t realtime_nsec);
+/* The newest domain with that name or UUID. False: there is none. */
+bool sidecar_find_domain(const struct sidecar *sidecar, const char *name, uint32_t *ret_domid);

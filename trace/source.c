@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * A file is mapped as a whole: what is read of it is the page cache's, and the kernel reads ahead.
+ * Of a stream each window is read into memory of its own, which the reader gives back.
+ */
+
+#include "trace/source.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/record.h"
+#include "common/util.h"
+
+/* A window is one CPU's trace buffer at most. Xen's have 16-bit page counts (struct t_buf's size in
+ * <xen/trace.h>: t_info_pages, 32768 MFNs a CPU), so nothing larger is one. */
+#define WINDOW_MAX_BYTES (UINT32_C(1) << 30)
+
+/* So many headers in a row are no accident. */
+#define CHAIN_WINDOWS 4u
+
+#define STREAM_BUFFER_BYTES (256u * 1024u)
+
+struct source {
+    int fd; /* of a stream; -1: mapped or memory */
+    const uint8_t *data;
+    uint64_t bytes; /* of data; of a stream: read so far */
+    uint64_t offset;
+    void *mapping; /* data, if it is ours; NULL: not */
+    bool is_damaged;
+    bool has_ended;
+
+    uint8_t *buffer; /* of a stream: what was read and not used */
+    size_t buffered, used;
+};
+
+static int source_new(struct source **ret_source)
+{
+    struct source *source = calloc(1, sizeof(*source));
+
+    if (!source)
+        return -ENOMEM;
+    source->fd = -1;
+    *ret_source = source;
+    return 0;
+}
+
+struct source *source_free(struct source *source)
+{
+    if (!source)
+        return NULL;
+    if (source->mapping)
+        (void)munmap(source->mapping, source->bytes);
+    fd_close(&source->fd);
+    free(source->buffer);
+    free(source);
+    return NULL;
+}
+
+static void source_freep(struct source **source)
+{
+    source_free(*source);
+}
+
+int source_new_memory(const void *data, uint64_t bytes, struct source **ret_source)
+{
+    struct source *source;
+    int r = source_new(&source);
+
+    if (r < 0)
+        return r;
+    source->data = data;
+    source->bytes = bytes;
+    *ret_source = source;
+    return 0;
+}
+
+static int source_map(struct source *source, int fd, uint64_t bytes)
+{
+    off_t at = lseek(fd, 0, SEEK_CUR);
+
+    if (bytes == 0)
+        return 0;
+    source->mapping = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (source->mapping == MAP_FAILED) {
+        source->mapping = NULL;
+        return -errno;
+    }
+    (void)madvise(source->mapping, bytes, MADV_SEQUENTIAL); /* a hint */
+    source->data = source->mapping;
+    source->bytes = bytes;
+    source->offset = at > 0 ? min_u64((uint64_t)at, bytes) : 0;
+    return 0;
+}
+
+int source_new_fd(int fd, struct source **ret_source)
+{
+    _cleanup_(source_freep) struct source *source = NULL;
+    _cleanup_fd_ int owned = fd;
+    struct stat status;
+    int r;
+
+    r = source_new(&source);
+    if (r < 0)
+        return r;
+    if (fstat(fd, &status) < 0)
+        return -errno;
+    if (S_ISREG(status.st_mode)) {
+        r = source_map(source, fd, (uint64_t)status.st_size);
+        if (r < 0)
+            return r;
+    } else {
+        source->buffer = malloc(STREAM_BUFFER_BYTES);
+        if (!source->buffer)
+            return -ENOMEM;
+        source->fd = fd_take(&owned);
+    }
+    *ret_source = TAKE_PTR(source);
+    return 0;
+}
+
+bool source_is_stream(const struct source *source)
+{
+    return source->fd >= 0;
+}
+
+/* Whether HEADER can be a window's; RET_CPU and RET_BYTES are what it says. */
+static bool parse_window(const uint8_t *p, uint32_t *ret_cpu, uint32_t *ret_bytes)
+{
+    struct window_header header;
+
+    memcpy(&header, p, sizeof(header));
+    *ret_cpu = header.cpu;
+    *ret_bytes = header.bytes;
+    return header.header == WINDOW_HEADER && header.cpu < SOURCE_CPUS_MAX &&
+           header.bytes % 4 == 0 && header.bytes <= WINDOW_MAX_BYTES;
+}
+
+/* --- Mapped, or memory. --- */
+
+static int next_mapped(struct source *source, struct source_window *ret_window)
+{
+    uint64_t left = source->bytes - source->offset;
+    const uint8_t *p = source->data + source->offset;
+    uint32_t cpu, bytes;
+
+    if (left == 0)
+        return 0;
+    if (left < WINDOW_HEADER_BYTES || !parse_window(p, &cpu, &bytes) ||
+        bytes > left - WINDOW_HEADER_BYTES) {
+        source->is_damaged = true;
+        return 0;
+    }
+    *ret_window = (struct source_window){
+        .offset = source->offset,
+        .cpu = cpu,
+        .bytes = bytes,
+        .records = p + WINDOW_HEADER_BYTES,
+    };
+    source->offset += WINDOW_HEADER_BYTES + bytes;
+    return 1;
+}
+
+/* --- A stream. --- */
+
+/* Reads BYTES into P. Returns how many there were: fewer at the end only. */
+static ssize_t read_stream(struct source *source, uint8_t *p, size_t bytes)
+{
+    size_t done = 0;
+
+    while (done < bytes) {
+        size_t length = min_u64(bytes - done, source->buffered - source->used);
+        ssize_t n;
+
+        if (length > 0) {
+            memcpy(p + done, source->buffer + source->used, length);
+            source->used += length;
+            done += length;
+            continue;
+        }
+        n = read(source->fd, source->buffer, STREAM_BUFFER_BYTES);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            break;
+        source->buffered = (size_t)n;
+        source->used = 0;
+    }
+    return (ssize_t)done;
+}
+
+/* The records of a window, which may say that it is larger than all that is left: memory grows as
+ * they come. */
+static int read_records(struct source *source, uint32_t bytes, uint8_t **ret_records)
+{
+    _cleanup_free_ char *records = NULL;
+    uint32_t done = 0;
+
+    while (done < bytes || !records) {
+        uint32_t part = (uint32_t)min_u64(bytes - done, done + STREAM_BUFFER_BYTES);
+        char *more = realloc(records, done + part + 1);
+        ssize_t n;
+
+        if (!more)
+            return -ENOMEM;
+        records = more;
+        n = read_stream(source, (uint8_t *)records + done, part);
+        if (n < 0)
+            return (int)n;
+        if ((uint32_t)n < part)
+            return 0;
+        done += part;
+    }
+    *ret_records = (uint8_t *)TAKE_PTR(records);
+    return 1;
+}
+
+static int next_streamed(struct source *source, struct source_window *ret_window)
+{
+    uint8_t header[WINDOW_HEADER_BYTES];
+    uint8_t *records = NULL;
+    uint32_t cpu, bytes;
+    ssize_t n;
+    int r;
+
+    n = read_stream(source, header, sizeof(header));
+    if (n <= 0)
+        return (int)n;
+    source->is_damaged = true;
+    if ((size_t)n < sizeof(header) || !parse_window(header, &cpu, &bytes))
+        return 0;
+    r = read_records(source, bytes, &records);
+    if (r <= 0)
+        return r;
+    source->is_damaged = false;
+    *ret_window = (struct source_window){
+        .offset = source->offset, .cpu = cpu, .bytes = bytes, .records = records};
+    source->offset += WINDOW_HEADER_BYTES + bytes;
+    source->bytes = source->offset;
+    return 1;
+}
+
+int source_next(struct source *source, struct source_window *ret_window)
+{
+    int r;
+
+    if (source->has_ended)
+        return 0;
+    r = source_is_stream(source) ? next_streamed(source, ret_window)
+                                 : next_mapped(source, ret_window);
+    source->has_ended = r <= 0;
+    return r;
+}
+
+void source_release(struct source *source, const struct source_window *window)
+{
+    if (source_is_stream(source))
+        free((void *)(uintptr_t)window->records);
+}
+
+/* Whether a window begins at OFFSET, and after it others, or the file ends. */
+static bool begins_windows(const struct source *source, uint64_t offset)
+{
+    for (unsigned int i = 0; i < CHAIN_WINDOWS; i++) {
+        uint32_t cpu, bytes;
+
+        if (offset == source->bytes)
+            return i > 0;
+        if (source->bytes - offset < WINDOW_HEADER_BYTES ||
+            !parse_window(source->data + offset, &cpu, &bytes) ||
+            bytes > source->bytes - offset - WINDOW_HEADER_BYTES)
+            return false;
+        offset += WINDOW_HEADER_BYTES + bytes;
+    }
+    return true;
+}
+
+bool source_seek(struct source *source, uint64_t offset)
+{
+    source->has_ended = false;
+    source->is_damaged = false;
+    for (offset = align_up(offset, 4); offset < source->bytes; offset += 4) {
+        if (!begins_windows(source, offset))
+            continue;
+        source->offset = offset;
+        return true;
+    }
+    source->offset = source->bytes;
+    return false;
+}
+
+uint64_t source_offset(const struct source *source)
+{
+    return source->offset;
+}
+
+struct source_damage source_damage(const struct source *source)
+{
+    return (struct source_damage){source->is_damaged, source->offset};
+}
+
+uint64_t source_bytes(const struct source *source)
+{
+    return source->bytes;
+}

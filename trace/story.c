@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Runs of all vCPUs are kept while the story's vCPU waits, and are looked at when it runs: only
+ * then it is known which CPU it waited for.
+ */
+
+#include "trace/story.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+
+#define RUNS_MAX ((size_t)1 << 20) /* older ones are forgotten: their time is unknown */
+
+struct run {
+    uint32_t key, stream;
+    uint64_t from, to;
+};
+
+struct teller {
+    struct story *story;
+    struct merge *merge;
+    struct state state;
+    size_t max_parts;
+    struct run *runs; /* since the wait began that is not over */
+    size_t nr_runs, max_runs;
+    struct story_exit *exits; /* of the run that is not over */
+    size_t nr_exits, max_exits;
+    int error;
+};
+
+static void story_freep(struct story **story)
+{
+    story_free(*story);
+}
+
+struct story *story_free(struct story *story)
+{
+    if (!story)
+        return NULL;
+    for (size_t i = 0; i < story->nr_parts; i++) {
+        free(story->parts[i].ran);
+        free(story->parts[i].exits);
+    }
+    free(story->parts);
+    free(story);
+    return NULL;
+}
+
+static void teller_done(struct teller *teller)
+{
+    state_done(&teller->state);
+    free(teller->runs);
+    free(teller->exits);
+}
+
+/* Room for one more in an array of SIZE bytes each, which has NR of *MAX. */
+static void *make_room(struct teller *teller, void *array, size_t nr, size_t *max, size_t size)
+{
+    void *more = array;
+
+    if (nr < *max)
+        return array;
+    *max = *max ? *max * 2 : 64;
+    more = reallocarray(array, *max, size);
+    if (!more) {
+        teller->error = -ENOMEM;
+        *max = nr;
+    }
+    return more;
+}
+
+/* A run that CONTINUE_RUNNING divides is one. */
+static bool continues_run(const struct story_part *last, const struct story_part *part)
+{
+    return last->runstate == STATE_RUNNING && part->runstate == STATE_RUNNING &&
+           last->to == part->from && last->cpu == part->cpu;
+}
+
+static struct story_part *add_part(struct teller *teller, const struct story_part *part)
+{
+    struct story *story = teller->story;
+    struct story_part *more;
+
+    if (part->to < story->from || part->from >= story->until)
+        return NULL;
+    if (story->nr_parts > 0 && continues_run(&story->parts[story->nr_parts - 1], part)) {
+        story->parts[story->nr_parts - 1].to = part->to;
+        story->parts[story->nr_parts - 1].is_open = part->is_open;
+        return &story->parts[story->nr_parts - 1];
+    }
+    if (story->nr_parts == STORY_PARTS_MAX) {
+        story->is_cut = true;
+        return NULL;
+    }
+    more = make_room(teller, story->parts, story->nr_parts, &teller->max_parts, sizeof(*more));
+    if (!more)
+        return NULL;
+    story->parts = more;
+    more[story->nr_parts] = *part;
+    return &more[story->nr_parts++];
+}
+
+/* --- Who ran during a wait. --- */
+
+static void keep_run(struct teller *teller, const struct state_interval *interval)
+{
+    struct run *more;
+
+    if (teller->nr_runs == RUNS_MAX) { /* the older half goes */
+        teller->nr_runs /= 2;
+        memmove(teller->runs, teller->runs + teller->nr_runs,
+                teller->nr_runs * sizeof(*teller->runs));
+    }
+    more = make_room(teller, teller->runs, teller->nr_runs, &teller->max_runs, sizeof(*more));
+    if (!more)
+        return;
+    teller->runs = more;
+    more[teller->nr_runs++] =
+        (struct run){interval->vcpu->key, interval->stream, interval->from, interval->to};
+}
+
+static int compare_ran(const void *a, const void *b)
+{
+    const struct story_ran *x = a, *y = b;
+
+    if (x->cycles != y->cycles)
+        return x->cycles < y->cycles ? 1 : -1;
+    return (x->key > y->key) - (x->key < y->key);
+}
+
+static void add_ran(struct teller *teller, struct story_part *part, size_t *max, uint32_t key,
+                    uint64_t cycles)
+{
+    struct story_ran *more;
+
+    for (size_t i = 0; i < part->nr_ran; i++) {
+        if (part->ran[i].key != key)
+            continue;
+        part->ran[i].cycles += cycles;
+        return;
+    }
+    more = make_room(teller, part->ran, part->nr_ran, max, sizeof(*more));
+    if (!more)
+        return;
+    part->ran = more;
+    more[part->nr_ran++] = (struct story_ran){key, cycles};
+}
+
+static void find_who_ran(struct teller *teller, struct story_part *part, uint32_t stream)
+{
+    size_t max = 0;
+
+    for (size_t i = 0; i < teller->nr_runs; i++) {
+        const struct run *run = &teller->runs[i];
+        uint64_t from = max_u64(run->from, part->from), to = min_u64(run->to, part->to);
+
+        if (run->stream == stream && from < to)
+            add_ran(teller, part, &max, run->key, to - from);
+    }
+    qsort(part->ran, part->nr_ran, sizeof(*part->ran), compare_ran);
+}
+
+/* --- What is observed. --- */
+
+static int compare_exits(const void *a, const void *b)
+{
+    const struct story_exit *x = a, *y = b;
+
+    if (x->count != y->count)
+        return x->count < y->count ? 1 : -1;
+    return (x->reason > y->reason) - (x->reason < y->reason);
+}
+
+static void add_exit(struct teller *teller, struct story_part *part, const struct story_exit *exit)
+{
+    struct story_exit *more;
+
+    for (size_t i = 0; i < part->nr_exits; i++) {
+        if (part->exits[i].reason != exit->reason)
+            continue;
+        part->exits[i].count += exit->count;
+        return;
+    }
+    more = reallocarray(part->exits, part->nr_exits + 1, sizeof(*more));
+    if (!more) {
+        teller->error = -ENOMEM;
+        return;
+    }
+    part->exits = more;
+    more[part->nr_exits++] = *exit;
+}
+
+static void on_interval(void *context, const struct state_interval *interval)
+{
+    struct teller *teller = context;
+    struct story_part *part;
+
+    if (interval->runstate == STATE_RUNNING)
+        keep_run(teller, interval);
+    if (interval->vcpu->key != teller->story->key)
+        return;
+    part = add_part(teller, &(struct story_part){
+                                .runstate = interval->runstate,
+                                .wait = interval->wait,
+                                .from = interval->from,
+                                .to = interval->to,
+                                .cpu = merge_cpu_of(teller->merge, interval->stream),
+                                .has_cpu = interval->runstate == STATE_RUNNING,
+                                .changer = merge_cpu_of(teller->merge, interval->changer),
+                            });
+    if (interval->runstate != STATE_RUNNING)
+        return;
+    for (size_t i = 0; part && i < teller->nr_exits; i++)
+        add_exit(teller, part, &teller->exits[i]);
+    if (part && part->nr_exits > 1)
+        qsort(part->exits, part->nr_exits, sizeof(*part->exits), compare_exits);
+    teller->nr_exits = 0;
+}
+
+/* The wait is the last part, and it is known now where the vCPU runs. */
+static void on_wait(void *context, const struct state_wait_end *wait)
+{
+    struct teller *teller = context;
+    struct story *story = teller->story;
+    struct story_part *part;
+
+    if (wait->vcpu->key != story->key)
+        return;
+    part = story->nr_parts > 0 ? &story->parts[story->nr_parts - 1] : NULL;
+    if (part && part->runstate == STATE_RUNNABLE && part->from == wait->from) {
+        part->has_cpu = true;
+        part->cpu = merge_cpu_of(teller->merge, wait->stream);
+        find_who_ran(teller, part, wait->stream);
+    }
+    teller->nr_runs = 0;
+}
+
+static void on_left(void *context, struct state_vcpu *vcpu, uint32_t reason)
+{
+    struct teller *teller = context;
+    struct story_exit *more;
+
+    if (!vcpu || vcpu->key != teller->story->key)
+        return;
+    for (size_t i = 0; i < teller->nr_exits; i++) {
+        if (teller->exits[i].reason != reason)
+            continue;
+        teller->exits[i].count++;
+        return;
+    }
+    more = make_room(teller, teller->exits, teller->nr_exits, &teller->max_exits, sizeof(*more));
+    if (!more)
+        return;
+    teller->exits = more;
+    more[teller->nr_exits++] = (struct story_exit){reason, 1};
+}
+
+/* --- The loop. --- */
+
+static bool is_yield_of(const struct merge_record *record, uint32_t key)
+{
+    return record_event(record->header) == TRC_SCHED_YIELD && merge_words(record) > 1 &&
+           (merge_word(record, 0) << 16 | (merge_word(record, 1) & 0xffff)) == key;
+}
+
+/* What the vCPU does when the trace, or the story's time, is over. */
+static void add_open_part(struct teller *teller, uint64_t now)
+{
+    const struct state_vcpu *vcpu = state_find(&teller->state, teller->story->key);
+
+    if (!vcpu || vcpu->runstate == STATE_UNKNOWN || vcpu->since >= teller->story->until)
+        return;
+    (void)add_part(teller, &(struct story_part){
+                               .runstate = vcpu->runstate,
+                               .wait = vcpu->wait,
+                               .from = vcpu->since,
+                               .to = max_u64(now, vcpu->since),
+                               .cpu = merge_cpu_of(teller->merge, vcpu->stream),
+                               .has_cpu = vcpu->runstate == STATE_RUNNING,
+                               .changer = merge_cpu_of(teller->merge, vcpu->changer),
+                               .is_open = true,
+                           });
+}
+
+/* Whether it is known what the vCPU was doing at the end of the story's time. */
+static bool is_told(const struct teller *teller)
+{
+    const struct state_vcpu *vcpu = state_find(&teller->state, teller->story->key);
+
+    return !vcpu || vcpu->runstate == STATE_UNKNOWN || vcpu->since >= teller->story->until;
+}
+
+static int tell(struct teller *teller)
+{
+    struct merge *merge = teller->merge;
+    struct merge_record record = {0};
+    uint64_t now = 0;
+    int item;
+
+    while (teller->error == 0 && (item = merge_next(merge, &record)) != MERGE_END) {
+        teller->error = state_grow(&teller->state, merge_streams(merge));
+        if (teller->error < 0)
+            break;
+        now = record.tsc;
+        if (now >= teller->story->until && is_told(teller))
+            break;
+        if (item == MERGE_BLIND) {
+            state_begin_blind(&teller->state, &record);
+            continue;
+        }
+        teller->story->is_svm =
+            teller->story->is_svm || (record_event(record.header) & ~UINT32_C(0x500)) == 0x81003;
+        teller->story->yields += now >= teller->story->from && now < teller->story->until &&
+                                 is_yield_of(&record, teller->story->key);
+        state_record(&teller->state, &record);
+    }
+    add_open_part(teller, now);
+    if (teller->error == 0)
+        teller->error = teller->state.error < 0 ? teller->state.error : merge->error;
+    return teller->error;
+}
+
+int story_new(struct merge *merge, uint32_t key, uint64_t from, uint64_t until,
+              struct story **ret_story)
+{
+    _cleanup_(story_freep) struct story *story = calloc(1, sizeof(*story));
+    _cleanup_(teller_done) struct teller teller = {.story = story, .merge = merge};
+    const struct state_observer observer = {
+        .context = &teller,
+        .interval = on_interval,
+        .wait = on_wait,
+        .left = on_left,
+    };
+    int r;
+
+    if (!story)
+        return -ENOMEM;
+    story->key = key;
+    story->from = from;
+    story->until = until;
+    r = state_init(&teller.state, &observer);
+    if (r < 0)
+        return r;
+    r = tell(&teller);
+    if (r < 0)
+        return r;
+    *ret_story = TAKE_PTR(story);
+    return 0;
+}
