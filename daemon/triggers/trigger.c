@@ -35,11 +35,21 @@ const char *trigger_state_name(enum trigger_state state)
     return "off";
 }
 
+/* Room for the times of COUNT snapshots, none of which was; NULL: no memory. */
+static uint64_t *new_times(uint32_t count)
+{
+    uint64_t *times = calloc(count, sizeof(*times));
+
+    for (uint32_t i = 0; i < count && times; i++)
+        times[i] = TRIGGER_NO_TIME;
+    return times;
+}
+
 int trigger_init(struct trigger *trigger, const struct trigger_config *config)
 {
     assert(config->max_per_day > 0);
     *trigger = (struct trigger){.config = *config, .state = TRIGGER_OFF};
-    trigger->written_usec = calloc(config->max_per_day, sizeof(*trigger->written_usec));
+    trigger->written_usec = new_times(config->max_per_day);
     return trigger->written_usec ? 0 : -ENOMEM;
 }
 
@@ -63,9 +73,9 @@ static void trigger_set_state(struct trigger *trigger, enum trigger_state state)
 /* When the oldest of the day's snapshots is a day old, if there may be no more; else 0. */
 static uint64_t trigger_exhausted_until(const struct trigger *trigger)
 {
-    uint32_t max = trigger->config.max_per_day;
+    uint64_t oldest = trigger->written_usec[trigger->written % trigger->config.max_per_day];
 
-    return trigger->written < max ? 0 : trigger->written_usec[trigger->written % max] + DAY_USEC;
+    return oldest == TRIGGER_NO_TIME ? 0 : oldest + DAY_USEC;
 }
 
 /* The state that follows from the facts, of a trigger that is not at work. */
@@ -97,6 +107,36 @@ static void trigger_finish(struct trigger *trigger, uint64_t now_usec)
 {
     trigger->cooldown_end_usec = now_usec + trigger->config.cooldown_usec;
     trigger_settle(trigger, now_usec);
+}
+
+/* The times of the newest snapshots, at the places that another max_per_day gives them. */
+static void trigger_copy_times(const struct trigger *trigger, uint64_t *times, uint32_t max)
+{
+    uint64_t kept = min_u64(trigger->written, min_u64(trigger->config.max_per_day, max));
+
+    for (uint64_t i = trigger->written - kept; i < trigger->written; i++)
+        times[i % max] = trigger->written_usec[i % trigger->config.max_per_day];
+}
+
+int trigger_reconfigure(struct trigger *trigger, const struct trigger_config *config,
+                        uint64_t now_usec)
+{
+    uint64_t *times;
+
+    assert(config->max_per_day > 0);
+    times = new_times(config->max_per_day);
+    if (!times)
+        return -ENOMEM;
+    trigger_copy_times(trigger, times, config->max_per_day);
+    free(trigger->written_usec);
+    trigger->written_usec = times;
+    if (trigger->cooldown_end_usec > 0) /* counted from the same end */
+        trigger->cooldown_end_usec =
+            trigger->cooldown_end_usec - trigger->config.cooldown_usec + config->cooldown_usec;
+    trigger->config = *config;
+    if (!trigger_is_at_work(trigger))
+        trigger_settle(trigger, now_usec);
+    return 0;
 }
 
 void trigger_written(struct trigger *trigger, uint64_t now_usec, const char *path)

@@ -49,8 +49,9 @@ struct trigger_suppressed {
     char last_reason[TRIGGER_REASON_MAX];
 };
 
-/* Read only, but for trigger.c. */
+/* Read only, but for trigger.c, and `next` for its owner. */
 struct trigger {
+    struct trigger *next;
     struct trigger_config config;
     enum trigger_state state;
     bool has_ring;
@@ -65,12 +66,21 @@ struct trigger {
 
     uint64_t delay_end_usec;
     uint64_t cooldown_end_usec; /* 0: there is none */
-    uint64_t *written_usec;     /* [config.max_per_day]: a ring; written % max_per_day is next */
+    uint64_t *written_usec;     /* [config.max_per_day]: a ring; written % max_per_day is next,
+                                   and the oldest; TRIGGER_NO_TIME: none */
 };
 
 /* CONFIG is copied. It is off. -ENOMEM. */
 int trigger_init(struct trigger *trigger, const struct trigger_config *config);
 void trigger_done(struct trigger *trigger);
+
+/*
+ * CONFIG, of the same name, holds from now on: for the cooldown and the limit of the day also with
+ * regard to snapshots that were written before. Counts, state and a delay that has begun stay.
+ * -ENOMEM, and nothing has changed.
+ */
+int trigger_reconfigure(struct trigger *trigger, const struct trigger_config *config,
+                        uint64_t now_usec);
 
 /*
  * Whether there is a ring. When it goes, a delay ends in a failure; a snapshot that is being
