@@ -26,7 +26,7 @@ struct list_options {
 static const struct args_option list_options[] = {
     {"running", .offset = offsetof(struct list_options, running), .help = "only those that run"},
     {"triggers", .offset = offsetof(struct list_options, triggers),
-     .help = "triggers instead of captures"},
+     .help = "triggers instead of captures, with their limits"},
     {"names", .offset = offsetof(struct list_options, names), .help = "only names"},
     {},
 };
@@ -129,7 +129,7 @@ static void print_status(struct json_object *status)
                        : "\nNo capture yet. Start one: xentracectl start -e sched -T 10");
     if (doc_length(triggers)) {
         (void)puts("\nTriggers");
-        trigger_print_list(stdout, triggers, 4);
+        trigger_print_list(stdout, triggers, 4, false);
     }
     snapshot_print_list(stdout, doc_array(status, "snapshots"));
     (void)print_sessions(sessions, false, true);
@@ -224,9 +224,9 @@ static void print_triggers(struct json_object *status, bool only_names)
     if (only_names)
         return;
     if (doc_length(triggers))
-        trigger_print_list(stdout, triggers, 0);
+        trigger_print_list(stdout, triggers, 0, true);
     else
-        (void)puts("No trigger is configured. See: man xentraced");
+        (void)puts("No trigger is configured. See: man xentraced.conf");
 }
 
 static int cmd_list(struct ctl *ctl, int argc, char **argv)

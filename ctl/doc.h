@@ -19,6 +19,7 @@
 #define DOC_FORMAT_SESSION  "xentraced-session"
 #define DOC_FORMAT_SNAPSHOT "xentraced-snapshot"
 #define DOC_FORMAT_STATUS   "xentraced-status"
+#define DOC_FORMAT_RELOAD   "xentraced-reload"
 
 /*
  * Parses BYTES of TEXT, which must be one whole JSON object. Returns 0, -EBADMSG (it is not),

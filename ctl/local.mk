@@ -13,6 +13,7 @@ libctl_a_SOURCES = \
 	ctl/cmd-events.c \
 	ctl/cmd-info.c \
 	ctl/cmd-record.c \
+	ctl/cmd-reload.c \
 	ctl/cmd-rotate.c \
 	ctl/cmd-snapshot.c \
 	ctl/cmd-start.c \

@@ -10,7 +10,7 @@
 
 static const struct verb *const verbs[] = {
     &verb_start,  &verb_record, &verb_stop, &verb_snapshot, &verb_trigger, &verb_rotate,
-    &verb_status, &verb_list,   &verb_info, &verb_events,   &verb_version, &verb_help,
+    &verb_reload, &verb_status, &verb_list,   &verb_info, &verb_events,   &verb_version, &verb_help,
 };
 
 const struct verb *verb_find(const char *name)

@@ -14,13 +14,24 @@ libdaemon_a_SOURCES = \
 	daemon/base/priority.h \
 	daemon/base/worker.c daemon/base/worker.h \
 	daemon/config/config.c daemon/config/config.h \
+	daemon/config/config-files.c daemon/config/config-files.h \
+	daemon/config/config-key.h \
+	daemon/config/config-read.c daemon/config/config-read.h \
+	daemon/config/config-keys.c daemon/config/config-keys.h \
+	daemon/config/config-merge.c daemon/config/config-merge.h \
+	daemon/config/config-print.c daemon/config/config-print.h \
+	daemon/config/config-reading.c daemon/config/config-reading.h \
+	daemon/config/config-triggers.c daemon/config/config-triggers.h \
+	daemon/config/config-values.c daemon/config/config-values.h \
 	daemon/control/calls.c daemon/control/calls.h \
 	daemon/control/control.c daemon/control/control.h \
 	daemon/control/listener.c daemon/control/listener.h \
 	daemon/control/peer.c daemon/control/peer.h \
+	daemon/control/reload.c daemon/control/reload.h \
 	daemon/control/request.c daemon/control/request.h \
 	daemon/control/status.c daemon/control/status.h \
 	daemon/document/document.c daemon/document/document.h \
+	daemon/document/reload-document.c daemon/document/reload-document.h \
 	daemon/document/trigger-document.c daemon/document/trigger-document.h \
 	daemon/host/domain-names.c daemon/host/domain-names.h \
 	daemon/host/domain-watch.c daemon/host/domain-watch.h \

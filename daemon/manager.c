@@ -548,6 +548,7 @@ static void handle_snapshot_ended(void *userdata, struct snapshot *snapshot)
         triggers_snapshot_done(manager->triggers, snapshot->trigger,
                                snapshot->failure.name ? NULL : snapshot_path(snapshot),
                                snapshot->failure.text);
+    snapshot->trigger = NULL; /* one that a reload has taken away is gone now */
     session_note_snapshot(session, false);
 }
 
@@ -1020,6 +1021,19 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
             "pool-max= plus memory= plus 64M. Under memory pressure records may be lost.");
     manager_sweep(manager);
     *ret_manager = manager;
+    return 0;
+}
+
+int manager_reconfigure(struct manager *manager, const struct config *config)
+{
+    int r = triggers_reload(manager->triggers, config);
+
+    if (r < 0)
+        return r;
+    manager->config = *config;
+    manager->context.default_buffer_pages = config->buffer_pages;
+    manager->context.memory_share_percent = config->memory_share_percent;
+    log_set_level(config->log_level);
     return 0;
 }
 

@@ -14,6 +14,7 @@
 #include <systemd/sd-bus.h>
 
 #include "common/protocol.h"
+#include "daemon/control/reload.h"
 #include "daemon/document/document.h"
 #include "daemon/session/session.h"
 #include "daemon/session/snapshot.h"
@@ -94,6 +95,20 @@ void calls_handle_recorder_stopped(struct calls *calls, struct json_object *docu
         if (!calls->kept[i].stops_recorder)
             continue;
         (void)call_answer_document(calls->kept[i].message, json_object_get(document));
+        calls_drop(calls, i);
+    }
+}
+
+void calls_handle_reload(struct calls *calls, const struct reload_result *result)
+{
+    for (size_t i = calls->count; i-- > 0;) {
+        if (calls->kept[i].reload != result->number)
+            continue;
+        if (result->failure)
+            (void)call_answer_failure(calls->kept[i].message, result->failure);
+        else
+            (void)call_answer_document(calls->kept[i].message,
+                                       json_object_get(result->document));
         calls_drop(calls, i);
     }
 }

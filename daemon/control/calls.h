@@ -17,6 +17,7 @@
 struct json_object;
 struct sd_bus;
 struct sd_bus_message;
+struct reload_result;
 struct segment;
 struct snapshot;
 
@@ -28,6 +29,7 @@ struct call {
     const struct snapshot *snapshot; /* instead of both */
     unsigned int segment;            /* instead of `until`: when SESSION has finished that one */
     bool stops_recorder;             /* instead of all of them: when that is stopped */
+    unsigned int reload;             /* likewise: when that reading was applied, or refused */
 };
 
 struct calls {
@@ -50,6 +52,8 @@ void calls_forget_bus(struct calls *calls, const struct sd_bus *bus);
 void calls_handle_session(struct calls *calls, const struct session *session);
 /* The recorder that was to be stopped is: DOCUMENT is its object, and stays the caller's. */
 void calls_handle_recorder_stopped(struct calls *calls, struct json_object *document);
+/* The configuration was read again. */
+void calls_handle_reload(struct calls *calls, const struct reload_result *result);
 /* SNAPSHOT is written, or has failed. */
 void calls_handle_snapshot(struct calls *calls, const struct snapshot *snapshot);
 /* Segment NUMBER of SESSION is finished; SEGMENT NULL: it was empty. */

@@ -35,6 +35,7 @@
 #include "daemon/base/priority.h"
 #include "daemon/manager.h"
 #include "daemon/control/peer.h"
+#include "daemon/control/reload.h"
 #include "daemon/control/request.h"
 #include "daemon/control/status.h"
 #include "daemon/session/recorder.h"
@@ -75,6 +76,7 @@ struct control {
     uint64_t refused_usec; /* when the log last reported that a client was not served; 0: never */
     struct client *clients[MAX_CLIENTS];
     struct calls calls;
+    struct reload *reload;
 };
 
 /* --- Changes that the manager reports. --- */
@@ -121,6 +123,21 @@ static void control_handle_segment_finished(void *userdata, const struct session
     struct control *control = userdata;
 
     calls_handle_segment(&control->calls, session, number, segment);
+}
+
+/* Clients that are connected keep the rights that they had. */
+static void control_handle_reloaded(void *userdata, const struct reload_result *result)
+{
+    struct control *control = userdata;
+
+    if (result->groups)
+        control->groups = *result->groups;
+    calls_handle_reload(&control->calls, result);
+}
+
+void control_reload(struct control *control)
+{
+    (void)reload_request(control->reload); /* nobody waits for its number */
 }
 
 /* --- Methods. --- */
@@ -378,6 +395,20 @@ static int method_trigger(sd_bus_message *call, void *userdata, sd_bus_error *er
     return call_answer_document(call, document_of_trigger(trigger));
 }
 
+static int method_reload(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+    struct client *client = userdata;
+    struct control *control = client->control;
+    struct call kept = {.message = call};
+
+    (void)error;
+    if (client->peer.uid != 0)
+        return sd_bus_reply_method_errorf(
+            call, ERROR_NOT_PERMITTED, "Only root may reload the configuration. Use sudo.");
+    kept.reload = reload_request(control->reload);
+    return calls_keep(&control->calls, &kept);
+}
+
 static int property_version(sd_bus *bus, const char *path, const char *interface,
                             const char *property, sd_bus_message *reply, void *userdata,
                             sd_bus_error *error)
@@ -406,6 +437,8 @@ static const sd_bus_vtable control_vtable[] = {
                             method_rotate, SD_BUS_VTABLE_UNPRIVILEGED),
     SD_BUS_METHOD_WITH_ARGS(PROTOCOL_TRIGGER, SD_BUS_ARGS("s", name), SD_BUS_RESULT("s", trigger),
                             method_trigger, SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_RELOAD, NULL, SD_BUS_RESULT("s", changes), method_reload,
+                            SD_BUS_VTABLE_UNPRIVILEGED),
     SD_BUS_PROPERTY(PROTOCOL_VERSION, "s", property_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
     SD_BUS_VTABLE_END,
 };
@@ -716,10 +749,15 @@ static int control_add_sources(struct control *control)
     return sd_event_source_set_enabled(control->ready_source, SD_EVENT_OFF);
 }
 
-static int control_set_up(struct control *control, struct failure *failure)
+static int control_set_up(struct control *control, const struct config_source *source,
+                          struct failure *failure)
 {
     struct manager *manager = control->manager;
     int r;
+
+    r = reload_new(manager, source, control_handle_reloaded, control, &control->reload);
+    if (r < 0)
+        return failure_set(failure, r, ERROR_NO_MEMORY, "Out of memory.");
 
     r = peer_groups_read(&control->groups, manager->config.control_group, failure);
     if (r < 0)
@@ -739,7 +777,8 @@ static int control_set_up(struct control *control, struct failure *failure)
     return 0;
 }
 
-int control_new(struct manager *manager, struct control **ret_control, struct failure *failure)
+int control_new(struct manager *manager, const struct config_source *source,
+                struct control **ret_control, struct failure *failure)
 {
     struct control *control;
     int r;
@@ -749,7 +788,7 @@ int control_new(struct manager *manager, struct control **ret_control, struct fa
         return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
     control->manager = manager;
     control->listen_fd = -1;
-    r = control_set_up(control, failure);
+    r = control_set_up(control, source, failure);
     if (r < 0) {
         control_free(control);
         return r;
@@ -774,6 +813,7 @@ struct control *control_free(struct control *control)
     sd_event_source_disable_unref(control->listen_source);
     sd_event_source_disable_unref(control->ready_source);
     fd_close(&control->listen_fd);
+    reload_free(control->reload);
     free(control);
     return NULL;
 }

@@ -39,7 +39,7 @@ int peer_groups_read(struct peer_groups *ret_groups, const char *control_group,
     groups.has_control_group = control_group[0] && find_group(control_group, &groups.control_gid);
     if (control_group[0] && !groups.has_control_group)
         return failure_set(
-            failure, -ENOENT, ERROR_INVALID,
+            failure, -ENOENT, ERROR_CONFIG,
             "control-group=%s: there is no such group. Create it (groupadd --system %s) "
             "or leave the key out.",
             control_group, control_group);
