@@ -82,7 +82,7 @@ static const struct config_key keys[] = {
             "condition: a vCPU waited that long for a processor", .is_condition = true),
     TRIGGER("event", config_value_watched_events, events, "", RELOAD,
             "condition: one of these events", .is_condition = true),
-    TRIGGER("count", config_value_number, count, "1", RELOAD, "of event=: their number", .min = 1,
+    TRIGGER("count", config_value_number, count, "", RELOAD, "of event=: their number", .min = 1,
             .max = COUNT_MAX),
     TRIGGER("within", config_value_time_above_zero, within_usec, "", RELOAD,
             "of event=: all of them in that time"),

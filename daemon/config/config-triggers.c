@@ -156,6 +156,7 @@ void config_check_triggers(struct config_reading *reading)
             continue;
         if (config->recorder.enabled)
             check_recorded(&checked);
+        checked.trigger->count += checked.trigger->count == 0; /* each of them */
         if (checked.trigger->count == 1)
             checked.trigger->within_usec = 0;
     }

@@ -6,6 +6,7 @@ EXTRA_DIST += \
 	tests/sim/bus.py \
 	tests/sim/clock.sh \
 	tests/sim/completeness.sh \
+	tests/sim/config.sh \
 	tests/sim/disk.sh \
 	tests/sim/disks.sh \
 	tests/sim/errors.sh \

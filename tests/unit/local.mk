@@ -12,6 +12,9 @@ check_PROGRAMS += \
 	tests/unit/test-collector-pool \
 	tests/unit/test-collector-sinks \
 	tests/unit/test-config \
+	tests/unit/test-config-files \
+	tests/unit/test-config-keys \
+	tests/unit/test-config-merge \
 	tests/unit/test-cpu-set \
 	tests/unit/test-domain-names \
 	tests/unit/test-domain-watch \
@@ -187,6 +190,14 @@ tests_unit_test_calls_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_unit_test_calls_LDADD = $(xentraced_LDADD)
 tests_unit_test_config_SOURCES = tests/unit/test-config.c tests/unit/test.h
 tests_unit_test_config_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
+tests_unit_test_config_files_SOURCES = tests/unit/test-config-files.c tests/unit/test.h
+tests_unit_test_config_files_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
+# With the manual and the file that is installed.
+tests_unit_test_config_keys_SOURCES = tests/unit/test-config-keys.c tests/unit/test.h
+tests_unit_test_config_keys_CFLAGS = $(AM_CFLAGS) -DTOP_SRCDIR=\"$(abs_top_srcdir)\"
+tests_unit_test_config_keys_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
+tests_unit_test_config_merge_SOURCES = tests/unit/test-config-merge.c tests/unit/test.h
+tests_unit_test_config_merge_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
 tests_unit_test_output_file_SOURCES = tests/unit/test-output-file.c tests/unit/test.h
 tests_unit_test_output_file_LDADD = libdaemon.a libcommon.a
 # Outputs with real workers, on a real directory.
