@@ -35,7 +35,7 @@ no_complaint_since() { # no_complaint_since COUNT
 # --- The default configuration, but for the buffers: small ones are half full more often. ---
 
 printf '[capture]\nbuffer-pages=32\n' >"$config"
-groupadd --system xentrace # before the service: it looks the group up at its start
+systemd-sysusers # before the service: the groups and users of the units
 useradd -G xentrace member
 useradd stranger
 check "systemctl start xentraced" systemctl start xentraced

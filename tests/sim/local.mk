@@ -29,6 +29,7 @@ EXTRA_DIST += \
 	tests/sim/recorder-stop.sh \
 	tests/sim/restart.sh \
 	tests/sim/same-as-xentrace.sh \
+	tests/sim/sandbox.sh \
 	tests/sim/segments.sh \
 	tests/sim/several.sh \
 	tests/sim/silent.sh \
