@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,8 @@ enum action {
 static enum action arg_action = ACTION_RUN;
 static const char *arg_config = XENTRACED_CONFIG_FILE;
 static bool arg_config_given;
+static char arg_drop_ins[PATH_MAX];     /* of arg_config */
+static struct config_source arg_source; /* made of these; a worker may read it until the very end */
 static const char *arg_socket = XENTRACED_SOCKET;
 static const char *arg_state_dir = XENTRACED_STATE_DIR;
 static int arg_log_level = -1; /* the configuration's */
@@ -57,6 +60,17 @@ static void print_help(void)
                  "  --version         show the version\n\n"
                  "It stays in the foreground: `systemctl start xentraced` runs it as a service.\n",
                  XENTRACED_CONFIG_FILE, XENTRACED_SOCKET, XENTRACED_STATE_DIR);
+}
+
+static int set_log_level(const char *name)
+{
+    int r = config_read_log_level(name, &arg_log_level);
+
+    if (r < 0)
+        (void)fprintf(stderr,
+                      "xentraced: --log-level '%s': use err, warning, notice, info or debug.\n",
+                      name);
+    return r;
 }
 
 /* Returns 1 to continue, 0 if all is done, a negative errno for a usage error, which is printed. */
@@ -89,13 +103,8 @@ static int parse_arguments(int argc, char *argv[])
             arg_state_dir = optarg;
             break;
         case ARG_LOG_LEVEL:
-            if (config_read_log_level(optarg, &arg_log_level) < 0) {
-                (void)fprintf(stderr,
-                              "xentraced: --log-level '%s': use err, warning, notice, info or "
-                              "debug.\n",
-                              optarg);
+            if (set_log_level(optarg) < 0)
                 return -EINVAL;
-            }
             break;
         case ARG_CHECK:
             arg_action = ACTION_CHECK_CONFIG;
@@ -364,24 +373,31 @@ static int show_config(const struct config_source *source)
     return reading->nr_errors > 0 ? EXIT_BAD_CONFIG : EXIT_SUCCESS;
 }
 
+static int set_source(void)
+{
+    int length = snprintf(arg_drop_ins, sizeof(arg_drop_ins), "%s" CONFIG_DROP_INS, arg_config);
+
+    if (length < 0 || (size_t)length >= sizeof(arg_drop_ins)) {
+        (void)fprintf(stderr, "xentraced: --config: the path is too long.\n");
+        return -ENAMETOOLONG;
+    }
+    arg_source = (struct config_source){
+        .file = arg_config,
+        .is_required = arg_config_given,
+        .directories = {arg_drop_ins, arg_config_given ? NULL : CONFIG_VENDOR_DROP_INS},
+        .log_level = arg_log_level,
+    };
+    return 0;
+}
+
 int main(int argc, char *argv[])
 {
-    struct config_source source = {0};
-    _cleanup_free_ char *drop_ins = NULL;
     int r;
 
     r = parse_arguments(argc, argv);
     if (r <= 0)
         return r < 0 ? EXIT_USAGE : EXIT_SUCCESS;
-    if (asprintf(&drop_ins, "%s" CONFIG_DROP_INS, arg_config) < 0) {
-        drop_ins = NULL; /* asprintf(3) leaves it undefined */
-        return EXIT_FAILURE;
-    }
-    source = (struct config_source){
-        .file = arg_config,
-        .is_required = arg_config_given,
-        .directories = {drop_ins, arg_config_given ? NULL : CONFIG_VENDOR_DROP_INS},
-        .log_level = arg_log_level,
-    };
-    return arg_action == ACTION_RUN ? run(&source) : show_config(&source);
+    if (set_source() < 0)
+        return EXIT_USAGE;
+    return arg_action == ACTION_RUN ? run(&arg_source) : show_config(&arg_source);
 }

@@ -57,7 +57,7 @@ static const struct config_key keys[] = {
            "what the pool may grow to while a disk does not keep up"),
     DAEMON("log-level", config_value_log_level, log_level, "info", RELOAD,
            "the least urgent messages that are logged"),
-    DAEMON("control-group", config_value_text, control_group, "", RELOAD,
+    DAEMON("control-group", config_value_group, control_group, "", RELOAD,
            "group whose members may start and stop captures"),
     DAEMON("memory-share", config_value_percent, memory_share_percent, "50", RELOAD,
            "percent of dom0's free memory that a ring may take", .min = 1, .max = 90),

@@ -3,6 +3,7 @@
 #include "daemon/config/config-values.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <string.h>
 
 #include "common/cpu-set.h"
@@ -194,6 +195,22 @@ static int keep_text(const struct config_value *value, const char *text, char *f
 
 int config_value_text(const struct config_value *value, const char *text, void *field)
 {
+    return keep_text(value, text, field);
+}
+
+int config_value_group(const struct config_value *value, const char *text, void *field)
+{
+    const size_t bytes = 65536; /* a group with more members than fit is one, too: ERANGE */
+    _cleanup_free_ char *buffer = malloc(bytes);
+    struct group group, *found = NULL;
+
+    if (!buffer)
+        return refuse(value, "out of memory");
+    if (getgrnam_r(text, &group, buffer, bytes, &found) == 0 && !found)
+        return refuse(value,
+                      "there is no such group: create it (groupadd --system %s) or leave the key "
+                      "out",
+                      text);
     return keep_text(value, text, field);
 }
 

@@ -30,6 +30,7 @@ int config_value_condition(const struct config_value *value, const char *text, v
 
 /* char[], as typed; and valid as what the name says. */
 int config_value_text(const struct config_value *value, const char *text, void *field);
+int config_value_group(const struct config_value *value, const char *text, void *field);
 int config_value_unit_template(const struct config_value *value, const char *text, void *field);
 int config_value_events(const struct config_value *value, const char *text, void *field);
 int config_value_cpus(const struct config_value *value, const char *text, void *field);

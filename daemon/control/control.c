@@ -758,7 +758,6 @@ static int control_set_up(struct control *control, const struct config_source *s
     r = reload_new(manager, source, control_handle_reloaded, control, &control->reload);
     if (r < 0)
         return failure_set(failure, r, ERROR_NO_MEMORY, "Out of memory.");
-
     r = peer_groups_read(&control->groups, manager->config.control_group, failure);
     if (r < 0)
         return r;

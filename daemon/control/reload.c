@@ -109,13 +109,13 @@ static void log_change(const struct config_change *change)
     }
 }
 
-static void log_changes(const struct config_reading *config, const struct config_changes *changes)
+static void log_reload(struct json_object *document, const struct config_changes *changes)
 {
-    for (size_t i = 0; i < config->nr_problems; i++) {
-        _cleanup_free_ char *text = config_describe_problem(&config->problems[i]);
+    struct json_object *warnings = NULL;
 
-        log_warning("%s", text ? text : "Out of memory.");
-    }
+    (void)json_object_object_get_ex(document, "warnings", &warnings);
+    for (size_t i = 0; warnings && i < json_object_array_length(warnings); i++)
+        log_warning("%s", json_object_get_string(json_object_array_get_idx(warnings, i)));
     for (size_t i = 0; i < changes->count; i++)
         log_change(&changes->items[i]);
     log_info("The configuration was reloaded: %zu change%s.", changes->count,
@@ -134,8 +134,8 @@ static int reload_apply(struct reload *reload, const struct config_reading *conf
         r = manager_reconfigure(reload->manager, &merged);
     if (r < 0)
         return failure_set(failure, r, ERROR_NO_MEMORY, REFUSED "%s.", strerror(-r));
-    log_changes(config, &changes);
     *ret_document = document_of_reload(config, &merged, &changes);
+    log_reload(*ret_document, &changes);
     return 0;
 }
 

@@ -99,8 +99,8 @@ refused_reloads() {
     check "as a whole" ctl trigger hand
     check "with all of the old one" wait_until 10 written hand 3
     conf '[daemon]' control-group=no-such-group
-    check "a group that is not there" refuses "not reloaded.*no-such-group: there is no such group" \
-        ctl reload
+    check "a group that is not there" refuses \
+        "not reloaded.*50-test.conf, line 2: there is no such group.*no-such-group" ctl reload
     conf '[trigger hand]' cooldown=2h
     kill -HUP "$daemon"
     check "SIGHUP reloads" wait_until 10 grep -q "\[trigger hand\] cooldown=2h" "$dir/log"

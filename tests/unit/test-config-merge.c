@@ -45,7 +45,7 @@ static const struct merge_case merge_cases[] = {
     {"a level", "", "[daemon]\nlog-level=debug\n", "[daemon log-level=debug]"},
     {"back to the default", "[daemon]\nlog-level=err\n", "", "[daemon log-level=info]"},
     {"a size of memory", "", "[daemon]\npool=4M\n", "[daemon pool=4M!]"},
-    {"a text that becomes shorter", "[daemon]\ncontrol-group=wheels\n",
+    {"a text that becomes shorter", "[daemon]\ncontrol-group=daemon\n",
      "[daemon]\ncontrol-group=adm\n", "[daemon control-group=adm]"},
     {"what is recorded", "", "[flight-recorder]\nevents=sched\nkeep-enabled=no\n",
      "[flight-recorder events=sched!][flight-recorder keep-enabled=no]"},
