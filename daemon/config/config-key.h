@@ -28,7 +28,7 @@ enum config_applies {
 };
 
 struct config_key {
-    const char *section; /* config_section.word */
+    const char *section; /* config_section.title */
     const char *name;
     config_parse_fn parse; /* config-values.h */
     size_t offset;         /* of the field in struct config, or in the section's struct */

@@ -20,22 +20,24 @@
 #define MAX_PER_DAY_MAX 1000u
 
 static const struct config_section sections[] = {
-    {.word = "daemon", .title = "daemon"},
-    {.word = "capture", .title = "capture"},
-    {.word = "flight-recorder", .title = "flight-recorder"},
+    {.title = "daemon", .word = "daemon"},
+    {.title = "capture", .word = "capture"},
+    {.title = "flight-recorder", .word = "flight-recorder"},
     {
-        .word = "trigger",
         .title = "trigger NAME",
+        .word = "trigger",
         .items_offset = offsetof(struct config, triggers),
         .item_bytes = sizeof(struct trigger_config),
         .count_offset = offsetof(struct config, nr_triggers),
         .items_max = CONFIG_TRIGGERS_MAX,
+        .name_max = TRIGGER_NAME_MAX,
+        .applies = CONFIG_AT_RELOAD,
     },
 };
 
-#define KEY(word, type, key, kind, member, default_text, when, ...)                                \
+#define KEY(title, type, key, kind, member, default_text, when, ...)                               \
     {                                                                                              \
-        .section = word, .name = key, .parse = kind, .offset = offsetof(struct type, member),      \
+        .section = title, .name = key, .parse = kind, .offset = offsetof(struct type, member),     \
         .bytes = sizeof(((struct type *)0)->member), .standard = default_text, .applies = when,    \
         .summary = __VA_ARGS__                                                                     \
     }
@@ -44,7 +46,7 @@ static const struct config_section sections[] = {
 #define RECORDER(key, kind, member, ...)                                                           \
     KEY("flight-recorder", config, key, kind, recorder.member, __VA_ARGS__)
 #define TRIGGER(key, kind, member, ...)                                                            \
-    KEY("trigger", trigger_config, key, kind, member, __VA_ARGS__)
+    KEY("trigger NAME", trigger_config, key, kind, member, __VA_ARGS__)
 
 #define RELOAD  CONFIG_AT_RELOAD
 #define RESTART CONFIG_AT_RESTART
@@ -137,17 +139,17 @@ const struct config_section *config_find_section(const char *text, const char **
     return NULL;
 }
 
-const struct config_key *config_find_key(const char *section_word, const char *name)
+const struct config_key *config_find_key(const char *title, const char *name)
 {
     for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-        if (strcmp(keys[i].section, section_word) == 0 && strcmp(keys[i].name, name) == 0)
+        if (strcmp(keys[i].section, title) == 0 && strcmp(keys[i].name, name) == 0)
             return &keys[i];
     return NULL;
 }
 
 bool config_is_in_section(const struct config_key *key, const struct config_section *section)
 {
-    return strcmp(key->section, section->word) == 0;
+    return strcmp(key->section, section->title) == 0;
 }
 
 /* --- Items. --- */
@@ -213,14 +215,14 @@ const char *config_nearest_section(const char *word)
     return suggest_nearest(word, words, ARRAY_SIZE(words));
 }
 
-const char *config_nearest_key(const char *section_word, const char *name)
+const char *config_nearest_key(const char *title, const char *name)
 {
     const char *words[ARRAY_SIZE(keys)];
     const char *nearest;
     size_t count = 0;
 
     for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-        if (strcmp(section_word, keys[i].section) == 0)
+        if (strcmp(title, keys[i].section) == 0)
             words[count++] = keys[i].name;
     nearest = suggest_nearest(name, words, count);
     if (nearest)
@@ -233,8 +235,7 @@ const char *config_nearest_key(const char *section_word, const char *name)
 const char *config_section_of_key(const char *name)
 {
     for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-        for (size_t j = 0; j < ARRAY_SIZE(sections); j++)
-            if (strcmp(keys[i].name, name) == 0 && strcmp(keys[i].section, sections[j].word) == 0)
-                return sections[j].title;
+        if (strcmp(keys[i].name, name) == 0)
+            return keys[i].section;
     return NULL;
 }

@@ -15,11 +15,13 @@
 
 /* A kind of section: there is one, or there are several with names, [WORD NAME]. */
 struct config_section {
-    const char *word;
-    const char *title; /* "trigger NAME" for messages */
+    const char *title; /* "daemon", "trigger NAME": in messages, and for its keys */
+    const char *word;  /* the first word of that */
     /* Of those with names: an array in struct config of structs that begin with the name. */
     size_t items_offset, item_bytes, count_offset;
-    unsigned int items_max; /* 0: it has no name */
+    unsigned int items_max;      /* 0: it has no name */
+    unsigned int name_max;       /* letters; a header has 49 at most (inih) */
+    enum config_applies applies; /* of sections with names, which come and go as a whole */
 };
 
 size_t config_key_count(void);
@@ -31,8 +33,8 @@ const struct config_section *config_section_at(size_t index);
  * there is no such section. */
 const struct config_section *config_find_section(const char *text, const char **ret_name);
 
-/* NULL: SECTION has no such key. */
-const struct config_key *config_find_key(const char *section_word, const char *name);
+/* NULL: the section of that title has no such key. */
+const struct config_key *config_find_key(const char *title, const char *name);
 
 bool config_is_in_section(const struct config_key *key, const struct config_section *section);
 
@@ -55,7 +57,7 @@ void *config_add_item(struct config *config, const struct config_section *sectio
 
 /* What to suggest for a word that is none; NULL: nothing comes near. Static. */
 const char *config_nearest_section(const char *word);
-/* SECTION_WORD's own keys first: [trigger] knows `event`, [flight-recorder] `events`. */
-const char *config_nearest_key(const char *section_word, const char *name);
-/* The title of the section that has a key of that NAME; NULL: none has. */
+/* Keys of the section of that title first: [trigger] knows `event`, [flight-recorder] `events`. */
+const char *config_nearest_key(const char *title, const char *name);
+/* The title of the first section that has a key of that NAME; NULL: none has. */
 const char *config_section_of_key(const char *name);

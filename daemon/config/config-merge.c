@@ -53,13 +53,15 @@ static int merge_note_key(struct merge *merge, const char *title, const struct c
     return 0;
 }
 
-static int merge_note_section(struct merge *merge, const char *title, enum config_change_kind kind)
+static int merge_note_section(struct merge *merge, const struct config_section *section,
+                              const char *title, enum config_change_kind kind)
 {
     struct config_change *change = merge_add(merge);
 
     if (!change)
         return -ENOMEM;
     change->kind = kind;
+    change->is_applied = section->applies == CONFIG_AT_RELOAD;
     (void)snprintf(change->title, sizeof(change->title), "%s", title);
     return 0;
 }
@@ -91,15 +93,25 @@ static int merge_compare_items(struct merge *merge, const struct config_section 
 
         (void)config_item_title(title, &merge->fresh, section, i);
         r = running ? merge_compare(merge, section, title, running, fresh)
-                    : merge_note_section(merge, title, CONFIG_ADDED);
+                    : merge_note_section(merge, section, title, CONFIG_ADDED);
     }
     for (size_t i = 0; i < config_item_count(&merge->running, section) && r >= 0; i++) {
         if (config_find_item(&merge->fresh, section, config_item_name(&merge->running, section, i)))
             continue;
-        r = merge_note_section(merge, config_item_title(title, &merge->running, section, i),
-                               CONFIG_REMOVED);
+        (void)config_item_title(title, &merge->running, section, i);
+        r = merge_note_section(merge, section, title, CONFIG_REMOVED);
     }
     return r;
+}
+
+/* All sections of one kind, which only a restart changes. */
+static void merge_keep_items(struct config *merged, const struct config *running,
+                             const struct config_section *section)
+{
+    memcpy((char *)merged + section->items_offset, (const char *)running + section->items_offset,
+           section->items_max * section->item_bytes);
+    memcpy((char *)merged + section->count_offset, (const char *)running + section->count_offset,
+           sizeof(size_t));
 }
 
 /* Of the running configuration, what only a restart changes. */
@@ -107,13 +119,17 @@ static void merge_keep(struct config *merged, const struct config *running)
 {
     struct config kept = *running;
 
-    for (size_t i = 0; i < config_key_count(); i++) {
-        const struct config_key *key = config_key_at(i);
-        const char *name;
+    for (size_t i = 0; i < config_section_count(); i++) {
+        const struct config_section *section = config_section_at(i);
 
-        if (key->applies == CONFIG_AT_RESTART &&
-            config_find_section(key->section, &name)->items_max == 0)
-            memcpy(config_field(merged, key), config_field(&kept, key), key->bytes);
+        if (section->items_max > 0 && section->applies == CONFIG_AT_RESTART)
+            merge_keep_items(merged, running, section);
+        for (size_t j = 0; j < config_key_count() && section->items_max == 0; j++) {
+            const struct config_key *key = config_key_at(j);
+
+            if (config_is_in_section(key, section) && key->applies == CONFIG_AT_RESTART)
+                memcpy(config_field(merged, key), config_field(&kept, key), key->bytes);
+        }
     }
 }
 

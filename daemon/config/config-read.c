@@ -50,7 +50,7 @@ static void config_set_defaults(struct config_reading *reading,
         const struct config_key *key = config_key_at(i);
         const struct config_value value = {reading, &nowhere, key};
 
-        if (strcmp(key->section, section->word) == 0 && key->standard[0])
+        if (config_is_in_section(key, section) && key->standard[0])
             (void)key->parse(&value, key->standard, config_field(base, key));
     }
 }
@@ -90,7 +90,7 @@ static void config_check_repeated(struct config_parser *parser, const struct con
 
 static void config_report_unknown_key(struct config_parser *parser, const char *key)
 {
-    const char *word = parser->section ? parser->section->word : "";
+    const char *title = parser->section ? parser->section->title : "";
     const char *belongs = config_section_of_key(key), *nearest;
 
     if (belongs && !parser->section)
@@ -102,7 +102,7 @@ static void config_report_unknown_key(struct config_parser *parser, const char *
                             belongs, parser->title);
     if (belongs)
         return;
-    nearest = config_nearest_key(word, key);
+    nearest = config_nearest_key(title, key);
     (void)config_refuse(parser->reading, &parser->origin, "there is no key '%s' in [%s]%s%s%s", key,
                         parser->title, nearest ? "; did you mean '" : "", nearest ? nearest : "",
                         nearest ? "'?" : "");
@@ -128,7 +128,7 @@ static int config_handle_key(void *context, const char *header, const char *name
                             "key at the beginning of its line");
         return 1;
     }
-    key = parser->section ? config_find_key(parser->section->word, name) : NULL;
+    key = parser->section ? config_find_key(parser->section->title, name) : NULL;
     if (!key) {
         config_report_unknown_key(parser, name);
         return 1;
@@ -151,11 +151,11 @@ static void *config_open_item(struct config_parser *parser, const struct config_
     const struct config_setting *before = config_find_setting(reading, parser->title, NULL);
     void *item = config_find_item(config, section, name);
 
-    if (!name_is_valid(name, TRIGGER_NAME_MAX)) {
+    if (!name_is_valid(name, section->name_max)) {
         (void)config_refuse(reading, &parser->origin,
                             "'%s' cannot be a %s's name: write [%s], with 1 to %u letters, digits "
                             "or ._-@: and none of '.' and '-' first",
-                            name, section->word, section->title, TRIGGER_NAME_MAX);
+                            name, section->word, section->title, section->name_max);
         return NULL;
     }
     if (item && before && before->origin.file == parser->origin.file) {

@@ -13,7 +13,8 @@
 #include "common/util.h"
 #include "daemon/config/config-keys.h"
 
-#define WORD "trigger"
+#define WORD  "trigger"
+#define TITLE WORD " NAME"
 
 /* A trigger, and where its section is. */
 struct checked {
@@ -27,7 +28,7 @@ struct checked {
 static const char *checked_value(const struct checked *checked, const char *key)
 {
     const struct config_setting *setting =
-        config_find_setting(checked->reading, checked->section, config_find_key(WORD, key));
+        config_find_setting(checked->reading, checked->section, config_find_key(TITLE, key));
 
     return setting && setting->value[0] ? setting->value : NULL;
 }

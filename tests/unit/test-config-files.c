@@ -49,9 +49,9 @@ static struct config_reading *read_all(void)
 static void check_origin(const struct config_reading *reading, const char *section, const char *key,
                          const char *value, const char *file, int line)
 {
-    const char *word = strncmp(section, "trigger", 7) == 0 ? "trigger" : section;
+    const char *title = strncmp(section, "trigger", 7) == 0 ? "trigger NAME" : section;
     const struct config_setting *setting =
-        config_find_setting(reading, section, config_find_key(word, key));
+        config_find_setting(reading, section, config_find_key(title, key));
 
     if (!file) {
         CHECK(!setting);

@@ -65,12 +65,10 @@ static void test_manual(void)
 
     for (size_t i = 0; i < config_key_count(); i++) {
         const struct config_key *key = config_key_at(i);
-        const char *name;
         char header[64], what[96];
         _cleanup_free_ char *section_text = NULL;
 
-        (void)snprintf(header, sizeof(header), "\n.Sh [%s]\n",
-                       config_find_section(key->section, &name)->title);
+        (void)snprintf(header, sizeof(header), "\n.Sh [%s]\n", key->section);
         (void)snprintf(what, sizeof(what), "the manual: [%s] %s=", key->section, key->name);
         test_case(what);
         section_text = part_of(manual, header, "\n.Sh ");
@@ -93,7 +91,7 @@ static void test_manual_has_no_more(void)
         text = part_of(manual, header, "\n.Sh ");
         for (const char *at = strstr(text, "\n.It Cm "); at; at = strstr(at + 1, "\n.It Cm "))
             if (CHECK(sscanf(at, "\n.It Cm %63s", name) == 1) &&
-                !CHECK(config_find_key(section->word, name)))
+                !CHECK(config_find_key(section->title, name)))
                 fprintf(stderr, "    [%s] %s\n", section->title, name);
     }
 }
@@ -107,7 +105,7 @@ static void check_line(const char *line, char section[static 64])
     char name[64] = "", value[128] = "";
 
     if (sscanf(line, "#[trigger %63[^]]]", name) == 1)
-        (void)strcpy(section, "trigger");
+        (void)strcpy(section, "trigger NAME");
     else if (sscanf(line, "[%63[^]]]", name) == 1)
         (void)strcpy(section, name);
     if (sscanf(line, "#%63[a-z-]=%127[^\n]", name, value) < 1 || line[1] == ' ' || line[1] == '[' ||
@@ -172,6 +170,9 @@ static void test_table(void)
         test_case(config_section_at(i)->title);
         CHECK(config_find_section(config_section_at(i)->title, &name) == config_section_at(i));
         CHECK_INT(name[0] != '\0', config_section_at(i)->items_max > 0);
+        for (size_t j = 0; j < config_key_count() && config_section_at(i)->items_max > 0; j++)
+            if (config_is_in_section(config_key_at(j), config_section_at(i)))
+                CHECK_INT(config_key_at(j)->applies, config_section_at(i)->applies);
     }
 }
 
