@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/utf8.h"
+
 struct config_reading *config_reading_free(struct config_reading *reading)
 {
     if (!reading)
@@ -27,6 +29,17 @@ struct config_reading *config_reading_free(struct config_reading *reading)
     return NULL;
 }
 
+/* TEXT, of a file, as it can be shown and sent. Free it; NULL: no memory. */
+static char *clean_copy(const char *text)
+{
+    size_t size = 4 * strlen(text) + 1; /* "\\xNN" is the longest that a byte becomes */
+    char *copy = malloc(size);
+
+    if (copy)
+        (void)utf8_copy(copy, size, text);
+    return copy;
+}
+
 /* Room for one more item in *ITEMS, which has COUNT. */
 static bool config_grow(struct config_reading *reading, void **items, size_t count,
                         size_t item_bytes)
@@ -42,7 +55,7 @@ static bool config_grow(struct config_reading *reading, void **items, size_t cou
 
 const char *config_add_file(struct config_reading *reading, const char *path)
 {
-    char *copy = strdup(path);
+    char *copy = clean_copy(path);
 
     if (!copy || !config_grow(reading, (void **)&reading->files, reading->nr_files,
                               sizeof(*reading->files))) {
@@ -76,7 +89,7 @@ void config_set(struct config_reading *reading, const char *section, const struc
 {
     struct config_setting *setting = config_seek(reading, section, key);
     struct config_setting fresh = {
-        .section = strdup(section), .key = key, .value = strdup(value), .origin = *origin};
+        .section = strdup(section), .key = key, .value = clean_copy(value), .origin = *origin};
 
     if (!fresh.section || !fresh.value ||
         (!setting && !config_grow(reading, (void **)&reading->settings, reading->nr_settings,
@@ -102,9 +115,13 @@ _printf_(4, 0) static void config_note(struct config_reading *reading,
                                        const char *format, va_list arguments)
 {
     struct config_problem problem = {.is_error = is_error, .origin = *origin};
+    _cleanup_free_ char *text = NULL;
 
     reading->nr_errors += is_error;
-    if (vasprintf(&problem.text, format, arguments) < 0) {
+    if (vasprintf(&text, format, arguments) < 0)
+        text = NULL; /* it is undefined then */
+    problem.text = text ? clean_copy(text) : NULL;
+    if (!problem.text) {
         reading->has_no_memory = true;
         return;
     }

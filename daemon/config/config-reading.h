@@ -24,7 +24,7 @@ struct config_origin {
 struct config_setting {
     char *section;                /* as in the file: "daemon", "trigger crash" */
     const struct config_key *key; /* NULL: the section's header */
-    char *value;                  /* as typed */
+    char *value;                  /* as typed, in UTF-8 that can be printed */
     struct config_origin origin;
 };
 

@@ -488,6 +488,9 @@ static const struct bad_case bad_cases[] = {
     {"a bad header, then no equals sign", "[trigger /]\nx\n", "line 1", "'/' cannot be"},
     {"no equals sign, then a bad header", "x\n[trigger /]\n", "line 1",
      "this is not 'key = value'"},
+    {"bytes that are no text", "[daemon]\np\xff\x1bool=2M\n", "line 2",
+     "there is no key 'p\xef\xbf\xbd\\x1bool' in [daemon]"},
+    {"a header of such bytes", "[d\xff]\n", "line 1", "no section [d\xef\xbf\xbd]"},
     {"a bad value, then no equals sign", "[daemon]\npool=x\npool 2M\n", "line 2",
      "'x' is not a size"},
 };
