@@ -40,7 +40,8 @@ struct verb {
 };
 
 extern const struct verb verb_start, verb_record, verb_stop, verb_snapshot, verb_trigger,
-    verb_rotate, verb_reload, verb_status, verb_list, verb_info, verb_events, verb_version, verb_help;
+    verb_rotate, verb_reload, verb_status, verb_list, verb_info, verb_events, verb_version,
+    verb_help;
 
 /* The command called NAME, or NULL. */
 const struct verb *verb_find(const char *name);

@@ -48,6 +48,7 @@ mode_is() { same "$(stat -c %a "$2")" "$1"; }
 capabilities() {
     check "the unit has none" same "$(setting CapabilityBoundingSet)" ""
     umask "$(setting UMask)"
+    # shellcheck disable=SC2054 # setpriv's own lists
     launcher=(setpriv --bounding-set=-all,+sys_ptrace --inh-caps=-all --no-new-privs)
     limits=(--memlock="$(bytes "$(setting LimitMEMLOCK)")" --rtprio="$(setting LimitRTPRIO)")
     if prlimit "${limits[@]}" true 2>/dev/null; then
