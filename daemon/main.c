@@ -169,6 +169,7 @@ static int handle_reload_signal(sd_event_source *source, const struct signalfd_s
                                 void *userdata)
 {
     (void)source, (void)info;
+    log_info("Reload of the configuration, asked for by SIGHUP.");
     control_reload(userdata);
     return 0;
 }

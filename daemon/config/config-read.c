@@ -225,14 +225,15 @@ static void config_begin_section(struct config_parser *parser, const char *line)
 /* The rest of a line that is longer than inih's buffer. */
 static void config_skip_line(struct config_parser *parser, int max)
 {
-    int c;
+    int c = fgetc(parser->file);
 
+    if (c == EOF || c == '\n')
+        return; /* it just fits */
     (void)config_refuse(parser->reading, &parser->origin,
                         "the line is longer than %d characters, and only its beginning is read",
                         max);
-    do
+    while (c != EOF && c != '\n')
         c = fgetc(parser->file);
-    while (c != EOF && c != '\n');
 }
 
 /* inih's reader. It counts lines as inih does, which does not pass the number to its handler. */

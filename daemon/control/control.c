@@ -153,14 +153,21 @@ static int client_check_may_control(const struct client *client, sd_bus_message 
     return -EPERM;
 }
 
+/* "root, UID 0 (xentracectl, PID 1234)". Returns WHO, which is RECORDER_STOP_TEXT_MAX long. */
+static const char *client_describe(const struct client *client, char *who)
+{
+    struct recorder_stop peer = {.uid = client->peer.uid, .pid = client->peer.pid};
+
+    (void)peer_read_comm(&client->peer, peer.comm);
+    return recorder_stop_describe(who, &peer);
+}
+
 /* Who stopped it is in its end's line. */
 static void client_log_recorder_start(const struct client *client)
 {
-    struct recorder_stop peer = {.uid = client->peer.uid, .pid = client->peer.pid};
     char who[RECORDER_STOP_TEXT_MAX];
 
-    (void)peer_read_comm(&client->peer, peer.comm);
-    log_line(LOG_INFO, RECORDER_NAME, "Started by %s.", recorder_stop_describe(who, &peer));
+    log_line(LOG_INFO, RECORDER_NAME, "Started by %s.", client_describe(client, who));
 }
 
 /* It has no options but the configuration's. Whoever may start captures may start it. */
@@ -400,11 +407,13 @@ static int method_reload(sd_bus_message *call, void *userdata, sd_bus_error *err
     struct client *client = userdata;
     struct control *control = client->control;
     struct call kept = {.message = call};
+    char who[RECORDER_STOP_TEXT_MAX];
 
     (void)error;
     if (client->peer.uid != 0)
         return sd_bus_reply_method_errorf(
             call, ERROR_NOT_PERMITTED, "Only root may reload the configuration. Use sudo.");
+    log_info("Reload of the configuration, asked for by %s.", client_describe(client, who));
     kept.reload = reload_request(control->reload);
     return calls_keep(&control->calls, &kept);
 }

@@ -106,6 +106,7 @@ refused_reloads() {
     check "SIGHUP reloads" wait_until 10 grep -q "\[trigger hand\] cooldown=2h" "$dir/log"
     conf '[trigger hand]' cooldown=soon
     kill -HUP "$daemon"
+    check "the log has who asked" grep -Eq "asked for by root, UID 0 .xentracectl, PID" "$dir/log"
     check "SIGHUP, and a wrong file" wait_until 10 grep -q "not reloaded.*'soon' is not a time" "$dir/log"
     check "the daemon continues" fired hand 3
 }

@@ -224,6 +224,19 @@ static void test_long_line(void)
     check_problem(&reading->problems[1], true, "main.conf", 4, "'pol'");
 }
 
+static void test_full_line(void)
+{
+    _cleanup_reading_ struct config_reading *reading = NULL;
+    char text[1024];
+
+    test_case("a line that just fits");
+    (void)snprintf(text, sizeof(text), "[daemon]\npool=2M ; %0189d\npol=1\n#%0198d", 0, 0);
+    put("main.conf", text);
+    reading = read_all();
+    if (CHECK_UINT(reading->nr_problems, 1))
+        check_problem(&reading->problems[0], true, "main.conf", 3, "'pol'");
+}
+
 static void remove_all(void)
 {
     char command[64];
@@ -248,6 +261,7 @@ int main(void)
     test_problems();
     test_units();
     test_long_line();
+    test_full_line();
     remove_all();
     return test_end();
 }
