@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/utf8.h"
 #include "daemon/config/config-keys.h"
 
 /* The two sides of a comparison. */
@@ -50,6 +51,8 @@ static int merge_note_key(struct merge *merge, const char *title, const struct c
                        setting->origin.line);
     else
         (void)snprintf(change->origin, sizeof(change->origin), "default");
+    (void)utf8_trim(change->value); /* either may have been cut */
+    (void)utf8_trim(change->origin);
     return 0;
 }
 

@@ -17,9 +17,9 @@ struct config_change {
     enum config_change_kind kind;
     char title[TRIGGER_NAME_MAX + 32]; /* "daemon", "trigger crash" */
     const struct config_key *key;
-    char value[CONFIG_LIST_MAX];  /* as typed, or the default */
-    char origin[CONFIG_LIST_MAX]; /* "FILE:LINE", or "default" */
-    bool is_applied;              /* by the reload; else a restart is needed */
+    char value[CONFIG_LIST_MAX]; /* as typed, or the default */
+    char origin[512];            /* "FILE:LINE", or "default" */
+    bool is_applied;             /* by the reload; else a restart is needed */
 };
 
 struct config_changes {
