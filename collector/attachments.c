@@ -15,6 +15,7 @@
 #include "collector/ring.h"
 #include "collector/sink.h"
 #include "collector/uring.h"
+#include "collector/watch.h"
 #include "collector/xen.h"
 #include "common/units.h"
 #include "common/util.h"
@@ -373,7 +374,7 @@ static bool all_is_told(const struct collector *c, const struct sink *sink)
 {
     struct cpu_set unsettled;
 
-    if (!sink_config(sink)->watch)
+    if (!watch_is_active(sink_config(sink)->watch))
         return true;
     unsettled = drain_unsettled(c->drain, &sink_config(sink)->cpus);
     return cpu_set_count(&unsettled) == 0;
@@ -428,7 +429,8 @@ static uint64_t idle_interval_usec(const struct collector *c)
         const struct sink *sink = c->attachments[i].sink;
 
         if (phase_has_rounds(c->attachments[i].phase) &&
-            (!sink_ring(sink) || sink_config(sink)->watch || sink_config(sink)->max_age_tsc))
+            (!sink_ring(sink) || watch_is_active(sink_config(sink)->watch) ||
+             sink_config(sink)->max_age_tsc))
             return IDLE_INTERVAL_USEC;
     }
     return IDLE_RING_INTERVAL_USEC;

@@ -56,11 +56,14 @@ struct watch_hit {
     uint32_t lost;       /* WATCH_LOST: records that did not fit */
 };
 
-/* CONFIGS is copied; COUNT at most WATCH_MAX. -ENOMEM, -EINVAL. */
+/* CONFIGS is copied; COUNT at most WATCH_MAX; 0: nothing, which costs nothing. -ENOMEM, -EINVAL. */
 int watch_set_new(const struct watch_config *configs, size_t count, struct watch_set **ret_set);
 struct watch_set *watch_set_free(struct watch_set *set);
 
 /* --- Collector thread. --- */
+
+/* Whether it looks for anything; SET may be NULL. */
+bool watch_is_active(struct watch_set *set);
 
 /*
  * Looks at the BYTES of a window, whole records of CPU as they were filtered into the chunk. For
@@ -92,3 +95,10 @@ void watch_arm(struct watch_set *set, size_t index);
 
 /* Of a watch by domain: whether it comes true for DOMID, in records that are seen from now on. */
 void watch_want_domain(struct watch_set *set, size_t index, uint32_t domid, bool is_wanted);
+/*
+ * Looks for CONFIGS instead, at any time, also while SET is lent; indices are theirs from here on.
+ * The collector begins with it anew, at its next window: all are armed, bursts and waits are those
+ * that begin then. What came true before and was not taken is forgotten. Returns 0, or -ENOMEM or
+ * -EINVAL, and nothing has changed.
+ */
+int watch_set_replace(struct watch_set *set, const struct watch_config *configs, size_t count);

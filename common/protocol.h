@@ -35,6 +35,8 @@
 #define PROTOCOL_VACUUM "Vacuum"
 /* Remove(as names) -> (s json): removes these files */
 #define PROTOCOL_REMOVE "Remove"
+/* Reload() -> (s json): reads the configuration again; what has changed. Root only */
+#define PROTOCOL_RELOAD "Reload"
 /* Property s: the daemon's version */
 #define PROTOCOL_VERSION "Version"
 
@@ -89,6 +91,8 @@
 #define ERROR_OUTPUT        ERROR_PREFIX "Output"          /* Start: cannot be written */
 #define ERROR_WAITING       ERROR_PREFIX "OutputWaiting"   /* Start: the disk did not answer */
 #define ERROR_XEN           ERROR_PREFIX "Xen"             /* the hypervisor refused */
+#define ERROR_NO_CONTROL_DOMAIN ERROR_PREFIX "NoControlDomain" /* of the daemon's start only */
+#define ERROR_CONFIG ERROR_PREFIX "Configuration" /* Reload: the files are wrong; nothing changed */
 #define ERROR_BUFFER_SIZE   ERROR_PREFIX "BufferSize"      /* -S differs from the size in force */
 #define ERROR_NO_MEMORY     ERROR_PREFIX "NoMemory"        /* pool exhausted */
 #define ERROR_NO_FILE       ERROR_PREFIX "NoSuchFile"      /* Remove */

@@ -565,6 +565,19 @@ int client_stop_recorder(struct client *client, struct json_object **ret_doc, ch
     return client_call(client, message, CLIENT_LONG_TIMEOUT_USEC, NULL, ret_doc, ret_error);
 }
 
+int client_reload(struct client *client, const char *name, struct json_object **ret_doc,
+                  char **ret_error)
+{
+    _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+    int r;
+
+    (void)name;
+    r = client_make_call(client, PROTOCOL_RELOAD, &message, ret_error);
+    if (r < 0)
+        return r;
+    return client_call(client, message, CLIENT_TIMEOUT_USEC, DOC_FORMAT_RELOAD, ret_doc, ret_error);
+}
+
 int client_abort(struct client *client, const char *name, struct json_object **ret_doc,
                  char **ret_error)
 {

@@ -92,6 +92,10 @@ int client_status(struct client *client, const char *name, struct json_object **
 /* StopRecorder(): the recorder's object. */
 int client_stop_recorder(struct client *client, struct json_object **ret_doc, char **ret_error);
 
+/* Reload(): what has changed. NAME is not used. */
+int client_reload(struct client *client, const char *name, struct json_object **ret_doc,
+                  char **ret_error);
+
 /* Rotate(NAME): a segment object. Trigger(NAME): a trigger object. */
 int client_rotate(struct client *client, const char *name, struct json_object **ret_doc,
                   char **ret_error);

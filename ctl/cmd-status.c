@@ -32,7 +32,7 @@ struct list_options {
 static const struct args_option list_options[] = {
     {"running", .offset = offsetof(struct list_options, running), .help = "only those that run"},
     {"triggers", .offset = offsetof(struct list_options, triggers),
-     .help = "triggers instead of captures"},
+     .help = "triggers instead of captures, with their limits"},
     {"files", .offset = offsetof(struct list_options, files),
      .help = "traces on the disk instead of captures"},
     {"names", .offset = offsetof(struct list_options, names), .help = "only names"},
@@ -173,7 +173,7 @@ static void print_status(struct json_object *status, const struct health *health
                        : "\nNo capture yet. Start one: xentracectl start -e sched -T 10");
     if (doc_length(triggers)) {
         (void)puts("\nTriggers");
-        trigger_print_list(stdout, triggers, 4);
+        trigger_print_list(stdout, triggers, 4, false);
     }
     snapshot_print_list(stdout, doc_array(status, "snapshots"));
     print_ended(sessions, all);
@@ -298,9 +298,9 @@ static void print_triggers(struct json_object *status, bool only_names)
     if (only_names)
         return;
     if (doc_length(triggers))
-        trigger_print_list(stdout, triggers, 0);
+        trigger_print_list(stdout, triggers, 0, true);
     else
-        (void)puts("No trigger is configured. See: man xentraced");
+        (void)puts("No trigger is configured. See: man xentraced.conf");
 }
 
 static int list_files(const struct ctl *ctl, bool only_names)

@@ -21,6 +21,7 @@
 #define DOC_FORMAT_SNAPSHOT "xentraced-snapshot"
 #define DOC_FORMAT_STARTED  "xentraced-started" /* of record under `xentracectl bridge` only */
 #define DOC_FORMAT_STATUS   "xentraced-status"
+#define DOC_FORMAT_RELOAD   "xentraced-reload"
 
 /*
  * Parses BYTES of TEXT, which must be one whole JSON object. Returns 0, -EBADMSG (it is not),

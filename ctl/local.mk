@@ -23,6 +23,7 @@ libctl_a_SOURCES = \
 	ctl/cmd-monitor.c \
 	ctl/cmd-metrics.c \
 	ctl/cmd-record.c \
+	ctl/cmd-reload.c \
 	ctl/cmd-report.c \
 	ctl/cmd-rotate.c \
 	ctl/cmd-snapshot.c \

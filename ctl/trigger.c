@@ -82,30 +82,62 @@ static char *suppressed(struct json_object *trigger)
     return text;
 }
 
-static void add_row(struct table *table, struct json_object *trigger)
+/* "event=hw-irq count=100 within=1s": the condition as the configuration has it. */
+static char *condition(struct json_object *trigger)
 {
+    const char *text = doc_text(trigger, "condition", "-");
+    uint64_t count = doc_number(trigger, "count");
+    char within[UNITS_TEXT_MAX];
+
+    if (count < 2)
+        return strdup(text);
+    return str_format("%s count=%" PRIu64 " within=%s", text, count,
+                      duration_format(within, doc_number(trigger, "within_usec")));
+}
+
+/* "cooldown=1min max-per-day=10", and those that are not zero. */
+static char *limits(struct json_object *trigger)
+{
+    uint64_t delay_usec = doc_number(trigger, "delay_usec");
+    uint64_t last_usec = doc_number(trigger, "last_usec");
+    char cooldown[UNITS_TEXT_MAX], delay[UNITS_TEXT_MAX], last[UNITS_TEXT_MAX];
+
+    return str_format("cooldown=%s max-per-day=%" PRIu64 "%s%s%s%s",
+                      duration_format(cooldown, doc_number(trigger, "cooldown_usec")),
+                      doc_number(trigger, "max_per_day"), delay_usec ? " delay=" : "",
+                      delay_usec ? duration_format(delay, delay_usec) : "",
+                      last_usec ? " last=" : "", last_usec ? duration_format(last, last_usec) : "");
+}
+
+static void add_row(struct table *table, struct json_object *trigger, bool with_limits)
+{
+    _cleanup_free_ char *waits_for = condition(trigger), *limited = limits(trigger);
     _cleanup_free_ char *why = suppressed(trigger);
     const char *domain = doc_text(trigger, "domain", "");
     char ago[STR_AGO_MAX];
 
     table_add(table, "%s", doc_text(trigger, "name", "-"));
-    table_add(table, "%s%s%s", doc_text(trigger, "condition", "-"), *domain ? " of " : "", domain);
+    table_add(table, "%s%s%s", waits_for ? waits_for : "-", *domain ? " of " : "", domain);
     table_add(table, "%s", doc_text(trigger, "state", "-"));
     table_add_count(table, doc_number(trigger, "fired"));
     table_add(table, "%s", str_ago(ago, doc_number(trigger, "last_fired_ns")));
     table_add_count(table, doc_number(trigger, "written"));
     table_add(table, "%s", why ? why : "-");
+    if (with_limits)
+        table_add(table, "%s", limited ? limited : "-");
 }
 
-void trigger_print_list(FILE *file, struct json_object *triggers, int indent)
+void trigger_print_list(FILE *file, struct json_object *triggers, int indent, bool with_limits)
 {
     _cleanup_table_ struct table *table = NULL;
 
     if (!doc_length(triggers) ||
-        table_new("TRIGGER CONDITION STATE >FIRED LAST >WRITTEN SUPPRESSED", &table) < 0)
+        table_new(with_limits ? "TRIGGER CONDITION STATE >FIRED LAST >WRITTEN SUPPRESSED LIMITS"
+                              : "TRIGGER CONDITION STATE >FIRED LAST >WRITTEN SUPPRESSED",
+                  &table) < 0)
         return;
     for (size_t i = 0; i < doc_length(triggers); i++)
-        add_row(table, doc_at(triggers, i));
+        add_row(table, doc_at(triggers, i), with_limits);
     table_print(table, file, indent);
     for (size_t i = 0; i < doc_length(triggers); i++) {
         struct json_object *trigger = doc_at(triggers, i);

@@ -20,6 +20,15 @@ libdaemon_a_SOURCES = \
 	daemon/config/capture-config.c daemon/config/capture-config.h \
 	daemon/config/config.c daemon/config/config.h \
 	daemon/control/audit.c daemon/control/audit.h \
+	daemon/config/config-files.c daemon/config/config-files.h \
+	daemon/config/config-key.h \
+	daemon/config/config-read.c daemon/config/config-read.h \
+	daemon/config/config-keys.c daemon/config/config-keys.h \
+	daemon/config/config-merge.c daemon/config/config-merge.h \
+	daemon/config/config-print.c daemon/config/config-print.h \
+	daemon/config/config-reading.c daemon/config/config-reading.h \
+	daemon/config/config-triggers.c daemon/config/config-triggers.h \
+	daemon/config/config-values.c daemon/config/config-values.h \
 	daemon/control/calls.c daemon/control/calls.h \
 	daemon/control/control.c daemon/control/control.h \
 	daemon/control/leaks.c daemon/control/leaks.h \
@@ -27,6 +36,7 @@ libdaemon_a_SOURCES = \
 	daemon/control/metrics-file.c daemon/control/metrics-file.h \
 	daemon/control/peer.c daemon/control/peer.h \
 	daemon/control/relay.c daemon/control/relay.h \
+	daemon/control/reload.c daemon/control/reload.h \
 	daemon/control/request.c daemon/control/request.h \
 	daemon/control/rights.c daemon/control/rights.h \
 	daemon/control/sasl.c daemon/control/sasl.h \
@@ -35,6 +45,7 @@ libdaemon_a_SOURCES = \
 	daemon/document/document.c daemon/document/document.h \
 	daemon/document/domains-document.c daemon/document/domains-document.h \
 	daemon/document/files-document.c daemon/document/files-document.h \
+	daemon/document/reload-document.c daemon/document/reload-document.h \
 	daemon/document/trigger-document.c daemon/document/trigger-document.h \
 	daemon/host/domain-names.c daemon/host/domain-names.h \
 	daemon/host/domain-watch.c daemon/host/domain-watch.h \

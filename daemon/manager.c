@@ -633,6 +633,7 @@ static void handle_snapshot_ended(void *userdata, struct snapshot *snapshot)
         triggers_snapshot_done(manager->triggers, snapshot->trigger,
                                snapshot->failure.name ? NULL : snapshot_path(snapshot),
                                snapshot->failure.text);
+    snapshot->trigger = NULL; /* one that a reload has taken away is gone now */
     session_note_snapshot(session, false);
 }
 
@@ -1275,6 +1276,23 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
             "pool-max= plus memory= plus 64M. Under memory pressure records may be lost.");
     manager_sweep(manager);
     *ret_manager = manager;
+    return 0;
+}
+
+int manager_reconfigure(struct manager *manager, const struct config *config)
+{
+    int r = triggers_reload(manager->triggers, config);
+
+    if (r < 0)
+        return r;
+    manager->config = *config;
+    manager->context.default_buffer_pages = config->buffer_pages;
+    manager->context.memory_share_percent = config->memory_share_percent;
+    manager->context.keep_free = config->disk.keep_free;
+    manager->ring_share.percent = config->memory_share_percent;
+    user_limits_set_config(manager->limits, config);
+    vacuum_set_limits(manager->vacuum, &config->disk);
+    log_set_level(config->log_level);
     return 0;
 }
 

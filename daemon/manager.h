@@ -111,6 +111,12 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
  */
 struct manager *manager_free(struct manager *manager);
 
+/*
+ * CONFIG is in force from here on: what running sessions were started with stays as it was.
+ * Returns 0, or a negative errno, and the configuration has not changed.
+ */
+int manager_reconfigure(struct manager *manager, const struct config *config);
+
 /* As session_new(); NAME "" makes one up. Refuses a name that is in use, and too many at once. */
 int manager_start_session(struct manager *manager, const char *name,
                           const struct session_options *options, struct session **ret_session,

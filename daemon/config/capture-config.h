@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * [capture NAME] of the configuration: a capture in segments that starts with the daemon. The keys
- * and what their values mean; config.c reads the lines. Main thread.
+ * [capture NAME] of the configuration: a capture in segments that starts with the daemon. What its
+ * keys and their values are is in config-keys.c. Any thread.
  */
 
 #include <stdbool.h>
@@ -12,10 +12,9 @@
 
 #include "daemon/base/name.h"
 
-#define CAPTURE_CONFIGS_MAX 8u
-#define CAPTURE_LIST_MAX    200u /* a line of the file, as inih reads it */
-#define CAPTURE_PROBLEM_MAX 400u
-#define CAPTURE_SECTION     "capture NAME"
+#define CAPTURE_CONFIGS_MAX       8u
+#define CAPTURE_LIST_MAX          200u /* a line of the file, as inih reads it */
+#define CAPTURE_SEGMENT_MIN_BYTES (UINT64_C(1) << 20)
 
 /* A value. */
 struct capture_config {
@@ -32,23 +31,14 @@ struct capture_config {
 };
 
 struct capture_configs {
-    struct capture_config captures[CAPTURE_CONFIGS_MAX]; /* in the order of the file */
+    struct capture_config captures[CAPTURE_CONFIGS_MAX]; /* in the order of the files */
     size_t count;
 };
 
-/* Whether the section TEXT, without its brackets, is that of a capture with a name. */
-bool capture_config_is_section(const char *text);
+struct config_reading;
 
 /*
- * A section begins: adds the capture, with its defaults. On any error of these functions PROBLEM is
- * half a sentence. -EINVAL.
+ * When all files are read: gives captures without a segment-size= or segment-time= one, and refuses
+ * those whose keys do not go together.
  */
-int capture_config_begin(struct capture_configs *configs, const char *section,
-                         char problem[static CAPTURE_PROBLEM_MAX]);
-
-/* KEY=VALUE of the newest one. -EINVAL, -ENOMEM; an unknown key has a problem, too. */
-int capture_config_set(struct capture_configs *configs, const char *key, const char *value,
-                       char problem[static CAPTURE_PROBLEM_MAX]);
-
-/* Whether the newest one is complete, and its keys go together. */
-int capture_config_check(struct capture_configs *configs, char problem[static CAPTURE_PROBLEM_MAX]);
+void config_check_captures(struct config_reading *reading);

@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * The configuration file: INI, described in xentraced(8) and conf/xentraced.conf. Main thread.
+ * The configuration: files in INI format, described in xentraced.conf(5). Any thread, but a reading
+ * is one thread's at a time.
  *
  * A struct config is a value: it is copied and owns nothing.
  */
@@ -21,7 +22,7 @@
 
 /* What a trigger waits for. */
 enum trigger_condition {
-    TRIGGER_NEVER, /* none was given; config_load() refuses that */
+    TRIGGER_NEVER, /* none was given; config_read() refuses that */
     TRIGGER_EVENT,
     TRIGGER_RUNNABLE_LATENCY,
     TRIGGER_DOMAIN_CRASH,
@@ -29,7 +30,7 @@ enum trigger_condition {
     TRIGGER_MANUAL,
 };
 
-/* [trigger NAME] */
+/* [trigger NAME]. The name comes first, as in every section that has one (config-keys.h). */
 struct trigger_config {
     char name[TRIGGER_NAME_MAX + 1]; /* valid as a session's name */
     enum trigger_condition condition;
@@ -86,12 +87,6 @@ struct config {
     size_t nr_triggers;
     struct capture_configs captures; /* [capture NAME] */
 };
-
-/*
- * Reads PATH over the defaults. A missing file is an error only if REQUIRED. Returns 0, or a
- * negative errno with one sentence that names file, line and key in *RET_ERROR (free it).
- */
-int config_load(const char *path, bool required, struct config *ret_config, char **ret_error);
 
 /*
  * [limits] with numbers for `auto`, which follow the flight recorder's memory=: 16 times that and

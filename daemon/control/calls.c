@@ -14,6 +14,7 @@
 #include <systemd/sd-bus.h>
 
 #include "common/protocol.h"
+#include "daemon/control/reload.h"
 #include "daemon/document/document.h"
 #include "daemon/document/files-document.h"
 #include "daemon/output/vacuum.h"
@@ -149,6 +150,20 @@ void calls_handle_vacuum(struct calls *calls, uint64_t ticket, const char *state
                                        document_of_files(state_dir, result));
         if (strcmp(calls->kept[i].audit.what, PROTOCOL_FILES) != 0) /* which changes nothing */
             calls_audit(calls, &calls->kept[i], result->failure->name ? result->failure : NULL);
+        calls_drop(calls, i);
+    }
+}
+
+void calls_handle_reload(struct calls *calls, const struct reload_result *result)
+{
+    for (size_t i = calls->count; i-- > 0;) {
+        if (calls->kept[i].reload != result->number)
+            continue;
+        if (result->failure)
+            (void)call_answer_failure(calls->kept[i].message, result->failure);
+        else
+            (void)call_answer_document(calls->kept[i].message,
+                                       json_object_get(result->document));
         calls_drop(calls, i);
     }
 }

@@ -20,6 +20,7 @@
 struct json_object;
 struct sd_bus;
 struct sd_bus_message;
+struct reload_result;
 struct segment;
 struct snapshot;
 struct vacuum_result;
@@ -34,6 +35,7 @@ struct call {
     unsigned int segment;            /* instead of `until`: when SESSION has finished that one */
     bool stops_recorder;             /* instead of all of them: when that is stopped */
     uint64_t ticket;                 /* likewise: when this request to the vacuum is done; 0: no */
+    unsigned int reload;             /* likewise: when that reading was applied, or refused */
 };
 
 struct calls {
@@ -59,6 +61,8 @@ void calls_forget_bus(struct calls *calls, const struct sd_bus *bus);
 void calls_handle_session(struct calls *calls, const struct session *session);
 /* The recorder that was to be stopped is: DOCUMENT is its object, and stays the caller's. */
 void calls_handle_recorder_stopped(struct calls *calls, struct json_object *document);
+/* The configuration was read again. */
+void calls_handle_reload(struct calls *calls, const struct reload_result *result);
 /* SNAPSHOT is written, or has failed. */
 void calls_handle_snapshot(struct calls *calls, const struct snapshot *snapshot);
 /* The request to the vacuum of that TICKET is done. */

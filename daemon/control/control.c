@@ -43,6 +43,7 @@
 #include "daemon/output/vacuum.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/relay.h"
+#include "daemon/control/reload.h"
 #include "daemon/control/request.h"
 #include "daemon/control/rights.h"
 #include "daemon/control/status.h"
@@ -84,6 +85,7 @@ struct control {
     struct client *clients[MAX_CLIENTS];
     struct calls calls;
     struct leaks *leaks;
+    struct reload *reload;
 };
 
 /* --- Changes that the manager reports. --- */
@@ -138,6 +140,21 @@ static void control_handle_segment_finished(void *userdata, const struct session
     struct control *control = userdata;
 
     calls_handle_segment(&control->calls, session, number, segment);
+}
+
+/* Clients that are connected keep the rights that they had. */
+static void control_handle_reloaded(void *userdata, const struct reload_result *result)
+{
+    struct control *control = userdata;
+
+    if (result->groups)
+        control->groups = *result->groups;
+    calls_handle_reload(&control->calls, result);
+}
+
+void control_reload(struct control *control)
+{
+    (void)reload_request(control->reload); /* nobody waits for its number */
 }
 
 /* --- Methods. --- */
@@ -623,6 +640,20 @@ static int method_remove(sd_bus_message *message, void *userdata, sd_bus_error *
     return r;
 }
 
+static int method_reload(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    struct client *client = userdata;
+    struct control *control = client->control;
+    struct call call = client_begin_call(client, message, PROTOCOL_RELOAD);
+    struct failure failure = {0};
+
+    (void)error;
+    if (client_check_right(client, RIGHT_RELOAD, false, &failure) < 0)
+        return client_refuse(client, &call, &failure);
+    call.reload = reload_request(control->reload);
+    return calls_keep(&control->calls, &call);
+}
+
 static int property_version(sd_bus *bus, const char *path, const char *interface,
                             const char *property, sd_bus_message *reply, void *userdata,
                             sd_bus_error *error)
@@ -657,6 +688,8 @@ static const sd_bus_vtable control_vtable[] = {
                             SD_BUS_RESULT("s", files), method_vacuum, SD_BUS_VTABLE_UNPRIVILEGED),
     SD_BUS_METHOD_WITH_ARGS(PROTOCOL_REMOVE, SD_BUS_ARGS("as", names), SD_BUS_RESULT("s", files),
                             method_remove, SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_RELOAD, NULL, SD_BUS_RESULT("s", changes), method_reload,
+                            SD_BUS_VTABLE_UNPRIVILEGED),
     SD_BUS_PROPERTY(PROTOCOL_VERSION, "s", property_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
     SD_BUS_VTABLE_END,
 };
@@ -1038,11 +1071,15 @@ static int control_add_sources(struct control *control)
     return sd_event_source_set_enabled(control->resume_source, SD_EVENT_OFF);
 }
 
-static int control_set_up(struct control *control, struct failure *failure)
+static int control_set_up(struct control *control, const struct config_source *source,
+                          struct failure *failure)
 {
     struct manager *manager = control->manager;
     int r;
 
+    r = reload_new(manager, source, control_handle_reloaded, control, &control->reload);
+    if (r < 0)
+        return failure_set(failure, r, ERROR_NO_MEMORY, "Out of memory.");
     r = peer_groups_read(&control->groups, manager->config.control_group, failure);
     if (r < 0)
         return r;
@@ -1064,7 +1101,8 @@ static int control_set_up(struct control *control, struct failure *failure)
     return 0;
 }
 
-int control_new(struct manager *manager, struct control **ret_control, struct failure *failure)
+int control_new(struct manager *manager, const struct config_source *source,
+                struct control **ret_control, struct failure *failure)
 {
     struct control *control;
     int r;
@@ -1074,7 +1112,7 @@ int control_new(struct manager *manager, struct control **ret_control, struct fa
         return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
     control->manager = manager;
     control->listen_fd = -1;
-    r = control_set_up(control, failure);
+    r = control_set_up(control, source, failure);
     if (r < 0) {
         control_free(control);
         return r;
@@ -1102,6 +1140,7 @@ struct control *control_free(struct control *control)
     sd_event_source_disable_unref(control->resume_source);
     fd_close(&control->listen_fd);
     leaks_free(control->leaks);
+    reload_free(control->reload);
     free(control);
     return NULL;
 }

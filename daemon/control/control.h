@@ -8,14 +8,20 @@
 
 #include "daemon/base/failure.h"
 
+struct config_source;
 struct control;
 struct manager;
 
 /*
  * Listens on the manager's socket path. A socket that a dead daemon left is replaced; one that
  * answers is an error, as FAILURE says. MANAGER is borrowed, and reports its sessions' changes
- * here.
+ * here. SOURCE, borrowed too, is what a reload reads.
  */
-int control_new(struct manager *manager, struct control **ret_control, struct failure *failure);
+int control_new(struct manager *manager, const struct config_source *source,
+                struct control **ret_control, struct failure *failure);
+
+/* Has the configuration read again, as the method Reload. How that went is in the log. */
+void control_reload(struct control *control);
+
 /* Disconnects everybody. */
 struct control *control_free(struct control *control);

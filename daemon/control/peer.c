@@ -38,7 +38,7 @@ int peer_groups_read(struct peer_groups *ret_groups, const char *control_group,
     groups.has_operate_group = control_group[0] && find_group(control_group, &groups.operate_gid);
     if (control_group[0] && !groups.has_operate_group)
         return failure_set(
-            failure, -ENOENT, ERROR_INVALID,
+            failure, -ENOENT, ERROR_CONFIG,
             "control-group=%s: there is no such group. Create it (groupadd --system %s) "
             "or leave the key out.",
             control_group, control_group);

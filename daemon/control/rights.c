@@ -34,6 +34,7 @@ static const struct rule {
     [RIGHT_STOP] = {ROLE_OPERATE, ROLE_ROOT, "stop captures", "Use sudo."},
     [RIGHT_ABORT] = {ROLE_OPERATE, ROLE_ROOT, "abort captures", "Use sudo."},
     [RIGHT_ROTATE] = {ROLE_OPERATE, ROLE_ROOT, "rotate captures", "Use sudo."},
+    [RIGHT_RELOAD] = {ROLE_ROOT, ROLE_ROOT, "reload the configuration", "Use sudo."},
     [RIGHT_START_RECORDER] = {ROLE_ROOT, ROLE_ROOT, "start the flight recorder", "Use sudo."},
     [RIGHT_STOP_RECORDER] = {ROLE_ROOT, ROLE_ROOT, "stop the flight recorder",
                              "Its history is lost then. Use sudo."},

@@ -33,10 +33,11 @@ enum right {
     RIGHT_STOP,            /* a capture: Stop */
     RIGHT_ABORT,           /* a capture: Abort */
     RIGHT_ROTATE,          /* a capture's segment */
+    RIGHT_RELOAD,          /* the configuration */
     RIGHT_START_RECORDER,
     RIGHT_STOP_RECORDER,
 };
-#define RIGHTS 15u
+#define RIGHTS 16u
 
 /*
  * Whether ROLE may do it. IS_OWN: to a capture that the same user started; it makes no difference

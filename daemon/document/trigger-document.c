@@ -14,6 +14,8 @@ json *document_of_trigger(const struct trigger *trigger)
 
     json_put_text(object, "name", config->name);
     json_put_text(object, "condition", config->condition_text);
+    json_put_count(object, "count", config->count);
+    json_put_count(object, "within_usec", config->within_usec);
     json_put_text(object, "state", trigger_state_name(trigger->state));
     json_put_count(object, "delay_usec", config->delay_usec);
     json_put_count(object, "cooldown_usec", config->cooldown_usec);

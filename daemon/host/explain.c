@@ -164,13 +164,20 @@ static int explain_virq(struct failure *failure, int error)
                        strerror(-error));
 }
 
+/* Where no daemon can ever do its work, as opposed to what somebody can put right. */
+static const char *error_name_of(const char *text)
+{
+    return text == no_xen || text == not_dom0 ? ERROR_NO_CONTROL_DOMAIN : ERROR_XEN;
+}
+
 int explain_xen(struct failure *failure, enum xen_step step, int error)
 {
     if (step == XEN_STEP_BIND_VIRQ)
         return explain_virq(failure, error);
     for (size_t i = 0; i < ARRAY_SIZE(explanations); i++)
         if (explanations[i].step == step && explanations[i].error == error)
-            return failure_set(failure, error, ERROR_XEN, "%s", explanations[i].text);
+            return failure_set(failure, error, error_name_of(explanations[i].text), "%s",
+                               explanations[i].text);
     return failure_set(failure, error, ERROR_XEN, "Xen did not %s: %s; xl dmesg may show more.",
                        step_name(step), strerror(-error));
 }

@@ -37,11 +37,21 @@ const char *trigger_state_name(enum trigger_state state)
     return "off";
 }
 
+/* Room for COUNT snapshots, none of which was; NULL: no memory. */
+static struct trigger_past *new_past(uint32_t count)
+{
+    struct trigger_past *past = calloc(count, sizeof(*past));
+
+    for (uint32_t i = 0; i < count && past; i++)
+        past[i].usec = TRIGGER_NO_TIME;
+    return past;
+}
+
 int trigger_init(struct trigger *trigger, const struct trigger_config *config)
 {
     assert(config->max_per_day > 0);
     *trigger = (struct trigger){.config = *config, .state = TRIGGER_OFF};
-    trigger->past = calloc(config->max_per_day, sizeof(*trigger->past));
+    trigger->past = new_past(config->max_per_day);
     return trigger->past ? 0 : -ENOMEM;
 }
 
@@ -66,9 +76,9 @@ static void trigger_set_state(struct trigger *trigger, enum trigger_state state)
 /* When the oldest of the day's snapshots is a day old, if there may be no more; else 0. */
 static uint64_t trigger_exhausted_until(const struct trigger *trigger)
 {
-    uint32_t max = trigger->config.max_per_day;
+    uint64_t oldest = trigger->past[trigger->written % trigger->config.max_per_day].usec;
 
-    return trigger->written < max ? 0 : trigger->past[trigger->written % max].usec + DAY_USEC;
+    return oldest == TRIGGER_NO_TIME ? 0 : oldest + DAY_USEC;
 }
 
 /* The state that follows from the facts, of a trigger that is not at work. */
@@ -101,6 +111,37 @@ static void trigger_finish(struct trigger *trigger, uint64_t now_usec)
 {
     trigger->cooldown_end_usec = now_usec + trigger->config.cooldown_usec;
     trigger_settle(trigger, now_usec);
+}
+
+/* The newest snapshots, at the places that another max_per_day gives them. */
+static void trigger_copy_past(const struct trigger *trigger, struct trigger_past *past,
+                              uint32_t max)
+{
+    uint64_t kept = min_u64(trigger->written, min_u64(trigger->config.max_per_day, max));
+
+    for (uint64_t i = trigger->written - kept; i < trigger->written; i++)
+        past[i % max] = trigger->past[i % trigger->config.max_per_day];
+}
+
+int trigger_reconfigure(struct trigger *trigger, const struct trigger_config *config,
+                        uint64_t now_usec)
+{
+    struct trigger_past *past;
+
+    assert(config->max_per_day > 0);
+    past = new_past(config->max_per_day);
+    if (!past)
+        return -ENOMEM;
+    trigger_copy_past(trigger, past, config->max_per_day);
+    free(trigger->past);
+    trigger->past = past;
+    if (trigger->cooldown_end_usec > 0) /* counted from the same end */
+        trigger->cooldown_end_usec =
+            trigger->cooldown_end_usec - trigger->config.cooldown_usec + config->cooldown_usec;
+    trigger->config = *config;
+    if (!trigger_is_at_work(trigger))
+        trigger_settle(trigger, now_usec);
+    return 0;
 }
 
 void trigger_written(struct trigger *trigger, uint64_t now_usec, const char *path)
@@ -203,13 +244,13 @@ static bool trigger_exceeds_domain(const struct trigger *trigger, uint64_t now_u
                                    const struct trigger_domain *domain)
 {
     const struct trigger_config *config = &trigger->config;
-    size_t nr_past = (size_t)min_u64(trigger->written, config->max_per_day);
     uint32_t of_all = 0, of_domain = 0;
 
     if (!config->max_per_domain || is_nobody(domain))
         return false;
-    for (size_t i = 0; i < nr_past; i++) {
-        if (now_usec >= trigger->past[i].usec + DAY_USEC)
+    for (size_t i = 0; i < config->max_per_day; i++) {
+        if (trigger->past[i].usec == TRIGGER_NO_TIME ||
+            now_usec >= trigger->past[i].usec + DAY_USEC)
             continue;
         of_all++;
         of_domain += is_same(&trigger->past[i].domain, domain);

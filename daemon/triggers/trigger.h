@@ -70,8 +70,9 @@ struct trigger_past {
     struct trigger_domain domain;
 };
 
-/* Read only, but for trigger.c. */
+/* Read only, but for trigger.c, and `next` for its owner. */
 struct trigger {
+    struct trigger *next;
     struct trigger_config config;
     enum trigger_state state;
     bool has_ring;
@@ -90,7 +91,8 @@ struct trigger {
     uint64_t delay_end_usec;
     uint64_t cooldown_end_usec;   /* 0: there is none */
     struct trigger_domain domain; /* of the snapshot under way */
-    struct trigger_past *past;    /* [config.max_per_day]: a ring; written % max_per_day is next */
+    struct trigger_past *past;    /* [config.max_per_day]: a ring; written % max_per_day is next,
+                                     and the oldest; usec TRIGGER_NO_TIME: none */
 };
 
 /* CONFIG is copied. It is off. -ENOMEM. */
@@ -98,8 +100,16 @@ int trigger_init(struct trigger *trigger, const struct trigger_config *config);
 void trigger_done(struct trigger *trigger);
 
 /*
- * Whether there is a ring. When it goes, a delay and a retry end in a failure; a snapshot that is
- * being written continues.
+ * CONFIG, of the same name, holds from now on: for the cooldown and the limit of the day also with
+ * regard to snapshots that were written before. Counts, state and a delay that has begun stay.
+ * -ENOMEM, and nothing has changed.
+ */
+int trigger_reconfigure(struct trigger *trigger, const struct trigger_config *config,
+                        uint64_t now_usec);
+
+/*
+ * Whether there is a ring. When it goes, a delay and a retry end in a failure; a snapshot
+ * that is being written continues.
  */
 void trigger_set_ring(struct trigger *trigger, bool has_ring, uint64_t now_usec);
 

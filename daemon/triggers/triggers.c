@@ -38,12 +38,16 @@ _Static_assert(CONFIG_TRIGGERS_MAX <= WATCH_MAX, "each trigger may have a watch"
 struct triggers {
     struct triggers_context context;
     size_t count;
-    struct trigger trigger[CONFIG_TRIGGERS_MAX];
+    struct trigger *trigger[CONFIG_TRIGGERS_MAX]; /* as in the configuration */
+    struct trigger *leaving; /* a list: not in the configuration any more, but still writing */
+    bool has_ring;
     size_t watch[CONFIG_TRIGGERS_MAX];        /* its index in the set, or NO_WATCH */
     uint64_t rearm_usec[CONFIG_TRIGGERS_MAX]; /* TRIGGER_NO_TIME: it is armed */
     enum trigger_state logged[CONFIG_TRIGGERS_MAX];
     struct domain_filter filter[CONFIG_TRIGGERS_MAX];
     struct watch_set *set;
+    struct watch_config watches[CONFIG_TRIGGERS_MAX]; /* what it looks for */
+    size_t nr_watches;
     struct domain_watch *domains;
     struct sd_event_source *timer;
 };
@@ -66,7 +70,7 @@ static void triggers_arm_watch(struct triggers *triggers, size_t i)
 
 static void triggers_log_state(struct triggers *triggers, size_t i)
 {
-    const struct trigger *trigger = &triggers->trigger[i];
+    const struct trigger *trigger = triggers->trigger[i];
 
     if (triggers->logged[i] == trigger->state)
         return;
@@ -83,9 +87,9 @@ static void triggers_update_time(struct triggers *triggers)
     for (size_t i = 0; i < triggers->count; i++) {
         triggers_log_state(triggers, i);
         if (triggers->rearm_usec[i] != TRIGGER_NO_TIME &&
-            (triggers->rearm_usec[i] <= now || triggers->trigger[i].state == TRIGGER_ARMED))
+            (triggers->rearm_usec[i] <= now || triggers->trigger[i]->state == TRIGGER_ARMED))
             triggers_arm_watch(triggers, i);
-        next = min_u64(next, trigger_next_usec(&triggers->trigger[i]));
+        next = min_u64(next, trigger_next_usec(triggers->trigger[i]));
         next = min_u64(next, triggers->rearm_usec[i]);
         next = min_u64(next,
                        domain_filter_advance(&triggers->filter[i], triggers->context.names, now));
@@ -102,7 +106,7 @@ static void triggers_update_time(struct triggers *triggers)
 static void triggers_act(struct triggers *triggers, size_t i, enum trigger_action action)
 {
     const struct triggers_context *context = &triggers->context;
-    struct trigger *trigger = &triggers->trigger[i];
+    struct trigger *trigger = triggers->trigger[i];
 
     triggers_log_state(triggers, i);
     if (action == TRIGGER_SNAPSHOT)
@@ -118,7 +122,7 @@ static int triggers_handle_timer(sd_event_source *source, uint64_t usec, void *u
     (void)usec;
     for (size_t i = 0; i < triggers->count; i++)
         triggers_act(triggers, i,
-                     trigger_advance(&triggers->trigger[i], triggers_now_usec(triggers)));
+                     trigger_advance(triggers->trigger[i], triggers_now_usec(triggers)));
     triggers_update_time(triggers);
     return 0;
 }
@@ -139,7 +143,7 @@ static const char *domain_field(char *buffer, size_t size, uint32_t domid, const
  */
 static void triggers_fire(struct triggers *triggers, size_t i, const char *reason, uint32_t domid)
 {
-    struct trigger *trigger = &triggers->trigger[i];
+    struct trigger *trigger = triggers->trigger[i];
     uint64_t now = triggers_now_usec(triggers);
     uint64_t refused = trigger->suppressed.max_per_domain;
     bool was_delaying = trigger->state == TRIGGER_DELAYING;
@@ -203,7 +207,7 @@ static void describe_event(const struct trigger_config *config, const struct wat
 static void triggers_describe_hit(const struct triggers *triggers, size_t i,
                                   const struct watch_hit *hit, char *reason, size_t size)
 {
-    const struct trigger_config *config = &triggers->trigger[i].config;
+    const struct trigger_config *config = &triggers->trigger[i]->config;
     const char *name = domain_names_of(triggers->context.names, hit->domid);
     char domain[96], text[UNITS_TEXT_MAX];
 
@@ -237,7 +241,7 @@ void triggers_handle_watch(struct triggers *triggers)
             !watch_take(triggers->set, triggers->watch[i], &hit))
             continue;
         triggers_describe_hit(triggers, i, &hit, reason, sizeof(reason));
-        triggers_fire(triggers, i, reason, domain_of_hit(&triggers->trigger[i].config, &hit));
+        triggers_fire(triggers, i, reason, domain_of_hit(&triggers->trigger[i]->config, &hit));
     }
     triggers_update_time(triggers);
 }
@@ -252,7 +256,7 @@ static void triggers_handle_crash(void *userdata, uint32_t domid, const char *na
     (void)snprintf(reason, sizeof(reason), "Domain %s crashed.",
                    describe_domain(domain, sizeof(domain), domid, name));
     for (size_t i = 0; i < triggers->count; i++) {
-        const struct trigger_config *config = &triggers->trigger[i].config;
+        const struct trigger_config *config = &triggers->trigger[i]->config;
 
         if (config->condition == TRIGGER_DOMAIN_CRASH &&
             domain_matches(config->domain, known ? known : &nobody))
@@ -265,7 +269,7 @@ static size_t triggers_find_by_name(const struct triggers *triggers, const char 
 {
     size_t i = 0;
 
-    while (i < triggers->count && strcmp(triggers->trigger[i].config.name, name) != 0)
+    while (i < triggers->count && strcmp(triggers->trigger[i]->config.name, name) != 0)
         i++;
     return i;
 }
@@ -274,13 +278,14 @@ int triggers_fire_manual(struct triggers *triggers, const char *name,
                          const struct trigger **ret_trigger, struct failure *failure)
 {
     size_t i = triggers_find_by_name(triggers, name);
-    const struct trigger *trigger = &triggers->trigger[i];
+    const struct trigger *trigger;
 
     if (i == triggers->count)
         return failure_set(failure, -ENOENT, ERROR_NO_TRIGGER,
                            "There is no trigger '%s': the configuration makes them, in sections "
                            "[trigger NAME].",
                            name);
+    trigger = triggers->trigger[i];
     if (trigger->config.condition != TRIGGER_MANUAL)
         return failure_set(failure, -EINVAL, ERROR_INVALID,
                            "The trigger '%s' waits for %s; only one with condition=manual can be "
@@ -300,9 +305,29 @@ int triggers_fire_manual(struct triggers *triggers, const char *name,
 
 void triggers_set_ring(struct triggers *triggers, bool has_ring)
 {
+    triggers->has_ring = has_ring;
     for (size_t i = 0; i < triggers->count; i++)
-        trigger_set_ring(&triggers->trigger[i], has_ring, triggers_now_usec(triggers));
+        trigger_set_ring(triggers->trigger[i], has_ring, triggers_now_usec(triggers));
     triggers_update_time(triggers);
+}
+
+static struct trigger *trigger_free(struct trigger *trigger)
+{
+    trigger_done(trigger);
+    free(trigger);
+    return NULL;
+}
+
+/* Takes TRIGGER out of the list of those that leave; false: it is not there. */
+static bool triggers_unlist(struct triggers *triggers, const struct trigger *trigger)
+{
+    for (struct trigger **at = &triggers->leaving; *at; at = &(*at)->next) {
+        if (*at != trigger)
+            continue;
+        *at = trigger->next;
+        return true;
+    }
+    return false;
 }
 
 void triggers_snapshot_done(struct triggers *triggers, struct trigger *trigger, const char *path,
@@ -318,6 +343,8 @@ void triggers_snapshot_done(struct triggers *triggers, struct trigger *trigger, 
     if (trigger->state == TRIGGER_RETRYING)
         log_info("Trigger %s: no snapshot was written. Trying again in %s.", trigger->config.name,
                  duration_format(wait, trigger->retry_usec - now));
+    if (triggers_unlist(triggers, trigger))
+        trigger_free(trigger);
     triggers_update_time(triggers);
 }
 
@@ -334,7 +361,7 @@ size_t triggers_count(const struct triggers *triggers)
 const struct trigger *triggers_get(const struct triggers *triggers, size_t index)
 {
     assert(index < triggers->count);
-    return &triggers->trigger[index];
+    return triggers->trigger[index];
 }
 
 /* --- Construction. --- */
@@ -371,18 +398,12 @@ static bool watch_config_of(const struct triggers *triggers, const struct trigge
     return false;
 }
 
-static int triggers_make_watches(struct triggers *triggers)
+static bool is_same_watch(const struct watch_config *a, const struct watch_config *b)
 {
-    struct watch_config configs[CONFIG_TRIGGERS_MAX];
-    size_t n = 0;
-
-    for (size_t i = 0; i < triggers->count; i++) {
-        triggers->rearm_usec[i] = TRIGGER_NO_TIME;
-        triggers->watch[i] = NO_WATCH;
-        if (watch_config_of(triggers, &triggers->trigger[i].config, &configs[n]))
-            triggers->watch[i] = n++;
-    }
-    return n > 0 ? watch_set_new(configs, n, &triggers->set) : 0;
+    return a->kind == b->kind && a->by_domain == b->by_domain && a->wants_all == b->wants_all &&
+           a->count == b->count && a->within_tsc == b->within_tsc &&
+           a->latency_tsc == b->latency_tsc &&
+           memcmp(&a->events, &b->events, sizeof(a->events)) == 0;
 }
 
 void triggers_update_domains(struct triggers *triggers)
@@ -396,47 +417,188 @@ static void triggers_filter_domains(struct triggers *triggers)
 {
     for (size_t i = 0; i < triggers->count; i++)
         triggers->filter[i] = (struct domain_filter){
-            .pattern = triggers->trigger[i].config.domain,
+            .pattern = triggers->trigger[i]->config.domain,
             .set = triggers->watch[i] != NO_WATCH ? triggers->set : NULL,
             .watch = triggers->watch[i],
         };
     triggers_update_domains(triggers);
 }
 
-static int triggers_watch_domains(struct triggers *triggers)
+/* Whether the collector looks for just that already. */
+static bool triggers_watch_for(const struct triggers *triggers, const struct watch_config *watches,
+                               size_t count)
+{
+    bool is_same = triggers->set && count == triggers->nr_watches;
+
+    for (size_t i = 0; i < count && is_same; i++)
+        is_same = is_same_watch(&watches[i], &triggers->watches[i]);
+    return is_same;
+}
+
+/* The triggers that the configuration now has. */
+struct lineup {
+    struct trigger *trigger[CONFIG_TRIGGERS_MAX];
+    bool is_new[CONFIG_TRIGGERS_MAX];
+    size_t count;
+};
+
+/* Has the collector look for what LINEUP waits for, unless it does already: then all goes on. */
+static int triggers_watch(struct triggers *triggers, const struct lineup *lineup)
+{
+    uint64_t rearm_usec[CONFIG_TRIGGERS_MAX]; /* by watch */
+    struct watch_config watches[CONFIG_TRIGGERS_MAX];
+    size_t n = 0, watch[CONFIG_TRIGGERS_MAX];
+    bool goes_on;
+    int r = 0;
+
+    for (size_t i = 0; i < CONFIG_TRIGGERS_MAX; i++) {
+        watch[i] = NO_WATCH;
+        rearm_usec[i] = TRIGGER_NO_TIME;
+        if (i < lineup->count &&
+            watch_config_of(triggers, &lineup->trigger[i]->config, &watches[n]))
+            watch[i] = n++;
+    }
+    goes_on = triggers_watch_for(triggers, watches, n);
+    if (!goes_on)
+        r = triggers->set ? watch_set_replace(triggers->set, watches, n)
+                          : watch_set_new(watches, n, &triggers->set);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; goes_on && i < triggers->count; i++)
+        if (triggers->watch[i] != NO_WATCH)
+            rearm_usec[triggers->watch[i]] = triggers->rearm_usec[i];
+    for (size_t i = 0; i < CONFIG_TRIGGERS_MAX; i++) {
+        triggers->watch[i] = watch[i];
+        triggers->rearm_usec[i] = watch[i] == NO_WATCH ? TRIGGER_NO_TIME : rearm_usec[watch[i]];
+    }
+    memcpy(triggers->watches, watches, n * sizeof(watches[0]));
+    triggers->nr_watches = n;
+    return 0;
+}
+
+/* The trigger called NAME, also one that is leaving; NULL. */
+static struct trigger *triggers_find_any(const struct triggers *triggers, const char *name)
+{
+    size_t i = triggers_find_by_name(triggers, name);
+    struct trigger *trigger = i < triggers->count ? triggers->trigger[i] : triggers->leaving;
+
+    while (trigger && strcmp(trigger->config.name, name) != 0)
+        trigger = trigger->next;
+    return trigger;
+}
+
+static int triggers_line_up_one(const struct triggers *triggers, struct lineup *lineup,
+                                const struct trigger_config *config)
+{
+    struct trigger *trigger = triggers_find_any(triggers, config->name);
+    int r;
+
+    if (trigger) {
+        lineup->trigger[lineup->count++] = trigger;
+        return trigger_reconfigure(trigger, config, triggers_now_usec(triggers));
+    }
+    trigger = calloc(1, sizeof(*trigger));
+    if (!trigger)
+        return -ENOMEM;
+    r = trigger_init(trigger, config);
+    if (r < 0) {
+        free(trigger);
+        return r;
+    }
+    trigger_set_ring(trigger, triggers->has_ring, triggers_now_usec(triggers));
+    lineup->is_new[lineup->count] = true;
+    lineup->trigger[lineup->count++] = trigger;
+    return 0;
+}
+
+static int triggers_line_up(struct triggers *triggers, struct lineup *lineup,
+                            const struct config *config)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < config->nr_triggers && r >= 0; i++)
+        r = triggers_line_up_one(triggers, lineup, &config->triggers[i]);
+    if (r >= 0)
+        r = triggers_watch(triggers, lineup);
+    for (size_t i = 0; i < lineup->count && r < 0; i++)
+        if (lineup->is_new[i])
+            trigger_free(lineup->trigger[i]);
+    return r;
+}
+
+static bool lineup_has(const struct lineup *lineup, const struct trigger *trigger)
+{
+    for (size_t i = 0; i < lineup->count; i++)
+        if (lineup->trigger[i] == trigger)
+            return true;
+    return false;
+}
+
+/* Those that are not in LINEUP go, at once or when their snapshots are written. */
+static void triggers_replace(struct triggers *triggers, const struct lineup *lineup)
+{
+    for (size_t i = 0; i < triggers->count; i++) {
+        struct trigger *trigger = triggers->trigger[i];
+
+        if (lineup_has(lineup, trigger))
+            continue;
+        if (trigger->state == TRIGGER_WRITING) {
+            trigger->next = triggers->leaving;
+            triggers->leaving = trigger;
+        } else {
+            trigger_free(trigger);
+        }
+    }
+    triggers->count = lineup->count;
+    for (size_t i = 0; i < lineup->count; i++) {
+        (void)triggers_unlist(triggers, lineup->trigger[i]); /* one may come back */
+        triggers->trigger[i] = lineup->trigger[i];
+        triggers->logged[i] = lineup->trigger[i]->state;
+    }
+}
+
+/* What triggers need beside themselves. */
+static int triggers_make_sources(struct triggers *triggers)
 {
     const struct triggers_context *context = &triggers->context;
+    int r;
 
+    if (!triggers->timer) {
+        r = sd_event_add_time(context->event, &triggers->timer, CLOCK_MONOTONIC, TRIGGER_NO_TIME,
+                              SLACK_USEC, triggers_handle_timer, triggers);
+        if (r < 0)
+            return r;
+        r = sd_event_source_set_enabled(triggers->timer, SD_EVENT_OFF);
+        if (r < 0)
+            return r;
+    }
+    if (triggers->domains)
+        return 0;
     /* Also where no trigger is about crashes: documents say who was there, and when. */
     return domain_watch_new(context->event, context->xen, context->names, triggers_handle_crash,
                             triggers, &triggers->domains);
 }
 
-static int triggers_set_up(struct triggers *triggers)
+int triggers_reload(struct triggers *triggers, const struct config *config)
 {
-    const struct triggers_context *context = &triggers->context;
+    struct lineup lineup = {0};
     int r;
 
-    for (; triggers->count < context->config->nr_triggers; triggers->count++) {
-        r = trigger_init(&triggers->trigger[triggers->count],
-                         &context->config->triggers[triggers->count]);
-        if (r < 0)
-            return r;
-    }
-    if (triggers->count == 0)
-        return triggers_watch_domains(triggers);
-    r = triggers_make_watches(triggers);
+    r = triggers_make_sources(triggers);
     if (r < 0)
         return r;
+    for (size_t i = 0; i < triggers->count; i++) /* the filters are made anew */
+        (void)domain_filter_advance(&triggers->filter[i], triggers->context.names,
+                                    DOMAIN_FILTER_NO_TIME);
+    if (triggers->set)
+        triggers_handle_watch(triggers); /* what came true until now */
+    r = triggers_line_up(triggers, &lineup, config);
+    if (r < 0)
+        return r;
+    triggers_replace(triggers, &lineup);
     triggers_filter_domains(triggers);
-    r = sd_event_add_time(context->event, &triggers->timer, CLOCK_MONOTONIC, TRIGGER_NO_TIME,
-                          SLACK_USEC, triggers_handle_timer, triggers);
-    if (r < 0)
-        return r;
-    r = sd_event_source_set_enabled(triggers->timer, SD_EVENT_OFF);
-    if (r < 0)
-        return r;
-    return triggers_watch_domains(triggers);
+    triggers_update_time(triggers);
+    return 0;
 }
 
 int triggers_new(const struct triggers_context *context, struct triggers **ret_triggers)
@@ -448,7 +610,7 @@ int triggers_new(const struct triggers_context *context, struct triggers **ret_t
         return -ENOMEM;
     triggers->context = *context;
     triggers->context.event = sd_event_ref(context->event);
-    r = triggers_set_up(triggers);
+    r = triggers_reload(triggers, context->config);
     triggers->context.config = NULL; /* borrowed until here */
     if (r < 0) {
         triggers_free(triggers);
@@ -466,7 +628,13 @@ struct triggers *triggers_free(struct triggers *triggers)
     triggers->timer = sd_event_source_disable_unref(triggers->timer);
     watch_set_free(triggers->set);
     for (size_t i = 0; i < triggers->count; i++)
-        trigger_done(&triggers->trigger[i]);
+        trigger_free(triggers->trigger[i]);
+    while (triggers->leaving) {
+        struct trigger *next = triggers->leaving->next;
+
+        trigger_free(triggers->leaving);
+        triggers->leaving = next;
+    }
     sd_event_unref(triggers->context.event);
     free(triggers);
     return NULL;

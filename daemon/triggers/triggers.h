@@ -41,12 +41,19 @@ struct triggers_context {
  * loop's.
  */
 int triggers_new(const struct triggers_context *context, struct triggers **ret_triggers);
+/*
+ * CONFIG's triggers from here on. One whose name stays keeps its counts and its state, and
+ * continues to watch unless some trigger watches for something else now; one whose name goes still
+ * ends the snapshot that it is writing. Returns 0, or -ENOMEM or an error of the event loop's: then
+ * no trigger has come or gone.
+ */
+int triggers_reload(struct triggers *triggers, const struct config *config);
 /* The collector must have given back the watch set. */
 struct triggers *triggers_free(struct triggers *triggers);
 
 /*
  * What the collector is to look for in the flight recorder's records, to be lent to it with the
- * recorder's sink; the same set for as long as the triggers live. NULL: nothing.
+ * recorder's sink; the same set for as long as the triggers live.
  */
 struct watch_set *triggers_watch_set(const struct triggers *triggers);
 

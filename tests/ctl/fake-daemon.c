@@ -630,6 +630,17 @@ static int handle_files(struct fake *fake, sd_bus_message *message)
     return fake_files_handle(message);
 }
 
+static int handle_reload(struct fake *fake, sd_bus_message *message)
+{
+    if (is_mode(fake, "refuse"))
+        return sd_bus_reply_method_errorf(
+            message, ERROR_CONFIG,
+            "The configuration was not reloaded, the running one stays in force. "
+            "/etc/xentraced/xentraced.conf, line 3: there is no key 'pol' in [daemon]; did you "
+            "mean 'pool'? See xentraced.conf(5).");
+    return answer_document(fake, message, fake_reload());
+}
+
 /* Methods that an older daemon does not have. 0: another method. */
 static int handle_new(struct fake *fake, sd_bus_message *message)
 {
@@ -645,6 +656,8 @@ static int handle_new(struct fake *fake, sd_bus_message *message)
         handler = handle_stop_recorder;
     else if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, PROTOCOL_ABORT))
         handler = handle_abort;
+    else if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, PROTOCOL_RELOAD))
+        handler = handle_reload;
     else if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, NULL))
         handler = handle_files;
     if (!handler)

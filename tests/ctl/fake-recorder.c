@@ -154,13 +154,35 @@ static struct json_object *trigger(const char *name, const char *condition, cons
         suppressed_ns ? 1 : 0, suppressed_ns ? 2 : 0, suppressed_ns);
 }
 
+struct json_object *fake_reload(void)
+{
+    return document("{\"format\":\"xentraced-reload\",\"version\":1,"
+                    "\"files\":[\"/etc/xentraced/xentraced.conf\"],\"changes\":["
+                    "{\"change\":\"changed\",\"section\":\"trigger crash\",\"key\":\"cooldown\","
+                    "\"value\":\"5min\",\"origin\":\"/etc/xentraced/xentraced.conf:12\","
+                    "\"applied\":true},"
+                    "{\"change\":\"changed\",\"section\":\"daemon\",\"key\":\"pool\","
+                    "\"value\":\"1G\",\"origin\":\"/etc/xentraced/xentraced.conf:3\","
+                    "\"applied\":false},"
+                    "{\"change\":\"removed\",\"section\":\"trigger old\",\"key\":\"\","
+                    "\"value\":\"\",\"origin\":\"\",\"applied\":true}],"
+                    "\"warnings\":[\"\\u001bWarned.\"]}");
+}
+
 struct json_object *fake_triggers(uint64_t now_ns)
 {
     uint64_t before = now_ns - 120 * NSEC_PER_SEC;
-    struct json_object *array = json_object_new_array();
+    struct json_object *array = json_object_new_array(), *limited;
 
     json_object_array_add(array, trigger("crash", "domain-crash", "armed", before, before - 1, ""));
-    json_object_array_add(array, trigger("latency", "runnable-latency=50ms", "off", 0, 0, ""));
+    limited = trigger("latency", "runnable-latency=50ms", "off", 0, 0, "");
+    json_object_object_add(limited, "delay_usec", json_object_new_int(5000000));
+    json_object_object_add(limited, "last_usec", json_object_new_int(30000000));
+    json_object_array_add(array, limited);
+    limited = trigger("burst", "event=hw-irq", "armed", 0, 0, "");
+    json_object_object_add(limited, "count", json_object_new_int(100));
+    json_object_object_add(limited, "within_usec", json_object_new_int(1000000));
+    json_object_array_add(array, limited);
     json_object_array_add(array, trigger("manual", "manual", "armed", 0, 0, "The disk is full."));
     json_object_array_add(array, trigger("tired", "manual", "cooling", before, before, ""));
     return array;

@@ -46,6 +46,8 @@ struct json_object *fake_snapshot(const struct fake_snapshot *snapshot, uint64_t
 struct json_object *fake_snapshots(size_t count, uint64_t now_ns);
 
 /* A trigger of each kind; "manual" fires, "tired" is suppressed. */
+/* What a reload has changed: a key at once, one after a restart, a trigger that is gone. */
+struct json_object *fake_reload(void);
 struct json_object *fake_triggers(uint64_t now_ns);
 
 /* One of them after it was fired; NULL if there is none. */

@@ -237,7 +237,7 @@ static void test_odd(void)
         snapshot_print(file, doc);
         snapshot_print_list(file, array);
         trigger_print(file, doc);
-        trigger_print_list(file, array, 4);
+        trigger_print_list(file, array, 4, i % 2);
         (void)fclose(file);
         if (!text || !strstr(text, "State: ") || !strstr(text, "Snapshots\n")) {
             failures++;

@@ -17,6 +17,8 @@ EXTRA_DIST += \
 	tests/real-xen/recorder-job.dom0.sh \
 	tests/real-xen/records.py \
 	tests/real-xen/run \
+	tests/real-xen/service-job \
+	tests/real-xen/service-job.dom0.sh \
 	tests/real-xen/smoke.dom0.sh \
 	tests/real-xen/units/proc-xen.mount \
 	tests/real-xen/units/real-xen.service \

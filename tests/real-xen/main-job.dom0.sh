@@ -15,6 +15,7 @@ balances() { ledger_balances <"$state/$1.json"; } # balances NAME
 
 # Captures alone, and buffers that overflow soon; recorder-job has the flight recorder.
 printf '[capture]\nbuffer-pages=32\n[disk]\nmax-use=none\nkeep-free=none\n[flight-recorder]\nenabled=no\n' >/etc/xentraced/xentraced.conf
+systemd-sysusers # the service's group
 check "the service starts" systemctl start xentraced
 check "and answers" wait_until 10 daemon_is_ready
 check "nothing was allocated or enabled by starting it" \

@@ -46,6 +46,12 @@ no_start() { # no_start NAME REGEX OPTION...
     refused "$name" "$regex" run_daemon "$@"
 }
 
+# The statuses that the unit does not restart after.
+never_starts() { refuses=refuses_host no_start "$@"; }
+refuses_host() { refuses_with 69 "$@"; }
+misconfigured() { refuses=refuses_config no_start "$@"; }
+refuses_config() { refuses_with 78 "$@"; }
+
 works() { # works NAME: a capture comes out complete
     ctl record --quiet -T 0.3 "$1" && "$xensim" verify "$dir/state/$1.xentrace"
 }
@@ -54,7 +60,7 @@ works() { # works NAME: a capture comes out complete
 
 fault() { # fault FAULT REGEX: the daemon does not start on such a host
     "$xensim" fault "$1" on
-    no_start "$1" "$2"
+    "${3:-no_start}" "$1" "$2"
     "$xensim" fault "$1" off
 }
 
@@ -67,9 +73,9 @@ denied() { # denied FAULT REGEX
 }
 
 bad_host() {
-    fault no-xen "not a Xen host.*Boot"
+    fault no-xen "not a Xen host.*Boot" never_starts
     fault not-root "No access to /dev/xen/privcmd: run xentraced as root"
-    fault not-dom0 "not the control domain.*there"
+    fault not-dom0 "not the control domain.*there" never_starts
     fault version-mismatch "another version than the hypervisor.*install"
     fault flask "Flask policy"
     fault no-tbuf "without trace buffers"
@@ -135,7 +141,7 @@ no_memory() {
 
 bad_line() { # bad_line LINE REGEX TEXT
     printf '%b' "$3" >"$dir/bad.conf"
-    no_start "configuration: $3" "$dir/bad.conf, line $1: .*$2" --config "$dir/bad.conf"
+    misconfigured "configuration: $3" "$dir/bad.conf, line $1: .*$2" --config "$dir/bad.conf"
 }
 
 bad_configuration() {
@@ -150,11 +156,11 @@ bad_configuration() {
     bad_line 2 "not 'key = value'" '[daemon]\npool\n'
     bad_line 1 "'pool' belongs in \[daemon\]" 'pool = 64M\n'
     bad_line 1 "not 'key = value'" '[daemon\n'
-    no_start "a configuration that is not there" "Cannot read.*none.conf: No such file" \
+    misconfigured "a configuration that is not there" "Cannot read.*none.conf: No such file" \
         --config "$dir/none.conf"
-    no_start "a configuration that is a directory" "Cannot read the configuration $dir: " --config "$dir"
+    misconfigured "a configuration that is a directory" "Cannot read the configuration $dir: " --config "$dir"
     printf '[daemon]\ncontrol-group = no-such-group\n' >"$dir/bad.conf"
-    no_start "a group that is not there" "no such group.*groupadd" --config "$dir/bad.conf"
+    misconfigured "a group that is not there" "no such group.*groupadd" --config "$dir/bad.conf"
     printf '[daemon]\npool = 64M ; %0500d\n' 0 >"$dir/bad.conf"
     echo "[capture]" >>"$dir/bad.conf"
     touch "$dir/file"

@@ -10,6 +10,7 @@ EXTRA_DIST += \
 	tests/sim/clock.sh \
 	tests/sim/compat.sh \
 	tests/sim/completeness.sh \
+	tests/sim/config.sh \
 	tests/sim/disk.sh \
 	tests/sim/disks.sh \
 	tests/sim/errors.sh \
@@ -38,6 +39,7 @@ EXTRA_DIST += \
 	tests/sim/recorder-stop.sh \
 	tests/sim/restart.sh \
 	tests/sim/same-as-xentrace.sh \
+	tests/sim/sandbox.sh \
 	tests/sim/segments.sh \
 	tests/sim/several.sh \
 	tests/sim/silent.sh \

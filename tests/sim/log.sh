@@ -30,7 +30,7 @@ levels() {
     check "a level that does not exist" refuses_usage "'loud': use err, warning" \
         "$build/xentraced" --log-level loud
     check "a level that does not exist, in the configuration" \
-        refuses "line 2: 'loud' is not a level: use err" with_level loud
+        refuses_with 78 "line 2: 'loud' is not a level: use err" with_level loud
 }
 with_level() { # with_level LEVEL
     printf '[daemon]\nlog-level=%s\n' "$1" >"$dir/other.conf"

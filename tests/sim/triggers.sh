@@ -305,6 +305,7 @@ permissions() {
     check "group xentrace: no file of its own" refuses "." as_user xentrace snapshot -o - </dev/null
     check "group xentrace: no stop of the recorder" refuses "role operate. may stop captures" \
         as_user xentrace stop flight-recorder
+    check "group xentrace: no reload" refuses "Only root may reload" as_user xentrace reload
     check "others: no trigger" refuses "Not permitted" as_user nogroup trigger hand
     check "others: no snapshot" refuses "Not permitted" as_user nogroup snapshot
     check "that is all there is" same "$(ls "$dir/state" | grep -c 'xentrace$')" 2

@@ -17,6 +17,9 @@ check_PROGRAMS += \
 	tests/unit/test-collector-pool \
 	tests/unit/test-collector-sinks \
 	tests/unit/test-config \
+	tests/unit/test-config-files \
+	tests/unit/test-config-keys \
+	tests/unit/test-config-merge \
 	tests/unit/test-cpu-set \
 	tests/unit/test-domain-names \
 	tests/unit/test-domain-watch \
@@ -243,7 +246,7 @@ tests_unit_test_metrics_LDADD = libcommon.a $(JSON_LIBS)
 tests_unit_test_account_SOURCES = tests/unit/test-account.c tests/unit/test.h
 tests_unit_test_account_LDADD = libcollector.a libcommon.a
 tests_unit_test_capture_config_SOURCES = tests/unit/test-capture-config.c tests/unit/test.h
-tests_unit_test_capture_config_LDADD = libdaemon.a libcommon.a
+tests_unit_test_capture_config_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
 tests_unit_test_persist_SOURCES = tests/unit/test-persist.c tests/unit/test.h
 tests_unit_test_persist_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
 tests_unit_test_persist_LDADD = $(xentraced_LDADD)
@@ -252,6 +255,14 @@ tests_unit_test_vacuum_policy_LDADD = libdaemon.a libcommon.a
 tests_unit_test_vacuum_SOURCES = tests/unit/test-vacuum.c tests/unit/test.h
 tests_unit_test_vacuum_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_vacuum_LDADD = $(xentraced_LDADD)
+tests_unit_test_config_files_SOURCES = tests/unit/test-config-files.c tests/unit/test.h
+tests_unit_test_config_files_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
+# With the manual and the file that is installed.
+tests_unit_test_config_keys_SOURCES = tests/unit/test-config-keys.c tests/unit/test.h
+tests_unit_test_config_keys_CFLAGS = $(AM_CFLAGS) -DTOP_SRCDIR=\"$(abs_top_srcdir)\"
+tests_unit_test_config_keys_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
+tests_unit_test_config_merge_SOURCES = tests/unit/test-config-merge.c tests/unit/test.h
+tests_unit_test_config_merge_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
 tests_unit_test_output_file_SOURCES = tests/unit/test-output-file.c tests/unit/test.h
 tests_unit_test_output_file_LDADD = libdaemon.a libcommon.a
 tests_unit_test_passed_file_SOURCES = tests/unit/test-passed-file.c tests/unit/test.h

@@ -13,6 +13,7 @@
 #include <systemd/sd-bus.h>
 
 #include "common/protocol.h"
+#include "daemon/control/reload.h"
 #include "tests/unit/test.h"
 
 #define TURNS_MAX 1000
@@ -208,6 +209,39 @@ static void test_places(struct bench *bench)
     calls->count = 0;
 }
 
+static int keep_reload(struct bench *bench, sd_bus_message *message)
+{
+    const struct call kept = {.message = message, .reload = 7};
+
+    return calls_keep(&bench->calls, &kept);
+}
+
+static void test_reload(struct bench *bench)
+{
+    const struct failure failure = {.name = ERROR_CONFIG, .text = "Line 3 is wrong."};
+    struct reload_result result = {.number = 6};
+
+    test_case("a reload is answered by a reading that began after it");
+    call(bench, keep_reload);
+    result.document = json_object_new_object();
+    calls_handle_reload(&bench->calls, &result);
+    process(bench);
+    CHECK(!is_answered);
+    result.number = 7;
+    calls_handle_reload(&bench->calls, &result);
+    process(bench);
+    CHECK_STR(text, "{}");
+    CHECK_UINT(bench->calls.count, 0);
+    json_object_put(result.document);
+
+    test_case("a reload that is refused");
+    call(bench, keep_reload);
+    result = (struct reload_result){.number = 7, .failure = &failure};
+    calls_handle_reload(&bench->calls, &result);
+    process(bench);
+    CHECK_STR(error_name, ERROR_CONFIG);
+}
+
 int main(void)
 {
     static struct bench bench;
@@ -216,6 +250,7 @@ int main(void)
     test_answers(&bench);
     test_kept(&bench);
     test_places(&bench);
+    test_reload(&bench);
     bench_done(&bench);
     return test_end();
 }

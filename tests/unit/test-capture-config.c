@@ -1,36 +1,50 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Sections of captures, as lines: what they mean, and what is wrong with them. */
+/* Sections of captures: what they mean, and what is wrong with them. */
 
 #include "daemon/config/capture-config.h"
 
-#include "daemon/base/disk-limit.h"
+#include <sys/mman.h>
+
 #include "common/util.h"
+#include "daemon/config/config-read.h"
 #include "tests/unit/test.h"
 
 #define MIB UINT64_C(1048576)
 
-static struct capture_configs configs;
-static char problem[CAPTURE_PROBLEM_MAX];
+static struct config config;
+static char problem[512]; /* the first one; "": none */
 
-/* "key=value key=value" after the section. */
-static int read_section(const char *section, const char *keys)
+/* Reads a file with TEXT. Returns whether it is right. */
+static bool is_right(const char *text)
 {
-    char text[256];
-    char *rest = text, *word;
-    int r;
+    char path[64];
+    _cleanup_fd_ int fd = memfd_create("config", MFD_CLOEXEC);
+    const struct config_source source = {.file = path, .is_required = true, .log_level = -1};
+    _cleanup_reading_ struct config_reading *reading = NULL;
+    _cleanup_free_ char *error = NULL;
 
-    problem[0] = '\0';
-    r = capture_config_begin(&configs, section, problem);
-    (void)snprintf(text, sizeof(text), "%s", keys);
-    while (r >= 0 && (word = strsep(&rest, " "))) {
-        char *value = strchr(word, '=');
+    if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+        exit(EXIT_FAILURE);
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    if (config_read(&source, &reading) < 0)
+        exit(EXIT_FAILURE);
+    config = reading->config;
+    error = config_describe_first_error(reading);
+    (void)snprintf(problem, sizeof(problem), "%s", error ? error : "");
+    return reading->nr_errors == 0;
+}
 
-        if (!value)
-            continue;
-        *value++ = '\0';
-        r = capture_config_set(&configs, word, value, problem);
-    }
-    return r < 0 ? r : capture_config_check(&configs, problem);
+/* [SECTION] with "key=value key=value". */
+static bool section_is_right(const char *section, const char *keys)
+{
+    char text[512];
+    int length = snprintf(text, sizeof(text), "[%s]\n", section);
+
+    (void)snprintf(text + length, sizeof(text) - (size_t)length, "%s\n", keys);
+    for (char *c = text + length; *c; c++)
+        if (*c == ' ')
+            *c = '\n';
+    return is_right(text);
 }
 
 static const struct {
@@ -63,26 +77,26 @@ static const struct {
     {"capture x", "cpus=a", "a"},
     {"capture x", "enabled=perhaps", "neither 'yes' nor 'no'"},
     {"capture x", "segment-size=100", "1M or more"},
-    {"capture x", "segment-time=500ms", "1 s or more"},
+    {"capture x", "segment-time=500ms", "less than 1 s"},
     {"capture x", "keep-files=1", "from 2"},
     {"capture x", "keep-files=3x", "from 2"},
     {"capture x", "keep-size=lots", "not a size"},
     {"capture x", "segment-size=10M keep-size=20M", "at least 21M"},
     {"capture x", "reserve=some", "neither 'auto'"},
-    {"capture x", "on-reserve=panic", "none of stop"},
+    {"capture x", "on-reserve=panic", "none of rotate"},
 };
 
 int main(void)
 {
-    char name[64];
+    char name[64], many[1024] = "";
 
     for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
-        const struct capture_config *c = &configs.captures[0];
+        const struct capture_config *c = &config.captures.captures[0];
 
         test_case(*good[i].keys ? good[i].keys : "defaults");
-        configs.count = 0;
-        CHECK_INT(read_section("capture x", good[i].keys), 0);
+        CHECK(section_is_right("capture x", good[i].keys));
         CHECK_STR(problem, "");
+        CHECK_UINT(config.captures.count, 1);
         CHECK_STR(c->name, "x");
         CHECK_STR(c->events, good[i].events);
         CHECK_STR(c->cpus, good[i].cpus);
@@ -97,25 +111,27 @@ int main(void)
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
         (void)snprintf(name, sizeof(name), "wrong: %s %s", bad[i].section, bad[i].keys);
         test_case(name);
-        configs.count = 0;
-        CHECK(read_section(bad[i].section, bad[i].keys) < 0);
+        CHECK(!section_is_right(bad[i].section, bad[i].keys));
         if (!CHECK(strstr(problem, bad[i].says)))
             TEST_SAY("it says: %s", problem);
     }
-    test_case("which sections");
-    CHECK(capture_config_is_section("capture a"));
-    CHECK(!capture_config_is_section("capture"));
-    CHECK(!capture_config_is_section("captures a"));
+    test_case("a section without a name is about all captures");
+    CHECK(section_is_right("capture", "reserve=1M"));
+    CHECK_UINT(config.captures.count, 0);
+    test_case("the longest name");
+    CHECK(section_is_right("capture 01234567890123456789012345678901234567890", ""));
+    CHECK_STR(config.captures.captures[0].name, "01234567890123456789012345678901234567890");
+    CHECK(!section_is_right("capture 012345678901234567890123456789012345678901", ""));
     test_case("two of a name, and too many");
-    configs.count = 0;
-    CHECK_INT(read_section("capture \t a", ""), 0);
-    CHECK_STR(configs.captures[0].name, "a");
-    CHECK(read_section("capture a", "") < 0);
-    for (unsigned int i = 1; i < CAPTURE_CONFIGS_MAX; i++) {
-        (void)snprintf(name, sizeof(name), "capture b%u", i);
-        CHECK_INT(read_section(name, ""), 0);
-    }
-    CHECK(read_section("capture c", "") < 0);
+    CHECK(is_right("[capture \t a]\n[capture b]\n"));
+    CHECK_STR(config.captures.captures[0].name, "a");
+    CHECK(!is_right("[capture a]\n[capture a]\n"));
+    CHECK(strstr(problem, "already"));
+    for (unsigned int i = 0; i < CAPTURE_CONFIGS_MAX; i++)
+        (void)snprintf(many + strlen(many), sizeof(many) - strlen(many), "[capture b%u]\n", i);
+    CHECK(is_right(many));
+    (void)snprintf(many + strlen(many), sizeof(many) - strlen(many), "[capture c]\n");
+    CHECK(!is_right(many));
     CHECK(strstr(problem, "at most"));
     return test_end();
 }

@@ -243,6 +243,95 @@ static void test_rolling(void)
     trigger_done(&trigger);
 }
 
+/* --- Another configuration. --- */
+
+struct reconfigure_case {
+    const char *name;
+    struct trigger_config before;
+    const char *words;
+    uint64_t at; /* seconds */
+    struct trigger_config after;
+    char state;
+    uint64_t next; /* seconds; 0: none */
+};
+
+#define SECONDS(n) ((n)*USEC_PER_SEC)
+
+static const struct reconfigure_case reconfigure_cases[] = {
+    {"armed", {.max_per_day = 1}, "on@0", 5, {.max_per_day = 3}, 'A', 0},
+    {"off", {.max_per_day = 1}, "on@0 off@1", 5, {.max_per_day = 3}, 'O', 0},
+    {"a longer cooldown",
+     {.cooldown_usec = SECONDS(10), .max_per_day = 9},
+     "on@0 f@0 w@1",
+     5,
+     {.cooldown_usec = SECONDS(60), .max_per_day = 9},
+     'C',
+     61},
+    {"a longer one, when the first is over",
+     {.cooldown_usec = SECONDS(10), .max_per_day = 9},
+     "on@0 f@0 w@1 t@11",
+     12,
+     {.cooldown_usec = SECONDS(60), .max_per_day = 9},
+     'C',
+     61},
+    {"a shorter cooldown",
+     {.cooldown_usec = SECONDS(60), .max_per_day = 9},
+     "on@0 f@0 w@1",
+     5,
+     {.cooldown_usec = SECONDS(2), .max_per_day = 9},
+     'A',
+     0},
+    {"a delay stays as it began",
+     {.delay_usec = SECONDS(60), .max_per_day = 9},
+     "on@0 f@1",
+     5,
+     {.max_per_day = 9},
+     'D',
+     61},
+    {"more a day", {.max_per_day = 1}, "on@0 f@0 w@1", 5, {.max_per_day = 2}, 'A', 0},
+    {"fewer a day",
+     {.max_per_day = 9},
+     "on@0 f@0 w@1 f@2 w@2 f@3 w@3",
+     5,
+     {.max_per_day = 2},
+     'X',
+     DAY + 2},
+    {"many more a day, after many",
+     {.max_per_day = 2},
+     "on@0 f@0 w@1 f@2 w@2",
+     5,
+     {.max_per_day = 9},
+     'A',
+     0},
+    {"while it writes", {.max_per_day = 9}, "on@0 f@0", 5, {.max_per_day = 1}, 'W', 0},
+};
+
+static void test_reconfiguring(void)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(reconfigure_cases); i++) {
+        const struct reconfigure_case *c = &reconfigure_cases[i];
+        char words[256], states[256] = "";
+        struct trigger trigger;
+        uint64_t fired, next;
+        char *rest = NULL;
+
+        test_case(c->name);
+        CHECK_INT(trigger_init(&trigger, &c->before), 0);
+        (void)snprintf(words, sizeof(words), "%s", c->words);
+        for (char *w = strtok_r(words, " ", &rest); w; w = strtok_r(NULL, " ", &rest))
+            play(&trigger, w, states, sizeof(states));
+        fired = trigger.fired;
+        CHECK_INT(trigger_reconfigure(&trigger, &c->after, SECONDS(c->at)), 0);
+        next = trigger_next_usec(&trigger);
+        CHECK_INT(letter_of(trigger.state), c->state);
+        CHECK_UINT(next == TRIGGER_NO_TIME ? 0 : next / USEC_PER_SEC, c->next);
+        CHECK_UINT(trigger.fired, fired);
+        if (trigger.state == TRIGGER_WRITING)
+            trigger_written(&trigger, SECONDS(c->at + 1), "path");
+        trigger_done(&trigger);
+    }
+}
+
 /* --- The document. --- */
 
 static const char *text_of(struct json_object *object, const char *key)
@@ -334,6 +423,7 @@ int main(void)
     test_lives();
     test_domains();
     test_rolling();
+    test_reconfiguring();
     test_document();
     return test_end();
 }

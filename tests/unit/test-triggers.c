@@ -263,7 +263,7 @@ static void test_crash(void)
         (struct trigger_config){.delay_usec = 30 * USEC_PER_MSEC});
     bench_start(&bench);
     CHECK_INT(domains.watches, 1);
-    CHECK(!triggers_watch_set(bench.triggers));
+    CHECK(!watch_is_active(triggers_watch_set(bench.triggers)));
     domains.crashed(domains.userdata, 3, "web"); /* nothing records */
     CHECK_UINT(bench.asked, 0);
     CHECK(document_has(&bench, 0, "\"fired\":0"));
@@ -525,6 +525,132 @@ static void test_failing_at_once(void)
     bench_done(&bench);
 }
 
+/* --- Another configuration. --- */
+
+static void reload(struct bench *bench)
+{
+    CHECK_INT(triggers_reload(bench->triggers, &bench->config), 0);
+}
+
+static void forget_all(struct bench *bench)
+{
+    bench->config.nr_triggers = 0;
+}
+
+static void test_reload(void)
+{
+    struct trigger_config event = {0};
+    struct bench bench = {0};
+    struct watch_set *set;
+
+    test_case("a reload adds the first trigger");
+    event_set_add_mask(&event.events, TRC_SCHED_MIN);
+    bench_start(&bench);
+    set = triggers_watch_set(bench.triggers);
+    triggers_set_ring(bench.triggers, true);
+    add(&bench, "event", TRIGGER_EVENT, event);
+    reload(&bench);
+    CHECK(triggers_watch_set(bench.triggers) == set);
+    CHECK_INT(domains.watches, 1);
+    CHECK(document_has(&bench, 0, "\"state\":\"armed\""));
+    show_event(&bench, 0x00021001, 5);
+    CHECK(end_round(&bench));
+    CHECK_UINT(bench.asked, 1);
+
+    test_case("counts and a snapshot that is being written stay");
+    forget_all(&bench);
+    add(&bench, "first", TRIGGER_LOST_RECORDS, (struct trigger_config){0});
+    event.cooldown_usec = 3600 * USEC_PER_SEC;
+    add(&bench, "event", TRIGGER_EVENT, event);
+    reload(&bench);
+    CHECK(document_has(&bench, 1, "\"name\":\"event\""));
+    CHECK(document_has(&bench, 1, "\"state\":\"writing\""));
+    CHECK(document_has(&bench, 1, "\"fired\":1"));
+    triggers_snapshot_done(bench.triggers, bench.trigger, "/x", NULL);
+    CHECK(document_has(&bench, 1, "\"state\":\"cooling\""));
+    show_event(&bench, 0x00021001, 6);
+    CHECK(end_round(&bench));
+    CHECK(document_has(&bench, 1, "\"fired\":2"));
+
+    bench_done(&bench);
+}
+
+static void test_reload_removes(void)
+{
+    struct bench bench = {0};
+    struct failure failure = {0};
+    const struct trigger *trigger;
+    struct watch_set *set;
+
+    test_case("one that has gone writes its snapshot to the end");
+    bench_start(&bench);
+    set = triggers_watch_set(bench.triggers);
+    triggers_set_ring(bench.triggers, true);
+    add(&bench, "hand", TRIGGER_MANUAL, (struct trigger_config){0});
+    reload(&bench);
+    CHECK_INT(triggers_fire_manual(bench.triggers, "hand", &trigger, &failure), 0);
+    CHECK_UINT(bench.asked, 1);
+    forget_all(&bench);
+    reload(&bench);
+    CHECK_UINT(triggers_count(bench.triggers), 0);
+    CHECK(!watch_is_active(set));
+    triggers_snapshot_done(bench.triggers, bench.trigger, "/y", NULL);
+
+    test_case("one that comes back meanwhile is the same");
+    add(&bench, "hand", TRIGGER_MANUAL, (struct trigger_config){0});
+    reload(&bench);
+    CHECK(document_has(&bench, 0, "\"fired\":0"));
+    CHECK_INT(triggers_fire_manual(bench.triggers, "hand", &trigger, &failure), 0);
+    forget_all(&bench);
+    reload(&bench);
+    add(&bench, "hand", TRIGGER_MANUAL, (struct trigger_config){0});
+    reload(&bench);
+    CHECK(document_has(&bench, 0, "\"state\":\"writing\""));
+    triggers_snapshot_done(bench.triggers, bench.trigger, "/z", NULL);
+    CHECK(document_has(&bench, 0, "\"last_snapshot\":\"/z\""));
+    forget_all(&bench);
+    add(&bench, "other", TRIGGER_MANUAL, (struct trigger_config){0});
+    reload(&bench);
+    CHECK_INT(triggers_fire_manual(bench.triggers, "hand", &trigger, &failure), -ENOENT);
+    bench_done(&bench);
+}
+
+/* What is watched for already goes on: a burst that has begun, and a watch that is not armed. */
+static void test_reload_watches(void)
+{
+    struct trigger_config burst = {.count = 2, .within_usec = USEC_PER_SEC};
+    struct bench bench = {0};
+
+    test_case("a reload that changes no condition");
+    event_set_add_mask(&burst.events, TRC_SCHED_MIN);
+    add(&bench, "burst", TRIGGER_EVENT, burst);
+    bench_start(&bench);
+    triggers_set_ring(bench.triggers, true);
+    show_event(&bench, 0x00021001, 5);
+    CHECK(!end_round(&bench));
+    bench.config.triggers[0].cooldown_usec = 7 * USEC_PER_SEC;
+    add(&bench, "hand", TRIGGER_MANUAL, (struct trigger_config){0});
+    reload(&bench);
+    show_event(&bench, 0x00021001, 6);
+    CHECK(end_round(&bench));
+    CHECK_UINT(bench.asked, 1);
+    CHECK(document_has(&bench, 0, "\"cooldown_usec\":7000000"));
+
+    test_case("a reload that changes one");
+    triggers_snapshot_done(bench.triggers, bench.trigger, NULL, "No.");
+    bench.config.triggers[0].cooldown_usec = 0;
+    bench.config.triggers[0].count = 3;
+    reload(&bench);
+    show_event(&bench, 0x00021001, 7);
+    show_event(&bench, 0x00021001, 8);
+    CHECK(!end_round(&bench));
+    show_event(&bench, 0x00021001, 9);
+    CHECK(end_round(&bench));
+    CHECK_UINT(bench.asked, 2);
+    triggers_snapshot_done(bench.triggers, bench.trigger, NULL, "No.");
+    bench_done(&bench);
+}
+
 static void test_none(void)
 {
     struct bench bench = {0};
@@ -534,7 +660,7 @@ static void test_none(void)
     bench_start(&bench);
     triggers_set_ring(bench.triggers, true);
     triggers_handle_watch(bench.triggers);
-    CHECK(!triggers_watch_set(bench.triggers));
+    CHECK(!watch_is_active(triggers_watch_set(bench.triggers)));
     array = document_of_triggers(bench.triggers);
     CHECK_UINT(json_object_array_length(array), 0);
     json_object_put(array);
@@ -551,6 +677,9 @@ int main(void)
     test_matches();
     test_domains();
     test_failing_at_once();
+    test_reload();
+    test_reload_removes();
+    test_reload_watches();
     test_none();
     return test_end();
 }

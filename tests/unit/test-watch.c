@@ -588,6 +588,100 @@ static void test_cost(void)
     watch_set_free(set);
 }
 
+/* --- Other watches, while the set is lent. --- */
+
+static bool comes_true(struct watch_set *set, uint32_t event)
+{
+    struct window window = {0};
+
+    put(&window, event, 0, 100);
+    show(set, 0, &window);
+    return watch_end_round(set, true);
+}
+
+static void test_replacing(void)
+{
+    const struct watch_config before[] = {on_event(0x00021000, 1, 0)};
+    const struct watch_config after[] = {on_event(0x00041000, 1, 0), on_event(0x00021000, 2, 50)};
+    struct watch_set *set = set_of(before, 1);
+    struct watch_hit hit;
+
+    test_case("other watches");
+    CHECK(watch_is_active(set));
+    CHECK(comes_true(set, 0x00021001));
+    CHECK_INT(watch_set_replace(set, after, 2), 0);
+    CHECK(!watch_take(set, 0, &hit)); /* it was for the other one */
+    CHECK(!comes_true(set, 0x00021001));
+    CHECK(comes_true(set, 0x00041001));
+    CHECK(watch_take(set, 0, &hit));
+    CHECK_UINT(hit.event, 0x00041001);
+
+    test_case("a burst begins with the new ones");
+    CHECK_INT(watch_set_replace(set, after, 2), 0);
+    CHECK(!comes_true(set, 0x00021001));
+    CHECK(comes_true(set, 0x00021001));
+    CHECK(watch_take(set, 1, &hit));
+
+    test_case("replaced twice before the collector looks");
+    CHECK_INT(watch_set_replace(set, before, 1), 0);
+    CHECK_INT(watch_set_replace(set, after, 2), 0);
+    watch_arm(set, 1);
+    CHECK(comes_true(set, 0x00041001));
+
+    test_case("nothing to look for");
+    CHECK_INT(watch_set_replace(set, NULL, 0), 0);
+    CHECK(!watch_is_active(set));
+    CHECK(!comes_true(set, 0x00041001));
+    CHECK(!watch_is_active(NULL));
+
+    test_case("something again");
+    CHECK_INT(watch_set_replace(set, before, 1), 0);
+    CHECK(watch_is_active(set));
+    CHECK(comes_true(set, 0x00021001));
+    CHECK_INT(watch_set_replace(set, before, WATCH_MAX + 1), -EINVAL);
+    CHECK(watch_take(set, 0, &hit));                /* nothing has changed */
+    CHECK_INT(watch_set_replace(set, after, 2), 0); /* freed before the collector takes it */
+    watch_set_free(set);
+}
+
+struct replacing {
+    struct watch_set *set;
+    bool is_over; /* atomic */
+};
+
+static void *replacing_collector(void *userdata)
+{
+    struct replacing *replacing = userdata;
+
+    while (!__atomic_load_n(&replacing->is_over, __ATOMIC_RELAXED))
+        (void)comes_true(replacing->set, 0x00021001);
+    return NULL;
+}
+
+static void test_replacing_beside(void)
+{
+    const struct watch_config configs[] = {on_event(0x00021000, 1, 0), on_event(0x00041000, 1, 0)};
+    struct replacing replacing = {.set = set_of(configs, 1)};
+    struct watch_hit hit;
+    unsigned int hits = 0;
+    pthread_t thread;
+
+    test_case("replaced beside the collector");
+    if (pthread_create(&thread, NULL, replacing_collector, &replacing) != 0)
+        exit(EXIT_FAILURE);
+    for (unsigned int i = 0; i < 2000; i++) {
+        CHECK_INT(watch_set_replace(replacing.set, configs, i % 3), 0);
+        hits += i % 3 > 0 && watch_take(replacing.set, 0, &hit);
+    }
+    CHECK_INT(watch_set_replace(replacing.set, configs, 1), 0);
+    while (!watch_take(replacing.set, 0, &hit))
+        ;
+    printf("# %u of 2000 came true at once\n", hits);
+    __atomic_store_n(&replacing.is_over, true, __ATOMIC_RELAXED);
+    (void)pthread_join(thread, NULL);
+    watch_set_free(replacing.set);
+}
+
 int main(void)
 {
     test_events();
@@ -600,6 +694,8 @@ int main(void)
     test_cut();
     test_bad();
     test_threads();
+    test_replacing();
+    test_replacing_beside();
     test_cost();
     return test_end();
 }
