@@ -274,18 +274,12 @@ const char *config_nearest_section(const char *word)
 const char *config_nearest_key(const char *title, const char *name)
 {
     const char *words[ARRAY_SIZE(keys)];
-    const char *nearest;
     size_t count = 0;
 
     for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-        if (strcmp(title, keys[i].section) == 0)
+        if (!title || strcmp(title, keys[i].section) == 0)
             words[count++] = keys[i].name;
-    nearest = suggest_nearest(name, words, count);
-    if (nearest)
-        return nearest;
-    for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-        words[i] = keys[i].name;
-    return suggest_nearest(name, words, ARRAY_SIZE(words));
+    return suggest_nearest(name, words, count);
 }
 
 const char *config_section_of_key(const char *name)

@@ -57,7 +57,7 @@ void *config_add_item(struct config *config, const struct config_section *sectio
 
 /* What to suggest for a word that is none; NULL: nothing comes near. Static. */
 const char *config_nearest_section(const char *word);
-/* Keys of the section of that title first: [trigger] knows `event`, [flight-recorder] `events`. */
+/* Of the section of that title; NULL: of all. */
 const char *config_nearest_key(const char *title, const char *name);
 /* The title of the first section that has a key of that NAME; NULL: none has. */
 const char *config_section_of_key(const char *name);

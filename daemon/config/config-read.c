@@ -92,8 +92,12 @@ static void config_check_repeated(struct config_parser *parser, const struct con
 static void config_report_unknown_key(struct config_parser *parser, const char *key)
 {
     const char *title = parser->section ? parser->section->title : "";
-    const char *belongs = config_section_of_key(key), *nearest;
+    const char *belongs = config_section_of_key(key);
+    const char *nearest = parser->section ? config_nearest_key(title, key) : NULL;
 
+    /* [trigger NAME] knows `event`, [flight-recorder] `events`. */
+    if (nearest)
+        belongs = NULL;
     if (belongs && !parser->section)
         (void)config_refuse(parser->reading, &parser->origin,
                             "'%s' belongs in [%s], and stands before the first section", key,
@@ -103,7 +107,8 @@ static void config_report_unknown_key(struct config_parser *parser, const char *
                             belongs, parser->title);
     if (belongs)
         return;
-    nearest = config_nearest_key(title, key);
+    if (!nearest)
+        nearest = config_nearest_key(NULL, key);
     (void)config_refuse(parser->reading, &parser->origin, "there is no key '%s' in [%s]%s%s%s", key,
                         parser->title, nearest ? "; did you mean '" : "", nearest ? nearest : "",
                         nearest ? "'?" : "");

@@ -31,6 +31,7 @@ static const struct {
     {"Stop", RIGHT_STOP, "or", "r", "root"},
     {"Abort", RIGHT_ABORT, "or", "r", "root"},
     {"Rotate", RIGHT_ROTATE, "or", "r", "root"},
+    {"Reload", RIGHT_RELOAD, "r", "r", "Only root"},
     {"Start of the recorder", RIGHT_START_RECORDER, "r", "r", "Only root"},
     {"StopRecorder", RIGHT_STOP_RECORDER, "r", "r", "Only root"},
 };

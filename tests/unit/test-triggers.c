@@ -637,7 +637,7 @@ static void test_reload_watches(void)
     CHECK(document_has(&bench, 0, "\"cooldown_usec\":7000000"));
 
     test_case("a reload that changes one");
-    triggers_snapshot_done(bench.triggers, bench.trigger, NULL, "No.");
+    triggers_snapshot_done(bench.triggers, bench.trigger, "/z", NULL);
     bench.config.triggers[0].cooldown_usec = 0;
     bench.config.triggers[0].count = 3;
     reload(&bench);
@@ -647,7 +647,7 @@ static void test_reload_watches(void)
     show_event(&bench, 0x00021001, 9);
     CHECK(end_round(&bench));
     CHECK_UINT(bench.asked, 2);
-    triggers_snapshot_done(bench.triggers, bench.trigger, NULL, "No.");
+    triggers_snapshot_done(bench.triggers, bench.trigger, "/z", NULL);
     bench_done(&bench);
 }
 
