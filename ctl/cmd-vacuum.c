@@ -70,6 +70,7 @@ static int cmd_remove(struct ctl *ctl, int argc, char **argv)
 
 const struct verb verb_vacuum = {
     .name = "vacuum",
+    .destroys = true,
     .run = cmd_vacuum,
     .words = "",
     .summary = "remove the oldest traces",
@@ -82,6 +83,7 @@ const struct verb verb_vacuum = {
 
 const struct verb verb_remove = {
     .name = "remove",
+    .destroys = true,
     .run = cmd_remove,
     .words = "NAME...",
     .completes = "traces",

@@ -206,8 +206,8 @@ static int parse(struct ctl *ctl, struct xentrace *options, int argc, char **arg
 
     optind = 0; /* glibc: start over, other vector */
     opterr = 0;
-    while ((option = getopt_long(argc, argv, ":s:c:e:S:r:T:M:DxXV", long_options, NULL)) >= 0) {
-        bool asks_help = option == '?' && optopt == '?'; /* xentrace's -? */
+    while ((option = getopt_long(argc, argv, ":s:c:e:S:r:T:M:DxXVh", long_options, NULL)) >= 0) {
+        bool asks_help = option == '?' && optopt == '?'; /* xentrace's -?; -h is ours */
 
         if ((option == '?' && !asks_help) || option == ':')
             return refuse_option(argv, option, ret_error);

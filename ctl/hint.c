@@ -33,9 +33,9 @@ static const struct synonym commands[] = {
     {"list-triggers", "list --triggers"},
     {"triggers", "list --triggers"},
     /* perf, trace-cmd */
-    {"report", "info"},
-    {"script", "info"},
-    {"dump", "info"},
+    {"script", "dump"},
+    {"print", "dump"},
+    {"analyze", "report"},
     {"stat", "status"},
     {"top", "monitor"},
     {"extract", "snapshot"},
