@@ -26,6 +26,7 @@ libctl_a_SOURCES = \
 	ctl/doc.c ctl/doc.h \
 	ctl/findings.c ctl/findings.h \
 	ctl/input.c ctl/input.h \
+	ctl/intervals.c ctl/intervals.h \
 	ctl/measures-doc.c ctl/measures-doc.h \
 	ctl/options.c ctl/options.h \
 	ctl/output.c ctl/output.h \
