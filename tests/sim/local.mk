@@ -46,6 +46,8 @@ EXTRA_DIST += \
 	tests/sim/snapshots.sh \
 	tests/sim/steady.sh \
 	tests/sim/triggers.sh \
+	tests/sim/truth.py \
+	tests/sim/truth.sh \
 	tests/sim/vacuum.sh \
 	tests/sim/xenalyze.sh \
 	tests/sim/xenstored.sh
