@@ -6,6 +6,7 @@ sysusersdir = $(prefix)/lib/sysusers.d
 dist_sysusers_DATA = systemd/sysusers.d/xentraced.conf
 tmpfilesdir = $(prefix)/lib/tmpfiles.d
 dist_tmpfiles_DATA = systemd/tmpfiles.d/xentraced.conf
+
 # Empty: where the administrator's drop-ins and packages' ones go.
 install-data-hook:
 	$(MKDIR_P) "$(DESTDIR)$(sysconfdir)/xentraced/xentraced.conf.d" \
@@ -15,8 +16,6 @@ uninstall-hook:
 		"$(DESTDIR)$(prefix)/lib/xentraced/xentraced.conf.d" \
 		"$(DESTDIR)$(prefix)/lib/xentraced" 2>/dev/null
 
-tmpfilesdir = $(prefix)/lib/tmpfiles.d
-dist_tmpfiles_DATA = systemd/tmpfiles.d/xentraced.conf
 # What journalctl -x shows.
 catalogdir = $(prefix)/lib/systemd/catalog
 dist_catalog_DATA = systemd/xentraced.catalog
