@@ -21,7 +21,7 @@
 #define CHUNK_BYTES     (256u * 1024u)
 #define CHUNK_ORDER_MAX 4u
 
-/* What the pool grows by: some milliseconds of the grower's time, up to 40 in a virtual machine. */
+/* The pool grows by this much at a time. It takes the grower milliseconds, or up to 40 in a VM. */
 #define POOL_STEP_BYTES (8u << 20)
 
 enum chunk_state {

@@ -239,7 +239,7 @@ static void print_story(const struct input *input, const struct story *story, ui
 
 /* --- The command. --- */
 
-/* What is asked: a vCPU, and the time to show. */
+/* A vCPU, and the time to show. */
 struct question {
     uint32_t key;
     uint64_t from, until;

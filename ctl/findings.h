@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What stands out in a trace, in words: each finding is a sentence with its numbers. The limits from
- * which on something is one are in docs/measures.md. Any thread that owns what it is given.
+ * The findings of a trace: a sentence, with its numbers, for each measure that exceeds a limit. The
+ * limits are in docs/measures.md. Any thread that owns what it is given.
  */
 
 #include <stddef.h>

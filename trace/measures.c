@@ -11,7 +11,7 @@
 
 #include "common/util.h"
 
-/* SVM's reasons go on where VMX's end. Source: <asm/hvm/vmx/vmx.h>, EXIT_REASON_*. */
+/* VMX has no larger exit reason, SVM has. Source: <asm/hvm/vmx/vmx.h>, EXIT_REASON_*. */
 #define VMX_REASON_MAX 0x4bu
 
 static void measures_freep(struct measures **measures)

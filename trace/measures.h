@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What a trace says in numbers (docs/measures.md): one pass over its records.
+ * The measures of a trace, as docs/measures.md defines them: one pass over its records.
  *
  * One thread.
  */

@@ -10,7 +10,7 @@
  * are used. A record that comes later all the same is taken to be as new as the one before it, and
  * counted.
  *
- * What is inline here is done for every record.
+ * The inline functions run for every record.
  *
  * One thread.
  */

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What a capture's sidecar knows that its records do not: the TSC's frequency, the wall clock, the
+ * The facts of a capture that only its sidecar has: the TSC's frequency, the wall clock, the
  * processor's vendor, names (docs/file-format.md). It is untrusted: what is missing or senseless in
  * it reads as unknown.
  *
@@ -35,7 +35,7 @@ uint64_t sidecar_tsc_khz(const struct sidecar *sidecar); /* 0: unknown */
 enum sidecar_vendor sidecar_vendor(const struct sidecar *sidecar);
 /* No record from then on is missing, but for losses that the trace reports; 0: unknown. */
 uint64_t sidecar_complete_from_tsc(const struct sidecar *sidecar);
-/* What asked for the snapshot ("Domain 3 (web) crashed."), host, scheduler; NULL: unknown. */
+/* Why the snapshot was taken ("Domain 3 (web) crashed."), host, scheduler; NULL: unknown. */
 const char *sidecar_reason(const struct sidecar *sidecar);
 const char *sidecar_hostname(const struct sidecar *sidecar);
 const char *sidecar_scheduler(const struct sidecar *sidecar);
