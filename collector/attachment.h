@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * An attached sink. The first part is all that a round needs to know (drain.c); the second is the
- * sink's life as messages and rounds move it on (attachments.c). Collector thread.
+ * An attached sink. The first part is what a round needs (drain.c); the second is the sink's state,
+ * which messages and rounds change (attachments.c). Collector thread.
  */
 
 #include <stdbool.h>
@@ -16,12 +16,12 @@ struct sink;
 
 #define ATTACHMENTS_MAX 32u
 
-/* What a sink takes of the rounds. */
+/* Which records of a round a sink takes. */
 enum drain_mode {
     DRAIN_RECORDS,      /* what its session asked for */
-    DRAIN_LAST_RECORDS, /* the same, but what it cannot take for good is thrown away */
-    DRAIN_JOINING,      /* nothing yet, but no other sink may leave records in place any more */
-    DRAIN_LOSSES,       /* of `pending` CPUs the first loss, once, if a window begins with one */
+    DRAIN_LAST_RECORDS, /* the same, but records that it can never take are discarded */
+    DRAIN_JOINING,      /* nothing yet; no other sink may leave records in place */
+    DRAIN_LOSSES,       /* of `pending` CPUs, only a loss at the beginning of a window, once */
     DRAIN_NOTHING,
 };
 
@@ -30,7 +30,7 @@ enum phase {
     PHASE_FEEDING,  /* records flow */
     PHASE_DRAINING, /* rounds until one takes everything: then DRAINED */
     PHASE_DRAINED,  /* no more records, only unreported losses, until the main thread decides */
-    PHASE_SETTLING, /* a moment for those: then DRAINED */
+    PHASE_SETTLING, /* waits a short time for those: then DRAINED */
     PHASE_CLOSING,  /* rounds until one takes everything: then FLUSHING */
     PHASE_FLUSHING, /* waits for the last writes: then CLOSED */
 };
@@ -41,10 +41,10 @@ struct attachment {
     struct cpu_set pending;    /* of DRAIN_LOSSES: CPUs whose next window has not come yet */
     enum walk_passing passing; /* of its last piece: how to walk the next one */
     uint64_t joins_tsc;        /* older records are not the sink's; 0: all are */
-    uint64_t joins_losses_tsc; /* nor are losses that began before that */
+    uint64_t joins_losses_tsc; /* losses that began earlier are not the sink's */
     struct cpu_set joining;    /* CPUs of which no record of the sink's has come since it joined */
     bool starved;  /* in the last round: records were left in place, for want of a chunk */
-    bool at_limit; /* in the last round: the sink was as long as it may be */
+    bool at_limit; /* in the last round: the sink had reached its limit */
 
     enum phase phase;
     enum drain_mode drain_mode; /* while it drains */

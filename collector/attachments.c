@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "collector/account.h"
 #include "collector/attachment.h"
 #include "collector/collector-state.h"
 #include "collector/drain.h"
@@ -14,15 +15,20 @@
 #include "collector/ring.h"
 #include "collector/sink.h"
 #include "collector/uring.h"
+#include "collector/watch.h"
 #include "collector/xen.h"
 #include "common/units.h"
 #include "common/util.h"
 
-/* The timer's longest step while nothing comes: where records in less than half a buffer may be
- * waited for, and where they are not, since a snapshot of a ring has its own round. */
+/*
+ * The longest interval of the timer while no records arrive: for sinks that need the records of a
+ * buffer that is less than half full, and for those that do not, because a snapshot of a ring has
+ * its own round.
+ */
 #define IDLE_INTERVAL_USEC      (2 * USEC_PER_SEC)
 #define IDLE_RING_INTERVAL_USEC (8 * USEC_PER_SEC)
 #define FLUSH_AGE_USEC          USEC_PER_SEC /* no record waits longer before it is written */
+#define LOSS_USEC               (500 * USEC_PER_MSEC) /* between two messages about losses */
 #define SETTLE_STEP_USEC        (2 * USEC_PER_MSEC)
 #define SETTLE_MAX_USEC         (100 * USEC_PER_MSEC)
 #define SPARE_MAX_BYTES         (UINT64_C(16) << 20) /* of the pool, for one that is yet to come */
@@ -32,18 +38,21 @@
 #define PIN_MAX_ROUNDS          8u /* for one that leaves nothing over, before a ring is pinned */
 #define DROPPING_MAX_ROUNDS     4u /* that only dropped */
 #define DROPPING_PAUSE_USEC     (5 * USEC_PER_MSEC) /* about what a disk takes for some chunks */
+#define HOLD_FILL_PERCENT       50u
+#define HOLD_CHECK_USEC         (5 * USEC_PER_MSEC)
 #define DRAIN_MAX_ROUNDS        64u /* for one that takes everything, while others continue */
 
 /* --- Attaching and detaching. --- */
 
 /*
- * So that those whose disk is slow leave the others something: half the pool is promised, in equal
- * parts; of the rest everybody takes what is there. A fifth, or an equal part, and not more than is
- * of use, is for one that is yet to come: a lone one whose disk stalls has four fifths or more.
+ * Divides the pool so that sinks with a slow disk do not use all of it: half of the pool is
+ * promised in equal parts, and the rest is taken first come, first served. A fifth, or an equal
+ * part if that is less, but no more than is useful, is kept for the next sink: a lone sink whose
+ * disk stalls can use at least four fifths.
  *
- * The total is what the pool has now. What it may become cannot be promised: rings take from the
- * same budget. It grows while more than half of it is in use, and less than half is left to others,
- * so a sink that has all of its share does not stop the growth.
+ * The total is the pool's present size. Its future size cannot be promised, because rings share the
+ * budget. The pool grows while more than half of it is in use, and less than half is left to
+ * others, so a sink that has used its share does not stop the growth.
  */
 static void share_pool(struct collector *c)
 {
@@ -191,13 +200,55 @@ static bool phase_has_rounds(enum phase phase)
 
 bool attachments_have_rounds(const struct collector *c)
 {
-    for (unsigned int i = 0; i < c->nr_attachments; i++)
+    for (unsigned int i = 0; i < c->nr_attachments && !c->holds; i++)
         if (phase_has_rounds(c->attachments[i].phase))
             return true;
     return false;
 }
 
 /* --- Beginning. --- */
+
+/*
+ * An account that was kept: what its daemon had entered, but not given back to Xen, comes again. No
+ * round was made since.
+ */
+static void settle_account(const struct collector *c, const struct sink *sink)
+{
+    struct account *account = sink_config(sink)->account;
+    uint32_t cons;
+
+    if (!account || account_is_settled(account))
+        return;
+    for (unsigned int cpu = 0; cpu < sink_config(sink)->nr_cpus; cpu++)
+        if (drain_read_cons(c->drain, cpu, &cons))
+            account_settle_cpu(account, cpu, cons);
+    account_settle(account);
+}
+
+static void attachments_hold(struct collector *c, bool holds, bool softly)
+{
+    c->holds = holds;
+    c->holds_softly = softly;
+    c->next_round_usec = c->now_usec;
+    for (unsigned int i = 0; i < c->nr_attachments; i++)
+        settle_account(c, c->attachments[i].sink);
+}
+
+void attachments_check_hold(struct collector *c)
+{
+    const struct sink_config *config;
+
+    for (unsigned int i = 0; i < c->nr_attachments && c->holds_softly; i++) {
+        config = sink_config(c->attachments[i].sink);
+        for (unsigned int cpu = 0; cpu < config->nr_cpus && c->holds_softly; cpu++) {
+            struct drain_cpu state;
+
+            drain_read_cpu(c->drain, cpu, &state);
+            if (state.fill_percent >= HOLD_FILL_PERCENT)
+                attachments_hold(c, false, false);
+        }
+    }
+}
 
 /* Where the consumer of a CPU is that has no records for a long time: the next daemon asks. */
 static void note_cons(const struct collector *c, const struct sink *sink)
@@ -219,6 +270,8 @@ static void attachment_begin_feeding(struct collector *c, struct attachment *att
 
     if (sink_ring(sink))
         note_cons(c, sink);
+    if (!c->holds)
+        settle_account(c, sink);
     attachment->mode = DRAIN_RECORDS;
     attachment_set_phase(c, attachment, PHASE_FEEDING);
     c->interval_usec = sink_config(sink)->poll_usec;
@@ -255,8 +308,8 @@ static void attachment_join(struct collector *c, struct attachment *attachment, 
 }
 
 /*
- * What is in Xen's buffers belongs to the sinks that are there: one that joins them, or is to
- * discard it, begins after that. Without others, it belongs to the first.
+ * Records in Xen's buffers belong to the attached sinks: a sink that joins them, or discards these
+ * records, begins after them. Without other sinks, they belong to the first one.
  */
 static void attachments_attach(struct collector *c, struct sink *sink)
 {
@@ -276,19 +329,10 @@ static void attachments_attach(struct collector *c, struct sink *sink)
 static void attachment_want_pin(struct collector *c, struct attachment *attachment, int64_t n)
 {
     attachment->pins_wanted |= UINT32_C(1) << n;
-    if (attachment->phase == PHASE_FEEDING)
+    if (attachment->phase == PHASE_FEEDING && !c->holds)
         c->next_round_usec = c->now_usec;
     else
         attachment_pin(c, attachment);
-}
-
-static void attachment_want_successor(struct collector *c, struct attachment *attachment,
-                                      struct sink *successor, bool now)
-{
-    attachment->successor = successor;
-    attachment->succeeds_now = now;
-    if (now)
-        c->next_round_usec = c->now_usec;
 }
 
 static bool attachment_can_be_succeeded(const struct collector *c,
@@ -312,7 +356,21 @@ static void attachment_succeed(struct collector *c, struct attachment *attachmen
     sink_take_over(attachment->sink, before);
     (void)attachments_add(c, before, PHASE_FLUSHING, DRAIN_NOTHING);
     sink_flush(before);
+    if (sink_config(before)->holds) /* what it has left in the buffers has waited for this */
+        c->next_round_usec = c->now_usec;
     collector_tell(c, MESSAGE_SUCCEEDED, before, 0);
+}
+
+static void attachment_want_successor(struct collector *c, struct attachment *attachment,
+                                      struct sink *successor, bool now)
+{
+    attachment->successor = successor;
+    attachment->succeeds_now = now;
+    if (now)
+        c->next_round_usec = c->now_usec;
+    /* No round is needed: it has taken nothing. */
+    if (c->holds && sink_config(attachment->sink)->holds && attachment->phase == PHASE_FEEDING)
+        attachment_succeed(c, attachment);
 }
 
 /* For watches: whether Xen has reported what it lost, as far as known. */
@@ -320,13 +378,13 @@ static bool all_is_told(const struct collector *c, const struct sink *sink)
 {
     struct cpu_set unsettled;
 
-    if (!sink_config(sink)->watch)
+    if (!watch_is_active(sink_config(sink)->watch))
         return true;
     unsettled = drain_unsettled(c->drain, &sink_config(sink)->cpus);
     return cpu_set_count(&unsettled) == 0;
 }
 
-/* What is to be done where a file may end or begin. */
+/* Actions at a point where a file may end or begin. */
 static void attachment_end_round(struct collector *c, struct attachment *attachment)
 {
     bool even = drain_is_even(c->drain) && !attachment->starved;
@@ -375,16 +433,17 @@ static uint64_t idle_interval_usec(const struct collector *c)
         const struct sink *sink = c->attachments[i].sink;
 
         if (phase_has_rounds(c->attachments[i].phase) &&
-            (!sink_ring(sink) || sink_config(sink)->watch || sink_config(sink)->max_age_tsc))
+            (!sink_ring(sink) || watch_is_active(sink_config(sink)->watch) ||
+             sink_config(sink)->max_age_tsc))
             return IDLE_INTERVAL_USEC;
     }
     return IDLE_RING_INTERVAL_USEC;
 }
 
 /*
- * Buffers that fill up as fast as they are emptied call for one round after the other. If no sink
- * has room for any of it, what helps is that writes are completed, and on a host with one processor
- * the disk's workers need it for that: so it is left to them. Xen counts what it has no room for.
+ * Buffers that fill as fast as they are read cause one round after the other. If no sink has room,
+ * only completed writes help, and on a host with one CPU, the kernel's workers need that CPU. The
+ * thread therefore waits. Xen counts the records that it drops.
  */
 static void note_dropping(struct collector *c, const struct round *round)
 {
@@ -475,6 +534,22 @@ static void attachment_expire(const struct attachment *attachment)
         ring_expire(sink_ring(attachment->sink), now_tsc - age_tsc);
 }
 
+/* Which sinks, and how much, is in their ledgers. */
+static void attachments_tell_losses(struct collector *c)
+{
+    bool has_missed = false;
+
+    if (c->now_usec < c->loss_usec || __atomic_load_n(&c->loss_is_told, __ATOMIC_RELAXED))
+        return;
+    for (unsigned int i = 0; i < c->nr_attachments; i++)
+        has_missed = sink_take_missed(c->attachments[i].sink) || has_missed;
+    if (!has_missed)
+        return;
+    c->loss_usec = c->now_usec + LOSS_USEC;
+    __atomic_store_n(&c->loss_is_told, true, __ATOMIC_RELAXED);
+    collector_tell(c, MESSAGE_LOST, NULL, 0);
+}
+
 void attachments_run_round(struct collector *c, bool timer_fired)
 {
     unsigned int count = c->nr_attachments; /* a successor adds the sink before it at the end */
@@ -488,6 +563,7 @@ void attachments_run_round(struct collector *c, bool timer_fired)
     c->round_tsc = times.begin_tsc + tsc_offset();
     count_up(&c->stats.rounds);
     schedule_round(c, &round, timer_fired);
+    attachments_tell_losses(c);
     for (unsigned int i = 0; i < count; i++) {
         attachment_follow_round(c, &c->attachments[i], &round);
         if (sink_ring(c->attachments[i].sink))
@@ -506,8 +582,9 @@ static bool attachments_take_any(const struct collector *c)
 }
 
 /*
- * Its figures are final with this; its chunks come back when the kernel lets go of them. Without
- * others, the records that it has left in Xen's buffers must not be the first of whoever is next.
+ * This makes its figures final; its chunks are returned when the kernel releases them. Without
+ * other sinks, the records that it has left in Xen's buffers must not become the first ones of the
+ * next sink.
  */
 static void attachment_abandon(struct collector *c, struct attachment *attachment)
 {
@@ -539,12 +616,16 @@ static void attachment_handle_message(struct collector *c, struct attachment *at
         /* Else it has crossed with SUCCEEDED: the main thread will send it to the successor. */
         if (attachment->phase != PHASE_FLUSHING)
             attachment_begin_draining(c, attachment, message->flag);
+        if (attachment->phase == PHASE_DRAINING && c->holds)
+            attachment_set_drained(c, attachment);
         break;
     case MESSAGE_SETTLE:
         attachment_begin_settling(c, attachment);
+        if (c->holds)
+            attachment_set_drained(c, attachment);
         break;
     case MESSAGE_CLOSE:
-        attachment_begin_closing(c, attachment, message->flag);
+        attachment_begin_closing(c, attachment, message->flag && !c->holds);
         break;
     case MESSAGE_PIN:
         attachment_want_pin(c, attachment, message->value);
@@ -560,6 +641,7 @@ static void attachment_handle_message(struct collector *c, struct attachment *at
         attachment_abandon(c, attachment);
         break;
     case MESSAGE_ATTACH:
+    case MESSAGE_HOLD:
     case MESSAGE_QUIT:
     case MESSAGE_ATTACHED:
     case MESSAGE_DRAINED:
@@ -571,6 +653,7 @@ static void attachment_handle_message(struct collector *c, struct attachment *at
     case MESSAGE_FAILED:
     case MESSAGE_ABANDONED:
     case MESSAGE_CLOSED:
+    case MESSAGE_LOST:
     case MESSAGE_POOL_REFUSED:
     case MESSAGE_DIED:
         assert(false); /* those are not about an attached sink, or go the other way */
@@ -583,6 +666,10 @@ void attachments_handle_message(struct collector *c, const struct message *messa
 
     if (message->type == MESSAGE_ATTACH) {
         attachments_attach(c, message->sink);
+        return;
+    }
+    if (message->type == MESSAGE_HOLD) {
+        attachments_hold(c, message->flag, message->value != 0);
         return;
     }
     attachment = attachments_find(c, message->sink);
@@ -651,6 +738,8 @@ uint64_t attachments_wait_usec(const struct collector *c)
 {
     uint64_t until_usec = attachments_have_rounds(c) ? c->next_round_usec : UINT64_MAX;
 
+    if (c->holds_softly)
+        until_usec = c->now_usec + HOLD_CHECK_USEC;
     for (unsigned int i = 0; i < c->nr_attachments; i++) {
         uint64_t oldest_usec = sink_oldest_usec(c->attachments[i].sink);
         uint64_t retry_usec = sink_retry_usec(c->attachments[i].sink);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The times are kept sorted. Most belong at the end, or near it: as far as what other CPUs wrote in
- * the same round. Only the runs of COUNT times that the new one is part of are looked at, which is
- * a single one if it is the newest.
+ * The times are kept sorted. A new time usually belongs at the end, or before the times that other
+ * CPUs added in the same round. Only the runs of COUNT times that contain the new one are checked,
+ * which is a single run if it is the newest.
  */
 
 #include "collector/burst.h"

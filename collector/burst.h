@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Whether a number of events came within a time, wherever the time begins. Their times come almost
- * in order: in order of one CPU, one CPU after the other.
+ * Detects whether a number of events occurred within any period of a given length. Events arrive
+ * almost in time order: in order for each CPU, one CPU after the other.
  *
- * Made by the main thread, then the collector thread's: burst_note() does not allocate.
+ * Created by the main thread, then used by the collector thread: burst_note() does not allocate.
  */
 
 #include <stdbool.h>
@@ -18,13 +18,13 @@ struct burst;
 /* At least this many of the newest times are remembered. */
 #define BURST_REMEMBERED 2048u
 
-/* COUNT events, 1 to BURST_COUNT_MAX, no further apart than WITHIN_TSC. -ENOMEM, -EINVAL. */
+/* Detects COUNT events (1 to BURST_COUNT_MAX) within WITHIN_TSC ticks. -ENOMEM, -EINVAL. */
 int burst_new(uint32_t count, uint64_t within_tsc, struct burst **ret_burst);
 struct burst *burst_free(struct burst *burst);
 
 /*
- * One more event. Returns whether COUNT of them, this one among them, lie within the time. One that
- * is older than all that are remembered is ignored.
+ * Adds an event. Returns whether COUNT events, including this one, lie within the period. An event
+ * that is older than all remembered events is ignored.
  */
 bool burst_note(struct burst *burst, uint64_t tsc);
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The collector from inside: private to collector.c, its thread and its loop, and attachments.c,
- * what it does with the attached sinks. Collector thread.
+ * Internals of the collector, private to collector.c (the thread and its loop) and attachments.c
+ * (the attached sinks). Collector thread.
  */
 
 #include <assert.h>
@@ -29,11 +29,19 @@ struct collector {
     struct mailbox *outbox; /* to it */
     struct drain *drain;    /* NULL before the first session; only looked at after ATTACH */
 
+    /*
+     * A message about losses is in the mailbox. No second one is sent, because the mailbox would
+     * fill up while the main thread is blocked. Relaxed: the mailbox has the barriers.
+     */
+    bool loss_is_told;
+
     /* The collector thread's own. */
     struct attachment attachments[ATTACHMENTS_MAX];
     unsigned int nr_attachments;
     bool quits;
-    bool tells; /* there is a message in the outbox of which the main thread does not know */
+    bool holds;        /* no rounds: MESSAGE_HOLD */
+    bool holds_softly; /* ... until a buffer is half full */
+    bool tells;        /* the outbox has a message, and the main thread was not woken for it yet */
     uint64_t now_usec;
     uint64_t interval_usec;
     uint64_t next_round_usec;
@@ -46,6 +54,7 @@ struct collector {
     uint64_t spare_bytes;         /* of it that one sink leaves to the others */
     uint64_t refusals;            /* of a larger pool, that the main thread knows of */
     uint64_t refusal_usec;        /* it learns of the next one then */
+    uint64_t loss_usec;           /* the main thread learns of losses then, or later */
     unsigned int dropping_rounds; /* since a sink had room: rounds that only dropped */
     bool pauses; /* for that reason: only a completed write or the timer brings the next round */
 
@@ -71,16 +80,19 @@ bool attachments_have_rounds(const struct collector *collector);
 /* Whether any was left without a chunk in the last round: a freed one calls for another. */
 bool attachments_want_chunks(const struct collector *collector);
 
-/* Shares the pool out among the sinks, if it is of another size than before. */
+/* Divides the pool among the sinks, if its size has changed. */
 void attachments_follow_pool(struct collector *collector);
 
-/* Makes a round, and what follows from it for each sink. */
+/* Runs a round, and updates the state of each sink. */
 void attachments_run_round(struct collector *collector, bool timer_fired);
 
-/* A message about a sink; one about a sink that is not attached (any more) is passed over. */
+/* Ends a soft hold in time: to be called as often as attachments_wait_usec() says. */
+void attachments_check_hold(struct collector *collector);
+
+/* Handles a message about a sink; a message about a sink that is not attached is ignored. */
 void attachments_handle_message(struct collector *collector, const struct message *message);
 
-/* After a round or a write: flushes, writes, asks for more, lets go of sinks that are done. */
+/* After a round or a write: flushes and writes chunks, asks for grants, detaches finished sinks. */
 void attachments_tend(struct collector *collector);
 
 /* Time until one of them has something to do; URING_FOREVER: none has. */

@@ -3,9 +3,9 @@
  * One loop: wait in io_uring for VIRQ_TBUF, messages, completed writes or the fallback timer; drain
  * one round over the CPUs; queue writes; wait again.
  *
- * VIRQ_TBUF fires only when a buffer becomes half full, so a timer looks after the rest: at the
- * session's poll interval while it finds records, ever more rarely while it finds none. A loss of
- * wakefulness costs nothing: half full comes long before full.
+ * VIRQ_TBUF fires only when a buffer becomes half full, so a timer starts rounds for the remaining
+ * records: at the session's poll interval while there are records, and less often while there are
+ * none. A late timer loses nothing, because VIRQ_TBUF fires long before a buffer is full.
  */
 
 #include "collector/collector-state.h"
@@ -217,6 +217,7 @@ static int loop_once(struct collector *c)
     if (wake.virq && c->nr_attachments > 0)
         collector_rearm_virq(c);
     handle_messages(c);
+    attachments_check_hold(c);
 
     timer_fired = c->now_usec >= c->next_round_usec;
     if (attachments_have_rounds(c) && (timer_fired || (wake.virq && !c->pauses) ||
@@ -396,12 +397,21 @@ int collector_fd(const struct collector *c)
     return mailbox_fd(c->outbox);
 }
 
-bool collector_receive(struct collector *c, struct message *ret_message)
+static bool receive(struct collector *c, struct message *ret_message)
 {
     if (mailbox_receive(c->outbox, ret_message))
         return true;
     mailbox_quieten(c->outbox);
     return mailbox_receive(c->outbox, ret_message);
+}
+
+bool collector_receive(struct collector *c, struct message *ret_message)
+{
+    if (!receive(c, ret_message))
+        return false;
+    if (ret_message->type == MESSAGE_LOST)
+        __atomic_store_n(&c->loss_is_told, false, __ATOMIC_RELAXED);
+    return true;
 }
 
 void collector_read_stats(const struct collector *c, struct collector_stats *ret_stats)

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The collector: the thread that empties Xen's trace buffers, and never waits for anything else
- * than for something to do. It is spoken to by messages only (mailbox.h).
+ * The collector: the thread that reads Xen's trace buffers. It waits for events only, never for a
+ * disk or another thread, and is controlled by messages only (mailbox.h).
  *
  * The life of a sink, as the main thread sees it; several run beside each other:
  *
@@ -19,19 +19,18 @@
  * ABORT may be sent at any time after ATTACH. The collector takes no more records for the sink and
  * drops all that is not written, also what is being written: these records move from `delivered` to
  * `dropped`. If there were any, and no write had failed before, FAILED comes first, with
- * -ECANCELED. With ABANDONED the ledger and the totals are final, but for writing_since_usec:
- * output_bytes is the length up to which the file is whole and counted. Whatever the kernel still
- * writes beyond it counts for nothing. CLOSED follows when the kernel has given back every chunk,
- * at once if it has none: only then may the sink be freed, and its file be truncated to
- * output_bytes for good.
+ * -ECANCELED. With ABANDONED, the ledger and the totals are final, except writing_since_usec:
+ * output_bytes is the length up to which the file is complete and counted. Data that the kernel
+ * still writes after that is not counted. CLOSED follows when the kernel has returned every chunk,
+ * immediately if it has none. Only then may the sink be freed, and its file be truncated to
+ * output_bytes.
  *
- * After ABORT the collector takes no notice of other messages about the sink, except PIN: DRAIN,
- * SETTLE and CLOSE are not answered, nor is one that was sent before and has not been answered. A
- * second ABORT, or one that crosses with CLOSED, does nothing. A successor that was offered is not
- * taken: it was never attached. If SUCCEEDED crosses with ABORT the sink before is abandoned, and
- * its successor needs an ABORT of its own.
+ * After ABORT, the collector ignores other messages about the sink, except PIN: DRAIN, SETTLE and
+ * CLOSE are not answered, even if they were sent before. A second ABORT, or one that crosses with
+ * CLOSED, has no effect. A successor that was offered is not attached. If SUCCEEDED crosses with
+ * ABORT, the old sink is abandoned, and its successor needs its own ABORT.
  *
- * Everything here is called by the main thread. After collector_new() the collector thread does not
+ * All functions are called by the main thread. After collector_new(), the collector thread does not
  * allocate, log, open, or take a lock, and its only system calls are io_uring_enter(2) and the
  * event channel's and the eventfds' reads and writes.
  */
@@ -63,7 +62,7 @@ bool collector_pool_is_registered(const struct collector *collector);
 bool collector_is_real_time(const struct collector *collector);
 
 /*
- * Passes on where Xen's trace buffers are mapped; once, before the first sink is attached. Returns
+ * Sets the mapping of Xen's trace buffers; called once, before the first sink is attached. Returns
  * 0, -ENOMEM; a buffer with an impossible state is set aside.
  */
 int collector_set_buffers(struct collector *collector, const struct xen_trace_buffers *buffers);
@@ -74,17 +73,17 @@ void collector_send(struct collector *collector, enum message_type type, struct 
 
 /*
  * MESSAGE_SUCCEED: SUCCESSOR takes SINK's place between two rounds, so that no record is lost or
- * doubled: after the next one if NOW, else when SINK is full. It may be sent again
- * before it was answered, with the same SUCCESSOR. A SINK of which something waits for a grant, or
- * could not be written, is not succeeded: the gap could not be reported in its place. DRAIN
- * that crosses with SUCCEEDED does nothing: it is to be sent to SUCCESSOR then.
+ * doubled: after the next one if NOW, else when SINK is full. It may be sent again before the
+ * answer, with the same SUCCESSOR. A SINK that has data without a grant, or whose write failed, is
+ * not replaced, because the gap could not be reported at its position. If DRAIN crosses with
+ * SUCCEEDED, it has no effect, and must be sent to SUCCESSOR.
  */
 void collector_send_successor(struct collector *collector, struct sink *sink,
                               struct sink *successor, bool now);
 
 /*
- * Has the thread run its loop once more, without a message: collector_stats.wakeups changes soon
- * after, unless the thread is stuck or has ended. For a watchdog.
+ * Wakes the thread without a message. collector_stats.wakeups then changes soon, unless the thread
+ * hangs or has ended. For a watchdog.
  */
 void collector_poke(struct collector *collector);
 
@@ -101,7 +100,7 @@ struct collector_stats {
 void collector_read_stats(const struct collector *collector, struct collector_stats *ret_stats);
 
 /*
- * The trace buffers: for drain_read_cpu() at any time, for the rest of the main thread's calls
- * before the first ATTACH. NULL before collector_set_buffers().
+ * The trace buffers: drain_read_cpu() may be called at any time, the other functions for the main
+ * thread only before the first ATTACH. NULL before collector_set_buffers().
  */
 struct drain *collector_drain(const struct collector *collector);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A window is copied from Xen's buffer and walked piece by piece, once, however many sinks want
- * some of it: straight into the chunk of one that everything passes, if there is one, and from
- * there into the others' chunks while it is in the cache. Only then it is given back to Xen. Each
- * step checks what the buffer holds; one in an impossible state is set aside, and the others are
- * not affected.
+ * A window is copied from Xen's buffer and walked piece by piece, only once for all sinks. If a
+ * sink takes all records, the window is copied directly into its chunk, and from there into the
+ * chunks of the others while it is in the cache. Then the space is returned to Xen. Each step
+ * checks the buffer; a buffer in an impossible state is set aside, and the others are not affected.
  */
 
 #include "collector/drain.h"
@@ -24,12 +23,13 @@
 #include "common/util.h"
 
 /*
- * A window is cut where a sink's chunk or its output ends. One that several sinks want is not cut
- * shorter than this, which fits into the smallest chunk with all that may have to precede it.
+ * A window is cut where a sink's chunk or output ends. A window for several sinks is not cut
+ * shorter than this, which fits into the smallest chunk with all records that may have to precede
+ * it.
  */
 #define SHARED_MIN_BYTES (CHUNK_BYTES - 2 * RECORD_MAX_BYTES)
 
-/* What is copied, and then walked, at a time: it is in the processor's own cache then. */
+/* Bytes that are copied and then walked at a time, so that they are in the CPU's own cache. */
 #define PIECE_BYTES (64u * 1024u)
 
 struct drain {
@@ -38,6 +38,7 @@ struct drain {
     uint8_t *scratch;   /* PIECE_BYTES: a piece that nobody keeps as it is */
     bool was_cut;       /* the last round cut a window, or began in the middle */
     unsigned int begin; /* the next round begins with that CPU: see begin_round() */
+    bool is_resumed;    /* ... whoever takes part: see drain_resume_round() */
     uint64_t newest_tsc;
 };
 
@@ -105,6 +106,12 @@ int drain_resume_cpu(struct drain *drain, unsigned int cpu, uint32_t cons)
     return tbuf_resume(&drain->tbufs[cpu], cons);
 }
 
+void drain_resume_round(struct drain *drain, unsigned int cpu)
+{
+    drain->begin = cpu + 1 < drain->nr_cpus ? cpu + 1 : 0;
+    drain->is_resumed = true;
+}
+
 static void set_aside(struct tbuf *tbuf)
 {
     __atomic_store_n(&tbuf->set_aside, true, __ATOMIC_RELAXED); /* read by the main thread */
@@ -141,14 +148,14 @@ static void note_no_room(const struct visit *visit, const struct taker *taker)
             sink_end(attachment->sink);
     } else if (taker->found == SINK_NO_CHUNK) {
         attachment->starved = true;
-    } else if (attachment->mode == DRAIN_LAST_RECORDS) {
+    } else if (taker->found != SINK_HOLDS && attachment->mode == DRAIN_LAST_RECORDS) {
         tbuf_consume(visit->tbuf, visit->waiting);
     }
 }
 
 /*
- * Room for a taker's part of the window. One that is expected to leave records out is not asked
- * for room for all of them: it would close a chunk that the rest fits into.
+ * Gets room for a taker's part of the window. If the taker is expected to filter out records, room
+ * for all of them is not requested, because that could close a chunk into which the rest fits.
  */
 static void taker_find_room(const struct visit *visit, struct taker *taker, uint32_t least_bytes)
 {
@@ -189,7 +196,7 @@ static uint32_t visit_find_room(struct visit *visit)
     return bytes;
 }
 
-/* What is left of the smallest room of those that keep anything. */
+/* The room left in the sink that has the least, among those that keep records. */
 static uint32_t visit_room_left(const struct visit *visit)
 {
     uint32_t left = UINT32_MAX;
@@ -258,8 +265,8 @@ static void walk_for_all(struct visit *visit, uint8_t *piece, uint32_t bytes, bo
 }
 
 /*
- * Gives all takers their part of the first BYTES of the window, or of so many pieces of it as fit
- * into the chunks of all. Returns how much that is.
+ * Gives all takers their part of the first BYTES of the window, or of as many of its pieces as fit
+ * into the chunks of all takers. Returns the number of bytes.
  */
 static uint32_t visit_copy_and_walk(struct visit *visit, uint32_t bytes)
 {
@@ -299,7 +306,7 @@ static void visit_end_part(const struct visit *visit, struct taker *taker)
         return;
     if (taker->found == SINK_ROOM)
         sink_end_window(attachment->sink, &source, walked, taker->part.class_records);
-    else if (taker->found == SINK_NO_CHUNK)
+    else if (taker->found == SINK_NO_CHUNK || taker->found == SINK_HOLDS)
         sink_drop_window(attachment->sink, &source, walked);
 }
 
@@ -380,6 +387,7 @@ static void visit_for_loss(const struct visit *visit, struct attachment *attachm
         sink_end_window(attachment->sink, &source, &walked, no_class_records);
         break;
     case SINK_NO_CHUNK:
+    case SINK_HOLDS:
         sink_drop_window(attachment->sink, &source, &walked);
         break;
     case SINK_AT_LIMIT:
@@ -448,7 +456,7 @@ static struct attachment *find_only(struct attachment *attachments, unsigned int
 static unsigned int begin_round(struct drain *drain, struct attachment *attachments,
                                 unsigned int nr_attachments, const struct attachment *only)
 {
-    unsigned int begin = only ? drain->begin : 0;
+    unsigned int begin = only || drain->is_resumed ? drain->begin : 0;
 
     for (unsigned int i = 0; i < nr_attachments; i++) {
         sink_begin_round(attachments[i].sink, !drain->was_cut && !attachments[i].starved);
@@ -457,6 +465,7 @@ static unsigned int begin_round(struct drain *drain, struct attachment *attachme
     }
     drain->was_cut = begin > 0; /* the first CPUs have more by now */
     drain->begin = 0;
+    drain->is_resumed = false;
     return begin;
 }
 

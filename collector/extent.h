@@ -2,14 +2,14 @@
 #pragma once
 
 /*
- * An extent: a range of addresses of which more or less is memory. It grows and shrinks by steps,
- * and the collector thread, which uses it, waits for neither: it asks (extent_want()), and takes a
- * step when there is one. Another thread, the grower, touches and locks what is asked for, and
- * gives back to the kernel what is released.
+ * An extent: a reserved address range, part of which is backed by memory. It grows and shrinks in
+ * steps without blocking the collector thread, which uses it: the collector requests steps with
+ * extent_want() and takes them when they are available. Another thread, the grower, populates and
+ * locks requested steps, and returns released ones to the kernel.
  *
- * A step goes round: absent -> (grower) offered -> (collector) in use -> (collector) released ->
- * (grower) absent. Each change is made by one thread alone, and what was done to the memory before
- * is seen by the other one after it.
+ * The states of a step: absent -> (grower) offered -> (collector) in use -> (collector) released ->
+ * (grower) absent. Each transition is made by one thread only, and publishes the preceding changes
+ * of the memory to the other thread.
  */
 
 #include <stdbool.h>
@@ -36,23 +36,23 @@ void extent_adopt(struct extent *extent, unsigned int step);
 /* --- Collector thread. --- */
 
 /*
- * So many steps are wanted in all, those in use included; no less than are in use. To be called as
- * often as is convenient: the grower is woken if the number is another one. More is granted as far
- * as the budget goes; it is never taken away, but when less is wanted, what is offered goes back.
+ * Sets the total number of steps that are wanted, at least the number in use. May be called often:
+ * the grower is woken only if the number changes. Steps are granted within the budget. Steps in use
+ * are never taken away; if fewer are wanted, offered steps are withdrawn.
  */
 void extent_want(struct extent *extent, unsigned int nr_steps);
 
-/* A step that was offered, now in use: its number; -1: there is none (yet). */
+/* Takes an offered step into use and returns its number; -1: none is offered. */
 int extent_take(struct extent *extent);
 /* Releases a step that is in use; nothing in it is kept. */
 void extent_give(struct extent *extent, unsigned int step);
 
-/* Whether the last that was wanted was refused: by the budget, or since there is no memory. */
+/* Whether the last request was refused, by the budget or for lack of memory. */
 bool extent_is_refused(const struct extent *extent);
 
 /* --- Any thread. --- */
 
 bool extent_is_served(const struct extent *extent); /* by a grower */
 
-/* What is memory now: offered, in use, or not yet given back. */
+/* Bytes that are backed by memory: offered, in use, or not yet returned. */
 uint64_t extent_bytes(const struct extent *extent);

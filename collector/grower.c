@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The thread looks at all extents whenever it is woken, and does one step after the other until
- * nothing is left to do: first what goes back, so that others may have it. The lock is not held
- * while a step is made; `busy` says whose it is.
+ * When woken, the thread checks all extents, and processes one step after the other until none is
+ * pending: released steps first, so that their memory is available to others. The lock is not held
+ * while a step is processed; `busy` is the extent of that step.
  */
 
 #include "collector/grower.h"
@@ -52,7 +52,7 @@ static void grower_count(struct grower *grower, int64_t bytes)
     __atomic_fetch_add(&grower->used_bytes, (uint64_t)bytes, __ATOMIC_RELAXED);
 }
 
-/* What there is to do for an extent: the step to be made memory, or to be given back. */
+/* The pending work for an extent: the step to populate, or to return. */
 struct task {
     struct extent *extent;
     unsigned int step;

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The grower: a thread that makes the steps of extents (extent.h) memory, touched and locked, and
- * gives them back; and the one budget that all extents share. It comes before ordinary
- * threads (nice -10, where that is allowed), and the collector never waits for it.
+ * The grower: a thread that populates and locks the steps of extents (extent.h), and returns them
+ * to the kernel. It enforces one budget for all extents. It has priority over ordinary threads
+ * (nice -10, where permitted), and the collector never waits for it.
  *
  * Any thread but the collector's, unless it says otherwise.
  */
@@ -15,16 +15,20 @@
 struct extent;
 struct grower;
 
-/* All extents together have no more than BUDGET_BYTES. Returns 0, -ENOMEM, or what eventfd(2) and
- * pthread_create(3) say. */
+/*
+ * All extents together use at most BUDGET_BYTES. Returns 0, -ENOMEM, or the error of eventfd(2) or
+ * pthread_create(3).
+ */
 int grower_new(uint64_t budget_bytes, struct grower **ret_grower);
 /* Ends the thread; no extent may be left. Takes NULL; returns NULL. */
 struct grower *grower_free(struct grower *grower);
 
 /* Serves EXTENT from now on. Steps that were adopted count, even beyond the budget. */
 void grower_add(struct grower *grower, struct extent *extent);
-/* No more: waits for the step that is being made, if any, some milliseconds. Its memory no longer
- * counts. */
+/*
+ * Stops serving EXTENT. Waits some milliseconds if a step is being populated. Its memory no longer
+ * counts.
+ */
 void grower_remove(struct grower *grower, struct extent *extent);
 
 /* Any thread, the collector's too. */

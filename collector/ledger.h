@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The ledger: what became of every record that Xen made for a session, per CPU.
+ * The ledger: accounts for every record that Xen produced for a session, per CPU.
  *
  * Written by the collector thread alone; the main thread may read a line at any time, figure by
  * figure (relaxed atomics).
@@ -21,7 +21,7 @@ struct ledger {
     uint64_t last_tsc;
 };
 
-/* A figure that another thread may read meanwhile. */
+/* A figure that another thread may read concurrently. */
 static inline void ledger_publish(uint64_t *figure, uint64_t value)
 {
     __atomic_store_n(figure, value, __ATOMIC_RELAXED);

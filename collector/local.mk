@@ -5,6 +5,7 @@ noinst_LIBRARIES += libcollector.a
 # The walk's loop: where it began in the middle of a cache line it took a sixth longer.
 libcollector_a_CFLAGS = $(AM_CFLAGS) $(XEN_CFLAGS) $(URING_CFLAGS) -falign-loops=64
 libcollector_a_SOURCES = \
+	collector/account.c collector/account.h \
 	collector/attachments.c collector/attachment.h collector/collector-state.h \
 	collector/burst.c collector/burst.h \
 	collector/collector.c collector/collector.h \

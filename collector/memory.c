@@ -2,7 +2,8 @@
 /*
  * While the kernel populates, locks or unmaps memory it holds the lock of the process's address
  * space, and every thread that maps memory waits for it: malloc(3) on the main thread, too. For a
- * GiB that is most of a second. So all three are done in steps, between which others have a turn.
+ * GiB that is most of a second. All three are therefore done in steps, between which other threads
+ * can continue.
  */
 
 #include "collector/memory.h"

@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * Memory for records: mapped, and touched, so that no page fault is left for the data path.
+ * Memory for records, mapped and populated, so that the data path has no page faults.
  *
- * It is in huge pages where the kernel has them. What is copied out of Xen's buffers goes round in
- * it, and when it comes by again its small pages are in no TLB any more: finding each of them
- * took as long as the copy (docs/BENCHMARKS.md). Memory of a memfd has huge pages only if the
- * host's administrator allows it: /sys/kernel/mm/transparent_hugepage/shmem_enabled.
+ * It uses huge pages where available. Chunks are reused in turn, so with small pages each reuse
+ * misses the TLB, which took as long as the copy itself (docs/BENCHMARKS.md). Memory of a memfd has
+ * huge pages only if the host's administrator allows it:
+ * /sys/kernel/mm/transparent_hugepage/shmem_enabled.
  *
  * Any thread but the collector's.
  */
@@ -17,28 +17,30 @@
 #include <stdint.h>
 
 /*
- * Maps BYTES: of MEMFD from its start, shared, or, if that is -1, of nobody else's. The first
- * TOUCHED_BYTES are touched; the others are addresses only, for memory_populate(). Returns 0, or
- * the errors of mmap(2) and madvise(2).
+ * Maps BYTES: shared, from the start of MEMFD, or private if MEMFD is -1. The first TOUCHED_BYTES
+ * are populated; the rest is reserved for memory_populate(). Returns 0, or the errors of mmap(2)
+ * and madvise(2).
  */
 int memory_map(int memfd, uint64_t bytes, uint64_t touched_bytes, void **ret_base);
 
-/* Touches BYTES from BASE, a page's begin, on. Returns 0, or what madvise(2) says. */
+/* Populates BYTES from BASE, which is page aligned. Returns 0 or the error of madvise(2). */
 int memory_populate(void *base, uint64_t bytes);
-/* The opposite: the kernel has it back, unlocked, and it reads as zeroes. SHARED: of a memfd. */
+/*
+ * The opposite: unlocks the memory and returns it to the kernel; it reads as zeroes. SHARED: it is
+ * of a memfd.
+ */
 void memory_return(void *base, uint64_t bytes, bool shared);
 
 void memory_unmap(void *base, uint64_t bytes); /* BASE may be NULL */
 
 /*
- * What the collector thread uses is locked: under memory pressure it would otherwise wait for a
- * page to come back from the disk, perhaps the very one that it writes to, while Xen's buffers
- * overflow. Objects and code are named one by one: mlockall(2) would lock, and populate, all that
- * other threads ever map.
+ * Memory of the collector thread is locked. Otherwise, under memory pressure, the thread would wait
+ * for pages from the disk while Xen's buffers overflow. Objects and code are locked one by one,
+ * because mlockall(2) would also lock and populate everything that other threads map.
  *
- * Each touches all of it, too. Returns 0; or -ENOMEM or -EPERM: RLIMIT_MEMLOCK; what was locked
- * before that stays so. Nothing is ever unlocked but by memory_return() and by unmapping: a page
- * may hold more than one object.
+ * Each function also populates the memory. Returns 0, or -ENOMEM or -EPERM (RLIMIT_MEMLOCK), in
+ * which case the part that was locked stays locked. Only memory_return() and unmapping unlock
+ * memory, because a page may hold more than one object.
  */
 int memory_lock(const void *base, uint64_t bytes);
 /* As calloc(3), and locked: an object of the collector thread's. To be freed with free(3). */

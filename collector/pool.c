@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * A buddy allocator: a free list for each order, and a chunk whose other half is free too becomes
- * one with it. Taking and giving back are a few instructions. What was given back last is taken
- * first, while it is in the cache.
+ * one with it. Taking and returning a chunk needs few instructions. The chunk that was returned
+ * last is taken first, because it may still be in the cache.
  *
  * The pool has regions, each with lists of its own: the base, and the steps of an extent, which
  * come and go. A chunk is taken from the first region that has one, so that the base, from which
@@ -38,8 +38,11 @@ struct frame {
 
 #define STEP_FRAMES (POOL_STEP_BYTES / CHUNK_BYTES)
 
-/* So much is free, if a quarter of it is in use: at 500 MB/s, what comes in an eighth of a second. The
- * kernel takes 20 to 80 ms for a step, in a virtual machine whose host gives it the pages. */
+/*
+ * The free memory when a quarter of the pool is in use: at 500 MB/s, the records of an eighth of a
+ * second. The kernel needs 20 to 80 ms for a step in a virtual machine whose host must provide the
+ * pages.
+ */
 #define AHEAD_BYTES (UINT64_C(64) << 20)
 
 #define PATIENCE_USEC (60 * USEC_PER_SEC) /* how long what is not needed is kept */

@@ -2,16 +2,16 @@
 #pragma once
 
 /*
- * The pool: memory, cut into chunks. Its base is mapped and touched at start. Beyond that it grows
- * by steps, which a grower (grower.h) makes while the pool is being used up, and which go back a
- * minute after they were needed. Nobody waits for a step: until it is there, the pool is what it
- * was.
+ * The pool: memory, divided into chunks. Its base is mapped and populated at start. Beyond that, it
+ * grows in steps, which a grower (grower.h) provides when the pool runs low, and which are returned
+ * a minute after they were last needed. No thread waits for a step: until it is available, the pool
+ * keeps its size.
  *
- * A chunk holds whole windows only, so that a file can be cut between any two chunks. It belongs to
- * one owner at a time: free -> filling -> queued -> writing -> written -> free.
+ * A chunk holds whole windows only, so that a file can be split between any two chunks. It has one
+ * owner at a time: free -> filling -> queued -> writing -> written -> free.
  *
- * pool_new() and pool_free() may block and belong to the main thread; the rest to the collector
- * thread, unless it says otherwise.
+ * pool_new() and pool_free() may block, and are for the main thread; the others are for the
+ * collector thread, unless stated otherwise.
  */
 
 #include <stddef.h>
@@ -56,13 +56,13 @@ struct chunk {
 struct pool;
 
 /*
- * BYTES is rounded down to whole chunks; at least 2. It does not grow. Returns -EINVAL (less),
- * -ENOMEM, or what mmap() and madvise() say.
+ * A pool that does not grow. BYTES is rounded down to whole chunks, at least 2. Returns 0, -EINVAL
+ * (fewer), -ENOMEM, or the error of mmap() or madvise().
  */
 int pool_new(uint64_t bytes, struct pool **ret_pool);
 /*
- * BYTES are the base; it grows as far as the budget of GROWER goes, which is borrowed until
- * pool_free(). NR_NOTES is what pool_reserve_notes() will ask for at most; they take their part of
+ * A pool with a base of BYTES that grows within the budget of GROWER, which is borrowed until
+ * pool_free(). NR_NOTES is the largest COUNT for pool_reserve_notes(); the notes take a part of
  * each step.
  */
 int pool_new_growing(uint64_t bytes, struct grower *grower, unsigned int nr_notes,
@@ -78,39 +78,41 @@ uint64_t pool_base_bytes(const struct pool *pool);
 
 /* --- Any thread: as of a moment ago. --- */
 
-/* What there is for chunks now, and what of it is not in use. */
+/* The present size of the pool, and the part that is not in use. */
 uint64_t pool_bytes(const struct pool *pool);
 uint64_t pool_free_bytes(const struct pool *pool);
 
-/* How often the pool needed a step that was refused: the budget is used up, or there is no memory.
- * Once until it does not need it any more. */
+/*
+ * How often a step was refused, because the budget was used up or there was no memory. Counted once
+ * until the pool no longer needs a step.
+ */
 uint64_t pool_refusals(const struct pool *pool);
 
 /* --- Collector thread. --- */
 
 /*
- * Takes the steps that were made, asks for more ahead of their need, and gives back a step that was
- * not needed for a minute. To be called after every turn of the loop, and when pool_tend_usec()
- * says. It sees to it that half of the pool is free, or, if that is less, SPARE_BYTES, which no
- * sink may take, and room for what comes until there is more.
+ * Takes offered steps, requests more in advance, and returns a step that was not needed for a
+ * minute. Called after each iteration of the loop, and at pool_tend_usec(). It keeps half of the
+ * pool free, or, if that is less, SPARE_BYTES (which no sink may take) plus room for the records
+ * until the next step is available.
  */
 void pool_tend(struct pool *pool, uint64_t spare_bytes, uint64_t now_usec);
-/* When pool_tend() has something to do though nothing else happens, as CLOCK_MONOTONIC; 0: never.
- */
+/* When pool_tend() must be called even if nothing else happens, as CLOCK_MONOTONIC; 0: never. */
 uint64_t pool_tend_usec(const struct pool *pool);
 
 /*
- * A free chunk, empty, CHUNK_FILLING: of ORDER, or of less, if there is none or the base is too
- * small for such ones; NULL: there is none at all. Of the base, if it has one.
+ * Takes a free chunk, in state CHUNK_FILLING: of ORDER, or smaller if there is none or the base is
+ * too small; NULL: the pool is used up. Chunks of the base are taken first.
  */
 struct chunk *pool_take(struct pool *pool, unsigned int order);
 /* Gives a chunk back, in whatever state it is but CHUNK_FREE. */
 void pool_give(struct pool *pool, struct chunk *chunk);
 
 /*
- * Notes of a chunk's owner: COUNT words for each chunk of CHUNK_BYTES, which are no part of it.
- * Main thread, before the first chunk is taken; later calls, with no larger COUNT, change nothing.
- * -EINVAL: COUNT is larger than the first time; or what mmap() and madvise() say.
+ * Reserves notes for the owner of a chunk: COUNT words for each chunk of CHUNK_BYTES, stored
+ * outside the chunk. Main thread, before the first chunk is taken; later calls have no effect.
+ * Returns 0, -EINVAL if COUNT is larger than in the first call, or the error of mmap() or
+ * madvise().
  */
 int pool_reserve_notes(struct pool *pool, unsigned int count);
 /* Their content is undefined until it is written. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Taking over a ring that another process has left: maybe an older or a newer version of ours,
- * maybe killed in the middle of a store, maybe scribbled over. Nothing in it is believed before it
- * was checked against what must hold; whatever fails is one reason to drop the ring as a whole.
+ * Takes over a ring from another process, which may have been another version, may have been killed
+ * between two stores, or may have corrupted the ring. Nothing in it is trusted before its
+ * invariants were checked; if any check fails, the whole ring is discarded.
  */
 
 #include <errno.h>
@@ -38,23 +38,23 @@ static int check_header(int memfd, unsigned int nr_cpus, struct ring_header *ret
 
     /* Unsealed, another process could truncate it under us. */
     if (seals < 0 || !(seals & F_SEAL_SHRINK))
-        return refuse(-EBADMSG, "it is no sealed memory file", ret_problem);
+        return refuse(-EBADMSG, "it is not a sealed memory file", ret_problem);
     if (fstat(memfd, &st) < 0 ||
         pread(memfd, ret_header, sizeof(*ret_header), 0) != (ssize_t)sizeof(*ret_header) ||
         ret_header->magic != RING_MAGIC)
-        return refuse(-EBADMSG, "it is no ring", ret_problem);
+        return refuse(-EBADMSG, "it is not a ring", ret_problem);
     bytes = (uint64_t)ret_header->nr_chunks * ret_header->chunk_bytes;
     if (ret_header->version != RING_VERSION ||
         ret_header->chunk_bytes != ring_chunk_bytes_of(bytes))
-        return refuse(-EPROTO, "it is of another version of xentraced", ret_problem);
+        return refuse(-EPROTO, "it is from another version of xentraced", ret_problem);
     layout = ring_layout_of(ret_header->nr_chunks, ret_header->chunk_bytes, ret_header->nr_cpus,
                             ret_header->nr_steps);
     if (ret_header->nr_cpus == 0 || ret_header->nr_cpus > CPU_SET_MAX || bytes < RING_MIN_BYTES ||
         ret_header->nr_steps > RING_STEPS_MAX || ret_header->total_bytes != layout.total_bytes ||
         ret_header->data_offset != layout.data_offset || (uint64_t)st.st_size != layout.total_bytes)
-        return refuse(-EBADMSG, "its size is not what it says", ret_problem);
+        return refuse(-EBADMSG, "its size differs from its header", ret_problem);
     if (ret_header->nr_cpus != nr_cpus)
-        return refuse(-EBADMSG, "it is of a host with another number of CPUs", ret_problem);
+        return refuse(-EBADMSG, "it is from a host with another number of CPUs", ret_problem);
     return 0;
 }
 
@@ -166,7 +166,7 @@ static int sort_chunks(struct ring *ring, struct chunk **order, unsigned int *re
     count = finish_moves(ring, order, count);
     for (unsigned int i = 1; i < count; i++)
         if (order[i]->seq != order[0]->seq + i)
-            return refuse(-EBADMSG, "its chunks are not in a row", ret_problem);
+            return refuse(-EBADMSG, "its chunks are not contiguous", ret_problem);
     *ret_count = count;
     return 0;
 }
@@ -179,7 +179,7 @@ static bool take_from(uint64_t *rest, uint64_t count)
     return true;
 }
 
-/* What is in the ring. All else that was produced was evicted. */
+/* The records in the ring. All other records that were produced were evicted. */
 static int settle_ledger(struct ring *ring, const char **ret_problem)
 {
     for (unsigned int cpu = 0; cpu < ring->nr_cpus; cpu++) {
@@ -236,7 +236,7 @@ static int adopt_steps(struct ring *ring, const char **ret_problem)
             continue;
         }
         if (memory_populate(base, ring->layout.step_bytes) < 0)
-            return refuse(-ENOMEM, "there is no memory", ret_problem);
+            return refuse(-ENOMEM, "out of memory", ret_problem);
         if (memory_lock(base, ring->layout.step_bytes) < 0)
             ring->is_locked = false;
         extent_adopt(ring->extent, i);
@@ -264,7 +264,7 @@ int ring_adopt_state(struct ring *ring, const char **ret_problem)
         return r;
     order = calloc(ring->nr_total, sizeof(struct chunk *));
     if (!order)
-        return refuse(-ENOMEM, "there is no memory", ret_problem);
+        return refuse(-ENOMEM, "out of memory", ret_problem);
     r = sort_chunks(ring, order, &count, ret_problem);
     if (r < 0)
         return r;
@@ -302,7 +302,7 @@ int ring_adopt(int memfd, unsigned int nr_cpus, struct grower *grower, struct ri
         return r;
     ring = memory_alloc(1, sizeof(*ring));
     if (!ring)
-        return refuse(-ENOMEM, "there is no memory", ret_problem);
+        return refuse(-ENOMEM, "out of memory", ret_problem);
     ring->memfd = -1;
     r = map_ring(ring, memfd, &header, grower);
     if (r < 0)

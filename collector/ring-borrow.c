@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * While a snapshot is written, what is evicted cannot be used again. So that history does not get
- * shorter for that, the ring borrows memory, as far as the grower's budget goes: a step at a time,
- * asked for before the last free chunk is used. Borrowed chunks are as good as the ring's own; they
- * are in the same memfd, and survive with it.
+ * While a snapshot is written, evicted chunks cannot be reused. To keep the length of its history,
+ * the ring borrows memory within the grower's budget, one step at a time, requested before the last
+ * free chunk is used. Borrowed chunks are equivalent to the ring's own; they are in the same memfd,
+ * and survive with it.
  *
- * When no snapshot is under way, what is in borrowed chunks moves to the ring's own, one chunk
- * after the other, and a step of which all chunks are free is given back.
+ * When no snapshot is being written, the content of borrowed chunks moves to the ring's own, one
+ * chunk after the other, and a step whose chunks are all free is returned.
  *
  * A move: content and counts are copied, then the copy gets the number, then the original loses it.
  * The next daemon finds one of them, or both, which are the same then: ring-adopt.c.

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Carries what a ring holds over into another one: of another size, or of today's layout where the
- * old one is of version 2 (ring-v2.h). Main thread, while neither ring is attached.
+ * Carries the records of a ring over into another ring, which has another size, or the current
+ * layout if the old one has version 2 (ring-v2.h). Main thread, while neither ring is attached.
  */
 
 #include <stdbool.h>
@@ -18,20 +18,24 @@ struct ring_carried {
 };
 
 /*
- * Copies the newest rounds of FROM, which was adopted or read, into TO, which is new and of as many
- * CPUs, as far as they fit: whole rounds, from one with which a file may begin. Windows are put
- * together into chunks of TO's size, and cut where they are larger. Then TO is what FROM was: it
- * continues where Xen's consumers stood, has its note, and its ledger: what was not carried over is
- * evicted. Returns 0; -EINVAL: another number of CPUs; -EBADMSG: a CPU has more records than its
- * ledger says, TO is of no use.
+ * Copies the newest rounds of FROM, which was adopted or read, into TO, which is new and has the
+ * same number of CPUs. As many whole rounds are copied as fit, beginning with one with which a file
+ * may begin. Windows are packed into chunks of TO's size, and split if they are larger. TO then
+ * replaces FROM: it continues at the same positions of Xen's buffers, and has FROM's note and
+ * ledger, in which records that were not copied count as evicted. Returns 0; -EINVAL: another
+ * number of CPUs; -EBADMSG: a CPU has more records than in its ledger, and TO is unusable.
  */
 int ring_carry(struct ring *to, const struct ring *from, struct ring_carried *ret_carried);
 
-/* Unlocks the memory of a ring that is only read from now on, for the limit of what is locked; and
- * locks it again, if it is continued after all. */
+/*
+ * The first unlocks the memory of a ring that is only read from now on, because locked memory is
+ * limited. The second locks it again, if the ring is continued after all.
+ */
 void ring_unlock(struct ring *ring);
 void ring_lock(struct ring *ring);
 
-/* No daemon takes over what is in MEMFD any more, and its memory goes back to the kernel. Returns
- * 0, or what pwrite(2) and fallocate(2) say. */
+/*
+ * Makes the ring in MEMFD unusable for later daemons, and returns its memory to the kernel. Returns
+ * 0 or the error of pwrite(2) or fallocate(2).
+ */
 int ring_retire(int memfd);

@@ -95,6 +95,16 @@ bool ring_resume_cpu(const struct ring *ring, unsigned int cpu, uint32_t xen_con
     return xen_cons == cons || (header->moving_cpu == cpu && header->moving_from == xen_cons);
 }
 
+bool ring_last_cpu(const struct ring *ring, unsigned int *ret_cpu)
+{
+    uint32_t cpu = ring->header->moving_cpu; /* any process may have written it */
+
+    if (cpu >= ring->nr_cpus)
+        return false;
+    *ret_cpu = cpu;
+    return true;
+}
+
 int ring_memfd(const struct ring *ring)
 {
     return ring->memfd;
@@ -197,6 +207,26 @@ uint32_t ring_copy_chunk(const struct ring *ring, const struct chunk *chunk, uin
     ring_read_window(ring, chunk, chunk->last_window, &window);
     window.bytes += padding;
     memcpy(buffer + last_window, &window, sizeof(window));
+    walk_write_padding(buffer + bytes, padding);
+    return bytes + padding;
+}
+
+uint32_t ring_copy_windows(const struct ring *ring, const struct chunk *chunk, uint32_t offset,
+                           uint32_t end, uint8_t *buffer)
+{
+    uint32_t bytes = end - offset, padding = (uint32_t)align_up(bytes, PAGE_BYTES) - bytes;
+    struct window_header window = {0};
+    uint32_t last_window = offset;
+
+    if (end >= chunk->fill_bytes)
+        return ring_copy_chunk(ring, chunk, offset, buffer);
+    for (uint32_t at = offset; at < end; at += WINDOW_HEADER_BYTES + window.bytes) {
+        ring_read_window(ring, chunk, at, &window);
+        last_window = at;
+    }
+    memcpy(buffer, chunk->data + offset, bytes);
+    window.bytes += padding;
+    memcpy(buffer + (last_window - offset), &window, sizeof(window));
     walk_write_padding(buffer + bytes, padding);
     return bytes + padding;
 }

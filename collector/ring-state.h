@@ -2,20 +2,20 @@
 #pragma once
 
 /*
- * A ring's memory, as it survives the daemon: header, a line for each CPU, the chunks' states, then
- * the counts and the data of its own chunks. After that, addresses of what it may borrow, in steps
- * of an extent (extent.h), each with the counts and the data of some more chunks. The file has its
- * full size from the beginning, for it is sealed; steps that are not borrowed are holes in it.
- * Private to ring*.c.
+ * The memory layout of a ring, which survives the daemon: a header, a line for each CPU, the states
+ * of chunks, then the counts and the data of the ring's own chunks. Address space for borrowed
+ * memory follows, in steps of an extent (extent.h), each with the counts and the data of more
+ * chunks. The file has its full size from the beginning, because it is sealed; steps that are not
+ * borrowed are holes. Private to ring*.c.
  *
- * The next daemon finds what the last one left when it was killed between any two stores. What
- * belongs together is therefore first written down as a commit, then done, then struck out: a
- * commit that is still armed is done again. All its values are absolute, so twice is as once. A
- * process that is killed has done its stores in order up to some point; the fences in ring.c see
- * to the compiler's order, and to that of processors that have a weaker one.
+ * A daemon may be killed between any two stores. Changes that belong together are therefore first
+ * recorded as a commit, then applied, then the commit is cleared. The next daemon applies a pending
+ * commit again; this is idempotent, because all its values are absolute. A killed process has done
+ * its stores in order up to some point; the fences in ring.c keep the compiler, and CPUs with
+ * weaker ordering, from reordering them.
  *
- * Changing anything here means a new RING_VERSION. The records of a ring of version 2 are carried
- * over (ring-v2.c); one of any other version is not taken over.
+ * Any change here needs a new RING_VERSION. The records of a ring of version 2 are carried over
+ * (ring-v2.c); a ring of any other version is discarded.
  */
 
 #include <stdint.h>
@@ -123,7 +123,7 @@ struct ring_layout ring_layout_of(uint64_t nr_chunks, uint32_t chunk_bytes, uint
 /* Of a ring of BYTES. */
 uint32_t ring_chunk_bytes_of(uint64_t bytes);
 
-/* This process's view of that memory, and what of it need not survive. */
+/* This process's view of that memory, and state that need not survive. */
 struct ring {
     int memfd;
     bool is_locked;
@@ -176,12 +176,11 @@ struct ring_step {
 };
 
 /*
- * A snapshot's hold on the chunks from `first` to `last`; evicted ones wait in limbo.
+ * A pin keeps the chunks from `first` to `last` for a snapshot; evicted ones are kept in limbo.
  *
- * The chunk that was being filled is pinned up to where it was filled, and filling continues after
- * that. So the pin has its own view of it, `tail`: whoever has the pin reads neither the chunk's
- * state and counts, nor the header of the window that was the last one, which is written again when
- * the chunk is closed.
+ * The chunk being filled is pinned up to its fill level, and filling continues. The pin therefore
+ * has its own view of this chunk, `tail`: the user of the pin reads neither the chunk's state and
+ * counts, nor the header of its last window, which is rewritten when the chunk is closed.
  */
 struct ring_pin {
     bool taken;                /* main thread */
@@ -224,7 +223,9 @@ static inline bool ring_is_home(const struct ring *ring, const struct chunk *chu
     return chunk < &ring->chunks[ring->nr_chunks];
 }
 
-/* Maps the memory, of memfd if there is one, and allocates what need not survive. ring.c. */
+/*
+ * Maps the memory, of memfd if there is one, and allocates the state that need not survive. ring.c.
+ */
 int ring_set_up(struct ring *ring, uint64_t nr_chunks, unsigned int nr_cpus, uint64_t nr_steps,
                 struct grower *grower);
 /* Makes a chunk free. ring.c. */
@@ -241,7 +242,7 @@ void ring_add_step(struct ring *ring, unsigned int step);
 unsigned int ring_step_of(const struct ring *ring, const struct chunk *chunk);
 /* Asks for memory ahead of the need, if a snapshot needs what is evicted. */
 void ring_ask(struct ring *ring);
-/* Takes memory that was asked for: some chunks more are free. False: there is none. */
+/* Takes memory that was requested, which adds free chunks. False: there is none. */
 bool ring_borrow(struct ring *ring);
 
 /* Stores before it are done before those after it, also as the next daemon sees them. */
@@ -256,10 +257,12 @@ void ring_apply_commit(struct ring *ring, const struct ring_commit *commit);
 void ring_pad_chunk(struct ring *ring, struct chunk *chunk);
 /* Puts a closed chunk at the end of the list. ring.c. */
 void ring_append(struct ring *ring, struct chunk *chunk);
-/* Takes the oldest chunk, and what then does not begin with a round, out of the list. ring.c. */
+/*
+ * Removes the oldest chunk from the list, and later chunks up to the next begin of a round. ring.c.
+ */
 void ring_evict(struct ring *ring);
 /*
- * Completes the header, states and counts that a daemon has left in RING's mapping, checks them and
- * sorts the chunks into the list and the free list. As ring_adopt() returns. ring-adopt.c.
+ * Completes and checks the header, states and counts that a daemon has left in RING's mapping, and
+ * puts the chunks into the list and the free list. Returns as ring_adopt(). ring-adopt.c.
  */
 int ring_adopt_state(struct ring *ring, const char **ret_problem);

@@ -99,7 +99,7 @@ struct ring_header_v2 {
     uint8_t note[V2_NOTE_BYTES];
 };
 
-/* What is on other people's machines does not change. */
+/* The layout is fixed, because it is in use on installed hosts. */
 _Static_assert(sizeof(struct ring_count_v2) == 8, "version 2");
 _Static_assert(sizeof(struct ring_chunk_v2) == 56, "version 2");
 _Static_assert(sizeof(struct ring_line_v2) == 64, "version 2");
@@ -174,22 +174,22 @@ static int check_header(int memfd, unsigned int nr_cpus, struct ring_header_v2 *
     struct stat st;
 
     if (seals < 0 || !(seals & F_SEAL_SHRINK))
-        return refuse(-EBADMSG, "it is no sealed memory file", ret_problem);
+        return refuse(-EBADMSG, "it is not a sealed memory file", ret_problem);
     if (fstat(memfd, &st) < 0 ||
         pread(memfd, ret_header, sizeof(*ret_header), 0) != (ssize_t)sizeof(*ret_header) ||
         ret_header->magic != RING_MAGIC)
-        return refuse(-EBADMSG, "it is no ring", ret_problem);
+        return refuse(-EBADMSG, "it is not a ring", ret_problem);
     if (ret_header->version != V2_VERSION || !chunk_bytes_are_possible(ret_header->chunk_bytes))
-        return refuse(-EPROTO, "it is of another version of xentraced", ret_problem);
+        return refuse(-EPROTO, "it is from another version of xentraced", ret_problem);
     layout = layout_of(ret_header);
     if (ret_header->nr_cpus == 0 || ret_header->nr_cpus > V2_CPUS_MAX ||
         ret_header->nr_chunks == RING_NO_CHUNK ||
         (uint64_t)ret_header->nr_chunks * ret_header->chunk_bytes < V2_MIN_BYTES ||
         ret_header->total_bytes != layout.total_bytes ||
         ret_header->data_offset != layout.data_offset || (uint64_t)st.st_size != layout.total_bytes)
-        return refuse(-EBADMSG, "its size is not what it says", ret_problem);
+        return refuse(-EBADMSG, "its size differs from its header", ret_problem);
     if (ret_header->nr_cpus != nr_cpus)
-        return refuse(-EBADMSG, "it is of a host with another number of CPUs", ret_problem);
+        return refuse(-EBADMSG, "it is from a host with another number of CPUs", ret_problem);
     return 0;
 }
 
@@ -371,7 +371,7 @@ int ring_read_v2(int memfd, unsigned int nr_cpus, struct ring **ret_ring, const 
         return r;
     ring = calloc(1, sizeof(*ring));
     if (!ring)
-        return refuse(-ENOMEM, "there is no memory", ret_problem);
+        return refuse(-ENOMEM, "out of memory", ret_problem);
     ring->memfd = -1;
     r = make_view(ring, memfd, &header);
     if (r < 0)

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The ring of an xentraced whose RING_VERSION was 2: read so that what it holds can be carried over
- * into a ring of today's layout (ring-carry.h). Main thread.
+ * Reads a ring of RING_VERSION 2, so that its records can be carried over into a ring of the
+ * current layout (ring-carry.h). Main thread.
  */
 
 struct ring;

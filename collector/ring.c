@@ -35,8 +35,9 @@
 #define MIN_SPARE_CHUNKS 2u
 
 /*
- * Chunks are large, so that they need not cut windows, but the oldest is not to be much of it. Of
- * 1 MiB a window of a buffer as large, which is half full and a little, leaves half empty.
+ * Chunks are large, so that windows are rarely cut, but the oldest chunk must not be a large part
+ * of the ring. With chunks of 1 MiB, a window of slightly more than half a buffer of 1 MiB would
+ * leave almost half of the chunk empty.
  */
 #define PARTS_MIN       64u
 #define PARTS_MIN_ROOMY 32u
@@ -428,8 +429,8 @@ static struct chunk *take_from(struct ring *ring, struct chunk **list)
 }
 
 /*
- * Beyond the spare ones, and what can be borrowed: evicts until something comes free. That one has
- * room for as much as it held, so the ring gets shorter by those before it.
+ * No spare and no borrowed chunk is left: evicts chunks until one becomes free. It replaces itself,
+ * so the ring becomes shorter by the chunks before it.
  */
 static void ring_shorten(struct ring *ring)
 {

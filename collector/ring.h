@@ -2,22 +2,21 @@
 #pragma once
 
 /*
- * A ring: the circular memory of a flight recorder. A list of chunks in time order; when it is
- * full, the oldest goes, and with it what it leaves of a round. It begins with a whole round at
- * any time, and so does a snapshot of it.
+ * A ring: the circular memory of a flight recorder. It is a list of chunks in time order. When it
+ * is full, the oldest chunk is evicted, together with the rest of its last round, so that the ring
+ * and its snapshots always begin with a whole round.
  *
- * A snapshot pins what is in the ring, which takes as long for a large ring as for a small one, and
- * no memory: the chunk that is being filled is pinned up to where it is filled. Chunks that are
- * evicted while they are pinned wait until the snapshot has written them. An eighth of the chunks
- * is kept out of the list for that time; if those are used up too, the ring borrows memory, as far
- * as a budget goes (grower.h), and gives it back afterwards. Beyond that it gets shorter, which is
- * reported, and never loses what is new.
+ * A snapshot pins the content of the ring, in constant time and without memory; the chunk being
+ * filled is pinned up to its fill level. Chunks that are evicted while pinned are kept until the
+ * snapshot has written them. An eighth of the chunks is reserved for this. If these are used up,
+ * the ring borrows memory within a budget (grower.h), and returns it afterwards. Beyond the budget,
+ * the ring becomes shorter, which is reported, but new records are never lost.
  *
- * The memory may be a sealed memfd with all that is needed to continue it: ring_memfd() can be
+ * The memory may be a sealed memfd that contains all state needed to continue: ring_memfd() can be
  * kept in systemd's fd store, and ring_adopt() takes it over. See ring-state.h.
  *
- * Ownership: the main thread makes and frees it; while a sink with it is attached, it is the
- * collector thread's, but for what is said below.
+ * Ownership: the main thread creates and frees it. While a sink with this ring is attached, it
+ * belongs to the collector thread, except where stated below.
  */
 
 #include <stdbool.h>
@@ -73,11 +72,15 @@ uint32_t ring_buffer_pages(const struct ring *ring);
 uint64_t ring_newest_seq(const struct ring *ring); /* of a chunk; 0: none */
 
 /*
- * Where CPU's consumer must be for an adopted ring to continue without a hole, in *RET_CONS.
- * XEN_CONS is where it is. Returns false if records in between were taken by somebody else.
+ * Returns in *RET_CONS where CPU's consumer must be so that an adopted ring continues without a
+ * gap. XEN_CONS is its present position. Returns false if another program has read records in
+ * between.
  */
 bool ring_resume_cpu(const struct ring *ring, unsigned int cpu, uint32_t xen_cons,
                      uint32_t *ret_cons);
+
+/* The CPU whose window the previous process took last, in *RET_CPU; false: none, or unknown. */
+bool ring_last_cpu(const struct ring *ring, unsigned int *ret_cpu);
 
 /* --- Main thread, at any time. --- */
 
@@ -95,7 +98,7 @@ struct ring_stats {
     uint64_t oldest_tsc; /* 0: empty */
     uint64_t newest_tsc;
     uint64_t borrowed_bytes; /* now, while snapshots are written */
-    /* By which it got shorter, in all since it began, as snapshots held memory. */
+    /* Total bytes by which the ring became shorter because snapshots held memory. */
     uint64_t shortened_bytes;
 };
 
@@ -150,6 +153,10 @@ void ring_read_window(const struct ring *ring, const struct chunk *chunk, uint32
 uint32_t ring_copy_chunk(const struct ring *ring, const struct chunk *chunk, uint32_t offset,
                          uint8_t *buffer);
 
+/* Likewise, but only up to END, where a window ends; beyond the chunk's end, to that. */
+uint32_t ring_copy_windows(const struct ring *ring, const struct chunk *chunk, uint32_t offset,
+                           uint32_t end, uint8_t *buffer);
+
 /* Whether a pinned chunk must be copied to be written in whole pages. */
 bool ring_must_copy_chunk(const struct ring *ring, const struct chunk *chunk);
 
@@ -193,9 +200,9 @@ void ring_set_complete_from(struct ring *ring, uint64_t tsc);
 void ring_expire(struct ring *ring, uint64_t tsc);
 
 /*
- * Gives back what is borrowed, if no pin is left: a bounded part of it, no more often than is good
- * for others. To be called when nothing is urgent. Returns whether the chunk that is being filled
- * has to be closed for more. ring_settle_usec() is when it wants to be called next; 0: never.
+ * Returns borrowed memory if no pin is left, a bounded amount with each call and at a limited rate.
+ * Called when nothing is urgent. Returns whether the chunk being filled must be closed to return
+ * more. ring_settle_usec() is when to call it next; 0: never.
  */
 bool ring_settle(struct ring *ring, uint64_t now_usec);
 uint64_t ring_settle_usec(const struct ring *ring);
@@ -204,9 +211,9 @@ uint64_t ring_settle_usec(const struct ring *ring);
 void ring_pin(struct ring *ring, int pin);
 
 /*
- * Of a ring that nothing is put into any more: the records in CHUNK, which is one of a pin's, and
- * in those after it are written nowhere, and move from delivered to dropped. NULL: none. Whoever
- * has the sink.
+ * For a ring that is no longer filled: the records in CHUNK, which is pinned, and in all later
+ * chunks were not written, and move from delivered to dropped. NULL: none. Called by the owner of
+ * the sink.
  */
 void ring_drop_from(struct ring *ring, const struct chunk *chunk);
 

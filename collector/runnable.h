@@ -2,19 +2,19 @@
 #pragma once
 
 /*
- * How long vCPUs wait for a processor: from becoming runnable to running, as the runstate changes
- * among the records show.
+ * Measures how long vCPUs wait for a CPU, from becoming runnable to running, by the runstate
+ * changes among the records.
  *
  * Source: TRC_SCHED_RUNSTATE_CHANGE in <xen/trace.h>, RUNSTATE_* in <xen/vcpu.h>, and
  * trace_runstate_change() in Xen's common/sched/core.c: bits 8-9 of the event are the state before,
  * bits 4-5 the state after, and its word is vcpu | domid << 16.
  *
- * The records of one vCPU are in several CPUs' buffers (who wakes it writes the one, who runs it
- * the other), and come CPU after CPU: so they are judged by their TSC, and a wait is reported only
- * when a whole round has passed after it was found, in which a record from in between would have
- * come. Where records were lost in between, nothing is reported.
+ * The records of one vCPU are in the buffers of several CPUs (the CPU that wakes it and the CPU
+ * that runs it), and arrive CPU by CPU. They are therefore ordered by their TSC, and a wait is
+ * reported only after one more whole round, in which any record from in between would have arrived.
+ * If records were lost in between, the wait is not reported.
  *
- * Made by the main thread, then the collector thread's; nothing else allocates.
+ * Created by the main thread, then used by the collector thread, which does not allocate.
  */
 
 #include <stdbool.h>
@@ -25,8 +25,10 @@ struct runnable;
 
 /* vCPUs that are remembered; when there are more, the least recently seen ones are forgotten. */
 #define RUNNABLE_VCPUS 2048u
-/* Of each, changes back to at least this many latencies, less one: a record that comes later than
- * those from other CPUs by more than that may be ignored. */
+/*
+ * For each vCPU, changes of at least this many latencies, less one, are remembered: a record that
+ * arrives later than that after those of other CPUs may be ignored.
+ */
 #define RUNNABLE_SPELLS    32u
 #define RUNNABLE_WAITS_MAX 64u /* found and not reported yet; further ones are not reported */
 
@@ -62,5 +64,5 @@ void runnable_note_loss(struct runnable *runnable, uint64_t first_tsc, uint64_t 
 size_t runnable_end_round(struct runnable *runnable, bool complete,
                           struct runnable_wait ret_waits[static RUNNABLE_WAITS_MAX]);
 
-/* Forgets all: what was noted and what comes next do not belong together. */
+/* Forgets everything: later records do not continue the earlier ones. */
 void runnable_reset(struct runnable *runnable);

@@ -44,6 +44,7 @@ struct sink {
     bool has_dropped;      /* the queue has chunks at its end that are to be given back */
     bool cancels;          /* writes under way are still to be cancelled */
     bool grant_wanted;
+    bool has_missed; /* records were lost or dropped since sink_take_missed() */
 
     /* Written by the collector thread only, read by the main thread: relaxed atomics. */
     struct ledger *ledger;     /* [nr_cpus]; NULL: the ring's */
@@ -60,6 +61,9 @@ enum {
     MARK_CLASSES,
     MARK_DELIVERED = MARK_CLASSES + EVENT_CLASSES, /* of each CPU */
 };
+
+/* Records of it were found lost, or dropped, just now. sink.c. */
+void sink_note_loss(struct sink *sink);
 
 /* Gives a chunk back to the pool. sink.c. */
 void sink_give_chunk(struct sink *sink, struct chunk *chunk);

@@ -4,11 +4,11 @@
  * after the other to a pipe.
  *
  * When a write fails the output ends before its chunk: all records from there on, written or not,
- * move from `delivered` to `dropped` in the ledger. That must not take longer the more there is in
- * the pool, for the other sinks' records do not wait: each chunk has marks of what the figures were
- * when it was taken, and those of the first dropped one are the figures again. The dropped chunks
- * stay at the end of the queue, from which sink_submit() gives back a few at a time, and the
- * kernel's ones when it has completed them.
+ * move from `delivered` to `dropped` in the ledger. This must take constant time, because the
+ * records of other sinks do not wait: each chunk stores the figures from when it was taken, and
+ * those of the first dropped chunk are restored. The dropped chunks stay at the end of the queue,
+ * from which sink_submit() gives back a few at a time, and the kernel's ones when it has completed
+ * them.
  */
 
 #include <assert.h>
@@ -86,6 +86,7 @@ static void sink_drop_from(struct sink *sink, const struct chunk *first)
             continue;
         ledger_publish(&ledger->delivered, marks[MARK_DELIVERED + cpu]);
         ledger_add(&ledger->dropped, dropped);
+        sink_note_loss(sink);
     }
     for (unsigned int i = 0; i < EVENT_CLASSES; i++)
         ledger_publish(&sink->totals.class_records[i], marks[MARK_CLASSES + i]);

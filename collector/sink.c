@@ -18,11 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/account.h"
 #include "collector/memory.h"
 #include "collector/pool.h"
 #include "collector/ring.h"
 #include "collector/sink-state.h"
 #include "collector/watch.h"
+#include "collector/xen.h"
 #include "common/record.h"
 #include "common/util.h"
 
@@ -167,6 +169,7 @@ void sink_read_totals(const struct sink *sink, struct sink_totals *ret_totals)
         .writing_since_usec = ledger_observe(&sink->totals.writing_since_usec),
         .progress_usec = ledger_observe(&sink->totals.progress_usec),
         .complete_from_tsc = ledger_observe(&sink->totals.complete_from_tsc),
+        .last_loss_tsc = ledger_observe(&sink->totals.last_loss_tsc),
     };
 
     for (unsigned int i = 0; i < EVENT_CLASSES; i++)
@@ -403,6 +406,8 @@ enum sink_room sink_begin_window(struct sink *sink, unsigned int cpu, uint32_t l
 
     if (sink->end_offset != SINK_NO_LIMIT)
         return sink->has_failed ? SINK_HAS_FAILED : SINK_AT_LIMIT;
+    if (sink->config.holds && sink->config.max_bytes > 0)
+        return SINK_HOLDS;
     /* A window is cut only where it would not fit into a chunk of its own either. */
     if (sink->filling && chunk_room(sink->filling, lead) < wanted_bytes &&
         (wanted_bytes <= sink->filling->bytes - lead ||
@@ -490,6 +495,14 @@ static uint32_t sink_write_lead(struct sink *sink, unsigned int cpu, uint32_t ke
     return lead + kept_bytes;
 }
 
+static void sink_enter_into_account(const struct sink *sink, const struct window_source *source,
+                                    const struct walk_result *walked)
+{
+    if (sink->config.account)
+        account_enter(sink->config.account, source->cpu, source->cons_from, source->cons_to,
+                      walked->records + walked->lost, walked->lost);
+}
+
 static struct ring_window sink_ring_window(const struct sink *sink,
                                            const struct window_source *source, uint32_t bytes,
                                            uint32_t told)
@@ -505,6 +518,11 @@ static struct ring_window sink_ring_window(const struct sink *sink,
     };
 }
 
+void sink_note_loss(struct sink *sink)
+{
+    ledger_publish(&sink->totals.last_loss_tsc, xen_read_tsc());
+}
+
 void sink_end_window(struct sink *sink, const struct window_source *source,
                      const struct walk_result *walked,
                      const uint64_t class_records[static EVENT_CLASSES])
@@ -513,6 +531,7 @@ void sink_end_window(struct sink *sink, const struct window_source *source,
     uint32_t bytes = 0, told = 0;
 
     sink->passed_tsc = max_u64(sink->passed_tsc, max_u64(walked->last_tsc, walked->lost_last_tsc));
+    sink->has_missed = sink->has_missed || walked->lost > 0;
     /* Otherwise at most wrap_buffer records, which nobody needs. */
     if (walked->records > 0 || walked->lost > 0)
         bytes = sink_write_lead(sink, source->cpu, walked->kept_bytes, &told);
@@ -528,8 +547,11 @@ void sink_end_window(struct sink *sink, const struct window_source *source,
         chunk->fill_bytes += bytes;
         sink_enter_into_ledger(sink, source->cpu, walked);
     }
+    sink_enter_into_account(sink, source, walked);
     if (bytes == 0)
         return;
+    if (walked->lost > 0)
+        sink_note_loss(sink);
     if (sink->config.watch) /* includes the report of what we dropped ourselves */
         watch_window(sink->config.watch, source->cpu,
                      chunk->data + chunk->last_window + WINDOW_HEADER_BYTES,
@@ -558,6 +580,7 @@ void sink_drop_window(struct sink *sink, const struct window_source *source,
 {
     struct ledger *ledger = sink_ledger_of(sink, source->cpu);
 
+    sink->has_missed = sink->has_missed || walked->lost > 0 || walked->records > 0;
     note_gap(&sink->gaps[source->cpu], walked, ledger->last_tsc);
     if (sink->ring) {
         struct ring_window window = sink_ring_window(sink, source, 0, 0);
@@ -568,6 +591,9 @@ void sink_drop_window(struct sink *sink, const struct window_source *source,
         ledger_add(&ledger->dropped, walked->records);
         ledger_add(&ledger->lost, walked->lost);
     }
+    if (walked->records > 0 || walked->lost > 0)
+        sink_note_loss(sink);
+    sink_enter_into_account(sink, source, walked);
     if (sink->config.watch)
         watch_reset(sink->config.watch);
 }
@@ -586,12 +612,36 @@ void sink_begin_first(struct sink *sink, uint64_t complete_from_tsc)
     sink_begin(sink, before_tsc ? before_tsc : complete_from_tsc);
 }
 
+bool sink_take_missed(struct sink *sink)
+{
+    bool has_missed = sink->has_missed;
+
+    sink->has_missed = false;
+    return has_missed;
+}
+
+static void add_gap(struct gap *gap, const struct gap *other)
+{
+    if (other->count == 0)
+        return;
+    gap->first_tsc = gap->count > 0 ? min_u64(gap->first_tsc, other->first_tsc) : other->first_tsc;
+    gap->last_tsc = max_u64(gap->last_tsc, other->last_tsc);
+    gap->count += other->count;
+}
+
+void sink_add_gap(struct sink *sink, unsigned int cpu, uint64_t count, uint64_t first_tsc)
+{
+    const struct gap gap = {.count = count, .first_tsc = first_tsc};
+
+    add_gap(&sink->gaps[cpu], &gap);
+}
+
 void sink_take_over(struct sink *sink, struct sink *before)
 {
     sink->passed_tsc = before->passed_tsc;
     sink_begin(sink, max_u64(before->totals.complete_from_tsc, before->passed_tsc + 1));
     for (unsigned int cpu = 0; cpu < sink->config.nr_cpus; cpu++) {
-        sink->gaps[cpu] = before->gaps[cpu];
+        add_gap(&sink->gaps[cpu], &before->gaps[cpu]);
         before->gaps[cpu] = (struct gap){0};
     }
 }

@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * A session's half in the data plane: it takes the windows of one session. It has a filter, fills
- * chunks, either of the pool, which it writes to its output, or of a ring, and keeps the session's
+ * A sink is the data plane's part of a session. It filters the windows for the session, fills
+ * chunks of the pool, which it writes to its output, or chunks of a ring, and keeps the session's
  * ledger.
  *
- * Ownership: the main thread makes it, hands it to the collector thread with MESSAGE_ATTACH and has
- * it back with MESSAGE_CLOSED. In between the main thread may only call sink_read_*().
+ * Ownership: the main thread creates it, passes it to the collector thread with MESSAGE_ATTACH and
+ * receives it back with MESSAGE_CLOSED. In between the main thread may only call sink_read_*().
  */
 
 #include <stdbool.h>
@@ -18,6 +18,7 @@
 #include "common/cpu-set.h"
 #include "common/event-set.h"
 
+struct account;
 struct chunk;
 struct pool;
 struct ring;
@@ -40,8 +41,12 @@ struct sink_config {
     bool discard;               /* throws away the buffers' content if attached as the first */
     uint64_t rotate_bytes;      /* a successor takes over when the next round may make the output
                                    longer than that; 0: only on request */
-    struct watch_set *watch;    /* of a ring: sees each window; borrowed; NULL: none */
-    uint64_t max_age_tsc;       /* of a ring: older records are evicted; 0: never */
+    struct account *account;    /* what is taken is entered there, too; borrowed; NULL: nowhere */
+    bool holds;              /* has no output yet and keeps nothing: a successor is to come. Alone,
+                                it leaves the records in Xen's buffers; if others take them, it
+                                drops them, and the successor reports that */
+    struct watch_set *watch; /* of a ring: sees each window; borrowed; NULL: none */
+    uint64_t max_age_tsc;    /* of a ring: older records are evicted; 0: never */
     struct event_set events;
     struct cpu_set cpus;
     unsigned int nr_cpus;
@@ -57,11 +62,16 @@ struct sink_totals {
                                     completed was submitted; 0: none is under way */
     uint64_t progress_usec;      /* CLOCK_MONOTONIC, when a write last made progress, complete or
                                     not; 0: none has */
-    /* No record of its CPUs from that TSC on is missing, but for those reported as lost. Of a
-     * sink that joined others: the moment it did, and no record is older. Of the first: when it was
-     * attached; what was in the buffers then is older. Of a successor: what came before it is
-     * older. 0: it was not attached yet. */
+    /*
+     * From this TSC on, the sink has all records of its CPUs except those reported as lost. If it
+     * joined other sinks, this is the time of joining, and it has no older records. If it was the
+     * first, this is when it was attached, and records from the buffers are older. 0: not yet
+     * attached.
+     */
     uint64_t complete_from_tsc;
+    /* xen_read_tsc() when records were last found lost, or were dropped. 0: never, or before the
+     * ring was taken over from an earlier daemon. */
+    uint64_t last_loss_tsc;
 };
 
 /* Notes of a pool (pool_new_growing()) for sinks of NR_CPUS. */
@@ -84,6 +94,12 @@ struct sink *sink_free(struct sink *sink);
  */
 void sink_release_ring(struct sink *sink);
 
+/*
+ * Main thread, before the sink is handed over: COUNT records are missing before the first one of
+ * CPU, since FIRST_TSC. They are not in its ledger, but its output reports them.
+ */
+void sink_add_gap(struct sink *sink, unsigned int cpu, uint64_t count, uint64_t first_tsc);
+
 /* --- Main thread, at any time: figures as of a moment ago. --- */
 
 void sink_read_ledger(const struct sink *sink, unsigned int cpu, struct ledger *ret_ledger);
@@ -102,10 +118,9 @@ struct ring *sink_ring(const struct sink *sink); /* NULL: an output */
 void sink_set_unsettled(struct sink *sink, const struct cpu_set *cpus);
 
 /*
- * Its share of the pool: PROMISED bytes, and more as long as LEFT stay free, which are promised to
- * others. Both are parts of what the pool has now, and change when it grows or shrinks. So a lone
- * sink may come to hold nearly all that the pool may become, and what is promised to others is
- * memory that is there.
+ * Sets its share of the pool: PROMISED bytes, and more as long as LEFT bytes stay free, which are
+ * promised to others. Both are parts of the pool's present size, and change with it. A lone sink
+ * can thus use nearly all of the largest pool, and memory promised to others always exists.
  */
 void sink_set_share(struct sink *sink, uint64_t promised_bytes, uint64_t left_bytes);
 
@@ -131,6 +146,7 @@ bool sink_end_round(struct sink *sink, bool complete);
 enum sink_room {
     SINK_ROOM,       /* continue */
     SINK_NO_CHUNK,   /* the pool is empty: leave the records where they are */
+    SINK_HOLDS,      /* it has no output yet: the same, but no chunk would help */
     SINK_AT_LIMIT,   /* the output has no room for the least that is wanted */
     SINK_HAS_FAILED, /* a write failed, or the sink is abandoned: no more records are kept */
 };
@@ -168,10 +184,13 @@ void sink_begin(struct sink *sink, uint64_t complete_from_tsc);
 /* The same without others; a ring that was adopted continues what it has. */
 void sink_begin_first(struct sink *sink, uint64_t complete_from_tsc);
 
+/* Whether records were lost or dropped since the last call. */
+bool sink_take_missed(struct sink *sink);
+
 /* SINK continues where BEFORE ends, and reports the drops that BEFORE has not reported yet. */
 void sink_take_over(struct sink *sink, struct sink *before);
 
-/* At the end: reports drops after which no more records of their CPUs came. */
+/* At the end: reports drops that no later record of the same CPU has reported. */
 void sink_tell_gaps(struct sink *sink, uint64_t now_usec);
 
 /*
@@ -184,8 +203,8 @@ void sink_end(struct sink *sink);
 void sink_flush(struct sink *sink);
 
 /*
- * When the oldest record came that is in the chunk being filled, if that could be written now; 0:
- * there is none, or it would have to wait for a grant.
+ * The arrival time of the oldest record in the chunk being filled, if the chunk could be written
+ * now; 0: the chunk is empty, or needs a grant.
  */
 uint64_t sink_oldest_usec(const struct sink *sink);
 
@@ -217,10 +236,10 @@ bool sink_grant(struct sink *sink, uint64_t granted_bytes, bool final);
 bool sink_wants_grant(struct sink *sink);
 
 /*
- * Ends the output at the last chunk before which everything is written. All else is dropped, also
- * what the kernel is writing, which is cancelled as far as possible: its outcome does not matter
- * any more. The ledger and the totals, but for writing_since_usec, are final. Returns whether there
- * was anything to drop, and no failure before.
+ * Ends the output after the last chunk up to which everything is written. Later chunks are dropped,
+ * including those that the kernel is writing, which are canceled if possible and whose results are
+ * ignored. The ledger and the totals are then final, except writing_since_usec. Returns whether
+ * anything was dropped and no write had failed before.
  */
 bool sink_abandon(struct sink *sink, struct uring *uring);
 

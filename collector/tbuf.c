@@ -69,8 +69,8 @@ int tbuf_peek(const struct tbuf *tbuf, uint32_t *ret_bytes)
 
 /*
  * memcpy() in steps of a constant size, which the compiler turns into plain loads and stores. The
- * library's copies so much at once with "rep movsb": what that writes may be in no cache when it is
- * walked next, which costs more than the copy.
+ * library copies this size with "rep movsb", which may leave the data outside the caches; walking
+ * it would then cost more than the copy.
  */
 static void copy_to_walk(uint8_t *destination, const uint8_t *source, uint32_t bytes)
 {

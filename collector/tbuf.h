@@ -2,11 +2,12 @@
 #pragma once
 
 /*
- * One CPU's trace buffer, from the consumer's side: how much is in it, copy it out, give it back.
+ * The trace buffer of one CPU, from the consumer's side: its fill level, copying records, returning
+ * the space to Xen.
  *
  * Source: struct t_buf in <xen/trace.h>; Xen's common/trace.c. The memory is shared with the
- * hypervisor: `prod` is loaded once per look and checked, `cons` is kept here and only ever
- * published. Collector thread only; nothing allocates, nothing blocks.
+ * hypervisor: `prod` is loaded and checked once per access; `cons` is kept here and only written to
+ * the shared memory. Collector thread only; nothing allocates, nothing blocks.
  */
 
 #include <stdbool.h>

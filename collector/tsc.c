@@ -15,8 +15,8 @@
  *   between the clocks of two CPUs.
  * - Nothing above MAX_TICKS: such a record is garbage.
  *
- * A replayed trace, whose clock is ahead of ours, looks exactly like a PVH dom0, and is treated as
- * such: its records are dated as of now. One whose clock is behind ours teaches nothing.
+ * A replayed trace whose clock is ahead of ours cannot be distinguished from a PVH dom0: its
+ * records get the present time. One whose clock is behind ours teaches nothing.
  */
 
 #include "collector/tsc.h"

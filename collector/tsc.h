@@ -2,14 +2,14 @@
 #pragma once
 
 /*
- * Xen's clock, by which records are dated, and this domain's TSC. They are one clock in a PV dom0.
- * In a PVH dom0 Xen offsets the TSC, which began at 0 when the domain was made: the records are
- * ahead of it by a constant, of seconds to minutes, which no call reveals. So it is learned from
- * the records: Xen's clock is never less than the newest TSC that was just drained.
+ * Xen's clock, which gives the time of records, and this domain's TSC. In a PV dom0, they are the
+ * same. In a PVH dom0, Xen offsets the TSC so that it is 0 at the creation of the domain: records
+ * are ahead by a constant of seconds to minutes, which no call returns. The offset is therefore
+ * learned from the records: Xen's clock is never less than the newest TSC just drained.
  *
- * The collector thread learns; any thread reads. The result belongs to the process, as the TSC
- * does, and is learned anew by the next one. What is kept for later (clock pairs) is therefore a
- * reading of xen_read_tsc(), and the offset is added where it is compared with records or shown.
+ * The collector thread learns the offset; any thread may read it. Each process learns it again.
+ * Values that are stored (clock pairs) are therefore readings of xen_read_tsc(), and the offset is
+ * added when they are compared with records or shown.
  */
 
 #include <stdbool.h>

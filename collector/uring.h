@@ -54,15 +54,15 @@ int uring_poll(struct uring *uring, int fd, uint64_t tag);
 #define URING_NO_OFFSET UINT64_MAX /* not a file on a file system: a pipe, an eventfd */
 
 /*
- * Writes. DATA must not change until the event comes. A write to a file is a worker's from the
- * beginning, so that nobody waits for its file system but its own event. -EBUSY as above.
+ * Starts a write. DATA must not change until its event. Writes to files are passed directly to a
+ * kernel worker, so that the calling thread never waits for the file system. -EBUSY as above.
  */
 int uring_write(struct uring *uring, int fd, const void *data, uint32_t bytes, uint64_t offset,
                 uint64_t tag);
 
 /*
- * Cancels what was started with TAG, as far as the kernel can; its event comes in any case. -EBUSY
- * as above.
+ * Cancels the requests started with TAG, if the kernel can; each still has its event. -EBUSY as
+ * above.
  */
 int uring_cancel(struct uring *uring, uint64_t tag);
 

@@ -2,10 +2,10 @@
 /*
  * Sinks differ in their filters, not in the records: one pass over a piece, the survey, proves the
  * framing, reads the losses, and counts the records of each kind, for all sinks. A filter lets a
- * kind pass or not, so the counts show how much of the piece passes each of them. All of it is
- * copied at once, or is where it belongs already; none of it needs no work. Only for a sink that
- * some records are for is each of them looked at; for the first such sink that is done with the
- * survey, because looking at a header costs more than anything else here.
+ * kind pass or not, so the counts show how much of the piece passes each of them. If all records
+ * pass, the piece is copied at once or is already in place; if none passes, nothing is done. Only
+ * if some records pass, each one is examined. For the first such sink, this is done together with
+ * the survey, because loading a header costs more than anything else here.
  */
 
 #include "collector/walk.h"
@@ -108,7 +108,7 @@ static void note_lost(struct walk_result *result, const uint8_t *p)
     result->lost_last_tsc = record_tsc(p);
 }
 
-/* What a piece holds, whatever the filter. */
+/* The content of a piece, independent of filters. */
 struct survey {
     struct walk_result result;                 /* but for kept_bytes and records */
     uint32_t kinds[EVENT_CLASSES][SUBCLASSES]; /* usual records */
@@ -121,7 +121,10 @@ struct survey {
 struct selection {
     const struct walk_filter *filter;
     uint8_t *kept;
-    /* What the survey does not have: kept_bytes, the TSCs, and the counts of unusual records. */
+    /*
+     * Adds the figures that the survey does not have: kept_bytes, the TSCs, and the counts of
+     * unusual records.
+     */
     struct walk_result *result;
     uint64_t *class_records;
 };
@@ -166,10 +169,10 @@ static void select_record(struct selection *selection, const uint8_t *p, uint32_
 }
 
 /*
- * Behind the record at P. What is computed from a header is known when it has been loaded, and only
- * then can the next one be; the processor guesses a branch, and knows before. Kinds of records
- * follow each other in patterns, so most are guessed well: there is a branch for each usual size.
- * Not a jump through a table: where speculation is restrained that is hardly ever guessed.
+ * Returns the end of the record at P. If the size is computed from the header, the next header can
+ * be loaded only after this one. A branch is predicted, which avoids the wait. Kinds of records
+ * follow each other in patterns, so the prediction is usually right: there is a branch for each
+ * common size. A jump through a table is rarely predicted where speculation is restricted.
  */
 static inline const uint8_t *next_record(const uint8_t *p, uint32_t header)
 {

@@ -2,10 +2,9 @@
 #pragma once
 
 /*
- * The record walk: steps through the headers of a window that was just copied, while it is hot in
- * the cache. It proves the framing, counts, reads the TSCs, and sorts the records for all sinks
- * that want some of them, in one pass. The bytes are private to us but their content is Xen's:
- * untrusted.
+ * The record walk: steps through the headers of a window that was just copied, while it is in the
+ * cache. In one pass, it checks the framing, counts, reads the TSCs, and selects the records for
+ * each sink. The copy is private, but its content is from Xen and untrusted.
  *
  * Collector thread; nothing allocates, nothing blocks.
  */
@@ -79,9 +78,9 @@ void walk_window(const uint8_t *window, uint32_t bytes, bool whole,
                  uint64_t class_records[static EVENT_CLASSES], struct walk_result *ret_result);
 
 /*
- * Passes over what is older than TSC at the start of BYTES of records at WINDOW: records, and
- * lost_records whose losses began before LOSSES_TSC or that are older than TSC themselves. Returns
- * how many bytes that are, whole records; *RET_FOUND: a record that is not older follows.
+ * Skips records older than TSC at the start of BYTES of records at WINDOW, and lost_records records
+ * that are older than TSC or whose loss began before LOSSES_TSC. Returns the number of bytes to
+ * skip, whole records; *RET_FOUND: a record that is not older follows.
  *
  * One without a TSC is older if an older one comes after it. One that is older by
  * WALK_FOREIGN_TICKS is not: its TSC is of another clock, as in a trace that is replayed.

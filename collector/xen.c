@@ -12,6 +12,7 @@
 
 #include "collector/xen.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -101,6 +102,20 @@ static void read_scheduler(struct xen_host *host)
     (void)utf8_copy(info->granularity, sizeof(info->granularity), value);
 }
 
+/* libxenctrl has no call that returns its version, but a separate file for each version of Xen. */
+static void read_library(struct xen_host *host)
+{
+    int (*const call)(xc_interface * xch, int cmd, void *arg) = xc_version;
+    const char *name;
+    Dl_info found;
+
+    if (dladdr(*(void *const *)&call, &found) == 0 || !found.dli_fname)
+        return;
+    name = strrchr(found.dli_fname, '/');
+    (void)utf8_copy(host->info.library, sizeof(host->info.library),
+                    name ? name + 1 : found.dli_fname);
+}
+
 static int read_host_info(struct xen_host *host)
 {
     xc_physinfo_t physinfo = {0};
@@ -118,6 +133,7 @@ static int read_host_info(struct xen_host *host)
     if (r < 0)
         return r;
     read_scheduler(host);
+    read_library(host);
     return 0;
 }
 
@@ -183,9 +199,10 @@ static bool take_virq(struct xen_host *host)
 
 /*
  * Takes over a port that is bound already. Whether it is bound to this descriptor is shown by a
- * notification, which Xen does not deliver on a VIRQ's port but Linux refuses on a foreign one.
- * Who had it before may have died before it took an event, or between taking and unmasking it;
- * unmasking twice does no harm. What was taken here is made up for by the first round of a session.
+ * notification, which Xen does not deliver on a VIRQ's port but Linux refuses on a foreign one. The
+ * previous owner may have died before it took an event, or between taking and unmasking it;
+ * unmasking twice is harmless. An event taken here is not lost, because each session begins with a
+ * round.
  */
 static int adopt_virq(struct xen_host *host, const struct xen_virq *inherited)
 {
@@ -249,7 +266,7 @@ static int reopen_evtchn(struct xen_host *host, const struct xen_virq *inherited
     return 0;
 }
 
-/* What can go wrong without anybody else noticing comes first, VIRQ_TBUF last. */
+/* Steps without an effect on other programs come first, VIRQ_TBUF last. */
 static int open_host(struct xen_host *host, const struct xen_virq *inherited,
                      enum xen_step *ret_step)
 {
@@ -346,6 +363,7 @@ int xen_host_list_domain_states(struct xen_host *host, struct xen_domain_state *
             .shut_down = shut_down,
             .crashed = shut_down && reason == SHUTDOWN_crash,
         };
+        memcpy(ret_states[i].uuid, infos[i].handle, XEN_UUID_BYTES);
     }
     free(infos);
     return n;

@@ -7,8 +7,8 @@
  *
  * Source: <xenctrl.h>, <xenevtchn.h>, <xenforeignmemory.h>, <xen/sysctl.h>; Xen's common/trace.c.
  *
- * Threads: everything here belongs to the main thread and may allocate and block, but for
- * xen_host_virq_*(), which belong to the collector thread once it runs and do neither.
+ * Threads: all functions are for the main thread and may allocate and block, except
+ * xen_host_virq_*(), which are for the collector thread once it runs, and do neither.
  */
 
 #include <stdbool.h>
@@ -39,6 +39,7 @@ struct xen_host_info {
     unsigned int nr_cpus; /* highest possible CPU + 1 */
     uint32_t tsc_khz;
     char version[64];
+    char library[64]; /* file that libxenctrl is loaded from: "libxenctrl.so.4.17"; "" if unknown */
     char changeset[64];
     char commandline[1024];
     char scheduler[16];   /* "credit2" */
@@ -59,15 +60,15 @@ struct xen_virq {
 };
 
 /*
- * Opens the hypervisor and binds VIRQ_TBUF, so that this process is the only consumer; changes
- * nothing that another consumer could notice. Returns 0 or a negative errno, with the step that
- * failed in *RET_STEP. -EEXIST or -EBUSY at XEN_STEP_BIND_VIRQ: somebody else traces.
+ * Opens the hypervisor and binds VIRQ_TBUF, so that this process is the only consumer. Does not
+ * affect another consumer. Returns 0 or a negative errno, with the failed step in *RET_STEP.
+ * -EEXIST or -EBUSY at XEN_STEP_BIND_VIRQ: another program is tracing.
  *
- * With INHERITED (else NULL) nothing is bound: its port is taken over, for Xen refuses to bind it
- * again as long as any copy of its descriptor is open. The descriptor stays the caller's to close,
- * the host has a copy. At XEN_STEP_ADOPT_VIRQ it turned out to be of no use (-ENOTCONN: the port is
- * not its own; -ENOTTY, -EBADF: it is something else): close every copy of it, and call again
- * without it.
+ * With INHERITED (not NULL), nothing is bound, and its port is taken over: Xen refuses to bind the
+ * VIRQ again while any copy of its descriptor is open. The host duplicates the descriptor; the
+ * caller must close its own. An error at XEN_STEP_ADOPT_VIRQ means that INHERITED is unusable
+ * (-ENOTCONN: not its port; -ENOTTY, -EBADF: not an event channel): close every copy of it, and
+ * call again without it.
  */
 int xen_host_open(const struct xen_virq *inherited, struct xen_host **ret_host,
                   enum xen_step *ret_step);
@@ -76,7 +77,9 @@ struct xen_host *xen_host_free(struct xen_host *host);
 /* Facts that do not change while Xen runs. Texts are valid UTF-8 without control characters. */
 const struct xen_host_info *xen_host_info(const struct xen_host *host);
 
-/* Memory that is nobody's yet, of which Xen takes its trace buffers. Returns 0 or a negative errno.
+/*
+ * Free memory of the host, from which Xen allocates its trace buffers. Returns 0 or a negative
+ * errno.
  */
 int xen_host_free_bytes(struct xen_host *host, uint64_t *ret_bytes);
 
@@ -86,9 +89,12 @@ int xen_host_free_bytes(struct xen_host *host, uint64_t *ret_bytes);
  */
 int xen_host_read_idle(struct xen_host *host, uint64_t *ret_idle_ns, unsigned int nr_cpus);
 
+#define XEN_UUID_BYTES 16u
+
 /* Whether a domain still runs. Its kernel reports a crash, or Xen caused it. */
 struct xen_domain_state {
     uint32_t domid;
+    uint8_t uuid[XEN_UUID_BYTES]; /* the toolstack's; all 0 for dom0 and where it gives none */
     bool shut_down; /* for whatever reason; it is there until the toolstack destroys it */
     bool crashed;
 };

@@ -46,10 +46,10 @@ static int refuse_range(const struct text_item *item, unsigned int nr_cpus, char
 
     if (nr_cpus == CPU_SET_MAX)
         return text_refuse(-ERANGE, ret_error,
-                           "\"%s\" goes beyond the CPUs that Xen can have; the highest is CPU %u.",
+                           "\"%s\" exceeds the CPUs that Xen supports; the highest is CPU %u.",
                            text_quote(quoted, item), nr_cpus - 1);
     return text_refuse(-ERANGE, ret_error,
-                       "\"%s\" goes beyond this host's CPUs; its highest is CPU %u.",
+                       "\"%s\" exceeds the CPUs of this host; the highest is CPU %u.",
                        text_quote(quoted, item), nr_cpus - 1);
 }
 
@@ -58,13 +58,13 @@ static int refuse_syntax(const struct text_item *item, char **ret_error)
     char quoted[TEXT_QUOTE_MAX];
 
     if (item->length == 0)
-        return text_refuse(-EINVAL, ret_error,
-                           "The CPU list has an item with nothing in it; list CPUs as in 0-7, "
-                           "0,2,4- or 0xff, or say \"all\".");
-    return text_refuse(-EINVAL, ret_error,
-                       "\"%s\" is not a CPU list; list CPUs as in 0-7, 0,2,4- or 0xff, or say "
-                       "\"all\".",
-                       text_quote(quoted, item));
+        return text_refuse(
+            -EINVAL, ret_error,
+            "The CPU list has an empty item; write CPUs as in 0-7, 0,2,4- or 0xff, or \"all\".");
+    return text_refuse(
+        -EINVAL, ret_error,
+        "\"%s\" is not a CPU list; write CPUs as in 0-7, 0,2,4- or 0xff, or \"all\".",
+        text_quote(quoted, item));
 }
 
 /* "4", "0-7", "4-", "-3". */
@@ -87,8 +87,8 @@ static int add_range(struct cpu_set *set, const struct text_item *item, unsigned
     if (first >= nr_cpus || last >= nr_cpus)
         return refuse_range(item, nr_cpus, ret_error);
     if (first > last)
-        return text_refuse(-EINVAL, ret_error, "CPUs %u-%u are the wrong way round: use %u-%u.",
-                           first, last, last, first);
+        return text_refuse(-EINVAL, ret_error, "The CPU range %u-%u is reversed: use %u-%u.", first,
+                           last, last, first);
     for (unsigned int cpu = first; cpu <= last; cpu++)
         cpu_set_add(set, cpu);
     return 0;
@@ -118,7 +118,7 @@ static int add_mask(struct cpu_set *set, const struct text_item *item, unsigned 
         return refuse_range(item, nr_cpus, ret_error);
     if (cpu_set_count(set) == 0)
         return text_refuse(-EINVAL, ret_error,
-                           "The CPU mask has no CPU in it; say \"all\" for all.");
+                           "The CPU mask contains no CPU; for all CPUs, write \"all\".");
     return 0;
 }
 

@@ -33,6 +33,50 @@ struct event_list {
     bool has_number;
 };
 
+/* The names of these events in other tools, and in Xen's documentation. */
+static const struct {
+    const char *typed;
+    const char *meant;
+} synonyms[] = {
+    {"hvm-exit", "hvm-entryexit"},
+    {"hvm-entry", "hvm-entryexit"},
+    {"hvm-vmexit", "hvm-entryexit"},
+    {"vm-exit", "hvm-entryexit"},
+    {"vmexit", "hvm-entryexit"},
+    {"vmentry", "hvm-entryexit"},
+    {"exit", "hvm-entryexit"},
+    {"kvm-exit", "hvm-entryexit"},
+    {"emulation", "hvm-emul"},
+    {"scheduler", "sched"},
+    {"runstate", "sched-min"},
+    {"sched-switch", "sched-verbose"},
+    {"context-switches", "sched-verbose"},
+    {"memory", "mem"},
+    {"grant", "mem"},
+    {"hypercall", "pv-entry"},
+    {"hypercalls", "pv-entry"},
+    {"page-faults", "pv-entry"},
+    {"domctl", "dom0op"},
+    {"irq", "hw-irq"},
+    {"irqs", "hw-irq"},
+    {"interrupts", "hw-irq"},
+    {"pm", "hw-pm"},
+    {"power", "hw-pm"},
+    {"cpufreq", "hw-pm"},
+    {"cpuidle", "hw-pm"},
+    {"everything", "all"},
+    {"*", "all"},
+};
+
+static const char *find_synonym(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(synonyms); i++) {
+        if (strcmp(synonyms[i].typed, name) == 0)
+            return synonyms[i].meant;
+    }
+    return NULL;
+}
+
 /* NAME is ITEM as names are written; "" if it is too long for any. */
 static int refuse_name(const char *name, const struct text_item *item, char **ret_error)
 {
@@ -45,15 +89,21 @@ static int refuse_name(const char *name, const struct text_item *item, char **re
     count = min_u64(count, ARRAY_SIZE(words));
     for (size_t i = 0; i < count; i++)
         words[i] = names[i].name;
-    nearest = suggest_nearest(name, words, count);
+    if (strcmp(name, "cpu") == 0 || strcmp(name, "cpus") == 0)
+        return text_refuse(-EINVAL, ret_error,
+                           "There are no events named \"%s\". To select CPUs, use -c or cpus=; the "
+                           "events for frequencies and idle states are \"hw-pm\".",
+                           text_quote(quoted, item));
+    nearest = find_synonym(name);
+    if (!nearest)
+        nearest = suggest_nearest(name, words, count);
     if (nearest)
         return text_refuse(-EINVAL, ret_error,
-                           "There are no events called \"%s\"; did you mean \"%s\"? "
-                           "\"xentracectl events\" lists all names.",
+                           "There are no events named \"%s\"; did you mean \"%s\"? \"xentracectl "
+                           "events\" lists all names.",
                            text_quote(quoted, item), nearest);
     return text_refuse(-EINVAL, ret_error,
-                       "There are no events called \"%s\"; \"xentracectl events\" lists all "
-                       "names.",
+                       "There are no events named \"%s\"; \"xentracectl events\" lists all names.",
                        text_quote(quoted, item));
 }
 
@@ -93,14 +143,17 @@ static int refuse_nothing(uint32_t mask, char **ret_error)
 {
     if (mask & CLASSES_MASK)
         return text_refuse(-EINVAL, ret_error,
-                           "0x%08" PRIx32 " selects nothing, for it has no subclass: use "
-                           "0x%08" PRIx32 ", which has all of them.",
+                           "0x%08" PRIx32
+                           " selects nothing, because it has no subclass: use 0x%08" PRIx32
+                           ", which has all of them.",
                            mask, meant_mask(mask));
     if (mask & SUBCLASSES_MASK)
-        return text_refuse(-EINVAL, ret_error,
-                           "0x%08" PRIx32 " selects nothing, for it has no class: add one, "
-                           "such as 0x%08" PRIx32 " for the scheduler.",
-                           mask, mask | (TRC_SCHED & CLASSES_MASK));
+        return text_refuse(
+            -EINVAL, ret_error,
+            "0x%08" PRIx32
+            " selects nothing, because it has no class: add one, such as 0x%08" PRIx32
+            " for the scheduler.",
+            mask, mask | (TRC_SCHED & CLASSES_MASK));
     return text_refuse(-EINVAL, ret_error,
                        "0x%08" PRIx32 " selects nothing; \"xentracectl events\" lists all "
                        "masks.",
@@ -152,10 +205,10 @@ static int add_name(struct event_list *list, const struct text_item *item, char 
 static int add_item(struct event_list *list, const struct text_item *item, char **ret_error)
 {
     if (item->length == 0)
-        return text_refuse(-EINVAL, ret_error,
-                           "The event list has an item with nothing in it; name the events, such "
-                           "as sched,hvm-entryexit, or \"all\". \"xentracectl events\" lists all "
-                           "names.");
+        return text_refuse(
+            -EINVAL, ret_error,
+            "The event list has an empty item; name the events, such as sched,hvm-entryexit, or "
+            "\"all\". \"xentracectl events\" lists all names.");
     if (text_is_digit(item->begin[0]))
         return add_number(list, item, ret_error);
     return add_name(list, item, ret_error);

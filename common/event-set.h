@@ -43,7 +43,7 @@ const struct event_name *event_names(size_t *ret_count);
  */
 int event_set_parse(const char *list, struct event_set *ret_set, char **ret_error);
 
-/* Everything but guest-chosen events: what "all" means. */
+/* Everything except events that guests emit: the meaning of "all". */
 struct event_set event_set_all(void);
 
 /* Adds what MASK lets pass in Xen: each of its classes with each of its subclasses. */
@@ -56,8 +56,8 @@ void event_set_add_mask(struct event_set *set, uint32_t mask);
 bool event_set_has(const struct event_set *set, uint32_t event);
 
 /*
- * The smallest mask of Xen's that lets all of the set pass. GEN needs no mask: its class bit is
- * there if the set names it, its subclasses only if the set names nothing else.
+ * The smallest mask for Xen that includes the whole set. GEN needs no mask: its class bit is
+ * included if the set names it, its subclasses only if the set names nothing else.
  */
 uint32_t event_set_xen_mask(const struct event_set *set);
 

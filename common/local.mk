@@ -2,16 +2,22 @@
 
 noinst_LIBRARIES += libcommon.a
 
+# Who links what needs it links json-c: the client and the daemon.
+libcommon_a_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
 libcommon_a_SOURCES = \
 	common/cpu-set.c common/cpu-set.h \
 	common/event-set.c common/event-set-parse.c common/event-set.h \
 	common/meminfo.c common/meminfo.h \
+	common/metrics.c common/metrics.h \
 	common/protocol.h \
 	common/record.h \
 	common/sidecar-path.c common/sidecar-path.h \
 	common/suggest.c common/suggest.h \
 	common/text.c common/text.h \
+	common/time-spec.c common/time-spec.h \
 	common/trace-file.c common/trace-file.h \
 	common/units.c common/units.h \
+	common/tracer.c common/tracer.h \
 	common/utf8.c common/utf8.h \
-	common/util.h
+	common/util.h \
+	common/write-all.c common/write-all.h

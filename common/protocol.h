@@ -29,6 +29,14 @@
 #define PROTOCOL_ROTATE "Rotate"
 /* Trigger(s name) -> (s json): fires a trigger whose condition is `manual` */
 #define PROTOCOL_TRIGGER "Trigger"
+/* Files() -> (s json): the traces in the state directory */
+#define PROTOCOL_FILES "Files"
+/* Vacuum(a{sv} options) -> (s json): removes the oldest files, to keep limits */
+#define PROTOCOL_VACUUM "Vacuum"
+/* Remove(as names) -> (s json): removes these files */
+#define PROTOCOL_REMOVE "Remove"
+/* Reload() -> (s json): reads the configuration again; what has changed. Root only */
+#define PROTOCOL_RELOAD "Reload"
 /* Property s: the daemon's version */
 #define PROTOCOL_VERSION "Version"
 
@@ -54,12 +62,22 @@
 #define OPTION_KEEP_FILES     "keep-files"         /* u  ... and at most that many */
 #define OPTION_KEEP_SIZE      "keep-size-bytes"    /* t  ... and at most that size in total */
 #define OPTION_ON_RESERVE     "on-reserve"         /* s  "stop", "rotate", "pause" */
+#define OPTION_PERSIST        "persist"            /* b  continues after a restart of the daemon */
 
 /* Keys of Snapshot's options; output, output-path and sidecar are as in Start. */
-#define OPTION_SESSION "session"   /* s  its ring; default: the flight recorder */
-#define OPTION_LAST    "last-usec" /* t  the newest part, by time */
-#define OPTION_LABEL   "label"     /* s  who asks, for the file's name and the sidecar */
+#define OPTION_SESSION   "session"        /* s  its ring; default: the flight recorder */
+#define OPTION_LAST      "last-usec"      /* t  the newest part, by time */
+#define OPTION_SINCE     "since-ns"       /* t  or from that moment on, since 1970 */
+#define OPTION_UNTIL     "until-ns"       /* t  up to that moment */
+#define OPTION_UNTIL_AGO "until-ago-usec" /* t  or up to that long before the request */
+#define OPTION_LABEL     "label"          /* s  who asks, for the file's name and the sidecar */
 /* and OPTION_MAX_SIZE: the newest part, by size */
+
+/* Keys of Vacuum's options. */
+#define OPTION_MAX_USE   "max-use-bytes"   /* t  of the files that may be removed */
+#define OPTION_KEEP_FREE "keep-free-bytes" /* t  of the file system */
+#define OPTION_FILE_AGE  "max-age-usec"    /* t  of the files */
+#define OPTION_DRY_RUN   "dry-run"         /* b  removes nothing */
 
 /* Errors. Each comes with one sentence that says what happened and what to do. */
 #define ERROR_PREFIX        "org.xentraced.Error."
@@ -67,13 +85,17 @@
 #define ERROR_NOT_PERMITTED ERROR_PREFIX "NotPermitted"    /* peer may not do this */
 #define ERROR_NAME_IN_USE   ERROR_PREFIX "NameInUse"       /* Start: session or file exists */
 #define ERROR_BUSY          ERROR_PREFIX "Busy"            /* too many at once */
+#define ERROR_LIMIT         ERROR_PREFIX "LimitReached"    /* Snapshot: of one who is not root */
 #define ERROR_NO_SESSION    ERROR_PREFIX "NoSuchSession"   /* Stop, Status */
 #define ERROR_NO_SPACE      ERROR_PREFIX "NoSpace"         /* Start: reserve already crossed */
 #define ERROR_OUTPUT        ERROR_PREFIX "Output"          /* Start: cannot be written */
 #define ERROR_WAITING       ERROR_PREFIX "OutputWaiting"   /* Start: the disk did not answer */
 #define ERROR_XEN           ERROR_PREFIX "Xen"             /* the hypervisor refused */
+#define ERROR_NO_CONTROL_DOMAIN ERROR_PREFIX "NoControlDomain" /* of the daemon's start only */
+#define ERROR_CONFIG ERROR_PREFIX "Configuration" /* Reload: the files are wrong; nothing changed */
 #define ERROR_BUFFER_SIZE   ERROR_PREFIX "BufferSize"      /* -S differs from the size in force */
 #define ERROR_NO_MEMORY     ERROR_PREFIX "NoMemory"        /* pool exhausted */
+#define ERROR_NO_FILE       ERROR_PREFIX "NoSuchFile"      /* Remove */
 #define ERROR_NO_TRIGGER    ERROR_PREFIX "NoSuchTrigger"   /* Trigger */
 #define ERROR_NO_RING       ERROR_PREFIX "NoRing"       /* Snapshot: nothing records into memory */
 #define ERROR_RECORDER      ERROR_PREFIX "Recorder"     /* Stop, Abort: of the flight recorder */

@@ -8,8 +8,8 @@
 #include <stddef.h>
 
 /*
- * The one of COUNT WORDS that is nearest to TYPED by Damerau-Levenshtein distance (or of which
- * TYPED is a beginning), or NULL if none is near enough to be meant: at most a third of the letters
- * of the longer one wrong. Upper and lower case are alike; of several equally near ones the first.
+ * Returns the word of COUNT WORDS that is nearest to TYPED by Damerau-Levenshtein distance, or that
+ * begins with TYPED. NULL: more than a third of the letters differ. Case is ignored; of several
+ * equally near words, the first is returned.
  */
 const char *suggest_nearest(const char *typed, const char *const *words, size_t count);

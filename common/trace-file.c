@@ -44,7 +44,7 @@ struct reader {
     unsigned char *buffer;
 };
 
-/* What one window adds to the summary. */
+/* The figures that one window adds to the summary. */
 struct window {
     unsigned int cpu;
     uint64_t offset; /* of its header */
@@ -372,9 +372,9 @@ const char *trace_file_damage_text(enum trace_file_damage damage)
     case TRACE_FILE_TORN_WINDOW:
         return "the last window is cut off";
     case TRACE_FILE_ZEROES:
-        return "there are zero bytes in place of a window or a record";
+        return "a window or a record is overwritten with zero bytes";
     case TRACE_FILE_NO_WINDOW:
-        return "there is something else where a window should begin";
+        return "there is no window where one should begin";
     case TRACE_FILE_RECORD_OVERLAP:
         return "a record reaches beyond the end of its window";
     case TRACE_FILE_NESTED_WINDOW:

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Reads a trace file from its first byte to its last and says what is in it and whether every
- * reader will read it: whole windows of whole records, no padding, rounds with CPUs ascending.
+ * Reads a trace file from its first byte to its last, summarizes its content, and checks that every
+ * reader can read it: whole windows of whole records, no padding, rounds with CPUs ascending.
  *
  * The file is untrusted. It is read in pieces: memory does not grow with the file. Any thread.
  */
@@ -15,8 +15,8 @@
 #include "common/event-set.h"
 
 /*
- * What is wrong with a file, at trace_file_summary.damage_offset: where the window begins that is
- * torn, where one should begin, or where the record begins that is none.
+ * The kind of damage at trace_file_summary.damage_offset, which is the begin of a torn window, the
+ * position where a window should begin, or the begin of an invalid record.
  */
 enum trace_file_damage {
     TRACE_FILE_SOUND,
@@ -70,10 +70,9 @@ struct trace_file_summary *trace_file_summary_free(struct trace_file_summary *su
 const char *trace_file_damage_text(enum trace_file_damage damage);
 
 /*
- * Called for every record, lost_records and wrap_buffer too, in file order. RECORD points to its
- * header, aligned to 4 bytes. A damaged window's records come up to the damage, which nobody knows
- * before it is met: the summary does not count them. A return value other than 0 ends the walk,
- * which returns it.
+ * Called for every record, including lost_records and wrap_buffer, in file order. RECORD points to
+ * its header, aligned to 4 bytes. Records of a damaged window are passed up to the damage, but the
+ * summary does not count them. A return value other than 0 ends the walk, which returns it.
  */
 typedef int (*trace_file_record_fn)(void *context, unsigned int cpu, const void *record,
                                     uint32_t record_bytes);

@@ -43,10 +43,22 @@ static const struct unit duration_units[] = {
     {"msec", USEC_PER_MSEC},
     {"s", USEC_PER_SEC},
     {"sec", USEC_PER_SEC},
+    {"second", USEC_PER_SEC},
+    {"seconds", USEC_PER_SEC},
     {"m", 60 * USEC_PER_SEC},
     {"min", 60 * USEC_PER_SEC},
+    {"minute", 60 * USEC_PER_SEC},
+    {"minutes", 60 * USEC_PER_SEC},
     {"h", 3600 * USEC_PER_SEC},
+    {"hr", 3600 * USEC_PER_SEC},
+    {"hour", 3600 * USEC_PER_SEC},
+    {"hours", 3600 * USEC_PER_SEC},
     {"d", 86400 * USEC_PER_SEC},
+    {"day", 86400 * USEC_PER_SEC},
+    {"days", 86400 * USEC_PER_SEC},
+    {"w", 604800 * USEC_PER_SEC},
+    {"week", 604800 * USEC_PER_SEC},
+    {"weeks", 604800 * USEC_PER_SEC},
 };
 
 static const char size_letters[] = "BKMGTPE"; /* [i] is 1024 to the power of i */

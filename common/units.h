@@ -22,9 +22,9 @@
 int size_parse(const char *text, uint64_t default_unit_bytes, uint64_t *ret_bytes);
 
 /*
- * Parses "10", "10s", "1.5s", "500ms", "250us", "5min", "2h", "1d" ("usec", "msec", "sec", "m" too,
- * in lower case), and sums "1min 30s". A number alone is in units of DEFAULT_UNIT_USEC. Returns 0,
- * -EINVAL, -ERANGE (does not fit into 63 bits of microseconds).
+ * Parses "10", "10s", "1.5s", "500ms", "250us", "5min", "2h", "1d", "1w" ("usec", "msec", "sec",
+ * "m" too, and words: "2 hours"; in lower case), and sums "1min 30s". A number alone is in units of
+ * DEFAULT_UNIT_USEC. Returns 0, -EINVAL, -ERANGE (does not fit into 63 bits of microseconds).
  */
 int duration_parse(const char *text, uint64_t default_unit_usec, uint64_t *ret_usec);
 

@@ -3,8 +3,8 @@
 
 /*
  * Text from outside (domains' names, the host's, Xen's command line) as valid UTF-8 that is safe to
- * print. It is converted once, where it enters: D-Bus disconnects whoever sends it anything else,
- * JSON has no other encoding, and control characters would reach the terminal of whoever runs
+ * print. Text is converted once, on input: D-Bus disconnects peers that send invalid UTF-8, JSON
+ * has no other encoding, and control characters would reach the terminal of a user who runs
  * `status`. Any thread.
  */
 

@@ -9,6 +9,7 @@
 
 #include "ctl/args.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -16,9 +17,10 @@
 
 #include "common/cpu-set.h"
 #include "common/event-set.h"
-#include "common/suggest.h"
 #include "common/units.h"
 #include "ctl/ctl.h"
+#include "ctl/hint.h"
+#include "ctl/remote.h"
 #include "ctl/str.h"
 
 #define HELP_COLUMN 24 /* where the explanations begin */
@@ -28,17 +30,8 @@ enum {
     FIRST_GLOBAL = 0x2000,
 };
 
-static const struct args_option global_options[] = {
-    {"socket", 0, "PATH", ARGS_FILE, offsetof(struct ctl, socket),
-     .help = "the daemon's socket (default $XENTRACED_SOCKET, else\n" XENTRACED_SOCKET ")"},
-    {"json", .offset = offsetof(struct ctl, json), .help = "print JSON"},
-    {"help", 'h', .help = "print a help page; after a command: about that command"},
-    {},
-};
-
-#define GLOBAL_HELP 2 /* its index */
-
 struct parser {
+    const struct verb *verb; /* NULL: no command yet */
     const struct args_option *table;
     int argc;
     char **argv;
@@ -50,15 +43,6 @@ static void parser_done(struct parser *parser)
 {
     free(parser->long_options);
     free(parser->letters);
-}
-
-static size_t count_options(const struct args_option *table)
-{
-    size_t n = 0;
-
-    while (table && table[n].help)
-        n++;
-    return n;
 }
 
 /* Adds the options of TABLE, the first of which has the value FIRST. */
@@ -87,7 +71,7 @@ static void parser_add(struct parser *parser, const struct args_option *table, i
 
 static int parser_init(struct parser *parser, bool until_word)
 {
-    size_t n = count_options(parser->table) + ARRAY_SIZE(global_options);
+    size_t n = args_count(parser->table) + args_count(args_global_options);
 
     parser->long_options = calloc(n + 1, sizeof(struct option));
     parser->letters = calloc(1, 2 * n + 3);
@@ -95,7 +79,7 @@ static int parser_init(struct parser *parser, bool until_word)
         return -ENOMEM;
     (void)strcpy(parser->letters, until_word ? "+:" : ":"); /* ':' reports a missing value apart */
     parser_add(parser, parser->table, FIRST_OWN);
-    parser_add(parser, global_options, FIRST_GLOBAL);
+    parser_add(parser, args_global_options, FIRST_GLOBAL);
     optind = 0; /* glibc: start over, other vector */
     opterr = 0;
     return 0;
@@ -104,7 +88,7 @@ static int parser_init(struct parser *parser, bool until_word)
 /* The option with that value, or that letter, of getopt's. */
 static const struct args_option *find_option(const struct args_option *table, int first, int value)
 {
-    int n = (int)count_options(table);
+    int n = (int)args_count(table);
 
     if (value >= first && value < first + n)
         return &table[value - first];
@@ -115,27 +99,22 @@ static const struct args_option *find_option(const struct args_option *table, in
     return NULL;
 }
 
+/* TYPED is "--evnets" or "--evnets=sched". */
 static int refuse_unknown(const struct parser *parser, const char *typed, char **ret_error)
 {
-    size_t n = 0, length = strcspn(typed + 2, "=");
-    _cleanup_free_ char *word = strndup(typed + 2, length);
-    const char **names, *nearest;
+    _cleanup_free_ char *word = strndup(typed + 2, strcspn(typed + 2, "="));
 
-    while (parser->long_options[n].name)
-        n++;
-    names = calloc(n, sizeof(*names));
-    if (!names)
-        return -ENOMEM;
-    for (size_t i = 0; i < n; i++)
-        names[i] = parser->long_options[i].name;
-    nearest = word ? suggest_nearest(word, names, n) : NULL;
-    free(names);
-    if (!word)
-        return -ENOMEM;
-    if (nearest)
-        return str_refuse(-EINVAL, ret_error, "There is no option --%s; did you mean --%s?", word,
-                          nearest);
-    return str_refuse(-EINVAL, ret_error, "There is no option --%s.", word);
+    return word ? hint_refuse_option(parser->verb, word, ret_error) : -ENOMEM;
+}
+
+/* The first word like "-40s". */
+static const char *find_number(const struct parser *parser)
+{
+    for (int i = 1; i < parser->argc; i++) {
+        if (parser->argv[i][0] == '-' && isdigit((unsigned char)parser->argv[i][1]))
+            return parser->argv[i];
+    }
+    return parser->argv[optind - 1]; /* "-q4" */
 }
 
 /* RESULT is getopt's '?' or ':'; optopt is the option that it is about. */
@@ -149,21 +128,12 @@ static int refuse_option(const struct parser *parser, int result, char **ret_err
         return str_refuse(-EINVAL, ret_error, "Option -%c needs a value.", optopt);
     if (!optopt)
         return refuse_unknown(parser, word, ret_error);
+    if (optopt >= '0' && optopt <= '9')
+        return hint_refuse_number(parser->verb, find_number(parser), ret_error);
     if (optopt > UCHAR_MAX) /* "--json=yes" */
         return str_refuse(-EINVAL, ret_error, "Option %.*s takes no value.",
                           (int)strcspn(word, "="), word);
-    return str_refuse(-EINVAL, ret_error, "There is no option -%c.",
-                      optopt > 0x20 && optopt < 0x7f ? optopt : '?');
-}
-
-/* "-T", or "--max-size" where there is no letter. */
-static const char *option_label(char buffer[static 64], const struct args_option *option)
-{
-    if (option->letter)
-        (void)snprintf(buffer, 64, "-%c", option->letter);
-    else
-        (void)snprintf(buffer, 64, "--%s", option->name);
-    return buffer;
+    return hint_refuse_letter(parser->verb, (char)optopt, ret_error);
 }
 
 static int set_duration(const struct args_option *option, const char *label, const char *text,
@@ -205,8 +175,8 @@ static int set_count(const struct args_option *option, const char *label, const 
     errno = 0;
     count = strtoul(text, &end, 10);
     if (errno || *end || *text < '0' || *text > '9' || count < 1 || count > UINT32_MAX)
-        return str_refuse(-EINVAL, ret_error, "%s \"%s\" is not a number of %s, 1 or more.", label,
-                          text, option->detail);
+        return str_refuse(-EINVAL, ret_error, "%s \"%s\" is not a number of %s: write 1 or more.",
+                          label, text, option->detail);
     *ret_count = (uint32_t)count;
     return 0;
 }
@@ -236,7 +206,7 @@ static int set_cpus(const char *list, const char **ret_list, char **ret_error)
     if (r < 0)
         return r == -ERANGE ? -EINVAL : r;
     if (cpu_set_count(&cpus) == 0)
-        return str_refuse(-EINVAL, ret_error, "The CPU list \"%s\" has no CPU in it.", list);
+        return str_refuse(-EINVAL, ret_error, "The CPU list \"%s\" contains no CPU.", list);
     *ret_list = list;
     return 0;
 }
@@ -246,6 +216,16 @@ static int set_file(const char *label, const char *text, const char **ret_path, 
     if (!*text)
         return str_refuse(-EINVAL, ret_error, "%s needs the name of a file.", label);
     *ret_path = text;
+    return 0;
+}
+
+/* A host that begins with a dash would be an option of ssh. */
+static int set_host(const char *text, const char **ret_host, char **ret_error)
+{
+    if (!*text || *text == '-')
+        return str_refuse(-EINVAL, ret_error,
+                          "-H \"%s\" is not a host: write HOST or USER@HOST, as for ssh.", text);
+    *ret_host = text;
     return 0;
 }
 
@@ -264,11 +244,12 @@ static int add_events(char **events, const char *list)
 static int set_value(const struct args_option *option, void *values, char **ret_error)
 {
     void *value = (char *)values + option->offset;
-    char label[64];
+    char label[ARGS_LABEL_MAX];
 
-    (void)option_label(label, option);
+    (void)args_label(label, option);
     switch (option->type) {
     case ARGS_FLAG:
+    case ARGS_DESTROY:
         *(bool *)value = true;
         return 0;
     case ARGS_TEXT:
@@ -280,6 +261,8 @@ static int set_value(const struct args_option *option, void *values, char **ret_
         return args_check_name(optarg, option->detail, ret_error);
     case ARGS_FILE:
         return set_file(label, optarg, value, ret_error);
+    case ARGS_HOST:
+        return set_host(optarg, value, ret_error);
     case ARGS_CHOICE:
         return set_choice(option, label, optarg, value, ret_error);
     case ARGS_DURATION:
@@ -302,7 +285,7 @@ static int check_events(const struct args_option *table, const void *values, cha
     struct event_set set;
     int r;
 
-    for (size_t i = 0; i < count_options(table); i++) {
+    for (size_t i = 0; i < args_count(table); i++) {
         const char *events;
 
         if (!table[i].name || table[i].type != ARGS_EVENTS)
@@ -317,19 +300,57 @@ static int check_events(const struct args_option *table, const void *values, cha
 
 static int check_words(int argc, char **argv, int max, char **ret_error)
 {
+    const struct verb *verb = verb_find(argv[0]);
+    const char *more = argc - optind > 2 ? ", ..." : "";
+
     if (argc - optind <= max)
         return 0;
     if (max == 0)
         return str_refuse(-EINVAL, ret_error, "%s takes no argument, but was given %s.", argv[0],
                           argv[optind]);
-    return str_refuse(-EINVAL, ret_error, "%s takes one argument, but was given %d: %s, %s ...",
-                      argv[0], argc - optind, argv[optind], argv[optind + 1]);
+    if (verb && verb_takes_command(verb))
+        return str_refuse(-EINVAL, ret_error,
+                          "%s takes one argument, but was given %d: %s, %s%s. A command follows "
+                          "after --: %s -- %s ...",
+                          argv[0], argc - optind, argv[optind], argv[optind + 1], more, argv[0],
+                          argv[optind]);
+    return str_refuse(-EINVAL, ret_error, "%s takes one argument, but was given %d: %s, %s%s.",
+                      argv[0], argc - optind, argv[optind], argv[optind + 1], more);
+}
+
+/* getopt_long() takes a beginning for the whole: not where that takes something away. */
+static int check_in_full(const struct args_option *option, const char *typed, char **ret_error)
+{
+    if (option->type != ARGS_DESTROY || strncmp(typed, "--", 2) != 0 ||
+        strcmp(typed + 2, option->name) == 0)
+        return 0;
+    return str_refuse(-EINVAL, ret_error, "Write --%s in full.", option->name);
+}
+
+/* With -H, a socket is one of that host: of --socket, or the default one. */
+static int address_host(struct ctl *ctl)
+{
+    bool is_given = ctl->socket != ctl->default_socket;
+
+    if (!ctl->host || (is_given && remote_is_address(ctl->socket)))
+        return 0;
+    free(ctl->address);
+    ctl->address = remote_address(ctl->host, is_given ? ctl->socket : NULL);
+    if (!ctl->address)
+        return -ENOMEM;
+    ctl->socket = ctl->address;
+    return 0;
 }
 
 int args_parse(struct ctl *ctl, const struct args_option *table, int argc, char **argv,
                int max_words, void *values, uint64_t *ret_given, char **ret_error)
 {
-    _cleanup_(parser_done) struct parser parser = {.table = table, .argc = argc, .argv = argv};
+    _cleanup_(parser_done) struct parser parser = {
+        .verb = max_words < 0 ? NULL : verb_find(argv[0]),
+        .table = table,
+        .argc = argc,
+        .argv = argv,
+    };
     uint64_t given = 0;
     int value, r;
 
@@ -341,11 +362,14 @@ int args_parse(struct ctl *ctl, const struct args_option *table, int argc, char 
         bool is_own = option;
 
         if (!option)
-            option = find_option(global_options, FIRST_GLOBAL, value);
+            option = find_option(args_global_options, FIRST_GLOBAL, value);
         if (!option)
             return refuse_option(&parser, value, ret_error);
-        if (option == &global_options[GLOBAL_HELP])
+        if (option->letter == 'h' && !is_own)
             return -ECANCELED;
+        r = check_in_full(option, argv[optind - 1], ret_error);
+        if (r < 0)
+            return r;
         r = set_value(option, is_own ? values : ctl, ret_error);
         if (r < 0)
             return r;
@@ -355,9 +379,117 @@ int args_parse(struct ctl *ctl, const struct args_option *table, int argc, char 
     r = check_events(table, values, ret_error);
     if (r < 0)
         return r;
+    r = address_host(ctl);
+    if (r < 0)
+        return r;
     if (ret_given)
         *ret_given = given;
     return max_words < 0 ? 0 : check_words(argc, argv, max_words, ret_error);
+}
+
+/* --- The command line again. --- */
+
+void args_free_words(char ***words)
+{
+    for (char **word = *words; word && *word; word++)
+        free(*word);
+    free(*words);
+    *words = NULL;
+}
+
+/* Takes WORD, which may be NULL for a lack of memory. WORDS has room. */
+static int add_word(char **words, char *word)
+{
+    size_t n = 0;
+
+    while (words[n])
+        n++;
+    words[n] = word;
+    return word ? 0 : -ENOMEM;
+}
+
+static bool is_among(const char *name, const char *const *names)
+{
+    while (*names && strcmp(*names, name) != 0)
+        names++;
+    return *names;
+}
+
+static int add_options(struct parser *parser, const char *const *left_out, char **words)
+{
+    int value, r;
+
+    while ((value = getopt_long(parser->argc, parser->argv, parser->letters, parser->long_options,
+                                NULL)) >= 0) {
+        const struct args_option *option = find_option(parser->table, FIRST_OWN, value);
+
+        if (!option)
+            option = find_option(args_global_options, FIRST_GLOBAL, value);
+        if (!option)
+            return -EINVAL;
+        if (is_among(option->name, left_out))
+            continue;
+        r = add_word(words, option->argument ? str_format("--%s=%s", option->name, optarg)
+                                             : str_format("--%s", option->name));
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int args_rebuild(const struct args_option *table, int argc, char **argv,
+                 const char *const *left_out, const char *const *added, char ***ret_words)
+{
+    _cleanup_(parser_done) struct parser parser = {.table = table, .argc = argc, .argv = argv};
+    _cleanup_(args_free_words) char **words = NULL;
+    size_t nr_added = 0;
+    int r;
+
+    while (added && added[nr_added])
+        nr_added++;
+    words = calloc((size_t)argc + nr_added + 1, sizeof(*words));
+    if (!words)
+        return -ENOMEM;
+    r = parser_init(&parser, false);
+    if (r < 0)
+        return r;
+    r = add_word(words, strdup(argv[0]));
+    if (r < 0)
+        return r;
+    r = add_options(&parser, left_out, words);
+    for (size_t i = 0; i < nr_added && r >= 0; i++)
+        r = add_word(words, strdup(added[i]));
+    for (int i = optind; i < argc && r >= 0; i++)
+        r = add_word(words, strdup(argv[i]));
+    if (r < 0)
+        return r;
+    *ret_words = TAKE_PTR(words);
+    return 0;
+}
+
+int args_prepend_word(char ***words, const char *word)
+{
+    char *copy = strdup(word), **longer;
+    size_t n = 0;
+
+    while ((*words)[n])
+        n++;
+    longer = reallocarray(*words, n + 2, sizeof(*longer));
+    if (longer)
+        *words = longer;
+    if (!longer || !copy) {
+        free(copy);
+        return -ENOMEM;
+    }
+    memmove(longer + 1, longer, (n + 1) * sizeof(*longer));
+    longer[0] = copy;
+    return 0;
+}
+
+/* One that ends with a command has no full stop, which would be copied with it. */
+static bool is_complete(const char *sentence)
+{
+    return sentence && *sentence && strchr(".?", sentence[strlen(sentence) - 1]);
 }
 
 int args_exit(const struct verb *verb, int r, char *error)
@@ -372,7 +504,8 @@ int args_exit(const struct verb *verb, int r, char *error)
         ctl_error_sentence(sentence);
         return CTL_FAILURE;
     }
-    ctl_error("%s See: xentracectl %s%s--help", sentence, verb ? verb->name : "", verb ? " " : "");
+    ctl_error("%s%s See: xentracectl %s%s--help", sentence, is_complete(sentence) ? "" : ".",
+              verb ? verb->name : "", verb ? " " : "");
     return CTL_USAGE;
 }
 
@@ -404,7 +537,7 @@ static void print_lines(FILE *file, const char *text)
 
 static void print_options(FILE *file, const struct args_option *table)
 {
-    for (size_t i = 0; i < count_options(table); i++) {
+    for (size_t i = 0; i < args_count(table); i++) {
         const struct args_option *option = &table[i];
         int width;
 
@@ -426,33 +559,5 @@ static void print_options(FILE *file, const struct args_option *table)
 
 void args_print_help(FILE *file, const struct args_option *table)
 {
-    print_options(file, table ? table : global_options);
-}
-
-static void print_completion(FILE *file, const struct args_option *table)
-{
-    static const char *const types[] = {
-        [ARGS_FLAG] = "flag",         [ARGS_TEXT] = "text",     [ARGS_NAME] = "text",
-        [ARGS_SESSION] = "session",   [ARGS_FILE] = "file",     [ARGS_CHOICE] = "choice",
-        [ARGS_DURATION] = "duration", [ARGS_SIZE] = "size",     [ARGS_SIZE_OR_0] = "size",
-        [ARGS_COUNT] = "count",       [ARGS_EVENTS] = "events", [ARGS_CPUS] = "cpus",
-    };
-
-    for (size_t i = 0; i < count_options(table); i++) {
-        const struct args_option *option = &table[i];
-        char label[64];
-
-        if (!option->name)
-            continue;
-        (void)fprintf(file, "--%s|%s %s", option->name, option_label(label, option),
-                      types[option->type]);
-        (void)fprintf(file, "%s%s\n", option->type == ARGS_CHOICE ? " " : "",
-                      option->type == ARGS_CHOICE ? option->detail : "");
-    }
-}
-
-void args_print_completion(FILE *file, const struct args_option *table)
-{
-    print_completion(file, table);
-    print_completion(file, global_options);
+    print_options(file, table ? table : args_global_options);
 }

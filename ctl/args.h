@@ -2,48 +2,18 @@
 #pragma once
 
 /*
- * The command line. Each command has one table of its options, from which parsing, help, the
- * D-Bus message and the shell's completion are made: a new option is a line of that table and a
- * member of the struct that its value goes into.
+ * The command line is parsed by the tables of ctl/args-table.h.
  *
  * getopt's state is global: one parser at a time, main thread.
  */
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
+#include "ctl/args-table.h"
+
 struct ctl;
 struct verb;
-
-/* What an option takes, and the member that its value goes into. */
-enum args_type {
-    ARGS_FLAG,     /* bool: no argument */
-    ARGS_TEXT,     /* const char *, borrowed from argv, as all texts but ARGS_EVENTS */
-    ARGS_NAME,     /* const char *: a word without a slash */
-    ARGS_SESSION,  /* const char *: such a word, which names a session */
-    ARGS_FILE,     /* const char *: not empty */
-    ARGS_CHOICE,   /* const char *: one of the words in DETAIL, separated by blanks */
-    ARGS_DURATION, /* uint64_t, microseconds, not 0; a number alone is in UNIT */
-    ARGS_SIZE,     /* uint64_t, bytes, not 0; a number alone is in UNIT */
-    ARGS_SIZE_OR_0,
-    ARGS_COUNT,  /* uint32_t, not 0, of DETAIL ("pages") */
-    ARGS_EVENTS, /* char *, to be freed: all lists that were given, joined by commas */
-    ARGS_CPUS,   /* const char *: a CPU list that is not empty */
-};
-
-struct args_option {
-    const char *name;     /* without the dashes; NULL in a heading of the help */
-    char letter;          /* 0: none */
-    const char *argument; /* how the help calls it; NULL: none */
-    enum args_type type;
-    size_t offset;      /* of the member */
-    uint64_t unit;      /* of a number alone; ARGS_DURATION, ARGS_SIZE */
-    const char *detail; /* ARGS_CHOICE, ARGS_COUNT; of a name, what it names ("a session") */
-    const char *key;    /* in the D-Bus message; NULL: the option is the client's own */
-    const char *help;   /* lines; NULL with a name of NULL: the table ends */
-};
 
 /*
  * Parses the options of TABLE (NULL: none) into the struct VALUES, and sets bit i of *RET_GIVEN
@@ -58,6 +28,16 @@ int args_parse(struct ctl *ctl, const struct args_option *table, int argc, char 
                int max_words, void *values, uint64_t *ret_given, char **ret_error);
 
 /*
+ * The command line again, as words for another xentracectl, NULL at the end: argv[0], the options
+ * of TABLE and the global ones in their long form but for those whose names are in LEFT_OUT, then
+ * the words of ADDED (may be NULL), then the other words. 0; -ENOMEM; -EINVAL if it has a mistake.
+ */
+int args_rebuild(const struct args_option *table, int argc, char **argv,
+                 const char *const *left_out, const char *const *added, char ***ret_words);
+int args_prepend_word(char ***words, const char *word);
+void args_free_words(char ***words);
+
+/*
  * Ends a command whose arguments were refused with R < 0: shows VERB's help for -ECANCELED, else
  * ERROR (which it frees) and where to read on. Returns the exit code.
  */
@@ -68,9 +48,3 @@ int args_check_name(const char *name, const char *what, char **ret_error);
 
 /* The options of TABLE (NULL: none), as a help page shows them. */
 void args_print_help(FILE *file, const struct args_option *table);
-
-/*
- * The same and the global options for the shell's completion, a line each: "--time|-T duration",
- * "--on-reserve|--on-reserve choice stop rotate pause".
- */
-void args_print_completion(FILE *file, const struct args_option *table);

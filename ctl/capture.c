@@ -4,13 +4,13 @@
 
 #include <string.h>
 
-#include "ctl/output.h"
 #include "ctl/request.h"
 #include "ctl/session.h"
 
-int capture_start(struct client *client, const struct capture_options *options, bool attached,
-                  struct json_object **ret_session, char **ret_error)
+int capture_start(struct client *client, const struct capture_options *options,
+                  struct target *ret_target, struct json_object **ret_session, char **ret_error)
 {
+    bool attached = ret_target;
     bool takes_memory =
         options->memory_bytes || (options->name && strcmp(options->name, PROTOCOL_RECORDER) == 0);
     const struct request request = {
@@ -27,20 +27,28 @@ int capture_start(struct client *client, const struct capture_options *options, 
                             : "To see whether the capture was started: xentracectl list",
         .no_file = "",
     };
-    _cleanup_output_ struct output *output = NULL;
+    const struct output_options how = {
+        .typed = options->output,
+        .nothing = request.nothing,
+        .force = options->force,
+        .may_copy = attached,
+    };
+    _cleanup_target_ struct target target = {};
     _cleanup_free_ char *missing = NULL;
     int r;
 
-    if (options->output) {
-        r = output_open(options->output, options->force, request.nothing, &output, ret_error);
-        if (r < 0)
-            return r;
-    }
-    r = request_make(client, &request, output, ret_session, ret_error);
+    r = target_open(&target, &how, options->bundle, ret_error);
+    if (r < 0)
+        return r;
+    r = request_make(client, &request, target.output, ret_session, ret_error);
     if (r < 0)
         return r;
     missing = session_missing_cpus(*ret_session);
     if (missing)
-        ctl_error("%s", missing);
+        ctl_warning("%s", missing);
+    if (ret_target) {
+        *ret_target = target;
+        target = (struct target){};
+    }
     return 0;
 }

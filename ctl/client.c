@@ -13,20 +13,29 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <systemd/sd-event.h>
 
+#include "common/tracer.h"
+#include "ctl/remote.h"
 #include "ctl/str.h"
 
 #define CONNECT_TIMEOUT_SEC 5
+#define REMOTE_TIMEOUT_SEC  600                /* ssh may ask for a password */
 #define PATIENCE_USEC       (3 * USEC_PER_SEC) /* a healthy disk takes a stop in less */
 #define RETRY_USEC          (1 * USEC_PER_SEC)
 
 struct client {
     sd_event *event;
     sd_bus *bus;
-    char *path;
+    char *path;              /* of another host: its name */
+    struct remote *remote;   /* NULL: this machine */
     unsigned int interrupts; /* signals that have not ended a wait yet */
+    int signal;              /* the last of them, if it came to this process alone; else 0 */
+    sd_event_source *child;  /* NULL: none is watched */
+    bool child_has_ended;
+    int child_status; /* as of waitpid() */
 };
 
 /* One call on its way. */
@@ -36,28 +45,54 @@ struct call {
     sd_bus_message *reply;
 };
 
+static bool is_other_file(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && !S_ISSOCK(st.st_mode);
+}
+
+/* It may be waiting for a program that has Xen's trace buffers. */
+static int explain_no_daemon(const char *path, char **ret_error)
+{
+    char who[TRACER_TEXT_MAX];
+
+    if (tracer_find(true, who))
+        return str_refuse(-ENOTCONN, ret_error,
+                          "Cannot reach xentraced at %s: it is not running, or is waiting for %s, "
+                          "which seems to trace this host. Xen allows one tracer at a time. End "
+                          "that program first, then: systemctl start xentraced",
+                          path, who);
+    return str_refuse(-ENOTCONN, ret_error,
+                      "Cannot reach xentraced at %s: it is not running. To start it: systemctl "
+                      "start xentraced",
+                      path);
+}
+
 static int explain_connect(const char *path, int r, char **ret_error)
 {
+    if (is_other_file(path))
+        return str_refuse(-ECONNRESET, ret_error,
+                          "%s is not a socket. --socket and XENTRACED_SOCKET name the socket that "
+                          "xentraced listens on; without them it is " XENTRACED_SOCKET ".",
+                          path);
     switch (-r) {
     case ENOENT:
     case ECONNREFUSED:
-        return str_refuse(-ECONNRESET, ret_error,
-                          "Cannot reach xentraced at %s: it is not running. "
-                          "Start it with: systemctl start xentraced",
-                          path);
+        return explain_no_daemon(path, ret_error);
     case EACCES:
     case EPERM:
     case EPIPE: /* closed at once: that is how the daemon says no */
     case ECONNRESET:
-        return str_refuse(-ECONNRESET, ret_error,
-                          "Not permitted to reach xentraced at %s: that takes root, the group "
-                          "xentrace (status and snapshots), or the group set by control-group= "
-                          "(everything).",
-                          path);
+        return str_refuse(
+            -ECONNRESET, ret_error,
+            "Not permitted to reach xentraced at %s. It is open to root, the group xentrace "
+            "(status and snapshots), and the group set by control-group= (your own captures).",
+            path);
     case EUSERS:
         return str_refuse(-ECONNRESET, ret_error,
-                          "xentraced at %s closed the connection: it serves as many clients as it "
-                          "can. Try again later.",
+                          "xentraced at %s closed the connection: the limit of clients, in all or "
+                          "per user, is reached. Try again later.",
                           path);
     case EAGAIN:
         return str_refuse(-ECONNRESET, ret_error,
@@ -101,7 +136,9 @@ static int open_bus(struct client *client, int fd)
     if (r < 0)
         return r;
     (void)fd_take(&own_fd); /* sd-bus closes it */
-    r = sd_bus_negotiate_fds(client->bus, true);
+
+    /* ssh carries bytes only */
+    r = sd_bus_negotiate_fds(client->bus, !client->remote);
     if (r < 0)
         return r;
     r = sd_bus_start(client->bus);
@@ -121,6 +158,12 @@ static bool is_answered(struct client *client, void *context)
 {
     (void)client;
     return ((struct call *)context)->reply;
+}
+
+static bool is_child_done(struct client *client, void *context)
+{
+    (void)context;
+    return client->child_has_ended;
 }
 
 static bool is_never(struct client *client, void *context)
@@ -157,16 +200,29 @@ static int wait_until(struct client *client, bool (*done)(struct client *, void 
     return 0;
 }
 
-/* The daemon closed the connection at once. Root is permitted everything, so it has no room. */
+/*
+ * The daemon closed the connection at once. Root is permitted everything, so it has no room; and so
+ * it has if the socket itself refuses those who are not permitted.
+ */
 static int explain_closed(struct client *client, char **ret_error)
 {
-    return explain_connect(client->path, geteuid() == 0 ? -EUSERS : -EACCES, ret_error);
+    struct stat st;
+    bool is_restricted;
+
+    if (client->remote)
+        return remote_explain(client->remote, ret_error);
+    is_restricted = stat(client->path, &st) == 0 && !(st.st_mode & S_IWOTH);
+    return explain_connect(client->path, geteuid() == 0 || is_restricted ? -EUSERS : -EACCES,
+                           ret_error);
 }
 
 static int shake_hands(struct client *client, char **ret_error)
 {
-    int r = wait_until(client, is_ready, NULL, CONNECT_TIMEOUT_SEC * USEC_PER_SEC);
+    uint64_t timeout_sec = client->remote ? REMOTE_TIMEOUT_SEC : CONNECT_TIMEOUT_SEC;
+    int r = wait_until(client, is_ready, NULL, timeout_sec * USEC_PER_SEC);
 
+    if (r < 0 && client->remote)
+        return remote_explain(client->remote, ret_error);
     if (r == -ETIMEDOUT)
         return explain_connect(client->path, -EAGAIN, ret_error);
     if (r == -EPIPE || r == -ECONNRESET)
@@ -174,6 +230,33 @@ static int shake_hands(struct client *client, char **ret_error)
     if (r < 0)
         return explain_connect(client->path, r, ret_error);
     return sd_bus_is_ready(client->bus) > 0 ? 0 : explain_closed(client, ret_error);
+}
+
+int client_open_socket(const char *path, int *ret_fd, char **ret_error)
+{
+    _cleanup_free_ char *printable = strdup(path);
+    int r;
+
+    if (!printable)
+        return -ENOMEM;
+    str_make_printable(printable);
+    r = open_socket(path, ret_fd);
+    return r < 0 ? explain_connect(printable, r, ret_error) : 0;
+}
+
+static int client_connect(struct client *client, const char *path, int *ret_fd, char **ret_error)
+{
+    int r;
+
+    r = remote_is_address(path) ? remote_connect(path, &client->remote, ret_fd, ret_error)
+                                : client_open_socket(path, ret_fd, ret_error);
+    if (r < 0)
+        return r;
+    client->path = strdup(client->remote ? remote_host(client->remote) : path);
+    if (!client->path)
+        return -ENOMEM;
+    str_make_printable(client->path);
+    return 0;
 }
 
 int client_new(const char *path, struct client **ret_client, char **ret_error)
@@ -184,13 +267,9 @@ int client_new(const char *path, struct client **ret_client, char **ret_error)
 
     if (!client)
         return -ENOMEM;
-    client->path = strdup(path);
-    if (!client->path)
-        return -ENOMEM;
-    str_make_printable(client->path);
-    r = open_socket(path, &fd);
+    r = client_connect(client, path, &fd, ret_error);
     if (r < 0)
-        return explain_connect(client->path, r, ret_error);
+        return r;
     r = sd_event_new(&client->event);
     if (r < 0)
         return r;
@@ -213,6 +292,8 @@ struct client *client_free(struct client *client)
     if (client->bus)
         (void)sd_bus_detach_event(client->bus); /* fails only if it never was attached */
     sd_bus_close_unref(client->bus);
+    (void)remote_free(client->remote);
+    sd_event_source_unref(client->child);
     sd_event_unref(client->event);
     free(client->path);
     free(client);
@@ -224,21 +305,37 @@ static int count_interrupt(sd_event_source *source, const struct signalfd_siginf
 {
     struct client *client = context;
 
-    (void)source, (void)info;
+    (void)source;
     client->interrupts++;
+    /* the kernel sends those of a terminal to its whole process group */
+    client->signal = info->ssi_code == SI_KERNEL ? 0 : (int)info->ssi_signo;
     return 0;
+}
+
+/* SIGHUP, by nohup(1): a signalfd would receive it nevertheless. */
+static bool is_ignored(int signal)
+{
+    struct sigaction action;
+
+    return signal == SIGHUP && sigaction(signal, NULL, &action) == 0 &&
+           action.sa_handler == SIG_IGN;
 }
 
 int client_catch_signals(struct client *client, char **ret_error)
 {
-    static const int ends[] = {SIGINT, SIGTERM};
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
     sigset_t signals;
     int r;
 
-    if (sigemptyset(&signals) < 0 || sigaddset(&signals, SIGINT) < 0 ||
-        sigaddset(&signals, SIGTERM) < 0 || sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
+    (void)sigemptyset(&signals); /* none of these can fail */
+    for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+        if (!is_ignored(ends[i]))
+            (void)sigaddset(&signals, ends[i]);
+    if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
         return str_refuse(-errno, ret_error, "Cannot catch signals: %m.");
     for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+        if (sigismember(&signals, ends[i]) <= 0)
+            continue;
         r = sd_event_add_signal(client->event, NULL, ends[i], count_interrupt, client);
         if (r < 0) {
             errno = -r;
@@ -248,9 +345,49 @@ int client_catch_signals(struct client *client, char **ret_error)
     return 0;
 }
 
+int client_take_signal(struct client *client)
+{
+    int signal = client->signal;
+
+    client->signal = 0;
+    return signal;
+}
+
+static int keep_child_status(sd_event_source *source, const siginfo_t *info, void *context)
+{
+    struct client *client = context;
+
+    (void)source;
+    client->child_has_ended = true;
+    client->child_status = info->si_code == CLD_EXITED ? info->si_status << 8 : info->si_status;
+    return 0;
+}
+
+int client_watch_child(struct client *client, pid_t pid, char **ret_error)
+{
+    sigset_t signals;
+    int r;
+
+    if (sigemptyset(&signals) < 0 || sigaddset(&signals, SIGCHLD) < 0 ||
+        sigprocmask(SIG_BLOCK, &signals, NULL) < 0) /* which sd-event demands */
+        return str_refuse(-errno, ret_error, "Cannot watch a process: %m.");
+    r = sd_event_add_child(client->event, &client->child, pid, WEXITED, keep_child_status, client);
+    if (r >= 0)
+        return 0;
+    errno = -r;
+    return str_refuse(r, ret_error, "Cannot watch a process: %m.");
+}
+
+bool client_child_has_ended(const struct client *client, int *ret_status)
+{
+    if (client->child_has_ended)
+        *ret_status = client->child_status;
+    return client->child_has_ended;
+}
+
 int client_sleep(struct client *client, uint64_t usec)
 {
-    int r = wait_until(client, is_never, NULL, usec);
+    int r = wait_until(client, client->child ? is_child_done : is_never, NULL, usec);
 
     return r == -ETIMEDOUT ? 0 : r;
 }
@@ -265,7 +402,7 @@ int client_make_call(struct client *client, const char *member, sd_bus_message *
         return 0;
     errno = -r;
     return r == -ENOTCONN ? str_refuse(-ECONNRESET, ret_error, "The connection to xentraced broke.")
-                          : str_refuse(r, ret_error, "Cannot make a call of %s: %m.", member);
+                          : str_refuse(r, ret_error, "Cannot create the call %s: %m.", member);
 }
 
 static int keep_reply(sd_bus_message *reply, void *context, sd_bus_error *error)
@@ -301,11 +438,11 @@ static int explain_error(struct client *client, sd_bus_message *reply, const cha
                           "Not permitted: only root and members of the group set by control-group= "
                           "may start and stop captures.");
     if (strcmp(name, SD_BUS_ERROR_UNKNOWN_METHOD) == 0)
-        return str_refuse(-EREMOTEIO, ret_error,
-                          "The running xentraced does not know %s: it is older than this "
-                          "xentracectl. To start the installed one, which ends all captures: "
-                          "systemctl restart xentraced",
-                          member);
+        return str_refuse(
+            -EREMOTEIO, ret_error,
+            "The running xentraced does not know %s: it is older than this xentracectl. To run the "
+            "installed version: systemctl restart xentraced. Captures without --persist end then.",
+            member);
     if (strcmp(name, SD_BUS_ERROR_UNKNOWN_OBJECT) == 0 ||
         strcmp(name, SD_BUS_ERROR_UNKNOWN_INTERFACE) == 0)
         return str_refuse(-EREMOTEIO, ret_error,
@@ -355,6 +492,11 @@ static int call_and_wait(struct client *client, sd_bus_message *message, struct 
     reply = TAKE_PTR(call->reply);
     if (r == -EINTR)
         return r;
+    if (r == -ENOTCONN || r == -ECONNRESET || r == -EPIPE)
+        return str_refuse(
+            -ECONNRESET, ret_error,
+            "xentraced has closed the connection: it was stopped or restarted, or has "
+            "failed (see: systemctl status xentraced).");
     if (r < 0) {
         errno = -r;
         return str_refuse(r == -ETIMEDOUT ? r : -ECONNRESET, ret_error,
@@ -390,6 +532,8 @@ static int call_for_document(struct client *client, sd_bus_message *message, str
                           "This xentracectl does not understand the answer to %s from %s "
                           "(compare: xentracectl version).",
                           sd_bus_message_get_member(message), client->path);
+    if (client->remote)
+        doc_set_text(doc, "remote", client->path); /* its paths are there */
     *ret_doc = TAKE_PTR(doc);
     return 0;
 }
@@ -439,6 +583,19 @@ int client_stop_recorder(struct client *client, struct json_object **ret_doc, ch
         return r;
     /* A snapshot that is being written is waited for. */
     return client_call(client, message, CLIENT_LONG_TIMEOUT_USEC, NULL, ret_doc, ret_error);
+}
+
+int client_reload(struct client *client, const char *name, struct json_object **ret_doc,
+                  char **ret_error)
+{
+    _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+    int r;
+
+    (void)name;
+    r = client_make_call(client, PROTOCOL_RELOAD, &message, ret_error);
+    if (r < 0)
+        return r;
+    return client_call(client, message, CLIENT_TIMEOUT_USEC, DOC_FORMAT_RELOAD, ret_doc, ret_error);
 }
 
 int client_abort(struct client *client, const char *name, struct json_object **ret_doc,

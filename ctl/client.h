@@ -9,7 +9,8 @@
  *
  * Errors of all functions here: one sentence in *RET_ERROR (free it) and
  *   -EREMOTEIO   the daemon refused: nothing was done
- *   -ECONNRESET  the connection is gone, or never came about
+ *   -ENOTCONN    nobody listens: xentraced is not running
+ *   -ECONNRESET  the connection is gone, or never came about for another reason
  *   -ETIMEDOUT   no answer in time
  *   -EBADMSG     an answer that is none
  *   -EINTR       interrupted (no sentence)
@@ -32,7 +33,7 @@
 
 struct client;
 
-/* Connects to the socket at PATH. */
+/* Connects to the socket at PATH, or at the address of another host's (ctl/remote.h). */
 int client_new(const char *path, struct client **ret_client, char **ret_error);
 struct client *client_free(struct client *client);
 
@@ -43,8 +44,24 @@ static inline void client_freep(struct client **client)
 
 #define _cleanup_client_ _cleanup_(client_freep)
 
-/* From now on SIGINT and SIGTERM interrupt a wait: each signal one. */
+/* The same without D-Bus, and on this machine: a stream of bytes. */
+int client_open_socket(const char *path, int *ret_fd, char **ret_error);
+
+/* From now on SIGINT, SIGTERM and SIGHUP (unless it is ignored) interrupt a wait: each signal one.
+ */
 int client_catch_signals(struct client *client, char **ret_error);
+
+/*
+ * The last of them if the process group did not receive it, so that a command which runs beside
+ * this one has to be sent it; else 0. Forgets it.
+ */
+int client_take_signal(struct client *client);
+
+/* From now on the end of the process PID, a child, ends a client_sleep(). */
+int client_watch_child(struct client *client, pid_t pid, char **ret_error);
+
+/* Whether it has ended; its status as of waitpid(2) is *RET_STATUS then. */
+bool client_child_has_ended(const struct client *client, int *ret_status);
 
 /* Waits. Returns 0 or -EINTR. */
 int client_sleep(struct client *client, uint64_t usec);
@@ -74,6 +91,10 @@ int client_status(struct client *client, const char *name, struct json_object **
 
 /* StopRecorder(): the recorder's object. */
 int client_stop_recorder(struct client *client, struct json_object **ret_doc, char **ret_error);
+
+/* Reload(): what has changed. NAME is not used. */
+int client_reload(struct client *client, const char *name, struct json_object **ret_doc,
+                  char **ret_error);
 
 /* Rotate(NAME): a segment object. Trigger(NAME): a trigger object. */
 int client_rotate(struct client *client, const char *name, struct json_object **ret_doc,

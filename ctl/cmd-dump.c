@@ -22,7 +22,7 @@ struct options {
 
 static const struct args_option dump_options[] = {
     {"events", 'e', "LIST", ARGS_EVENTS, offsetof(struct options, events),
-     .help = "only these: sched,hvm-entryexit,0x0010f000 (default all)"},
+     .help = "events: sched,hvm-entryexit,0x0010f000 (default all)"},
     {},
 };
 
@@ -124,8 +124,9 @@ const struct verb verb_dump = {
     .run = cmd_dump,
     .words = "FILE",
     .completes = "files",
-    .summary = "a line for each record of a trace",
-    .help = "Prints each record of a trace (- is standard input), in the order of time. With\n"
-            "--json, each is an object on a line of its own. Needs no daemon.\n",
+    .summary = "print the records of a trace",
+    .help = "Prints each record of a trace (- is standard input), in time order. With --json,\n"
+            "each is an object on a line of its own. Needs no daemon.\n",
     .options = dump_options,
+    .remote = VERB_RUNS_THERE,
 };

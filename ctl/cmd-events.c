@@ -15,7 +15,7 @@ struct options {
 };
 
 static const struct args_option events_options[] = {
-    {"names", .offset = offsetof(struct options, names), .help = "only names"},
+    {"names", .offset = offsetof(struct options, names), .help = "print names only"},
     {},
 };
 
@@ -41,7 +41,7 @@ static void print_table(void)
         table_add(table, "0x%08" PRIx32, names[i].mask);
         table_add(table, "%s", names[i].meaning);
     }
-    table_print(table, stdout, 0);
+    table_print(table, stdout, 0, 0);
 }
 
 static void print_json(void)
@@ -84,7 +84,8 @@ const struct verb verb_events = {
     .name = "events",
     .run = cmd_events,
     .words = "",
-    .summary = "the names of events",
+    .summary = "list the names of events",
     .help = "Lists the names that -e takes, with their masks.\n",
     .options = events_options,
+    .remote = VERB_RUNS_THERE,
 };

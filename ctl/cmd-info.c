@@ -19,6 +19,8 @@
 #include "common/units.h"
 #include "ctl/args.h"
 #include "ctl/ctl.h"
+#include "ctl/domains.h"
+#include "ctl/input.h"
 #include "ctl/session.h"
 #include "ctl/snapshot.h"
 #include "ctl/storage.h"
@@ -69,11 +71,22 @@ static int open_trace(const char *path)
     return fd;
 }
 
+/* A sidecar in place of the trace: 1 with a sentence in info->error. */
+static int refuse_sidecar(struct info *info)
+{
+    info->error = input_explain_sidecar(info->path);
+    return info->error ? 1 : 0;
+}
+
 static int read_trace(struct info *info)
 {
-    _cleanup_fd_ int fd = open_trace(info->path);
+    _cleanup_fd_ int fd = -1;
     int r;
 
+    r = strcmp(info->path, "-") == 0 ? 0 : refuse_sidecar(info);
+    if (r != 0)
+        return r < 0 ? r : 0;
+    fd = open_trace(info->path);
     r = fd < 0 ? -errno : trace_file_scan(fd, &info->summary);
     if (r == -ENOMEM)
         return r;
@@ -131,7 +144,7 @@ static int info_new(const char *path, struct info **ret_info)
     return 0;
 }
 
-/* What this one file holds by its sidecar. */
+/* The counts for this file in its sidecar. */
 struct info_expected {
     bool is_known; /* false: the sidecar does not know this file */
     uint64_t bytes, records, lost;
@@ -149,7 +162,8 @@ static struct info_expected info_read_expected(const struct info *info)
         .is_known = is_snapshot || is_segmented ? counts != NULL : sidecar != NULL,
         .bytes = is_segmented ? doc_number(counts, "bytes") : doc_number(sidecar, "output.bytes"),
         .records = doc_number(counts, is_snapshot || is_segmented ? "records" : "delivered"),
-        .lost = doc_number(counts, "lost"),
+        /* After a restart of the daemon, the first segment reports what was dropped in it. */
+        .lost = doc_number(counts, "lost") + doc_number(counts, "missing_before"),
     };
 }
 
@@ -295,7 +309,7 @@ static void print_cpus(FILE *file, const struct trace_file_summary *summary)
         table_add(table, "%" PRIu64, cpu->records);
         table_add(table, "%" PRIu64, cpu->lost);
     }
-    table_print(table, file, 4);
+    table_print(table, file, 4, 0);
 }
 
 /* Where the counts of the two differ. */
@@ -382,8 +396,7 @@ static void print_sidecar(FILE *file, const struct info *info)
     table_print_field(file, "Sidecar", "%s", info->sidecar_path);
     print_host(file, info->sidecar);
     if (info_is_running(info)) {
-        table_print_field(file, "Ended",
-                          "no, by its sidecar: xentraced is still writing, or was killed");
+        table_print_field(file, "Ended", "not recorded: xentraced is still writing, or was killed");
         return;
     }
     print_end(file, info->sidecar);
@@ -414,6 +427,7 @@ static void info_print(FILE *file, struct info *info)
     print_complete(file, info);
     print_classes(file, summary);
     print_sidecar(file, info);
+    domains_print(file, info->sidecar);
     print_cpus(file, summary);
 }
 
@@ -584,8 +598,10 @@ const struct verb verb_info = {
     .run = cmd_info,
     .words = "FILE...",
     .completes = "files",
-    .summary = "what is in a trace file, and whether it is sound",
-    .help = "Reads trace files (- is standard input) to their end and shows what is in them\n"
-            "and whether they are sound, with the facts of their sidecars. Needs no daemon.\n"
-            "Exit code 1: a file is damaged, incomplete or unreadable.\n",
+    .summary = "show what a trace file contains, and check it",
+    .help = "Reads trace files (- is standard input) to their end and shows what they\n"
+            "contain, whether they are sound, and the facts of their sidecars. Needs no\n"
+            "daemon.\n\n"
+            "Exit status: 1 if a file is damaged, incomplete or unreadable.\n",
+    .remote = VERB_RUNS_THERE,
 };

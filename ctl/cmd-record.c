@@ -7,26 +7,39 @@
  */
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 
 #include "common/units.h"
 #include "ctl/args.h"
 #include "ctl/capture.h"
+#include "ctl/child.h"
 #include "ctl/ctl.h"
-#include "ctl/output.h"
 #include "ctl/progress.h"
+#include "ctl/remote.h"
 #include "ctl/session.h"
 #include "ctl/stop.h"
 #include "ctl/storage.h"
 #include "ctl/str.h"
+#include "ctl/target.h"
+
+#define CHILD_WAIT_USEC (3600 * USEC_PER_SEC) /* its end or a signal ends the wait */
+#define END_STEPS       50                    /* a file is finished in seconds, or not at all */
+#define END_STEP_NSEC   (100 * USEC_PER_MSEC * NSEC_PER_USEC)
 
 struct record {
     struct client *client;
+    struct target target;
     struct json_object *session; /* the newest document */
     char *name;
     uint64_t started_usec;
     struct progress progress;
+    bool is_remote;
+    struct child *child; /* the command that it records; NULL: none */
+    int child_status;    /* as of waitpid(), when it has ended or nobody waits for it */
+    bool is_interrupted; /* a signal was passed on to the command */
+    bool has_given_up;   /* waiting for the command */
 };
 
 static uint64_t monotonic_usec(void)
@@ -44,27 +57,80 @@ static void take_session(struct record *record, struct json_object **session)
     *session = NULL;
 }
 
-/* Polls until the session has ended: 0; -EINTR when the user wants it to end. */
+/* Sleeps until the next poll: 0; -EINTR. */
+static int pause_polling(struct record *record, uint64_t elapsed_usec, uint64_t limit_usec)
+{
+    return client_sleep(record->client,
+                        progress_interval_usec(&record->progress, elapsed_usec, limit_usec));
+}
+
+static bool child_has_ended(struct record *record)
+{
+    return record->child &&
+           (record->has_given_up || client_child_has_ended(record->client, &record->child_status));
+}
+
+/*
+ * A signal: the command ends by it, and the capture with the command. Returns -EINTR if the capture
+ * is to end now: there is no command, or it is the second signal.
+ */
+static int pass_signal(struct record *record)
+{
+    int signal = client_take_signal(record->client);
+
+    if (!record->child)
+        return -EINTR;
+    if (child_has_ended(record))
+        return 0;
+    if (!record->is_interrupted) {
+        record->is_interrupted = true;
+        if (signal)
+            (void)kill(child_pid(record->child), signal); /* it has not been reaped */
+        return 0;
+    }
+    (void)kill(child_pid(record->child), SIGTERM);
+    record->has_given_up = true;
+    record->child_status = SIGTERM;
+    return -EINTR;
+}
+
+/* Polls until the session or the command has ended: 0; -EINTR when the user wants it to end. */
 static int watch(struct record *record, char **ret_error)
 {
     int r;
 
-    while (!doc_session_has_ended(record->session)) {
+    while (!doc_session_has_ended(record->session) && !child_has_ended(record)) {
         uint64_t elapsed = monotonic_usec() - record->started_usec;
         struct progress_sample sample = progress_read(record->session, elapsed);
         _cleanup_doc_ struct json_object *session = NULL;
 
         progress_show(&record->progress, &sample);
-        r = client_sleep(record->client,
-                         progress_interval_usec(&record->progress, elapsed, sample.limit_usec));
+        r = pause_polling(record, elapsed, sample.limit_usec);
+        if (r == -EINTR)
+            r = pass_signal(record);
         if (r < 0)
             return r;
         r = client_status(record->client, record->name, &session, ret_error);
+        if (r == -EINTR)
+            r = pass_signal(record);
         if (r < 0)
             return r;
-        take_session(record, &session);
+        if (session)
+            take_session(record, &session);
     }
     return 0;
+}
+
+/* The exit code with a command, whose own comes first; CODE is the capture's. */
+static int wait_for_child(struct record *record, int code)
+{
+    if (!child_has_ended(record))
+        ctl_warning("The command continues without being recorded.");
+    while (!child_has_ended(record)) {
+        if (client_sleep(record->client, CHILD_WAIT_USEC) == -EINTR)
+            (void)pass_signal(record); /* the capture has ended already */
+    }
+    return record->child_status ? child_exit_code(record->child_status) : code;
 }
 
 /* Asks for the end and waits for the finished file. A second signal ends the wait. */
@@ -88,11 +154,11 @@ static int stop(struct record *record, char **ret_error)
     return 0;
 }
 
-/* The connection is lost: reports where the records are. */
+/* Where the records are after the connection was lost, as far as this can be known. */
 static void explain_break(const struct record *record, int r, const char *error)
 {
     _cleanup_free_ char *path = NULL;
-    const char *typed;
+    const char *typed, *remote = doc_text(record->session, "remote", "");
 
     doc_make_printable(record->session);
     typed = storage_file(record->session);
@@ -108,30 +174,69 @@ static void explain_break(const struct record *record, int r, const char *error)
     else if (strcmp(typed, "-") == 0 || !path)
         ctl_error("%s The records that were written so far are readable.", error);
     else
-        ctl_error("%s The windows written so far are readable; see: xentracectl info %s", error,
-                  path);
+        ctl_error("%s The windows written so far are readable; see: xentracectl %s%s%sinfo %s",
+                  error, *remote ? "-H " : "", remote, *remote ? " " : "", path);
 }
 
-static int run(struct ctl *ctl, struct record *record, const struct capture_options *options)
+/*
+ * xentraced was stopped, restarted, or has died. If it ended the capture, its sidecar has the
+ * summary, which takes a moment: 0 then. The paths of another host cannot be read.
+ */
+static int read_end(struct record *record)
 {
-    _cleanup_free_ char *error = NULL;
-    FILE *talk = output_talk(options->output);
-    int r;
+    _cleanup_free_ char *path = strdup(doc_text(record->session, "output.sidecar", ""));
+    const struct timespec step = {.tv_nsec = END_STEP_NSEC};
 
-    r = watch(record, &error);
-    if (r == -EINTR)
-        r = stop(record, &error);
-    progress_clear(&record->progress);
-    if (r < 0) {
-        explain_break(record, r, error);
-        return CTL_FAILURE;
+    if (record->is_remote || !path || !*path)
+        return -ENOENT;
+    for (int i = 0; i < END_STEPS; i++) {
+        _cleanup_doc_ struct json_object *session = NULL;
+
+        if (doc_read_file(path, &session) == 0 && doc_is(session, DOC_FORMAT_SESSION) &&
+            doc_session_has_ended(session)) {
+            take_session(record, &session);
+            return 0;
+        }
+        (void)nanosleep(&step, NULL); /* a signal only shortens it */
     }
+    return -ENODATA;
+}
+
+static int report(struct ctl *ctl, struct record *record, FILE *talk)
+{
     if (ctl->json)
         doc_print(talk, record->session);
     else
         session_print_summary(talk, record->session);
     return doc_session_has_ended(record->session) && session_is_ok(record->session) ? CTL_OK
-                                                                                : CTL_FAILURE;
+                                                                                    : CTL_FAILURE;
+}
+
+static int run(struct ctl *ctl, struct record *record, const struct capture_options *options)
+{
+    _cleanup_free_ char *error = NULL;
+    FILE *talk = record->child ? stderr : output_talk(options->output);
+    int r;
+
+    r = watch(record, &error);
+    if (r == -EINTR || (r == 0 && !doc_session_has_ended(record->session)))
+        r = stop(record, &error);
+    progress_clear(&record->progress);
+    if (r == -ECONNRESET && read_end(record) == 0) {
+        ctl_error("xentraced was stopped or restarted, which ended the capture.");
+        (void)report(ctl, record, talk);
+        return CTL_FAILURE;
+    }
+    if (r < 0) {
+        explain_break(record, r, error);
+        return CTL_FAILURE;
+    }
+    r = target_finish(&record->target, record->session, &error);
+    if (r < 0) {
+        ctl_error_sentence(error);
+        return CTL_FAILURE;
+    }
+    return report(ctl, record, talk);
 }
 
 static int start(struct ctl *ctl, struct record *record, const struct capture_options *options,
@@ -145,7 +250,12 @@ static int start(struct ctl *ctl, struct record *record, const struct capture_op
     r = client_catch_signals(record->client, ret_error);
     if (r < 0)
         return r;
-    r = capture_start(record->client, options, true, &record->session, ret_error);
+    if (record->child) {
+        r = client_watch_child(record->client, child_pid(record->child), ret_error);
+        if (r < 0)
+            return r;
+    }
+    r = capture_start(record->client, options, &record->target, &record->session, ret_error);
     if (r < 0)
         return r;
     record->started_usec = monotonic_usec();
@@ -159,25 +269,82 @@ static int start(struct ctl *ctl, struct record *record, const struct capture_op
     return 0;
 }
 
+/* A command on the other side of a bridge begins now. */
+static void report_start(const struct record *record)
+{
+    _cleanup_doc_ struct json_object *doc = NULL;
+
+    if (!getenv(REMOTE_BRIDGE))
+        return;
+    doc = doc_new(DOC_FORMAT_STARTED);
+    doc_add_text(doc, "name", record->name);
+    doc_print_line(stderr, doc);
+}
+
+/* The command after "--", which is no part of ARGC and ARGV then; NULL: there is none. */
+static char **split_command(int *argc, char **argv)
+{
+    for (int i = 1; i < *argc; i++) {
+        if (strcmp(argv[i], "--") != 0)
+            continue;
+        *argc = i;
+        argv[i] = NULL;
+        return argv + i + 1;
+    }
+    return NULL;
+}
+
+static int prepare_child(struct record *record, char **command, const char *output,
+                         char **ret_error)
+{
+    bool records_to_stdout = output && strcmp(output, "-") == 0;
+
+    if (!*command || !**command)
+        return str_refuse(-EINVAL, ret_error, "A command is missing after --.");
+    return child_new(command, records_to_stdout, &record->child, ret_error);
+}
+
+static int record_all(struct ctl *ctl, struct record *record, const struct capture_options *options)
+{
+    _cleanup_free_ char *error = NULL;
+    int r, code;
+
+    record->is_remote = remote_is_address(ctl->socket);
+    progress_init(&record->progress, options->quiet || record->child);
+    r = start(ctl, record, options, &error);
+    if (r < 0) {
+        ctl_error_sentence(error);
+        return CTL_FAILURE;
+    }
+    report_start(record);
+    if (record->child && child_begin(record->child, &error) < 0)
+        ctl_error_sentence(error); /* its exit status ends the capture */
+    code = run(ctl, record, options);
+    return record->child ? wait_for_child(record, code) : code;
+}
+
 static int cmd_record(struct ctl *ctl, int argc, char **argv)
 {
     _cleanup_(options_done) struct capture_options options;
+    char **command = split_command(&argc, argv), *error = NULL;
     struct record record = {};
-    char *error = NULL;
-    int r, code = CTL_FAILURE;
+    int r, code;
 
     r = options_parse(ctl, OPTIONS_OF_RECORD, argc, argv, &options, &error);
+    if (r == 0 && command)
+        r = prepare_child(&record, command, options.output, &error);
+    if (r == -ENOENT || r == -EACCES) {
+        ctl_error_sentence(error);
+        free(error);
+        return r == -ENOENT ? CHILD_NOT_FOUND : CHILD_NOT_RUN;
+    }
     if (r < 0)
         return args_exit(&verb_record, r, error);
-    progress_init(&record.progress, options.quiet);
-    r = start(ctl, &record, &options, &error);
-    if (r < 0)
-        ctl_error_sentence(error);
-    else
-        code = run(ctl, &record, &options);
-    free(error);
+    code = record_all(ctl, &record, &options);
     (void)doc_free(record.session);
+    target_done(&record.target);
     (void)client_free(record.client);
+    (void)child_free(record.child);
     free(record.name);
     return code;
 }
@@ -185,11 +352,15 @@ static int cmd_record(struct ctl *ctl, int argc, char **argv)
 const struct verb verb_record = {
     .name = "record",
     .run = cmd_record,
-    .words = "[NAME]",
+    .words = "[NAME] [-- COMMAND [ARGUMENT]...]",
     .summary = "start a capture, show its progress, wait for its end",
     .help = "Starts a capture, shows its progress on standard error and waits for its end.\n"
-            "Ctrl-C ends the capture cleanly; a second one gives up waiting for its file.\n",
+            "Ctrl-C ends the capture cleanly; a second one gives up waiting for its file.\n"
+            "With COMMAND, the capture ends when COMMAND does, and the exit status is that of\n"
+            "COMMAND.\n",
     .options = OPTIONS_OF_RECORD,
     .examples = "  xentracectl record -e hvm -T 30 -o hvm.xentrace\n"
+                "  xentracectl record -e sched -o boot.xentrace -- xl create web.cfg\n"
                 "  xentracectl record -T 10 -o - | zstd > all.xentrace.zst\n",
+    .remote = VERB_STREAMS,
 };

@@ -10,11 +10,22 @@
 #include "ctl/doc.h"
 #include "ctl/findings.h"
 #include "ctl/input.h"
+#include "ctl/intervals.h"
 #include "ctl/measures-doc.h"
 #include "ctl/report.h"
 #include "ctl/str.h"
 #include "trace/measures.h"
 #include "trace/sidecar.h"
+
+struct options {
+    const char *view;
+};
+
+static const struct args_option report_options[] = {
+    {"view", 0, "VIEW", ARGS_CHOICE, offsetof(struct options, view), 0, "intervals",
+     .help = "intervals: every run, wait and sleep of each vCPU"},
+    {},
+};
 
 static void measures_freep(struct measures **measures)
 {
@@ -75,19 +86,46 @@ static int report(struct ctl *ctl, const struct input_options *options)
     return CTL_OK;
 }
 
-static int cmd_report(struct ctl *ctl, int argc, char **argv)
+static int report_intervals(struct ctl *ctl, const struct input_options *options)
 {
-    struct input_options options = {.part = MERGE_ALL};
+    _cleanup_input_ struct input *input = NULL;
     char *error = NULL;
     int r;
 
-    r = args_parse(ctl, NULL, argc, argv, 1, NULL, NULL, &error);
+    r = input_open(options, &input, &error);
+    if (r < 0) {
+        ctl_error_sentence(error);
+        free(error);
+        return CTL_FAILURE;
+    }
+    r = intervals_print(stdout, input, ctl->json);
+    if (ferror(stdout)) {
+        ctl_error("Cannot write to standard output: the list of intervals is incomplete.");
+        return CTL_FAILURE;
+    }
+    if (r < 0) {
+        ctl_error("Cannot read %s to its end: %s.", options->path, strerror(-r));
+        return CTL_FAILURE;
+    }
+    return CTL_OK;
+}
+
+static int cmd_report(struct ctl *ctl, int argc, char **argv)
+{
+    struct input_options input_options = {.part = MERGE_ALL};
+    struct options options = {};
+    char *error = NULL;
+    int r;
+
+    r = args_parse(ctl, report_options, argc, argv, 1, &options, NULL, &error);
     if (r == 0 && optind == argc)
         r = str_refuse(-EINVAL, &error, "report needs the name of a trace file.");
     if (r < 0)
         return args_exit(&verb_report, r, error);
-    options.path = argv[optind];
-    return report(ctl, &options);
+    input_options.path = argv[optind];
+    if (options.view)
+        return report_intervals(ctl, &input_options);
+    return report(ctl, &input_options);
 }
 
 const struct verb verb_report = {
@@ -95,6 +133,8 @@ const struct verb verb_report = {
     .run = cmd_report,
     .words = "FILE",
     .completes = "files",
-    .summary = "who ran, who waited, and for whom",
+    .summary = "show who ran, who waited, and for whom",
     .help = "Reads a trace (- is standard input) and shows what happened. Needs no daemon.\n",
+    .options = report_options,
+    .remote = VERB_RUNS_THERE,
 };

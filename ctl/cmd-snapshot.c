@@ -4,20 +4,27 @@
 #include <errno.h>
 #include <getopt.h>
 #include <string.h>
+#include <time.h>
 
+#include "common/time-spec.h"
+#include "common/units.h"
 #include "ctl/args.h"
 #include "ctl/ctl.h"
-#include "ctl/output.h"
 #include "ctl/request.h"
 #include "ctl/snapshot.h"
 #include "ctl/str.h"
+#include "ctl/target.h"
 
 struct options {
     uint64_t given;                     /* as args_parse() sets it */
     const char *name, *session, *label; /* NULL: not given; borrowed from argv */
     const char *output;                 /* as typed; NULL: a file of the daemon's */
+    const char *since, *until;          /* as typed; NULL: not given */
     uint64_t last_usec, max_size_bytes; /* 0: not given */
-    bool force;
+    bool force, bundle;
+
+    /* SINCE and UNTIL, as the daemon takes them; 0: not given so. */
+    uint64_t since_ns, since_ago_usec, until_ns, until_ago_usec;
 };
 
 #define AT(member) offsetof(struct options, member)
@@ -25,19 +32,107 @@ struct options {
 /* name, letter, argument, type, member, unit of a number alone, detail, D-Bus key, help */
 static const struct args_option snapshot_options[] = {
     {"last", 0, "TIME", ARGS_DURATION, AT(last_usec), USEC_PER_SEC, NULL, OPTION_LAST,
-     "only the newest part: 30 (seconds), 5min"},
+     "only the newest TIME: 30 (seconds), 5min"},
+    {"since", 'S', "TIME", ARGS_TEXT, AT(since), 0, NULL, NULL,
+     "from TIME on: -40s, 03:10, \"yesterday 23:50\", @UNIX"},
+    {"until", 'U', "TIME", ARGS_TEXT, AT(until), 0, NULL, NULL, "up to TIME"},
     {"max-size", 0, "SIZE", ARGS_SIZE, AT(max_size_bytes), 1, NULL, OPTION_MAX_SIZE,
-     "only the newest part: 1048576 (bytes), 100M"},
+     "only the newest SIZE: 1048576 (bytes), 100M"},
     {"output", 'o', "FILE", ARGS_FILE, AT(output), 0, NULL, NULL,
      "write to FILE, with its sidecar; - is standard output\n"
      "(default: a new file in " XENTRACED_STATE_DIR ")"},
-    {"force", 0, NULL, ARGS_FLAG, AT(force), .help = "replace FILE and its sidecar if they exist"},
+    {"force", 0, NULL, ARGS_DESTROY, AT(force),
+     .help = "replace FILE and its sidecar if they exist"},
+    {"bundle", 0, NULL, ARGS_FLAG, AT(bundle),
+     .help = "with -o: one tar archive of the trace and its sidecar"},
     {"session", 0, "NAME", ARGS_SESSION, AT(session), 0, "a session", OPTION_SESSION,
-     "of the ring of that session"},
+     "of the session NAME"},
     {"label", 0, "TEXT", ARGS_NAME, AT(label), 0, "a label", OPTION_LABEL,
-     "who asks, or why: for the file's name and the sidecar"},
+     "reason, for the file name and the sidecar"},
     {},
 };
+
+static uint64_t realtime_ns(void)
+{
+    struct timespec now = {};
+
+    (void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
+    return (uint64_t)now.tv_sec * NSEC_PER_SEC + (uint64_t)now.tv_nsec;
+}
+
+static int refuse_moment(const char *label, const char *text, char **ret_error)
+{
+    uint64_t usec;
+
+    if (duration_parse(text, USEC_PER_SEC, &usec) >= 0)
+        return str_refuse(
+            -EINVAL, ret_error,
+            "%s %s is a duration, not a point in time. For a time before now, write %s -%s.", label,
+            text, label, text);
+    return str_refuse(-EINVAL, ret_error,
+                      "%s \"%s\" is not a time: write -40s, 03:10, \"yesterday 23:50\" or "
+                      "\"2026-11-21 03:10:05\".",
+                      label, text);
+}
+
+/* TEXT as the daemon takes it: a moment, or a time before its own now. Only one of both is set. */
+static int parse_moment(const char *label, const char *text, uint64_t *ret_ns,
+                        uint64_t *ret_ago_usec, char **ret_error)
+{
+    struct time_spec spec;
+
+    if (!text)
+        return 0;
+    if (time_spec_parse(text, realtime_ns(), &spec) < 0)
+        return refuse_moment(label, text, ret_error);
+    if (spec.is_relative && spec.is_after && spec.offset_usec)
+        return str_refuse(-EINVAL, ret_error,
+                          "%s %s is in the future: a snapshot holds what has been recorded.", label,
+                          text);
+    if (spec.is_relative)
+        *ret_ago_usec = spec.offset_usec;
+    else
+        *ret_ns = spec.realtime_ns;
+    return 0;
+}
+
+static int parse_span(struct options *options, char **ret_error)
+{
+    bool has_moment = options->since || options->until;
+    int r;
+
+    if (options->last_usec && options->max_size_bytes)
+        return str_refuse(-EINVAL, ret_error, "snapshot takes --last or --max-size, not both.");
+    if (has_moment && (options->last_usec || options->max_size_bytes))
+        return str_refuse(
+            -EINVAL, ret_error,
+            "%s selects the newest part, and cannot be combined with --since and --until.",
+            options->last_usec ? "--last" : "--max-size");
+    r = parse_moment("--since", options->since, &options->since_ns, &options->since_ago_usec,
+                     ret_error);
+    if (r < 0)
+        return r;
+    if (options->since && !options->since_ns && !options->since_ago_usec)
+        return str_refuse(
+            -EINVAL, ret_error,
+            "--since %s selects no records: write a time before now, such as --since -40s.",
+            options->since);
+    return parse_moment("--until", options->until, &options->until_ns, &options->until_ago_usec,
+                        ret_error);
+}
+
+/* "30s" is meant for --last. */
+static int check_name(const char *name, char **ret_error)
+{
+    uint64_t usec;
+
+    if (duration_parse(name, USEC_PER_SEC, &usec) >= 0)
+        return str_refuse(-EINVAL, ret_error,
+                          "\"%s\" is a time, not the name of a snapshot. For the newest part, use "
+                          "--last %s.",
+                          name, name);
+    return args_check_name(name, "a snapshot", ret_error);
+}
 
 static int parse(struct ctl *ctl, int argc, char **argv, struct options *options, char **ret_error)
 {
@@ -46,23 +141,34 @@ static int parse(struct ctl *ctl, int argc, char **argv, struct options *options
     r = args_parse(ctl, snapshot_options, argc, argv, 1, options, &options->given, ret_error);
     if (r < 0)
         return r;
-    if (options->last_usec && options->max_size_bytes)
-        return str_refuse(-EINVAL, ret_error, "snapshot takes --last or --max-size, not both.");
+    r = parse_span(options, ret_error);
+    if (r < 0)
+        return r;
     if (options->force && !options->output)
         return str_refuse(-EINVAL, ret_error, "--force needs -o: it replaces that file.");
+    if (options->bundle && !options->output)
+        return str_refuse(-EINVAL, ret_error,
+                          "--bundle needs -o, which names the archive: -o FILE.tar, or -o - for "
+                          "standard output.");
     options->name = optind < argc ? argv[optind] : NULL;
-    return options->name ? args_check_name(options->name, "a snapshot", ret_error) : 0;
+    return options->name ? check_name(options->name, ret_error) : 0;
 }
 
 static int take(struct ctl *ctl, const struct options *options, struct json_object **ret_snapshot,
                 char **ret_error)
 {
+    const struct request_number numbers[] = {
+        {OPTION_LAST, options->since_ago_usec}, /* --last itself is in the table */
+        {OPTION_SINCE, options->since_ns},           {OPTION_UNTIL, options->until_ns},
+        {OPTION_UNTIL_AGO, options->until_ago_usec}, {},
+    };
     const struct request request = {
         .member = PROTOCOL_SNAPSHOT,
         .name = options->name,
         .table = snapshot_options,
         .values = options,
         .given = options->given,
+        .numbers = numbers,
         .format = DOC_FORMAT_SNAPSHOT,
         .timeout_usec = CLIENT_LONG_TIMEOUT_USEC,
         .nothing = "Nothing was written",
@@ -70,7 +176,13 @@ static int take(struct ctl *ctl, const struct options *options, struct json_obje
         .no_file = "; leave -o out to have it in " XENTRACED_STATE_DIR,
     };
     _cleanup_client_ struct client *client = NULL;
-    _cleanup_output_ struct output *output = NULL;
+    const struct output_options how = {
+        .typed = options->output,
+        .nothing = request.nothing,
+        .force = options->force,
+        .may_copy = true,
+    };
+    _cleanup_target_ struct target target = {};
     int r;
 
     r = client_new(ctl->socket, &client, ret_error);
@@ -79,12 +191,11 @@ static int take(struct ctl *ctl, const struct options *options, struct json_obje
     r = client_catch_signals(client, ret_error);
     if (r < 0)
         return r;
-    if (options->output) {
-        r = output_open(options->output, options->force, request.nothing, &output, ret_error);
-        if (r < 0)
-            return r;
-    }
-    return request_make(client, &request, output, ret_snapshot, ret_error);
+    r = target_open(&target, &how, options->bundle, ret_error);
+    if (r < 0)
+        return r;
+    r = request_make(client, &request, target.output, ret_snapshot, ret_error);
+    return r < 0 ? r : target_finish(&target, *ret_snapshot, ret_error);
 }
 
 static int cmd_snapshot(struct ctl *ctl, int argc, char **argv)
@@ -120,11 +231,13 @@ const struct verb verb_snapshot = {
     .name = "snapshot",
     .run = cmd_snapshot,
     .words = "[NAME]",
-    .summary = "write what the flight recorder holds to a file",
+    .summary = "write the flight recorder's records to a file",
     .help = "Writes the records that a ring in memory holds to a file, while recording\n"
             "continues, and waits for the file. The ring is the flight recorder, or else the\n"
-            "only capture with -M. Exit status 3: the ring does not go back as far as --last,\n"
-            "and the file holds what there was.\n",
+            "only capture with -M.\n\n"
+            "Exit status: 3 if the ring does not go back as far as --last or --since ask for.\n",
     .options = snapshot_options,
-    .examples = "  xentracectl snapshot --last 30s --label slow-guest\n",
+    .examples = "  xentracectl snapshot --last 30s --label slow-guest\n"
+                "  xentracectl snapshot --since 03:10 --until 03:12:30\n",
+    .remote = VERB_STREAMS,
 };

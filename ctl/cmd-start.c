@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "common/units.h"
 #include "ctl/args.h"
@@ -15,22 +16,50 @@
 #include "ctl/str.h"
 #include "ctl/table.h"
 
+#define FORECAST_STEP_USEC (500 * USEC_PER_MSEC)
+#define FORECAST_STEPS     3 /* records are written after a second at the latest */
+
+/*
+ * How soon a capture without a limit fills the disk is known when it has written something.
+ * Somebody at a terminal wants to see it; a script does not wait. Any failure leaves the forecast
+ * out.
+ */
+static void await_forecast(FILE *file, struct client *client, struct json_object **session)
+{
+    for (int i = 0; i < FORECAST_STEPS && isatty(fileno(file)); i++) {
+        _cleanup_free_ char *error = NULL;
+        struct json_object *newer;
+
+        if (session_has_forecast(*session) || client_sleep(client, FORECAST_STEP_USEC) < 0 ||
+            client_status(client, doc_text(*session, "name", ""), &newer, &error) < 0)
+            return;
+        doc_free(*session);
+        *session = newer;
+    }
+}
+
 static void print_started(FILE *file, struct json_object *session)
 {
+    _cleanup_free_ char *forecast = session_end_forecast(session);
     uint64_t limit = doc_number(session, "limits.time_usec");
-    const char *name;
+    const char *name, *remote, *option;
     char duration[UNITS_TEXT_MAX];
 
     doc_make_printable(session);
     name = doc_text(session, "name", "(without a name)");
+    remote = doc_text(session, "remote", "");
+    option = *remote ? " -H " : "";
     table_print_field(file, "Name", "%s", name);
     storage_print_start(file, session);
     if (limit)
-        table_print_field(file, "Ends", "after %s, or: xentracectl stop %s",
-                          duration_format(duration, limit), name);
+        table_print_field(file, "Ends", "after %s, or: xentracectl%s%s stop %s",
+                          duration_format(duration, limit), option, remote, name);
+    else if (forecast)
+        table_print_field(file, "Ends", "%s, or: xentracectl%s%s stop %s", forecast, option, remote,
+                          name);
     else
-        table_print_field(file, "Ends", "with: xentracectl stop %s", name);
-    table_print_field(file, "Status", "xentracectl status %s", name);
+        table_print_field(file, "Ends", "with: xentracectl%s%s stop %s", option, remote, name);
+    table_print_field(file, "Status", "xentracectl%s%s status %s", option, remote, name);
 }
 
 /* It runs as the configuration says: the command is for one that was stopped. */
@@ -62,9 +91,11 @@ static int start(struct ctl *ctl, const struct capture_options *options, char **
     r = client_catch_signals(client, ret_error);
     if (r < 0)
         return r;
-    r = capture_start(client, options, false, &session, ret_error);
+    r = capture_start(client, options, NULL, &session, ret_error);
     if (r < 0)
         return r;
+    if (!ctl->json)
+        await_forecast(talk, client, &session);
     if (ctl->json)
         doc_print(talk, session);
     else if (storage_is_recorder(session))
@@ -98,8 +129,8 @@ const struct verb verb_start = {
     .run = cmd_start,
     .words = "[NAME]",
     .summary = "start a capture in the background",
-    .help = "Starts a capture in the background and returns at once. The flight recorder, if\n"
-            "it was stopped: xentracectl start " PROTOCOL_RECORDER "\n",
+    .help = "Starts a capture in the background and returns at once. To start a stopped\n"
+            "flight recorder: xentracectl start " PROTOCOL_RECORDER "\n",
     .options = OPTIONS_OF_START,
     .examples = "  xentracectl start -e sched -c 0-7 -T 10\n",
 };

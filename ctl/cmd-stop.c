@@ -24,12 +24,12 @@ struct options {
 
 static const struct args_option stop_options[] = {
     {"all", 'a', .offset = offsetof(struct options, all),
-     .help = "end all captures, but not the flight recorder"},
-    {"recorder", .offset = offsetof(struct options, recorder),
-     .help = "end the flight recorder, as root: its history is lost;\n"
-             "xentracectl start " PROTOCOL_RECORDER " starts it again"},
-    {"abort", .offset = offsetof(struct options, abort),
-     .help = "end the capture NAME at once although its disk does not\n"
+     .help = "end all captures except the flight recorder"},
+    {"recorder", .offset = offsetof(struct options, recorder), .type = ARGS_DESTROY,
+     .help = "end the flight recorder (as root); its history is lost\n"
+             "(to start it again: xentracectl start " PROTOCOL_RECORDER ")"},
+    {"abort", .offset = offsetof(struct options, abort), .type = ARGS_DESTROY,
+     .help = "end the capture NAME at once even if its disk does not\n"
              "answer; records that are not on the disk are dropped"},
     {},
 };
@@ -39,7 +39,7 @@ static int check(const struct options *options, char **ret_error)
     if (options->recorder && (options->all || options->abort || *options->name))
         return str_refuse(-EINVAL, ret_error,
                           "stop --recorder takes no name and no other option: it ends the flight "
-                          "recorder, and nothing else.");
+                          "recorder only.");
     if (options->all && options->abort)
         return str_refuse(-EINVAL, ret_error, "stop takes --all or --abort, not both.");
     if (options->all && *options->name)
@@ -162,8 +162,7 @@ static int stop_all(struct ctl *ctl, struct client *client)
     if (array)
         doc_print(stdout, array);
     else if (!stopped)
-        (void)puts(recorder_runs ? "Only the flight recorder is running, and continues. To end it "
-                                   "with its history: xentracectl stop --recorder"
+        (void)puts(recorder_runs ? "No capture is running. The flight recorder continues."
                                  : "No capture is running.");
     return code;
 }

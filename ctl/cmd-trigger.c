@@ -43,8 +43,8 @@ const struct verb verb_trigger = {
     .run = cmd_trigger,
     .words = "NAME",
     .completes = "triggers",
-    .summary = "fire a trigger of the configuration",
+    .summary = "fire a manual trigger",
     .help = "Fires the trigger NAME, which has condition=manual in xentraced's\n"
-            "configuration. It takes its snapshot in the background; see: xentracectl status\n"
-            "Exit code 1: it takes none, because it is busy or its limit is reached.\n",
+            "configuration. It takes its snapshot in the background; see: xentracectl status\n\n"
+            "Exit status: 1 if it takes none, because it is busy or its limit is reached.\n",
 };

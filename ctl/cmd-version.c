@@ -39,6 +39,6 @@ const struct verb verb_version = {
     .name = "version",
     .run = cmd_version,
     .words = "",
-    .summary = "the versions of xentracectl and xentraced",
+    .summary = "show the versions of xentracectl and xentraced",
     .help = "Prints the versions of xentracectl and, if it can be reached, xentraced.\n",
 };

@@ -34,7 +34,7 @@ static const struct args_option why_options[] = {
      .help = "around +3.5s (after the beginning of the trace) or -2s\n"
              "(before its end); default: the longest wait"},
     {"window", 0, "TIME", ARGS_DURATION, offsetof(struct options, window_usec), USEC_PER_MSEC,
-     .help = "show so much: 500 (ms), 2s (default 200ms)"},
+     .help = "length of the excerpt: 500 (ms), 2s (default 200ms)"},
     {},
 };
 
@@ -120,12 +120,12 @@ static int parse_at(const struct input *input, const struct measures *measures, 
 
     if ((text[0] != '+' && text[0] != '-') || duration_parse(text + 1, USEC_PER_SEC, &usec) < 0)
         return str_refuse(-EINVAL, ret_error,
-                          "--at takes +3.5s, after the beginning of the trace, or -2s, before its "
-                          "end; \"%s\" is neither.",
+                          "--at \"%s\" is not a time: write +3.5s (after the beginning of the "
+                          "trace) or -2s (before its end).",
                           text);
     ticks = ticks_of(input, usec);
     if (ticks > measures_span(measures))
-        return str_refuse(-ERANGE, ret_error, "--at %s is outside of the trace.", text);
+        return str_refuse(-ERANGE, ret_error, "--at %s is outside the trace.", text);
     *ret_tsc = text[0] == '+' ? measures->first_tsc + ticks : measures->last_tsc - ticks;
     return 0;
 }
@@ -197,7 +197,7 @@ static void print_part(const struct input *input, const struct story *story,
         print_who_ran(input, part);
     }
     print_exits(story, part);
-    (void)puts(part->is_open ? ", and still did when the trace ended" : "");
+    (void)puts(part->is_open ? ", until the trace ended" : "");
 }
 
 /* The cycles of PART within the story's time. */
@@ -234,7 +234,7 @@ static void print_story(const struct input *input, const struct story *story, ui
     for (size_t i = 0; i < story->nr_parts; i++)
         print_part(input, story, &story->parts[i], first_tsc);
     if (story->is_cut)
-        (void)printf("  There is more: ask for a shorter --window.\n");
+        (void)printf("  The list is cut here. To see more, use a shorter --window.\n");
 }
 
 /* --- The command. --- */
@@ -360,10 +360,11 @@ const struct verb verb_why = {
     .name = "why",
     .run = cmd_why,
     .words = "VCPU FILE",
-    .summary = "what a vCPU did, and who ran while it waited",
+    .summary = "show what a vCPU did, and who ran while it waited",
     .help = "Shows what a vCPU did around its longest wait, or around a time: when it ran,\n"
             "waited and slept, for which CPU it waited, and who ran there meanwhile.\n"
             "VCPU is web.1, 5.1 or d5v1; without a number, that of the domain which waited\n"
             "longest. Needs no daemon.\n",
     .options = why_options,
+    .remote = VERB_RUNS_THERE,
 };

@@ -15,18 +15,36 @@ struct args_option;
 /* Exit codes, promised in xentracectl(1). */
 enum ctl_exit {
     CTL_OK = 0,
-    CTL_FAILURE = 1, /* refused, ended early, damaged, no daemon */
-    CTL_USAGE = 2,   /* the command line */
-    CTL_SHORTER = 3, /* a snapshot is complete, but covers less time than was asked for */
+    CTL_FAILURE = 1,     /* refused, ended early, damaged, no daemon */
+    CTL_USAGE = 2,       /* the command line */
+    CTL_SHORTER = 3,     /* a snapshot is complete, but covers less time than was asked for */
+    CTL_NO_RECORDER = 3, /* status: the flight recorder, or the daemon, does not run */
+    CTL_LOSING = 4,      /* status: records are being lost now */
 };
 
 /* The global options. */
 struct ctl {
-    const char *socket;
+    const char *socket; /* for client_new(): a path, or the address of another host's */
+    const char *host;   /* -H; NULL: this machine */
     bool json;
+    const char *default_socket; /* without --socket */
+    char *address;              /* what SOCKET points to with -H */
 };
 
-/* A command. Each cmd-*.c defines one. */
+/* What -H means for a command. */
+enum verb_remote {
+    VERB_CONNECTS,   /* it runs here, and client_new() connects to the daemon there */
+    VERB_STREAMS,    /* the same; with --output it runs there, and its records come here */
+    VERB_RUNS_THERE, /* as the other host's files and devices are what it is about */
+    VERB_STAYS_HERE, /* it needs no host */
+};
+
+/*
+ * A command. Each cmd-*.c defines one, and verbs.c lists them. The verbs and their options
+ * (ctl/args-table.h) are the only description of the command line: the parser, the help pages, the
+ * shells' completions, the synopsis of xentracectl(1) and the hints for wrong input are made from
+ * them.
+ */
 struct verb {
     const char *name;
     /* Receives argv[0] = the command's name and returns an enum ctl_exit. */
@@ -37,14 +55,26 @@ struct verb {
     const char *help;                  /* first part of its help page */
     const struct args_option *options; /* NULL: none */
     const char *examples;              /* last part of its help page; NULL: none */
+    bool destroys;                     /* takes something away for good: no hint suggests it */
+    enum verb_remote remote;           /* with -H */
 };
 
 extern const struct verb verb_start, verb_record, verb_stop, verb_snapshot, verb_trigger,
-    verb_rotate, verb_status, verb_list, verb_info, verb_report, verb_why, verb_dump, verb_events,
-    verb_version, verb_help;
+    verb_rotate, verb_reload, verb_doctor, verb_monitor, verb_status, verb_list, verb_vacuum,
+    verb_remove, verb_info, verb_report, verb_why, verb_dump, verb_events, verb_metrics,
+    verb_version, verb_xentrace, verb_help;
 
 /* The command called NAME, or NULL. */
 const struct verb *verb_find(const char *name);
+
+/* Whether "--" begins another program's command in its arguments. */
+bool verb_takes_command(const struct verb *verb);
+
+/* For programs: it is not among the following, so in no help page, completion or hint. */
+extern const struct verb verb_bridge;
+
+/* All commands for people, in the order of the overview. Static. */
+const struct verb *const *verbs_all(size_t *ret_count);
 
 /* Reports on stderr that there is no command TYPED, and returns the exit code. */
 int verb_refuse(const char *typed);
@@ -52,8 +82,12 @@ int verb_refuse(const char *typed);
 /* The help page of VERB; NULL: the overview. */
 void verb_print_help(FILE *file, const struct verb *verb);
 
-/* Prints one line for people on stderr: "xentracectl: ...". */
+/*
+ * Prints one line on stderr: "xentracectl: ..." for people; with --json the error object of
+ * docs/control-protocol.md. A warning is about something that does not make the command fail.
+ */
 void ctl_error(const char *format, ...) _printf_(1, 2);
+void ctl_warning(const char *format, ...) _printf_(1, 2);
 
 /* As ctl_error() with a sentence that another module made; NULL means there was no memory for it.
  */

@@ -187,10 +187,8 @@ void doc_make_printable(struct json_object *doc)
  * json-c escapes only what JSON requires, which is C0. DEL and C1 are escaped here; all of them
  * stand inside strings, so the document stays the same.
  */
-void doc_print(FILE *file, struct json_object *doc)
+static void print_escaped(FILE *file, struct json_object *doc, int flags)
 {
-    const int flags =
-        JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE;
     const char *text = json_object_to_json_string_ext(doc, flags);
 
     for (text = text ? text : "{}"; *text;) {
@@ -205,6 +203,18 @@ void doc_print(FILE *file, struct json_object *doc)
         text += length ? length : 1;
     }
     (void)fputc('\n', file);
+}
+
+void doc_print(FILE *file, struct json_object *doc)
+{
+    print_escaped(file, doc,
+                  JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
+                      JSON_C_TO_STRING_NOSLASHESCAPE);
+}
+
+void doc_print_line(FILE *file, struct json_object *doc)
+{
+    print_escaped(file, doc, JSON_C_TO_STRING_NOSLASHESCAPE);
 }
 
 /* Takes VALUE in any case. Returns it, borrowed, or NULL if it was not added. */
@@ -227,6 +237,11 @@ struct json_object *doc_new(const char *format)
 void doc_add_text(struct json_object *doc, const char *key, const char *text)
 {
     (void)add(doc, key, text ? json_object_new_string(text) : NULL);
+}
+
+void doc_set_text(struct json_object *doc, const char *key, const char *text)
+{
+    doc_add_text(doc, key, text); /* json-c replaces what is there */
 }
 
 void doc_add_number(struct json_object *doc, const char *key, uint64_t number)

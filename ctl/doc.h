@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * JSON documents that came from elsewhere: from the daemon, from a sidecar. Nothing about them is
- * taken for granted: a key that is missing or has another type reads as nothing, never as an error.
+ * JSON documents from the daemon or a sidecar, which are untrusted: a key that is missing or has
+ * another type reads as absent, never as an error.
  *
  * A PATH names nested keys: "ledger.lost". Any thread that owns the document.
  */
@@ -16,9 +16,12 @@
 
 #include "common/util.h"
 
+#define DOC_FORMAT_ERROR    "xentraced-error"
 #define DOC_FORMAT_SESSION  "xentraced-session"
 #define DOC_FORMAT_SNAPSHOT "xentraced-snapshot"
+#define DOC_FORMAT_STARTED  "xentraced-started" /* of record under `xentracectl bridge` only */
 #define DOC_FORMAT_STATUS   "xentraced-status"
+#define DOC_FORMAT_RELOAD   "xentraced-reload"
 
 /*
  * Parses BYTES of TEXT, which must be one whole JSON object. Returns 0, -EBADMSG (it is not),
@@ -42,7 +45,7 @@ static inline void doc_freep(struct json_object **doc)
 /* Whether the document says of itself that it is a FORMAT of a version that this program reads. */
 bool doc_is(struct json_object *doc, const char *format);
 
-/* What is at PATH; NULL if it is not there. Borrowed. */
+/* The value at PATH; NULL if there is none. Borrowed. */
 struct json_object *doc_find(struct json_object *doc, const char *path);
 
 /* The string at PATH, else FALLBACK. Borrowed. */
@@ -68,12 +71,16 @@ void doc_make_printable(struct json_object *doc);
 /* Prints the document as people and jq like it, with a newline. */
 void doc_print(FILE *file, struct json_object *doc);
 
+/* The same in one line, for documents that come one after the other. */
+void doc_print_line(FILE *file, struct json_object *doc);
+
 /*
  * Making a document. Without memory a key is left out; NULL as the object is fine and adds nothing.
  * TEXT NULL becomes null. Objects that are added are borrowed by the caller.
  */
 struct json_object *doc_new(const char *format);
 void doc_add_text(struct json_object *doc, const char *key, const char *text);
+void doc_set_text(struct json_object *doc, const char *key, const char *text); /* replaces it */
 void doc_add_number(struct json_object *doc, const char *key, uint64_t number);
 void doc_add_flag(struct json_object *doc, const char *key, bool flag);
 struct json_object *doc_add_object(struct json_object *doc, const char *key);

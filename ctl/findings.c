@@ -303,7 +303,7 @@ static void add_injected(void *context, const struct tally *tally)
     if (rate >= MANY_INTERRUPTS)
         findings_add(
             findings, "interrupts", (double)rate,
-            str_format("%s was given %s interrupts a second with vector 0x%" PRIx32 ".",
+            str_format("%s received %s interrupts a second with vector 0x%" PRIx32 ".",
                        input_vcpu(findings->input, name, tally->who, findings->measures->last_tsc),
                        number(count, rate), tally->what));
 }

@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "common/sidecar-path.h"
 #include "common/units.h"
+#include "ctl/doc.h"
 #include "ctl/str.h"
 #include "trace/sidecar.h"
 #include "trace/source.h"
@@ -73,6 +75,59 @@ static int input_begin(struct input *input, const struct input_options *options)
     return merge_init(&input->merge, input->source, options->part);
 }
 
+/* The length of PATH without the suffix of a sidecar; 0: PATH does not have it. */
+static size_t sidecar_stem_length(const char *path)
+{
+    static const char suffix[] = ".json";
+    size_t length = strlen(path), cut = strlen(suffix);
+
+    return length > cut && strcmp(path + length - cut, suffix) == 0 ? length - cut : 0;
+}
+
+/* The trace that the sidecar at PATH belongs to, if it is there; else NULL. */
+static char *trace_of_sidecar(const char *path)
+{
+    size_t length = sidecar_stem_length(path);
+    char *trace = str_format("%.*s.xentrace", (int)length, path);
+
+    if (trace && access(trace, F_OK) < 0)
+        trace[length] = '\0'; /* a trace whose name has no suffix */
+    if (trace && access(trace, F_OK) == 0)
+        return trace;
+    free(trace);
+    return NULL;
+}
+
+char *input_explain_sidecar(const char *path)
+{
+    _cleanup_doc_ struct json_object *doc = NULL;
+    _cleanup_free_ char *trace = NULL, *quoted = NULL;
+
+    if (!sidecar_stem_length(path) || doc_read_file(path, &doc) < 0 ||
+        (!doc_is(doc, DOC_FORMAT_SESSION) && !doc_is(doc, DOC_FORMAT_SNAPSHOT)))
+        return NULL;
+    trace = trace_of_sidecar(path);
+    quoted = trace ? str_shell_quote(trace) : NULL;
+    if (quoted)
+        return str_format("%s is a sidecar. Name its trace: %s", path, quoted);
+    return str_format("%s is a sidecar. Name its trace, which it expects at %s.", path,
+                      doc_text(doc, "output.path", "an unknown path"));
+}
+
+/* A file without a record: why. */
+static int refuse_empty(const char *path, char **ret_error)
+{
+    char *sentence = input_explain_sidecar(path);
+
+    if (!sentence)
+        return str_refuse(-EBADMSG, ret_error,
+                          "%s holds no window of trace records: it is empty, or no trace. See: "
+                          "xentracectl info %s",
+                          path, path);
+    *ret_error = sentence;
+    return -EBADMSG;
+}
+
 int input_open(const struct input_options *options, struct input **ret_input, char **ret_error)
 {
     _cleanup_input_ struct input *input = calloc(1, sizeof(*input));
@@ -88,10 +143,7 @@ int input_open(const struct input_options *options, struct input **ret_input, ch
         return str_refuse(r, ret_error, "Cannot read %s: %m.", options->path);
     }
     if (merge_streams(&input->merge) == 0 && !source_is_stream(input->source))
-        return str_refuse(-EBADMSG, ret_error,
-                          "%s holds no window of trace records: it is empty, or no trace. See: "
-                          "xentracectl info %s",
-                          options->path, options->path);
+        return refuse_empty(options->path, ret_error);
     *ret_input = TAKE_PTR(input);
     return 0;
 }
@@ -154,8 +206,8 @@ const char *input_when(const struct input *input, char buffer[static INPUT_TEXT_
 const char *input_domain(const struct input *input, char buffer[static INPUT_TEXT_MAX],
                          uint32_t domid, uint64_t tsc)
 {
-    const char *name = sidecar_domain_name(input->sidecar, domid,
-                                           sidecar_realtime_nsec(input->sidecar, tsc));
+    const char *name =
+        sidecar_domain_name(input->sidecar, domid, sidecar_realtime_nsec(input->sidecar, tsc));
 
     if (domid == STATE_DOMAIN_IDLE)
         name = "idle";

@@ -41,6 +41,12 @@ struct input_options {
  * without a record is an error.
  */
 int input_open(const struct input_options *options, struct input **ret_input, char **ret_error);
+
+/*
+ * A sentence to be freed if the file at PATH is a sidecar, which names its trace; NULL: it is none,
+ * or no memory.
+ */
+char *input_explain_sidecar(const char *path);
 /* Takes NULL; returns NULL. */
 struct input *input_free(struct input *input);
 

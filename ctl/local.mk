@@ -8,12 +8,22 @@ noinst_LIBRARIES += libctl.a
 libctl_a_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 libctl_a_SOURCES = \
 	ctl/args.c ctl/args.h \
+	ctl/bundle.c ctl/bundle.h \
 	ctl/capture.c ctl/capture.h \
+	ctl/chase.c ctl/chase.h \
 	ctl/client.c ctl/client.h \
+	ctl/ask-status.c ctl/ask-status.h \
+	ctl/cmd-doctor.c \
+	ctl/args-table.c ctl/args-table.h \
+	ctl/child.c ctl/child.h \
+	ctl/cmd-bridge.c \
 	ctl/cmd-dump.c \
 	ctl/cmd-events.c \
 	ctl/cmd-info.c \
+	ctl/cmd-monitor.c \
+	ctl/cmd-metrics.c \
 	ctl/cmd-record.c \
+	ctl/cmd-reload.c \
 	ctl/cmd-report.c \
 	ctl/cmd-rotate.c \
 	ctl/cmd-snapshot.c \
@@ -21,25 +31,49 @@ libctl_a_SOURCES = \
 	ctl/cmd-status.c \
 	ctl/cmd-stop.c \
 	ctl/cmd-trigger.c \
+	ctl/cmd-vacuum.c \
 	ctl/cmd-version.c \
+	ctl/color.c ctl/color.h \
+	ctl/cpu-lines.c ctl/cpu-lines.h \
+	ctl/copy.c ctl/copy.h \
+	ctl/completion-data.c ctl/completion-data.h \
+	ctl/cmd-xentrace.c \
 	ctl/cmd-why.c \
 	ctl/ctl.h \
+	ctl/disk.c ctl/disk.h \
 	ctl/doc.c ctl/doc.h \
+	ctl/doctor.c ctl/doctor-daemon.c ctl/doctor-host.c ctl/doctor.h ctl/doctor-internal.h \
+	ctl/frame.c ctl/frame.h \
+	ctl/health.c ctl/health.h \
+	ctl/monitor.c ctl/monitor.h \
+	ctl/number.c ctl/number.h \
+	ctl/domains.c ctl/domains.h \
+	ctl/hint.c ctl/hint.h \
+	ctl/files.c ctl/files.h \
 	ctl/findings.c ctl/findings.h \
 	ctl/input.c ctl/input.h \
+	ctl/intervals.c ctl/intervals.h \
 	ctl/measures-doc.c ctl/measures-doc.h \
 	ctl/options.c ctl/options.h \
 	ctl/output.c ctl/output.h \
+	ctl/pager.c ctl/pager.h \
 	ctl/progress.c ctl/progress.h \
 	ctl/recorder.c ctl/recorder.h \
+	ctl/remote.c ctl/remote.h \
+	ctl/remote-run.c ctl/remote-run.h \
+	ctl/remote-stream.c ctl/remote-stream.h \
 	ctl/report.c ctl/report.h \
 	ctl/request.c ctl/request.h \
+	ctl/screen.c ctl/screen.h \
 	ctl/session.c ctl/session.h \
 	ctl/snapshot.c ctl/snapshot.h \
 	ctl/stop.c ctl/stop.h \
 	ctl/storage.c ctl/storage.h \
 	ctl/str.c ctl/str.h \
+	ctl/synopsis.c ctl/synopsis.h \
 	ctl/table.c ctl/table.h \
+	ctl/tar.c ctl/tar.h \
+	ctl/target.c ctl/target.h \
 	ctl/trigger.c ctl/trigger.h \
 	ctl/verbs.c
 
@@ -49,10 +83,15 @@ xentracectl_LDADD = libctl.a libtrace.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
 
 dist_man_MANS += docs/man/xentracectl.1
 
-# bash finds a completion by the command's name
-nodist_bashcompletion_DATA = ctl/completion/xentracectl
-EXTRA_DIST += ctl/xentracectl.bash
-CLEANFILES += ctl/completion/xentracectl
+# A shell finds a completion by the name of its file.
+nodist_bashcompletion_DATA = ctl/completion/bash/xentracectl
+nodist_zshcompletion_DATA = ctl/completion/zsh/_xentracectl
+dist_fishcompletion_DATA = ctl/xentracectl.fish
+EXTRA_DIST += ctl/xentracectl.bash ctl/xentracectl.zsh
+CLEANFILES += ctl/completion/bash/xentracectl ctl/completion/zsh/_xentracectl
 
-ctl/completion/xentracectl: ctl/xentracectl.bash
+ctl/completion/bash/xentracectl: ctl/xentracectl.bash
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && cp $(top_srcdir)/ctl/xentracectl.bash $@
+
+ctl/completion/zsh/_xentracectl: ctl/xentracectl.zsh
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && cp $(top_srcdir)/ctl/xentracectl.zsh $@

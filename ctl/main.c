@@ -8,20 +8,53 @@
 
 #include "ctl/args.h"
 #include "ctl/ctl.h"
+#include "ctl/doc.h"
+#include "ctl/remote-run.h"
 #include "ctl/str.h"
+
+/* Whether --json is among the arguments: a mistake may be found before it is parsed. */
+static bool arg_json;
+
+static void print_json(const char *level, const char *message)
+{
+    _cleanup_doc_ struct json_object *doc = doc_new(DOC_FORMAT_ERROR);
+
+    doc_add_text(doc, "level", level);
+    doc_add_text(doc, "message", message);
+    doc_print_line(stderr, doc);
+}
+
+__attribute__((format(printf, 2, 0))) static void report(const char *level, const char *format,
+                                                         va_list ap)
+{
+    _cleanup_free_ char *line = NULL;
+
+    if (vasprintf(&line, format, ap) < 0)
+        line = NULL;
+    if (line)
+        str_make_printable(line);
+    if (arg_json)
+        print_json(level, line ? line : "Out of memory.");
+    else
+        (void)fprintf(stderr, "xentracectl: %s\n", line ? line : "Out of memory.");
+}
 
 void ctl_error(const char *format, ...)
 {
-    _cleanup_free_ char *line = NULL;
     va_list ap;
 
     va_start(ap, format);
-    if (vasprintf(&line, format, ap) < 0)
-        line = NULL;
+    report("error", format, ap);
     va_end(ap);
-    if (line)
-        str_make_printable(line);
-    (void)fprintf(stderr, "xentracectl: %s\n", line ? line : "Out of memory.");
+}
+
+void ctl_warning(const char *format, ...)
+{
+    va_list ap;
+
+    va_start(ap, format);
+    report("warning", format, ap);
+    va_end(ap);
 }
 
 void ctl_error_sentence(const char *sentence)
@@ -29,12 +62,21 @@ void ctl_error_sentence(const char *sentence)
     ctl_error("%s", sentence ? sentence : "Out of memory.");
 }
 
+static bool has_json(char **argv)
+{
+    for (size_t i = 1; argv[i] && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--json") == 0)
+            return true;
+    }
+    return false;
+}
+
 struct options {
     bool version;
 };
 
 static const struct args_option main_options[] = {
-    {"version", .offset = offsetof(struct options, version), .help = "as the command"},
+    {"version", .offset = offsetof(struct options, version), .help = "print the versions"},
     {},
 };
 
@@ -57,16 +99,21 @@ static int run(struct ctl *ctl, int argc, char **argv)
     verb = verb_find(argv[optind]);
     if (!verb)
         return verb_refuse(argv[optind]);
-    return verb->run(ctl, argc - optind, argv + optind);
+    argc -= optind;
+    argv += optind;
+    return remote_run(ctl, verb, argc, argv, &r) ? r : verb->run(ctl, argc, argv);
 }
 
 int main(int argc, char **argv)
 {
     const char *socket = getenv("XENTRACED_SOCKET");
-    struct ctl ctl = {.socket = socket && *socket ? socket : XENTRACED_SOCKET};
+    struct ctl ctl = {.default_socket = socket && *socket ? socket : XENTRACED_SOCKET};
     int code;
 
+    arg_json = argc > 0 && has_json(argv);
+    ctl.socket = ctl.default_socket;
     code = run(&ctl, argc, argv);
+    free(ctl.address);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         ctl_error("Cannot write to standard output: %s.", strerror(errno));
         return code == CTL_OK ? CTL_FAILURE : code;

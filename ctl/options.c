@@ -18,7 +18,9 @@
 
 /* name, letter, argument, type, member, unit of a number alone, detail, D-Bus key, help */
 const struct args_option options_table[] = {
-    {"quiet", 'q', NULL, ARGS_FLAG, AT(quiet), .help = "show no progress"},
+    {"quiet", 'q', NULL, ARGS_FLAG, AT(quiet), .help = "do not show progress"},
+    {"bundle", 0, NULL, ARGS_FLAG, AT(bundle),
+     .help = "with -o: one tar archive of the trace and its sidecar"},
     {"events", 'e', "LIST", ARGS_EVENTS, AT(events), 0, NULL, OPTION_EVENTS,
      "events: sched,hvm-entryexit,0x0010f000 (default all;\n"
      "for the names: xentracectl events)"},
@@ -29,7 +31,8 @@ const struct args_option options_table[] = {
     {"output", 'o', "FILE", ARGS_FILE, AT(output), 0, NULL, NULL,
      "write to FILE, with its sidecar; - is standard output\n"
      "(default: a new file in " XENTRACED_STATE_DIR ")"},
-    {"force", 0, NULL, ARGS_FLAG, AT(force), .help = "replace FILE and its sidecar if they exist"},
+    {"force", 0, NULL, ARGS_DESTROY, AT(force),
+     .help = "replace FILE and its sidecar if they exist"},
     {"reserve", 'r', "SIZE", ARGS_SIZE_OR_0, AT(reserve_bytes), MIB, NULL, OPTION_RESERVE,
      "leave SIZE of the disk free: 500 (MiB), 2G"},
     {"max-size", 0, "SIZE", ARGS_SIZE, AT(max_size_bytes), 1, NULL, OPTION_MAX_SIZE,
@@ -44,15 +47,15 @@ const struct args_option options_table[] = {
      "leave tracing enabled at the end"},
     {"start-disabled", 'X', NULL, ARGS_FLAG, AT(start_disabled), 0, NULL, OPTION_START_DISABLED,
      "set up, but never enable tracing"},
-    {.help = "To keep only the newest part, in memory until the end, or in files on the disk:"},
+    {.help = "To keep only the newest records, in memory or in files on the disk:"},
     {"memory", 'M', "SIZE", ARGS_SIZE, AT(memory_bytes), 1, NULL, OPTION_MEMORY,
      "keep SIZE in memory: 67108864 (bytes), 64M"},
     {"max-age", 0, "TIME", ARGS_DURATION, AT(max_age_usec), USEC_PER_SEC, NULL, OPTION_MAX_AGE,
      "with -M: keep no older records: 30 (seconds), 5min"},
     {"segment-size", 0, "SIZE", ARGS_SIZE, AT(segment_size_bytes), 1, NULL, OPTION_SEGMENT_SIZE,
-     "write numbered files, each of SIZE: 100M"},
+     "write numbered files of SIZE: 100M"},
     {"segment-time", 0, "TIME", ARGS_DURATION, AT(segment_time_usec), USEC_PER_SEC, NULL,
-     OPTION_SEGMENT_TIME, "write numbered files, each of TIME: 5min"},
+     OPTION_SEGMENT_TIME, "write numbered files of TIME: 5min"},
     {"keep-files", 0, "N", ARGS_COUNT, AT(keep_files), 0, "files", OPTION_KEEP_FILES,
      "keep N of these files, and delete the oldest"},
     {"keep-size", 0, "SIZE", ARGS_SIZE, AT(keep_size_bytes), 1, NULL, OPTION_KEEP_SIZE,
@@ -61,6 +64,8 @@ const struct args_option options_table[] = {
      OPTION_ON_RESERVE,
      "at the reserve: stop (default), rotate (delete the\n"
      "oldest file), pause (until there is space)"},
+    {"persist", 0, NULL, ARGS_FLAG, AT(persist), 0, NULL, OPTION_PERSIST,
+     "continue in the next file after a restart of xentraced"},
     {},
 };
 
@@ -81,8 +86,8 @@ static int check_rings(const struct capture_options *options, char **ret_error)
                           options->memory_bytes);
     if (options->memory_bytes && is_segmented(options))
         return str_refuse(-EINVAL, ret_error,
-                          "-M keeps the capture in memory, --segment-size and --segment-time on "
-                          "the disk: choose one of the two.");
+                          "-M keeps the capture in memory, --segment-size and --segment-time keep "
+                          "it on the disk: choose one.");
     if (options->max_age_usec && !options->memory_bytes)
         return str_refuse(-EINVAL, ret_error,
                           "--max-age needs -M: it limits a capture that is kept in memory.");
@@ -90,10 +95,18 @@ static int check_rings(const struct capture_options *options, char **ret_error)
         return str_refuse(-EINVAL, ret_error,
                           "--keep-files and --keep-size need --segment-size or --segment-time: "
                           "without them the capture is one file.");
+    if (options->persist && options->table == OPTIONS_OF_RECORD)
+        return str_refuse(-EINVAL, ret_error,
+                          "record ends with this command, so its capture is not continued after a "
+                          "restart: use start --persist.");
+    if (options->persist && !is_segmented(options))
+        return str_refuse(-EINVAL, ret_error,
+                          "--persist continues a capture in its next file: it needs "
+                          "--segment-size or --segment-time.");
     if (is_segmented(options) && options->output)
         return str_refuse(-EINVAL, ret_error,
-                          "-o names one file, but segments are several, which xentraced makes in "
-                          "its own directory: leave -o out.");
+                          "-o names a single file, but segments are written to xentraced's own "
+                          "directory: omit -o.");
     if (options->keep_size_bytes && options->keep_size_bytes < options->segment_size_bytes)
         return str_refuse(-EINVAL, ret_error,
                           "--keep-size is less than one segment of --segment-size: leave room for "
@@ -122,6 +135,10 @@ int options_parse(struct ctl *ctl, const struct args_option *table, int argc, ch
     }
     if (options->force && !options->output)
         return str_refuse(-EINVAL, ret_error, "--force needs -o: it replaces that file.");
+    if (options->bundle && !options->output)
+        return str_refuse(-EINVAL, ret_error,
+                          "--bundle needs -o, which names the archive: -o FILE.tar, or -o - for "
+                          "standard output.");
     return check_rings(options, ret_error);
 }
 

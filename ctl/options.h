@@ -13,11 +13,11 @@
 #include "ctl/args.h"
 #include "ctl/ctl.h"
 
-/* record's table; start has all of it but the first option, --quiet. */
+/* record's table; start has all of it but the first two, --quiet and --bundle. */
 extern const struct args_option options_table[];
 
 #define OPTIONS_OF_RECORD options_table
-#define OPTIONS_OF_START  (options_table + 1)
+#define OPTIONS_OF_START  (options_table + 2)
 
 struct capture_options {
     const struct args_option *table; /* one of the two */
@@ -32,8 +32,8 @@ struct capture_options {
     uint64_t memory_bytes, max_age_usec;                             /* a ring in memory */
     uint64_t segment_size_bytes, segment_time_usec, keep_size_bytes; /* a disk ring */
     uint32_t keep_files, buffer_pages;
-    bool discard, keep_enabled, start_disabled;
-    bool force, quiet;
+    bool discard, keep_enabled, start_disabled, persist;
+    bool force, quiet, bundle;
 };
 
 /*

@@ -1,119 +1,159 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Opened O_RDWR, not O_WRONLY: the daemon may set O_DIRECT, truncate, and read back a tail. A FIFO
- * is opened without waiting for its reader, who might never come.
+ * is opened without waiting for its reader, who might never come. What was opened is compared with
+ * what was found: between the two it may have been replaced.
  */
 
 #include "ctl/output.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "common/sidecar-path.h"
+#include "ctl/chase.h"
+#include "ctl/copy.h"
 #include "ctl/str.h"
 
 #define OUTPUT_MODE 0640 /* as the daemon's own captures: records tell much about guests */
 
-/* The path from the root, links resolved up to (not including) a file that need not exist. */
-static int make_absolute(const char *typed, const char *nothing, char **ret_path, char **ret_error)
+static const char *base_name(const char *path)
 {
-    const char *slash = strrchr(typed, '/'), *base = slash ? slash + 1 : typed;
-    _cleanup_free_ char *folder = NULL;
-    char *resolved, *path;
-
-    if (!*base || strcmp(base, ".") == 0 || strcmp(base, "..") == 0)
-        return str_refuse(-EISDIR, ret_error, "-o %s is a directory: name a file in it.", typed);
-    folder = slash ? strndup(typed, slash == typed ? 1 : (size_t)(slash - typed)) : strdup(".");
-    if (!folder)
-        return -ENOMEM;
-    resolved = realpath(folder, NULL);
-    if (!resolved)
-        return str_refuse(-errno, ret_error, "Cannot write to %s: %m. %s.", typed, nothing);
-    path = str_format("%s/%s", strcmp(resolved, "/") == 0 ? "" : resolved, base);
-    free(resolved);
-    if (!path)
-        return -ENOMEM;
-    *ret_path = path;
-    return 0;
+    return strrchr(path, '/') + 1; /* it is absolute */
 }
 
-static int create(const char *path)
+/* --- Files. --- */
+
+static int create(const struct output_file *file, const char *path)
 {
-    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, OUTPUT_MODE);
+    int fd = openat(file->directory_fd, base_name(path),
+                    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, OUTPUT_MODE);
 
     return fd < 0 ? -errno : fd;
 }
 
-/* Beside an old file, under a name of its own, to be renamed over it. */
+/* Beside an old file or link, under a name of its own, to be renamed over it. */
 static int create_beside(struct output_file *file)
 {
     struct stat st;
-    char *target;
 
-    target = realpath(file->path, NULL); /* a link stays a link */
-    if (!target)
+    if (fstatat(file->directory_fd, base_name(file->path), &st, AT_SYMLINK_NOFOLLOW) < 0)
         return -errno;
-    free(file->path);
-    file->path = target;
-    if (stat(target, &st) < 0)
-        return -errno;
-    if (!S_ISREG(st.st_mode))
+    if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
         return -EEXIST;
-    file->temporary = str_format("%s.new-%ld", target, (long)getpid());
-    return file->temporary ? create(file->temporary) : -ENOMEM;
+    file->temporary = str_format("%s.new-%ld", file->path, (long)getpid());
+    return file->temporary ? create(file, file->temporary) : -ENOMEM;
 }
 
 /* Makes the file at file->path. */
-static int open_new(struct output_file *file, bool force, const char *nothing, char **ret_error)
+static int open_new(struct output_file *file, const struct output_options *options,
+                    char **ret_error)
 {
-    int fd = create(file->path);
+    int fd = create(file, file->path);
 
-    if (fd == -EEXIST && force)
+    if (fd == -EEXIST && options->force)
         fd = create_beside(file);
     if (fd == -EEXIST)
         return str_refuse(fd, ret_error, "%s exists and was not changed: choose another name%s.",
-                          file->path, force ? "" : ", or replace it with --force");
+                          file->path, options->force ? "" : ", or replace it with --force");
     if (fd < 0) {
         errno = -fd;
-        return str_refuse(fd, ret_error, "Cannot create %s: %m. %s.", file->path, nothing);
+        return str_refuse(fd, ret_error, "Cannot create %s: %m. %s.", file->path, options->nothing);
     }
     file->fd = fd;
     file->is_new = true;
     return 0;
 }
 
-static int open_stdout(struct output *output, char **ret_error)
+/* --- Streams. --- */
+
+static bool is_null_device(const struct stat *st)
 {
+    return S_ISCHR(st->st_mode) && st->st_rdev == makedev(1, 3);
+}
+
+/* What the daemon takes: docs/control-protocol.md. */
+static bool is_passable(const struct stat *st)
+{
+    return S_ISREG(st->st_mode) || S_ISFIFO(st->st_mode) || S_ISBLK(st->st_mode) ||
+           is_null_device(st);
+}
+
+/* A pipe for the daemon, of which FD, which is taken over, receives what comes. */
+static int open_copy(struct output *output, int fd, char **ret_error)
+{
+    int fds[2], r;
+
+    if (pipe2(fds, O_CLOEXEC) < 0) {
+        r = -errno;
+        (void)close(fd);
+    } else {
+        output->trace.fd = fds[1];
+        r = copy_new(fds[0], fd, &output->copy);
+    }
+    if (r >= 0)
+        return 0;
+    errno = -r;
+    return str_refuse(r, ret_error, "Cannot use standard output: %m.");
+}
+
+static int open_stdout(struct output *output, const struct output_options *options,
+                       char **ret_error)
+{
+    _cleanup_fd_ int fd = -1;
     struct stat st;
 
     if (isatty(STDOUT_FILENO))
         return str_refuse(-ENOTTY, ret_error,
                           "-o - writes binary records to standard output, which is a terminal: "
                           "redirect it to a file or a pipe.");
-    output->trace.fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-    if (output->trace.fd < 0 || fstat(output->trace.fd, &st) < 0)
+    fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (fd < 0 || fstat(fd, &st) < 0)
         return str_refuse(-errno, ret_error, "Cannot use standard output: %m.");
     output->is_stdout = true;
     output->is_stream = !S_ISREG(st.st_mode);
+    if (!is_passable(&st) && !options->is_archive && options->may_copy)
+        return open_copy(output, fd_take(&fd), ret_error);
+    if (!is_passable(&st) && !options->is_archive)
+        return str_refuse(-EINVAL, ret_error,
+                          "Standard output is %s: redirect it to a file or a pipe.",
+                          S_ISSOCK(st.st_mode) ? "a socket" : "a device");
+    output->trace.fd = fd_take(&fd);
     return 0;
 }
 
-/* A FIFO or a character device that exists. */
-static int open_stream(struct output *output, const char *nothing, char **ret_error)
+/* Whether FD is what was found. */
+static bool is_same(int fd, const struct stat *found)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && st.st_dev == found->st_dev && st.st_ino == found->st_ino &&
+           st.st_mode == found->st_mode && st.st_uid == found->st_uid;
+}
+
+/* A FIFO, or a device. */
+static int open_stream(struct output *output, const struct chase *found,
+                       const struct output_options *options, char **ret_error)
 {
     const char *path = output->trace.path;
-    int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), flags;
+    int no_follow = found->is_in_kernel ? 0 : O_NOFOLLOW; /* /dev/fd/3 is a link there */
+    /* Of a block device O_EXCL is that nobody has it mounted. */
+    int exclusive = S_ISBLK(found->status.st_mode) ? O_EXCL : 0;
+    int fd, flags;
 
+    fd = openat(found->directory_fd, found->name,
+                O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | no_follow | exclusive);
     if (fd < 0 && errno == ENXIO)
         return str_refuse(-ENXIO, ret_error, "%s has no reader: start the reader first.", path);
     if (fd < 0)
-        return str_refuse(-errno, ret_error, "Cannot write to %s: %m. %s.", path, nothing);
+        return str_refuse(-errno, ret_error, "Cannot write to %s: %m. %s.", path, options->nothing);
     output->trace.fd = fd;
-    if (isatty(fd))
-        return str_refuse(-ENOTTY, ret_error, "%s is a terminal: name a file or a pipe.", path);
+    if (!is_same(fd, &found->status))
+        return str_refuse(-EBUSY, ret_error, "%s was replaced while it was opened. %s.", path,
+                          options->nothing);
     flags = fcntl(fd, F_GETFL);
     if (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) < 0)
         return str_refuse(-errno, ret_error, "Cannot use %s: %m.", path);
@@ -121,51 +161,109 @@ static int open_stream(struct output *output, const char *nothing, char **ret_er
     return 0;
 }
 
-static int open_path(struct output *output, const char *typed, bool force, const char *nothing,
-                     char **ret_error)
+static const char *describe_type(mode_t mode)
 {
-    struct stat st = {};
-    int r;
-
-    r = make_absolute(typed, nothing, &output->trace.path, ret_error);
-    if (r < 0)
-        return r;
-    if (stat(output->trace.path, &st) == 0 && !S_ISREG(st.st_mode)) {
-        if (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode))
-            return open_stream(output, nothing, ret_error);
-        return str_refuse(-EINVAL, ret_error, "%s is %s: name a file or a pipe.",
-                          output->trace.path,
-                          S_ISDIR(st.st_mode) ? "a directory" : "not a regular file");
+    switch (mode & S_IFMT) {
+    case S_IFDIR:
+        return "a directory";
+    case S_IFCHR:
+        return "a terminal or another character device";
+    case S_IFBLK:
+        return "a block device, whose content would be lost";
+    default:
+        return "not a regular file";
     }
-    r = open_new(&output->trace, force, nothing, ret_error);
-    if (r < 0)
-        return r;
-    output->sidecar.path = sidecar_path_of(output->trace.path);
-    return output->sidecar.path ? open_new(&output->sidecar, force, nothing, ret_error) : -ENOMEM;
 }
 
-int output_open(const char *typed, bool force, const char *nothing, struct output **ret_output,
-                char **ret_error)
+/* --- Either. --- */
+
+/* Something that exists, and is neither a regular file nor a link that is to be replaced. */
+static int open_special(struct output *output, const struct chase *found,
+                        const struct output_options *options, char **ret_error)
+{
+    const struct stat *st = &found->status;
+
+    if (found->is_in_sticky && st->st_uid != geteuid() && !found->is_in_kernel)
+        return str_refuse(-EPERM, ret_error,
+                          "%s was created by another user (UID %u) in a world-writable directory, "
+                          "and is not written to. %s.",
+                          output->trace.path, (unsigned int)st->st_uid, options->nothing);
+    if (S_ISFIFO(st->st_mode) || is_null_device(st) || (S_ISBLK(st->st_mode) && options->force))
+        return open_stream(output, found, options, ret_error);
+    return str_refuse(-EINVAL, ret_error, "%s is %s: name a file or a pipe.", output->trace.path,
+                      describe_type(st->st_mode));
+}
+
+static int open_files(struct output *output, const struct output_options *options, char **ret_error)
+{
+    int r;
+
+    r = open_new(&output->trace, options, ret_error);
+    if (r < 0 || options->is_archive)
+        return r;
+    output->sidecar.path = sidecar_path_of(output->trace.path);
+    return output->sidecar.path ? open_new(&output->sidecar, options, ret_error) : -ENOMEM;
+}
+
+static int open_path(struct output *output, const struct output_options *options, char **ret_error)
+{
+    _cleanup_chase_ struct chase found = {.directory_fd = -1};
+    int r;
+
+    /* --force replaces a link, never what it points to. */
+    r = chase(options->typed, !options->force, options->nothing, &found, ret_error);
+    if (r < 0)
+        return r;
+    output->trace.path = strdup(found.path);
+    if (!output->trace.path)
+        return -ENOMEM;
+    output->directory_fd = fcntl(found.directory_fd, F_DUPFD_CLOEXEC, 3);
+    if (output->directory_fd < 0)
+        return -errno;
+    output->trace.directory_fd = output->sidecar.directory_fd = output->directory_fd;
+    if (!found.exists && found.is_via_link)
+        return str_refuse(-EEXIST, ret_error,
+                          "%s is a link to a file that does not exist, and was not changed: choose "
+                          "another name, or replace the link with --force.",
+                          options->typed);
+    if (found.exists && !S_ISREG(found.status.st_mode) && !S_ISLNK(found.status.st_mode))
+        return open_special(output, &found, options, ret_error);
+    return open_files(output, options, ret_error);
+}
+
+int output_open(const struct output_options *options, struct output **ret_output, char **ret_error)
 {
     _cleanup_output_ struct output *output = calloc(1, sizeof(*output));
     int r;
 
     if (!output)
         return -ENOMEM;
-    output->trace.fd = output->sidecar.fd = -1;
-    r = strcmp(typed, "-") == 0 ? open_stdout(output, ret_error)
-                                : open_path(output, typed, force, nothing, ret_error);
+    output->trace.fd = output->sidecar.fd = output->directory_fd = -1;
+    r = strcmp(options->typed, "-") == 0 ? open_stdout(output, options, ret_error)
+                                         : open_path(output, options, ret_error);
     if (r < 0)
         return r;
     *ret_output = TAKE_PTR(output);
     return 0;
 }
 
+int output_copy_from(struct output *output, int fd, char **ret_error)
+{
+    int r = copy_new(fd, fd_take(&output->trace.fd), &output->copy);
+
+    if (r >= 0)
+        return 0;
+    errno = -r;
+    return str_refuse(r, ret_error, "Cannot copy to %s: %m.",
+                      output->is_stdout ? "standard output" : output->trace.path);
+}
+
 static int file_replace(struct output_file *file, char **ret_error)
 {
     if (!file->temporary)
         return 0;
-    if (rename(file->temporary, file->path) < 0)
+    if (renameat(file->directory_fd, base_name(file->temporary), file->directory_fd,
+                 base_name(file->path)) < 0)
         return str_refuse(-errno, ret_error, "Cannot replace %s: %m. The new file is %s.",
                           file->path, file->temporary);
     free(file->temporary);
@@ -183,14 +281,29 @@ int output_keep(struct output *output, char **ret_error)
     int r;
 
     output_abandon(output);
+    fd_close(&output->trace.fd); /* else readers would not come to an end */
+    fd_close(&output->sidecar.fd);
     r = file_replace(&output->trace, ret_error);
     return r < 0 ? r : file_replace(&output->sidecar, ret_error);
 }
 
+int output_finish(struct output *output, char **ret_error)
+{
+    int r;
+
+    r = copy_finish(TAKE_PTR(output->copy));
+    if (r >= 0)
+        return 0;
+    errno = -r;
+    return str_refuse(r, ret_error, "%s could not be written: %m.",
+                      output->is_stdout ? "Standard output" : output->trace.path);
+}
+
 static void file_done(struct output_file *file)
 {
-    if (file->is_new)
-        (void)unlink(file->temporary ? file->temporary : file->path); /* empty, and our own */
+    if (file->is_new) /* empty, and our own */
+        (void)unlinkat(file->directory_fd,
+                       base_name(file->temporary ? file->temporary : file->path), 0);
     fd_close(&file->fd);
     free(file->path);
     free(file->temporary);
@@ -202,6 +315,8 @@ struct output *output_free(struct output *output)
         return NULL;
     file_done(&output->trace);
     file_done(&output->sidecar);
+    copy_abandon(output->copy);
+    fd_close(&output->directory_fd);
     free(output);
     return NULL;
 }

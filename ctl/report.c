@@ -36,13 +36,13 @@ static void print_quality(FILE *file, const struct input *input, const struct me
                       measures->state.mismatches);
     if (input->khz_is_assumed)
         (void)fprintf(file,
-                      "  The TSC's frequency is not known: %" PRIu64 " MHz are assumed. All times "
-                      "depend on it.\n",
+                      "  The TSC frequency is unknown and is assumed to be %" PRIu64
+                      " MHz. All times depend on it.\n",
                       input->tsc_khz / 1000);
     if (damage.is_damaged)
         (void)fprintf(file,
                       "  The file is damaged at offset %" PRIu64
-                      ": what follows is not in this report.\n",
+                      ": later records are not in this report.\n",
                       damage.offset);
 }
 
@@ -132,7 +132,7 @@ static void print_domains(FILE *file, const struct input *input, struct measures
     for (size_t i = 0; i < nr; i++)
         print_domain(table, input, measures, &domains[i]);
     (void)fputc('\n', file);
-    table_print(table, file, 0);
+    table_print(table, file, 0, 0);
     for (size_t i = 0; i < nr; i++)
         sample_done(&domains[i].waits);
     free(domains);

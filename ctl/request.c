@@ -17,6 +17,7 @@ static int append_option(sd_bus_message *call, const struct args_option *option,
 
     switch (option->type) {
     case ARGS_FLAG:
+    case ARGS_DESTROY:
         return sd_bus_message_append(call, "{sv}", option->key, "b", *(const bool *)value);
     case ARGS_DURATION:
     case ARGS_SIZE:
@@ -28,6 +29,7 @@ static int append_option(sd_bus_message *call, const struct args_option *option,
     case ARGS_NAME:
     case ARGS_SESSION:
     case ARGS_FILE:
+    case ARGS_HOST:
     case ARGS_CHOICE:
     case ARGS_EVENTS:
     case ARGS_CPUS:
@@ -45,6 +47,11 @@ static int append_options(sd_bus_message *call, const struct request *request)
         if (!request->table[i].key || !(request->given & (UINT64_C(1) << i)))
             continue;
         r = append_option(call, &request->table[i], request->values);
+        if (r < 0)
+            return r;
+    }
+    for (const struct request_number *n = request->numbers; n && n->key; n++) {
+        r = n->value ? sd_bus_message_append(call, "{sv}", n->key, "t", n->value) : 0;
         if (r < 0)
             return r;
     }
@@ -82,7 +89,7 @@ static int fill_call(sd_bus_message *call, const struct request *request,
     r = append_options(call, request);
     if (r < 0)
         return r;
-    if (output) {
+    if (output && output->trace.fd >= 0) {
         r = append_output(call, output);
         if (r < 0)
             return r;

@@ -10,6 +10,12 @@
 #include "ctl/client.h"
 #include "ctl/output.h"
 
+/* An option that is a number, and not in the table. */
+struct request_number {
+    const char *key; /* NULL: the list ends */
+    uint64_t value;  /* 0: it is not sent */
+};
+
 struct request {
     const char *member;
     const char *name; /* NULL: the daemon makes one */
@@ -18,7 +24,8 @@ struct request {
     const struct args_option *table;
     const void *values;
     uint64_t given;
-    const char *flag; /* the key of one more, which is true; NULL: none */
+    const char *flag;                     /* the key of one more, which is true; NULL: none */
+    const struct request_number *numbers; /* NULL: none */
 
     const char *format; /* of the answer */
     uint64_t timeout_usec;

@@ -6,14 +6,17 @@
 
 #include "ctl/session.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "common/cpu-set.h"
 #include "common/units.h"
+#include "ctl/number.h"
 #include "ctl/storage.h"
 #include "ctl/str.h"
 #include "ctl/table.h"
@@ -74,13 +77,13 @@ static char *lossy_cpus(struct json_object *session)
     for (size_t i = 0; i < doc_length(cpus) && text; i++) {
         struct json_object *cpu = doc_at(cpus, i);
         uint64_t lost = doc_number(cpu, "lost") + doc_number(cpu, "dropped");
-        char *longer;
+        char *longer, count[NUMBER_MAX];
 
         if (!lost)
             continue;
         longer = shown < LOSSES_SHOWN
-                     ? str_format("%s%sCPU %" PRIu64 ": %" PRIu64, text, shown ? ", " : " (",
-                                  doc_number(cpu, "cpu"), lost)
+                     ? str_format("%s%sCPU %" PRIu64 ": %s", text, shown ? ", " : " (",
+                                  doc_number(cpu, "cpu"), number_format(count, lost))
                      : str_format("%s, ...", text);
         free(text);
         text = longer;
@@ -102,13 +105,15 @@ char *session_losses(struct json_object *session)
     uint64_t dropped = doc_number(session, "ledger.dropped");
     const char *unknown = doc_text(session, "ledger.loss_unknown_cpus", "");
     _cleanup_free_ char *cpus = NULL;
+    char by_xen[NUMBER_MAX], by_us[NUMBER_MAX];
 
     if (!lost && !dropped && !*unknown)
         return strdup(doc_find(session, "ledger.lost") ? "none" : "unknown");
     cpus = lossy_cpus(session);
     if (!cpus)
         return NULL;
-    return str_format("%" PRIu64 " by Xen, %" PRIu64 " by xentraced%s%s%s", lost, dropped, cpus,
+    return str_format("%s by Xen, %s by xentraced%s%s%s", number_format(by_xen, lost),
+                      number_format(by_us, dropped), cpus,
                       *unknown ? "; more, uncounted, on CPUs " : "", unknown);
 }
 
@@ -155,19 +160,64 @@ static void print_held(FILE *file, struct json_object *session)
                           size_format(size, held));
 }
 
+/* A capture that ends when the disk has no more for it. */
+static bool ends_by_disk(struct json_object *session)
+{
+    return doc_find(session, "output.room_bytes") && !doc_number(session, "limits.time_usec") &&
+           !doc_number(session, "limits.max_size_bytes") &&
+           !doc_number(session, "segments.keep_files") &&
+           !doc_number(session, "segments.keep_size_bytes") &&
+           strcmp(doc_text(session, "limits.on_reserve", "stop"), "stop") == 0;
+}
+
+/* At the average rate so far; 0: unknown. */
+static uint64_t usec_left(struct json_object *session)
+{
+    uint64_t bytes =
+        doc_number(session, "output.bytes") + doc_number(session, "output.queued_bytes");
+    uint64_t usec = session_duration_usec(session);
+    double left;
+
+    if (!bytes || usec < USEC_PER_SEC / 2)
+        return 0;
+    left = (double)doc_number(session, "output.room_bytes") * (double)usec / (double)bytes;
+    return left < 9e18 ? (uint64_t)left : 0;
+}
+
+bool session_has_forecast(struct json_object *session)
+{
+    return !ends_by_disk(session) || usec_left(session) > 0;
+}
+
+char *session_end_forecast(struct json_object *session)
+{
+    uint64_t reserve = doc_number(session, "limits.reserve_bytes"), left;
+    char size[UNITS_TEXT_MAX], time[UNITS_TEXT_MAX];
+
+    if (!ends_by_disk(session))
+        return NULL;
+    left = usec_left(session);
+    return str_format("when %s%s%s%s", reserve ? size_format(size, reserve) : "the disk is full",
+                      reserve ? " are left free" : "", left ? ": about " : "",
+                      left ? duration_format_about(time, left) : "");
+}
+
 static void print_limits(FILE *file, struct json_object *session)
 {
     uint64_t time = doc_number(session, "limits.time_usec");
     uint64_t size = doc_number(session, "limits.max_size_bytes");
     uint64_t reserve = doc_number(session, "limits.reserve_bytes");
     const char *on_reserve = doc_text(session, "limits.on_reserve", "stop");
+    _cleanup_free_ char *forecast = session_end_forecast(session);
     char text[UNITS_TEXT_MAX];
 
+    if (forecast)
+        table_print_field(file, "Ends", "%s", forecast);
     if (time)
         table_print_field(file, "Time", "ends after %s", duration_format(text, time));
     if (size)
         table_print_field(file, "Size", "ends at %s", size_format(text, size));
-    if (reserve)
+    if (reserve && !forecast)
         table_print_field(
             file, "Reserve", "%s of the disk are left free%s", size_format(text, reserve),
             strcmp(on_reserve, "rotate") == 0  ? "; the oldest segments are deleted"
@@ -234,12 +284,35 @@ static struct cpu_set read_buffer_cpus(struct json_object *session)
     return set;
 }
 
-static void print_cpus(FILE *file, struct json_object *session)
+/* It has lost records, or may soon. */
+static bool is_troubled(struct json_object *cpu)
+{
+    return doc_number(cpu, "lost") || doc_number(cpu, "dropped") ||
+           doc_number(cpu, "fill_percent") > SESSION_FULL_PERCENT;
+}
+
+static void add_cpu(struct table *table, struct json_object *cpu, bool has_buffer, bool evicts)
+{
+    table_add(table, "%" PRIu64, doc_number(cpu, "cpu"));
+    table_add_count(table, doc_number(cpu, "delivered"));
+    table_add_count(table, doc_number(cpu, "lost"));
+    table_add_count(table, doc_number(cpu, "dropped"));
+    if (evicts)
+        table_add_count(table, doc_number(cpu, "evicted"));
+    if (has_buffer)
+        table_add(table, "%" PRIu64 "%%", doc_number(cpu, "fill_percent"));
+    else
+        table_add(table, "no buffer");
+}
+
+/* ALL CPUs, or those that are in trouble, if any is. */
+static void print_cpus(FILE *file, struct json_object *session, bool all)
 {
     struct json_object *cpus = doc_array(session, "ledger.cpus");
     struct cpu_set buffers = read_buffer_cpus(session);
     bool evicts = doc_number(session, "ledger.evicted");
     _cleanup_table_ struct table *table = NULL;
+    size_t shown = 0, left = 0;
 
     if (table_new(evicts ? ">CPU >RECORDS >LOST >DROPPED >EVICTED >FILL"
                          : ">CPU >RECORDS >LOST >DROPPED >FILL",
@@ -247,19 +320,21 @@ static void print_cpus(FILE *file, struct json_object *session)
         return;
     for (size_t i = 0; i < doc_length(cpus); i++) {
         struct json_object *cpu = doc_at(cpus, i);
+        uint64_t number = min_u64(doc_number(cpu, "cpu"), UINT_MAX);
 
-        table_add(table, "%" PRIu64, doc_number(cpu, "cpu"));
-        table_add(table, "%" PRIu64, doc_number(cpu, "delivered"));
-        table_add(table, "%" PRIu64, doc_number(cpu, "lost"));
-        table_add(table, "%" PRIu64, doc_number(cpu, "dropped"));
-        if (evicts)
-            table_add(table, "%" PRIu64, doc_number(cpu, "evicted"));
-        if (cpu_set_has(&buffers, (unsigned int)min_u64(doc_number(cpu, "cpu"), UINT_MAX)))
-            table_add(table, "%" PRIu64 "%%", doc_number(cpu, "fill_percent"));
-        else
-            table_add(table, "no buffer");
+        if (all || is_troubled(cpu)) {
+            add_cpu(table, cpu, cpu_set_has(&buffers, (unsigned int)number), evicts);
+            shown++;
+        } else {
+            left++;
+        }
     }
-    table_print(table, file, 4);
+    if (!all && !shown)
+        return;
+    table_print(table, file, 4, 0);
+    if (left)
+        (void)fprintf(file, "    and %zu CPU%s without losses: xentracectl status --all\n", left,
+                      left == 1 ? "" : "s");
 }
 
 static void print_state(FILE *file, struct json_object *session)
@@ -281,7 +356,7 @@ static void print_state(FILE *file, struct json_object *session)
                           doc_text(session, "ended.reason", "unknown"));
 }
 
-void session_print(FILE *file, struct json_object *session, bool with_cpus)
+void session_print(FILE *file, struct json_object *session, bool with_cpus, int width)
 {
     doc_make_printable(session);
     (void)fprintf(file, "%s\n", doc_text(session, "name", "(without a name)"));
@@ -300,33 +375,48 @@ void session_print(FILE *file, struct json_object *session, bool with_cpus)
     print_losses(file, session);
     print_unrecorded(file, session);
     if (with_cpus)
-        storage_print_segments(file, session);
-    if (with_cpus || doc_number(session, "ledger.lost") || doc_number(session, "ledger.dropped"))
-        print_cpus(file, session);
+        storage_print_segments(file, session, width);
+    print_cpus(file, session, with_cpus);
 }
 
 void session_print_result(FILE *file, struct json_object *session)
 {
     _cleanup_free_ char *losses = NULL, *place = NULL;
-    char size[UNITS_TEXT_MAX], duration[UNITS_TEXT_MAX];
+    char size[UNITS_TEXT_MAX], duration[UNITS_TEXT_MAX], count[NUMBER_MAX];
     bool early = doc_session_has_ended(session) && !session_is_ok(session);
 
     doc_make_printable(session);
     losses = session_losses(session);
     place = storage_place(session);
-    (void)fprintf(file, "%s: %s, %" PRIu64 " records, %s in %s, lost: %s%s%s\n",
+    (void)fprintf(file, "%s: %s, %s records, %s in %s, lost: %s%s%s\n",
                   doc_text(session, "name", "(without a name)"), place ? place : "unknown file",
-                  doc_number(session, "ledger.delivered"),
+                  number_format(count, doc_number(session, "ledger.delivered")),
                   size_format(size, storage_bytes(session)),
                   duration_format(duration, session_duration_usec(session)),
                   losses ? losses : "unknown", early ? ". It ended early: " : "",
                   early ? doc_text(session, "ended.message", "no reason given") : "");
 }
 
+void session_add_ended(struct table *table, struct json_object *session)
+{
+    _cleanup_free_ char *losses = session_losses(session), *place = storage_place(session);
+    bool ok = session_is_ok(session);
+    char size[UNITS_TEXT_MAX], duration[UNITS_TEXT_MAX];
+
+    table_add(table, "%s", doc_text(session, "name", "-"));
+    table_add_count(table, doc_number(session, "ledger.delivered"));
+    table_add(table, "%s", size_format(size, storage_bytes(session)));
+    table_add(table, "%s", duration_format(duration, session_duration_usec(session)));
+    table_add(table, "%s", losses ? losses : "unknown");
+    table_add(table, "%s", place ? place : "-");
+    table_add(table, "%s%s", ok ? "-" : "Ended early: ",
+              ok ? "" : doc_text(session, "ended.message", "no reason given"));
+}
+
 void session_print_aborted(FILE *file, struct json_object *session)
 {
     _cleanup_free_ char *place = NULL;
-    char text[UNITS_TEXT_MAX];
+    char text[UNITS_TEXT_MAX], count[NUMBER_MAX];
 
     doc_make_printable(session);
     place = storage_place(session);
@@ -334,31 +424,48 @@ void session_print_aborted(FILE *file, struct json_object *session)
                   doc_text(session, "name", "(without a name)"),
                   duration_format(text, session_duration_usec(session)),
                   doc_text(session, "ended.message", "no reason given"));
-    table_print_field(file, "Kept", "%s, %" PRIu64 " records in %s",
+    table_print_field(file, "Kept", "%s, %s records in %s",
                       size_format(text, storage_bytes(session)),
-                      doc_number(session, "ledger.delivered"), place ? place : "unknown file");
-    table_print_field(file, "Dropped", "%" PRIu64 " records",
-                      doc_number(session, "ledger.dropped"));
+                      number_format(count, doc_number(session, "ledger.delivered")),
+                      place ? place : "unknown file");
+    table_print_field(file, "Dropped", "%s records",
+                      number_format(count, doc_number(session, "ledger.dropped")));
     if (doc_number(session, "ledger.lost"))
-        table_print_field(file, "Lost", "%" PRIu64 " records by Xen",
-                          doc_number(session, "ledger.lost"));
+        table_print_field(file, "Lost", "%s records by Xen",
+                          number_format(count, doc_number(session, "ledger.lost")));
     print_held(file, session);
+}
+
+/* Captures are root's, and the group's to read: for who may not, it takes sudo. */
+static const char *reader_of(const char *path)
+{
+    return access(path, R_OK) < 0 && errno == EACCES ? "sudo " : "";
 }
 
 void session_print_next(FILE *file, struct json_object *session, const char *path)
 {
     _cleanup_free_ char *quoted = str_shell_quote(path);
+    const char *sudo = reader_of(path);
     uint64_t khz = doc_number(session, "host.tsc_khz");
+    const char *remote = doc_text(session, "remote", "");
     char hz[STR_HZ_MAX];
 
     if (!quoted)
         return;
-    table_print_field(file, "Next", "xentracectl info %s", quoted);
+    if (*remote) {
+        table_print_field(file, "Next", "xentracectl -H %s info %s", remote, quoted);
+        return;
+    }
+    if (strcmp(doc_text(session, "output.kind", ""), "bundle") == 0) {
+        table_print_field(file, "Next", "%star -xf %s", sudo, quoted);
+        return;
+    }
+    table_print_field(file, "Next", "%sxentracectl info %s", sudo, quoted);
     if (khz)
-        (void)fprintf(file, "%9s  xenalyze --cpu-hz %s --summary %s\n", "", str_hz(hz, khz),
+        (void)fprintf(file, "%9s  %sxenalyze --cpu-hz %s --summary %s\n", "", sudo, str_hz(hz, khz),
                       quoted);
     else
-        (void)fprintf(file, "%9s  xenalyze --summary %s\n", "", quoted);
+        (void)fprintf(file, "%9s  %sxenalyze --summary %s\n", "", sudo, quoted);
 }
 
 void session_print_summary(FILE *file, struct json_object *session)

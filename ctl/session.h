@@ -12,6 +12,8 @@
 
 #include "ctl/doc.h"
 
+struct table;
+
 /* Whether it ended as it was asked to: false if it ended early. */
 bool session_is_ok(struct json_object *session);
 
@@ -31,11 +33,27 @@ char *session_losses(struct json_object *session);
  */
 char *session_missing_cpus(struct json_object *session);
 
-/* The whole block of status; WITH_CPUS adds the table of CPUs even without a loss. */
-void session_print(FILE *file, struct json_object *session, bool with_cpus);
+/*
+ * When a capture without a limit ends by itself: "when 5G are left free: about 58h", without the
+ * forecast if nothing was written yet. NULL: it does not, or there is no memory.
+ */
+char *session_end_forecast(struct json_object *session);
+bool session_has_forecast(struct json_object *session); /* with the second part */
+
+/* A CPU whose trace buffer is fuller is shown even if it has lost nothing. */
+#define SESSION_FULL_PERCENT 50u
+
+/*
+ * The whole block of status. WITH_CPUS: the table has all CPUs; otherwise those with losses or a
+ * fill above SESSION_FULL_PERCENT.
+ */
+void session_print(FILE *file, struct json_object *session, bool with_cpus, int width);
 
 /* One line: "NAME: FILE, 990 records, 80K in 12s, lost: none". */
 void session_print_result(FILE *file, struct json_object *session);
+
+/* One that has ended: "NAME >RECORDS >SIZE TIME LOST FILE RESULT". */
+void session_add_ended(struct table *table, struct json_object *session);
 
 /* What an aborted session kept, dropped, and still holds. */
 void session_print_aborted(FILE *file, struct json_object *session);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/units.h"
+#include "ctl/number.h"
 #include "ctl/session.h"
 #include "ctl/storage.h"
 #include "ctl/str.h"
@@ -56,13 +57,15 @@ void snapshot_print(FILE *file, struct json_object *snapshot)
     bool is_file = strcmp(path, "-") != 0;
     _cleanup_free_ char *missing = storage_missing(doc_find(snapshot, "snapshot"));
     char window[STR_WINDOW_MAX], size[UNITS_TEXT_MAX], duration[UNITS_TEXT_MAX];
+    char count[NUMBER_MAX];
 
     table_print_field(file, "File", "%s", is_file ? path : "standard output");
     table_print_field(file, "Window", "%s",
                       str_window(window, doc_number(snapshot, "snapshot.first_ns"),
                                  doc_number(snapshot, "snapshot.last_ns")));
     snapshot_print_shorter(file, snapshot);
-    table_print_field(file, "Records", "%" PRIu64, doc_number(snapshot, "snapshot.records"));
+    table_print_field(file, "Records", "%s",
+                      number_format(count, doc_number(snapshot, "snapshot.records")));
     table_print_field(file, "Missing", "%s", missing ? missing : "unknown");
     table_print_field(file, "Written", "%s in %s",
                       size_format(size, doc_number(snapshot, "output.bytes")),
@@ -70,7 +73,7 @@ void snapshot_print(FILE *file, struct json_object *snapshot)
     if (!snapshot_is_ok(snapshot))
         table_print_field(file, "Early", "%s",
                           doc_text(snapshot, "snapshot.message", "no reason given"));
-    if (is_file && strcmp(doc_text(snapshot, "output.kind", "file"), "file") == 0)
+    if (is_file && strcmp(doc_text(snapshot, "output.kind", "file"), "stream") != 0)
         session_print_next(file, snapshot, path);
 }
 
@@ -118,23 +121,23 @@ static void add_row(struct table *table, struct json_object *snapshot)
     table_add(table, "%s", cause ? cause : "-");
     table_add(table, "%s", doc_text(snapshot, "snapshot.session", "-"));
     add_covered(table, snapshot);
-    table_add(table, "%" PRIu64, doc_number(snapshot, "snapshot.records"));
-    table_add(table, "%" PRIu64,
-              doc_number(snapshot, "snapshot.lost") + doc_number(snapshot, "snapshot.dropped"));
+    table_add_count(table, doc_number(snapshot, "snapshot.records"));
+    table_add_count(table, doc_number(snapshot, "snapshot.lost") +
+                               doc_number(snapshot, "snapshot.dropped"));
     table_add(table, "%s%s", doc_text(snapshot, "output.path", "-"), state ? state : "");
 }
 
-void snapshot_print_list(FILE *file, struct json_object *snapshots)
+void snapshot_print_list(FILE *file, struct json_object *snapshots, int width)
 {
     _cleanup_table_ struct table *table = NULL;
     size_t count = doc_length(snapshots);
 
-    if (!count || table_new("TAKEN CAUSE OF COVERS >RECORDS >MISSING FILE", &table) < 0)
+    if (!count || table_new("TAKEN ~CAUSE ?OF COVERS >RECORDS >MISSING /FILE", &table) < 0)
         return;
     (void)fputs("\nSnapshots\n", file);
     for (size_t i = 0; i < count && i < LIST_SHOWN; i++)
         add_row(table, doc_at(snapshots, i));
-    table_print(table, file, 4);
+    table_print(table, file, 4, width);
     if (count > LIST_SHOWN)
         (void)fprintf(file, "    and %zu more: xentracectl status --json\n", count - LIST_SHOWN);
 }

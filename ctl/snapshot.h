@@ -27,4 +27,4 @@ char *snapshot_cause(struct json_object *snapshot);
 void snapshot_print(FILE *file, struct json_object *snapshot);
 
 /* The newest of the array, a line each, for `status`; nothing if there are none. */
-void snapshot_print_list(FILE *file, struct json_object *snapshots);
+void snapshot_print_list(FILE *file, struct json_object *snapshots, int width);

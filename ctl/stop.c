@@ -41,7 +41,7 @@ static int report_stuck_disk(struct client *client, const char *name)
 
         if (!since_ns || !is_stopped_one(session, name))
             continue;
-        ctl_error("%s: the disk has not answered since %s. To end the capture without it: "
+        ctl_warning("%s: the disk has not answered since %s. To end the capture without it: "
                   "xentracectl stop --abort %s",
                   stopped, str_since(since, since_ns), quoted ? quoted : "NAME");
         return 1;

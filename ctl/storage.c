@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/units.h"
+#include "ctl/number.h"
 #include "ctl/str.h"
 #include "ctl/table.h"
 
@@ -163,18 +164,25 @@ static char *ring_forecast(struct json_object *session)
     return str_format("; about %s at %s/s when full", duration_format_about(time, full_usec), rate);
 }
 
-static void ring_print_history(FILE *file, struct json_object *session)
+char *storage_history(struct json_object *session)
 {
     uint64_t usec = doc_number(session, "ring.history_usec");
     _cleanup_free_ char *forecast = ring_forecast(session);
     char time[UNITS_TEXT_MAX];
 
     if (!usec)
-        return;
+        return strdup("");
     if (usec >= 10 * USEC_PER_SEC)
         usec -= usec % USEC_PER_SEC;
-    table_print_field(file, "History", "%s%s", duration_format(time, usec),
-                      forecast ? forecast : "");
+    return str_format("%s%s", duration_format(time, usec), forecast ? forecast : "");
+}
+
+static void ring_print_history(FILE *file, struct json_object *session)
+{
+    _cleanup_free_ char *history = storage_history(session);
+
+    if (history && *history)
+        table_print_field(file, "History", "%s", history);
 }
 
 static void ring_print(FILE *file, struct json_object *session)
@@ -184,7 +192,7 @@ static void ring_print(FILE *file, struct json_object *session)
     uint64_t snapshots = doc_number(session, "ring.snapshots");
     uint64_t borrowed = doc_number(session, "ring.borrowed_bytes");
     uint64_t shortened = doc_number(session, "ring.shortened_bytes");
-    char text[STR_WINDOW_MAX], size[UNITS_TEXT_MAX];
+    char text[STR_WINDOW_MAX], size[UNITS_TEXT_MAX], count[NUMBER_MAX];
 
     ring_print_memory(file, session);
     if (borrowed)
@@ -200,12 +208,13 @@ static void ring_print(FILE *file, struct json_object *session)
                                      doc_number(session, "ring.newest_ns")));
     ring_print_history(file, session);
     if (evicted)
-        table_print_field(file, "Evicted", "%" PRIu64 " records, older than these", evicted);
+        table_print_field(file, "Evicted", "%s records, older than these",
+                          number_format(count, evicted));
     if (restored)
-        table_print_field(file, "Restored", "%" PRIu64 " time%s, after restarts of xentraced",
-                          restored, restored == 1 ? "" : "s");
+        table_print_field(file, "Restored", "%s time%s, after restarts of xentraced",
+                          number_format(count, restored), restored == 1 ? "" : "s");
     if (snapshots)
-        table_print_field(file, "Snapshots", "%" PRIu64 " written", snapshots);
+        table_print_field(file, "Snapshots", "%s written", number_format(count, snapshots));
     ring_print_output(file, session);
 }
 
@@ -280,15 +289,22 @@ static void segments_print(FILE *file, struct json_object *session)
 {
     _cleanup_free_ char *place = segments_place(session), *shape = segments_shape(session);
     _cleanup_free_ char *bounds = segments_bounds(session);
+    char written[NUMBER_MAX], deleted[NUMBER_MAX], evicted[NUMBER_MAX];
 
     table_print_field(file, "Files", "%s", place ? place : "unknown");
-    table_print_field(file, "Segments", "%" PRIu64 " written, %" PRIu64 " of them deleted%s%s",
-                      doc_number(session, "segments.written"),
-                      doc_number(session, "segments.deleted"), shape ? shape : "",
-                      bounds ? bounds : "");
+    table_print_field(file, "Segments", "%s written, %s of them deleted%s%s",
+                      number_format(written, doc_number(session, "segments.written")),
+                      number_format(deleted, doc_number(session, "segments.deleted")),
+                      shape ? shape : "", bounds ? bounds : "");
+    if (doc_number(session, "segments.continued"))
+        table_print_field(file, "Continued", "%" PRIu64 " time%s, after restarts of xentraced",
+                          doc_number(session, "segments.continued"),
+                          doc_number(session, "segments.continued") == 1 ? "" : "s");
+    if (doc_flag(session, "options.persist") && !doc_session_has_ended(session))
+        table_print_field(file, "Restart", "continues in its next segment");
     if (doc_number(session, "ledger.evicted"))
-        table_print_field(file, "Evicted", "%" PRIu64 " records, in deleted segments",
-                          doc_number(session, "ledger.evicted"));
+        table_print_field(file, "Evicted", "%s records, in deleted segments",
+                          number_format(evicted, doc_number(session, "ledger.evicted")));
 }
 
 /* The table */
@@ -403,35 +419,38 @@ void storage_print_amount(FILE *file, struct json_object *session, uint64_t reco
     const struct kind *kind = kind_of(session);
     uint64_t bytes = kind->bytes(session);
     double per_second = usec ? (double)bytes * (double)USEC_PER_SEC / (double)usec : 0;
-    char size[UNITS_TEXT_MAX], rate[UNITS_TEXT_MAX];
+    char size[UNITS_TEXT_MAX], rate[UNITS_TEXT_MAX], count[NUMBER_MAX];
 
+    (void)number_format(count, records);
     (void)size_format(rate, per_second < 9e18 ? (uint64_t)per_second : 0);
     if (storage_is_in_memory(session))
-        table_print_field(file, "Records", "%" PRIu64 " in memory", records);
+        table_print_field(file, "Records", "%s in memory", count);
     else
-        table_print_field(file, kind->amount, "%s, %" PRIu64 " records%s%s%s",
-                          size_format(size, bytes), records, kind->has_rate ? ", " : "",
-                          kind->has_rate ? rate : "", kind->has_rate ? "/s on average" : "");
+        table_print_field(file, kind->amount, "%s, %s records%s%s%s", size_format(size, bytes),
+                          count, kind->has_rate ? ", " : "", kind->has_rate ? rate : "",
+                          kind->has_rate ? "/s on average" : "");
 }
 
 char *storage_missing(struct json_object *counts)
 {
     uint64_t lost = doc_number(counts, "lost"), dropped = doc_number(counts, "dropped");
+    char by_xen[NUMBER_MAX], by_us[NUMBER_MAX];
 
     if (!doc_find(counts, "lost"))
         return strdup("unknown");
     if (!lost && !dropped)
         return strdup("none");
-    return str_format("%" PRIu64 " lost by Xen, %" PRIu64 " dropped by xentraced", lost, dropped);
+    return str_format("%s lost by Xen, %s dropped by xentraced", number_format(by_xen, lost),
+                      number_format(by_us, dropped));
 }
 
-void storage_print_segments(FILE *file, struct json_object *session)
+void storage_print_segments(FILE *file, struct json_object *session, int width)
 {
     struct json_object *files = doc_array(session, "segments.files");
     _cleanup_table_ struct table *table = NULL;
 
     if (!doc_length(files) ||
-        table_new(">SEGMENT >SIZE >RECORDS >LOST >DROPPED END FILE", &table) < 0)
+        table_new(">SEGMENT >SIZE >RECORDS >LOST >DROPPED END /FILE", &table) < 0)
         return;
     for (size_t i = 0; i < doc_length(files); i++) {
         struct json_object *segment = doc_at(files, i);
@@ -439,26 +458,30 @@ void storage_print_segments(FILE *file, struct json_object *session)
 
         table_add(table, "%" PRIu64, doc_number(segment, "number"));
         table_add(table, "%s", size_format(size, doc_number(segment, "bytes")));
-        table_add(table, "%" PRIu64, doc_number(segment, "records"));
-        table_add(table, "%" PRIu64, doc_number(segment, "lost"));
-        table_add(table, "%" PRIu64, doc_number(segment, "dropped"));
+        table_add_count(table, doc_number(segment, "records"));
+        table_add_count(table, doc_number(segment, "lost"));
+        table_add_count(table, doc_number(segment, "dropped"));
         table_add(table, "%s", doc_text(segment, "reason", "-"));
         table_add(table, "%s", doc_text(segment, "path", "-"));
     }
-    table_print(table, file, 4);
+    table_print(table, file, 4, width);
 }
 
 void storage_print_segment(FILE *file, struct json_object *segment)
 {
     _cleanup_free_ char *missing = storage_missing(segment);
-    char window[STR_WINDOW_MAX], size[UNITS_TEXT_MAX];
+    char window[STR_WINDOW_MAX], size[UNITS_TEXT_MAX], count[NUMBER_MAX];
 
     table_print_field(file, "File", "%s", doc_text(segment, "path", "unknown"));
     table_print_field(
         file, "Window", "%s",
         str_window(window, doc_number(segment, "first_ns"), doc_number(segment, "last_ns")));
-    table_print_field(file, "Records", "%" PRIu64, doc_number(segment, "records"));
+    table_print_field(file, "Records", "%s", number_format(count, doc_number(segment, "records")));
     table_print_field(file, "Missing", "%s", missing ? missing : "unknown");
+    if (doc_number(segment, "missing_before"))
+        table_print_field(file, "Before it",
+                          "%" PRIu64 " records are missing: xentraced was restarted",
+                          doc_number(segment, "missing_before"));
     table_print_field(file, "Size", "%s", size_format(size, doc_number(segment, "bytes")));
 }
 

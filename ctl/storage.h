@@ -40,6 +40,12 @@ char *storage_place(struct json_object *session);
 /* "58M of 64M" of a ring's memory, "-" of anything else. NULL: no memory. */
 char *storage_memory(struct json_object *session);
 
+/*
+ * How far back a ring goes: "19s; about 8min at 102K/s when full". "": of anything else, or
+ * unknown. NULL: no memory.
+ */
+char *storage_history(struct json_object *session);
+
 /* The lines of start: where the records go. */
 void storage_print_start(FILE *file, struct json_object *session);
 
@@ -50,7 +56,7 @@ void storage_print(FILE *file, struct json_object *session);
 void storage_print_amount(FILE *file, struct json_object *session, uint64_t records, uint64_t usec);
 
 /* The table of segments; nothing if there are none. */
-void storage_print_segments(FILE *file, struct json_object *session);
+void storage_print_segments(FILE *file, struct json_object *session, int width);
 
 /* The lines about one segment: its file, time window, records, and what is missing. */
 void storage_print_segment(FILE *file, struct json_object *segment);

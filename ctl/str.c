@@ -104,6 +104,12 @@ const char *str_time(char buffer[static STR_TIME_MAX], uint64_t realtime_ns)
     return buffer;
 }
 
+void str_use_utc(void)
+{
+    (void)setenv("TZ", "UTC0", 1);
+    tzset();
+}
+
 static uint64_t now_ns(void)
 {
     struct timespec now = {};

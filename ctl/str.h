@@ -37,6 +37,9 @@ char *str_shell_quote(const char *text);
 /* "2026-11-21 06:05:12", local time; "-" for 0. Returns BUFFER. */
 const char *str_time(char buffer[static STR_TIME_MAX], uint64_t realtime_ns);
 
+/* From now on all times are shown in UTC, by this process and those that it starts. */
+void str_use_utc(void);
+
 #define STR_AGO_MAX 48u
 
 /* How long before now that was: "2min ago", "just now"; "never" for 0. Returns BUFFER. */

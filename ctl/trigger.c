@@ -30,6 +30,7 @@ static const char *explain_state(const char *state)
         {"armed", "waiting for its condition"},
         {"delaying", "recording until its delay is over; then it writes its snapshot"},
         {"writing", "writing its snapshot"},
+        {"retrying", "its snapshot failed; trying again"},
         {"cooling", "cooling down after its snapshot"},
         {"exhausted", "limit of snapshots for the day reached"},
         {"off", "no ring to take a snapshot of"},
@@ -47,22 +48,21 @@ void trigger_print(FILE *file, struct json_object *trigger)
     const char *state = doc_text(trigger, "state", "unknown"), *meaning = explain_state(state);
 
     table_print_field(file, "Trigger", "%s (%s)", doc_text(trigger, "name", "(without a name)"),
-                        doc_text(trigger, "condition", "unknown condition"));
+                      doc_text(trigger, "condition", "unknown condition"));
     if (trigger_was_suppressed(trigger))
         table_print_field(file, "Outcome", "no snapshot: %s",
-                            doc_text(trigger, "last_suppressed_reason", "no reason given"));
+                          doc_text(trigger, "last_suppressed_reason", "no reason given"));
     else
         table_print_field(file, "Outcome", "fired");
-    table_print_field(file, "State", "%s%s%s", state, meaning ? ": " : "",
-                        meaning ? meaning : "");
+    table_print_field(file, "State", "%s%s%s", state, meaning ? ": " : "", meaning ? meaning : "");
     table_print_field(file, "Next", "xentracectl status");
 }
 
 /* "busy 1, cooldown 2", or "0". */
 static char *suppressed(struct json_object *trigger)
 {
-    static const char *const reasons[] = {"busy", "cooldown", "max_per_day"};
-    static const char *const names[] = {"busy", "cooldown", "max-per-day"};
+    static const char *const reasons[] = {"busy", "cooldown", "max_per_day", "max_per_domain"};
+    static const char *const names[] = {"busy", "cooldown", "max-per-day", "max-per-domain"};
     char *text = strdup("");
 
     for (size_t i = 0; i < ARRAY_SIZE(reasons) && text; i++) {
@@ -82,30 +82,64 @@ static char *suppressed(struct json_object *trigger)
     return text;
 }
 
-static void add_row(struct table *table, struct json_object *trigger)
+/* "event=hw-irq count=100 within=1s": the condition as the configuration has it. */
+static char *condition(struct json_object *trigger)
 {
+    const char *text = doc_text(trigger, "condition", "-");
+    uint64_t count = doc_number(trigger, "count");
+    char within[UNITS_TEXT_MAX];
+
+    if (count < 2)
+        return strdup(text);
+    return str_format("%s count=%" PRIu64 " within=%s", text, count,
+                      duration_format(within, doc_number(trigger, "within_usec")));
+}
+
+/* "cooldown=1min max-per-day=10", and those that are not zero. */
+static char *limits(struct json_object *trigger)
+{
+    uint64_t delay_usec = doc_number(trigger, "delay_usec");
+    uint64_t last_usec = doc_number(trigger, "last_usec");
+    char cooldown[UNITS_TEXT_MAX], delay[UNITS_TEXT_MAX], last[UNITS_TEXT_MAX];
+
+    return str_format("cooldown=%s max-per-day=%" PRIu64 "%s%s%s%s",
+                      duration_format(cooldown, doc_number(trigger, "cooldown_usec")),
+                      doc_number(trigger, "max_per_day"), delay_usec ? " delay=" : "",
+                      delay_usec ? duration_format(delay, delay_usec) : "",
+                      last_usec ? " last=" : "", last_usec ? duration_format(last, last_usec) : "");
+}
+
+static void add_row(struct table *table, struct json_object *trigger, bool with_limits)
+{
+    _cleanup_free_ char *waits_for = condition(trigger), *limited = limits(trigger);
     _cleanup_free_ char *why = suppressed(trigger);
+    const char *domain = doc_text(trigger, "domain", "");
     char ago[STR_AGO_MAX];
 
     table_add(table, "%s", doc_text(trigger, "name", "-"));
-    table_add(table, "%s", doc_text(trigger, "condition", "-"));
+    table_add(table, "%s%s%s", waits_for ? waits_for : "-", *domain ? " of " : "", domain);
     table_add(table, "%s", doc_text(trigger, "state", "-"));
-    table_add(table, "%" PRIu64, doc_number(trigger, "fired"));
+    table_add_count(table, doc_number(trigger, "fired"));
     table_add(table, "%s", str_ago(ago, doc_number(trigger, "last_fired_ns")));
-    table_add(table, "%" PRIu64, doc_number(trigger, "written"));
+    table_add_count(table, doc_number(trigger, "written"));
     table_add(table, "%s", why ? why : "-");
+    if (with_limits)
+        table_add(table, "%s", limited ? limited : "-");
 }
 
-void trigger_print_list(FILE *file, struct json_object *triggers, int indent)
+void trigger_print_list(FILE *file, struct json_object *triggers, int indent, bool with_limits,
+                        int width)
 {
     _cleanup_table_ struct table *table = NULL;
 
     if (!doc_length(triggers) ||
-        table_new("TRIGGER CONDITION STATE >FIRED LAST >WRITTEN SUPPRESSED", &table) < 0)
+        table_new(with_limits ? "~TRIGGER /CONDITION STATE >FIRED LAST >WRITTEN ~SUPPRESSED /LIMITS"
+                              : "~TRIGGER /CONDITION STATE >FIRED LAST >WRITTEN ~SUPPRESSED",
+                  &table) < 0)
         return;
     for (size_t i = 0; i < doc_length(triggers); i++)
-        add_row(table, doc_at(triggers, i));
-    table_print(table, file, indent);
+        add_row(table, doc_at(triggers, i), with_limits);
+    table_print(table, file, indent, width);
     for (size_t i = 0; i < doc_length(triggers); i++) {
         struct json_object *trigger = doc_at(triggers, i);
         const char *error = doc_text(trigger, "last_error", "");

@@ -17,6 +17,9 @@ bool trigger_was_suppressed(struct json_object *trigger);
 /* The answer of `trigger`. */
 void trigger_print(FILE *file, struct json_object *trigger);
 
-/* The table of the array's triggers, each line after INDENT blanks, and why their snapshots failed.
+/*
+ * The table of the array's triggers, each line after INDENT blanks, and why their snapshots failed.
+ * WITH_LIMITS: wide, with what limits their snapshots.
  */
-void trigger_print_list(FILE *file, struct json_object *triggers, int indent);
+void trigger_print_list(FILE *file, struct json_object *triggers, int indent, bool with_limits,
+                        int width);

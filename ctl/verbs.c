@@ -4,14 +4,18 @@
 #include <getopt.h>
 #include <string.h>
 
-#include "common/suggest.h"
 #include "ctl/args.h"
+#include "ctl/completion-data.h"
 #include "ctl/ctl.h"
+#include "ctl/hint.h"
+#include "ctl/synopsis.h"
 
 static const struct verb *const verbs[] = {
-    &verb_start,  &verb_record, &verb_stop,   &verb_snapshot, &verb_trigger,
-    &verb_rotate, &verb_status, &verb_list,   &verb_info,     &verb_report,
-    &verb_why,    &verb_dump,   &verb_events, &verb_version,  &verb_help,
+    &verb_start,  &verb_record,  &verb_stop,     &verb_snapshot, &verb_trigger,
+    &verb_rotate, &verb_reload,  &verb_monitor,  &verb_doctor,   &verb_status,
+    &verb_list, &verb_vacuum, &verb_remove,  &verb_info,     &verb_report,   &verb_why,
+    &verb_dump,   &verb_events,  &verb_metrics,  &verb_xentrace, &verb_version,
+    &verb_help,
 };
 
 const struct verb *verb_find(const char *name)
@@ -20,22 +24,26 @@ const struct verb *verb_find(const char *name)
         if (strcmp(verbs[i]->name, name) == 0)
             return verbs[i];
     }
-    return NULL;
+    return strcmp(name, verb_bridge.name) == 0 ? &verb_bridge : NULL;
+}
+
+bool verb_takes_command(const struct verb *verb)
+{
+    return strstr(verb->words, "[-- ");
+}
+
+const struct verb *const *verbs_all(size_t *ret_count)
+{
+    *ret_count = ARRAY_SIZE(verbs);
+    return verbs;
 }
 
 int verb_refuse(const char *typed)
 {
-    const char *names[ARRAY_SIZE(verbs)], *nearest;
+    char *error = NULL;
+    int r = hint_refuse_command(typed, &error);
 
-    for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-        names[i] = verbs[i]->name;
-    nearest = suggest_nearest(typed, names, ARRAY_SIZE(names));
-    if (nearest)
-        ctl_error("There is no command \"%s\"; did you mean \"%s\"? See: xentracectl --help", typed,
-                  nearest);
-    else
-        ctl_error("There is no command \"%s\". See: xentracectl --help", typed);
-    return CTL_USAGE;
+    return args_exit(NULL, r, error);
 }
 
 static void print_overview(FILE *file)
@@ -44,15 +52,16 @@ static void print_overview(FILE *file)
                 "Captures Xen's trace records through xentraced.\n\n",
                 file);
     for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
-        int width = fprintf(file, "  %s %s", verbs[i]->name, verbs[i]->words);
+        const char *words = verbs[i]->words;
+        /* the first of its arguments: the page of the command has all of them */
+        int width = fprintf(file, "  %s %.*s", verbs[i]->name, (int)strcspn(words, " "), words);
 
         (void)fprintf(file, "%*s%s\n", width < 24 ? 24 - width : 1, "", verbs[i]->summary);
     }
     (void)fputc('\n', file);
     args_print_help(file, NULL);
-    (void)fputs("      --version         as the command\n"
-                "\n"
-                "  xentracectl record -e sched -T 10 -o sched.xentrace\n",
+    (void)fputs("      --version         print the versions\n\n"
+"  xentracectl record -e sched -T 10 -o sched.xentrace\n",
                 file);
 }
 
@@ -73,28 +82,15 @@ void verb_print_help(FILE *file, const struct verb *verb)
         (void)fprintf(file, "\n%s", verb->examples);
 }
 
-/* VERB NULL: the command itself is completed. */
-static void print_completion(const struct verb *verb)
-{
-    if (verb) {
-        (void)printf("words %s\n", verb->completes ? verb->completes : "none");
-        args_print_completion(stdout, verb->options);
-        return;
-    }
-    (void)fputs("words list", stdout);
-    for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-        (void)printf(" %s", verbs[i]->name);
-    (void)puts("\n--version|--version flag");
-    args_print_completion(stdout, NULL);
-}
-
 struct options {
-    bool completion;
+    bool completion, synopsis;
 };
 
 static const struct args_option help_options[] = {
     {"completion", .offset = offsetof(struct options, completion),
-     .help = "what the shell's completion needs to know"},
+     .help = "print data for shell completion"},
+    {"synopsis", .offset = offsetof(struct options, synopsis),
+     .help = "print the synopsis of the manual, as mdoc"},
     {},
 };
 
@@ -113,8 +109,10 @@ static int cmd_help(struct ctl *ctl, int argc, char **argv)
         if (!verb)
             return verb_refuse(argv[optind]);
     }
-    if (options.completion)
-        print_completion(verb);
+    if (options.synopsis)
+        synopsis_print(stdout);
+    else if (options.completion)
+        completion_data_print(stdout, verb);
     else
         verb_print_help(stdout, verb);
     return CTL_OK;
@@ -125,7 +123,8 @@ const struct verb verb_help = {
     .run = cmd_help,
     .words = "[COMMAND]",
     .completes = "commands",
-    .summary = "this page, or that of a command",
+    .summary = "show this page, or the page of a command",
     .help = "Explains xentracectl, or one of its commands.\n",
     .options = help_options,
+    .remote = VERB_STAYS_HERE,
 };

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# bash completion for xentracectl(1). xentracectl itself knows its commands and options, and what each
-# of them takes: see `xentracectl help --completion`.
+# bash completion for xentracectl(1). xentracectl itself knows its commands and options, and the kinds of
+# their arguments: see `xentracectl help --completion` and ctl/completion-data.h.
 
 # The last item of a comma-separated list, among the names of events.
 _xentracectl_events() {
@@ -17,20 +17,26 @@ _xentracectl_files() {
     mapfile -t COMPREPLY < <(compgen -f -- "$1")
 }
 
-# Completes a word of KIND, with its CHOICES if the kind has some.
-_xentracectl_word() { # KIND CHOICES CURRENT SOCKET...
+# Completes a word of KIND, with its CHOICES if the kind has some. The rest are options that say which
+# daemon is asked for names.
+_xentracectl_word() { # KIND CHOICES CURRENT OPTION...
     local kind=$1 choices=$2 cur=$3
     shift 3
 
     case $kind in
-    list | choice) ;;
-    commands) choices=$(xentracectl help --completion 2>/dev/null | sed -n 's/^words list //p') ;;
+    choice) ;;
+    commands) choices=$(xentracectl help --completion 2>/dev/null | sed -n 's/^command\t\([^\t]*\).*/\1/p') ;;
     captures) choices=$(xentracectl "$@" list --names 2>/dev/null) ;;
-    # What stop and rotate take: the flight recorder is neither ended by its name nor rotated.
+    # The flight recorder is neither ended by its name nor rotated.
     running) choices=$(xentracectl "$@" list --names --running 2>/dev/null | grep -vx flight-recorder) ;;
     session) choices=$(xentracectl "$@" list --names --running 2>/dev/null) ;;
+    traces) choices=$(xentracectl "$@" list --files --names 2>/dev/null) ;;
     triggers) choices=$(xentracectl "$@" list --triggers --names 2>/dev/null) ;;
     cpus) choices=all ;;
+    host)
+        mapfile -t COMPREPLY < <(compgen -A hostname -- "$cur")
+        return
+        ;;
     events)
         _xentracectl_events "$cur"
         return
@@ -44,9 +50,22 @@ _xentracectl_word() { # KIND CHOICES CURRENT SOCKET...
     mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$cur")
 }
 
+# The command of `record -- COMMAND`, whose first word is the I-th: true if the cursor is in it.
+_xentracectl_other_command() {
+    local i=$1
+
+    if ((i == COMP_CWORD)); then
+        mapfile -t COMPREPLY < <(compgen -c -- "${COMP_WORDS[COMP_CWORD]}")
+    elif declare -F _command_offset >/dev/null; then
+        _command_offset "$i"
+    else
+        _xentracectl_files "${COMP_WORDS[COMP_CWORD]}"
+    fi
+}
+
 _xentracectl() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-    local command=() options="" words="" list="" names kind choices i socket=()
+    local command=() options="" words="commands" what name letter kind choices i daemon=()
 
     COMPREPLY=()
     # bash splits --option=value at the =
@@ -57,33 +76,37 @@ _xentracectl() {
     fi
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-        --socket)
+        --)
+            _xentracectl_other_command $((i + 1))
+            return
+            ;;
+        --socket | --host | -H)
+            name=${COMP_WORDS[i]}
             [[ ${COMP_WORDS[i + 1]-} == = ]] && ((i++))
-            socket=(--socket "${COMP_WORDS[++i]-}")
+            daemon+=("$name" "${COMP_WORDS[++i]-}")
             ;;
         -*) ;;
-        *)
-            command=("${COMP_WORDS[i]}")
-            break
-            ;;
+        *) [[ ${#command[@]} -gt 0 ]] || command=("${COMP_WORDS[i]}") ;;
         esac
     done
 
-    while read -r names kind choices; do
-        if [[ $names == words ]]; then
-            words=$kind list=$choices
-        elif [[ $kind != flag && ($prev == "${names%|*}" || $prev == "${names#*|}") ]]; then
-            _xentracectl_word "$kind" "$choices" "$cur" "${socket[@]}"
-            return
-        else
-            options+=" ${names%|*}"
-        fi
+    while IFS=$'\t' read -r what name letter kind _ choices _; do
+        case $what in
+        words) words=$name ;;
+        option)
+            if [[ $kind != flag && ($prev == "$name" || $prev == "$letter") ]]; then
+                _xentracectl_word "$kind" "$choices" "$cur" "${daemon[@]}"
+                return
+            fi
+            options+=" $name"
+            ;;
+        esac
     done < <(xentracectl help --completion "${command[@]}" 2>/dev/null)
 
     if [[ $cur == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
     else
-        _xentracectl_word "$words" "$list" "$cur" "${socket[@]}"
+        _xentracectl_word "$words" "" "$cur" "${daemon[@]}"
     fi
 }
 

@@ -5,54 +5,87 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <systemd/sd-event.h>
 
+#include "common/protocol.h"
 #include "common/util.h"
-#include "daemon/config/config.h"
+#include "daemon/config/config-print.h"
+#include "daemon/config/config-read.h"
 #include "daemon/control/control.h"
+#include "daemon/control/metrics-file.h"
 #include "daemon/host/fd-store.h"
 #include "daemon/host/systemd.h"
+#include "daemon/host/view-group.h"
 #include "daemon/base/log.h"
 #include "daemon/base/priority.h"
 #include "daemon/manager.h"
-#include "daemon/session/snapshot.h"
 #include "daemon/watchdog.h"
 
-#define EXIT_USAGE 2
+/* Promised in xentraced(8), and named by RestartPreventExitStatus= of the unit. */
+#define EXIT_USAGE             2
+#define EXIT_NO_CONTROL_DOMAIN 69 /* EX_UNAVAILABLE of sysexits.h */
+#define EXIT_BAD_CONFIG        78 /* EX_CONFIG */
 
+enum action {
+    ACTION_RUN,
+    ACTION_CHECK_CONFIG,
+    ACTION_PRINT_CONFIG,
+};
+
+static enum action arg_action = ACTION_RUN;
 static const char *arg_config = XENTRACED_CONFIG_FILE;
 static bool arg_config_given;
+static char arg_drop_ins[PATH_MAX];     /* of arg_config */
+static struct config_source arg_source; /* made of these; a worker may read it until the very end */
 static const char *arg_socket = XENTRACED_SOCKET;
 static const char *arg_state_dir = XENTRACED_STATE_DIR;
 static int arg_log_level = -1; /* the configuration's */
 
 static void print_help(void)
 {
-    (void)printf("xentraced [OPTIONS...]\n\n"
-                 "Records Xen's trace buffers. Controlled by xentracectl(1).\n\n"
-                 "  --config FILE     configuration (%s)\n"
-                 "  --socket PATH     where to listen (%s)\n"
-                 "  --state-dir DIR   where captures go (%s)\n"
-                 "  --log-level NAME  err, warning, notice, info or debug\n"
-                 "  --help            show this\n"
-                 "  --version         show the version\n\n"
-                 "It stays in the foreground: `systemctl start xentraced` runs it as a service.\n",
-                 XENTRACED_CONFIG_FILE, XENTRACED_SOCKET, XENTRACED_STATE_DIR);
+    (void)printf(
+        "xentraced [OPTIONS...]\n\n"
+        "Records Xen's trace buffers. Controlled by xentracectl(1).\n\n"
+        "  --config FILE     configuration (%s);\n"
+        "                    drop-ins are in FILE.d\n"
+        "  --socket PATH     where to listen (%s)\n"
+        "  --state-dir DIR   where captures go (%s)\n"
+        "  --log-level NAME  err, warning, notice, info or debug\n"
+        "  --check-config    only check the configuration\n"
+        "  --print-config    only show the values in force, and where they come from\n"
+        "  --help            show this\n"
+        "  --version         show the version\n\n"
+        "xentraced stays in the foreground. To run it as a service: systemctl start xentraced\n",
+        XENTRACED_CONFIG_FILE, XENTRACED_SOCKET, XENTRACED_STATE_DIR);
+}
+
+static int set_log_level(const char *name)
+{
+    int r = config_read_log_level(name, &arg_log_level);
+
+    if (r < 0)
+        (void)fprintf(stderr,
+                      "xentraced: --log-level '%s': use err, warning, notice, info or debug.\n",
+                      name);
+    return r;
 }
 
 /* Returns 1 to continue, 0 if all is done, a negative errno for a usage error, which is printed. */
 static int parse_arguments(int argc, char *argv[])
 {
-    enum { ARG_CONFIG = 256, ARG_SOCKET, ARG_STATE_DIR, ARG_LOG_LEVEL };
+    enum { ARG_CONFIG = 256, ARG_SOCKET, ARG_STATE_DIR, ARG_LOG_LEVEL, ARG_CHECK, ARG_PRINT };
     static const struct option options[] = {
         {"config", required_argument, NULL, ARG_CONFIG},
         {"socket", required_argument, NULL, ARG_SOCKET},
         {"state-dir", required_argument, NULL, ARG_STATE_DIR},
         {"log-level", required_argument, NULL, ARG_LOG_LEVEL},
+        {"check-config", no_argument, NULL, ARG_CHECK},
+        {"print-config", no_argument, NULL, ARG_PRINT},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         {NULL, 0, NULL, 0},
@@ -72,13 +105,14 @@ static int parse_arguments(int argc, char *argv[])
             arg_state_dir = optarg;
             break;
         case ARG_LOG_LEVEL:
-            if (config_read_log_level(optarg, &arg_log_level) < 0) {
-                (void)fprintf(stderr,
-                              "xentraced: --log-level '%s': use err, warning, notice, info or "
-                              "debug.\n",
-                              optarg);
+            if (set_log_level(optarg) < 0)
                 return -EINVAL;
-            }
+            break;
+        case ARG_CHECK:
+            arg_action = ACTION_CHECK_CONFIG;
+            break;
+        case ARG_PRINT:
+            arg_action = ACTION_PRINT_CONFIG;
             break;
         case 'h':
             print_help();
@@ -110,44 +144,29 @@ static int handle_end_signal(sd_event_source *source, const struct signalfd_sigi
     return 0;
 }
 
-/* A snapshot without a control client. How it went is in the log. */
 static int handle_snapshot_signal(sd_event_source *source, const struct signalfd_siginfo *info,
                                   void *userdata)
 {
-    struct manager *manager = userdata;
-    const struct snapshot_options options = {
-        .cause = SNAPSHOT_SIGNAL,
-        .label = "sigusr2",
-        .reserve_bytes = manager->config.reserve_bytes,
-        .output_fd = -1,
-        .sidecar_fd = -1,
-    };
-    struct failure failure = {0};
-    struct snapshot *snapshot;
-
     (void)source;
-    (void)info;
-    if (manager_start_snapshot(manager, "", &options, &snapshot, &failure) < 0)
-        log_warning("SIGUSR2: no snapshot. %s", failure.text);
+    control_take_snapshot(userdata, info);
     return 0;
 }
 
-/* systemd's `reload` and a terminal that closes: the configuration is read at start only. */
 static int handle_reload_signal(sd_event_source *source, const struct signalfd_siginfo *info,
                                 void *userdata)
 {
-    (void)source, (void)info, (void)userdata;
-    log_debug("SIGHUP: nothing is reloaded.");
+    (void)source;
+    control_reload(userdata, info);
     return 0;
 }
 
 static int catch_signal(sd_event *event, int signal, sd_event_signal_handler_t handler,
-                        struct manager *manager)
+                        void *userdata)
 {
     sd_event_source *source;
     int r;
 
-    r = sd_event_add_signal(event, &source, signal, handler, manager);
+    r = sd_event_add_signal(event, &source, signal, handler, userdata);
     if (r < 0)
         return r;
     r = sd_event_source_set_priority(source, PRIORITY_SIGNAL);
@@ -157,8 +176,9 @@ static int catch_signal(sd_event *event, int signal, sd_event_signal_handler_t h
 }
 
 /*
- * SIGPIPE and SIGXFSZ would end the daemon when a reader goes away or a file becomes too large: the
- * write's error is enough. The others come through the event loop.
+ * SIGPIPE and SIGXFSZ would end the daemon when a reader disconnects or a file becomes too large;
+ * the error of the write is sufficient. SIGIO would end it when a process opens a file that is
+ * being leased (daemon/output/state-files.c). The other signals are received by the event loop.
  */
 static int catch_signals(sd_event *event, struct manager *manager)
 {
@@ -168,8 +188,6 @@ static int catch_signals(sd_event *event, struct manager *manager)
     } signals[] = {
         {SIGTERM, handle_end_signal},
         {SIGINT, handle_end_signal},
-        {SIGHUP, handle_reload_signal},
-        {SIGUSR2, handle_snapshot_signal},
     };
     sigset_t mask;
     int r;
@@ -178,7 +196,7 @@ static int catch_signals(sd_event *event, struct manager *manager)
     for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
         (void)sigaddset(&mask, signals[i].signal);
     if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ||
-        signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
+        signal(SIGXFSZ, SIG_IGN) == SIG_ERR || signal(SIGIO, SIG_IGN) == SIG_ERR)
         return -errno;
     for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
         r = catch_signal(event, signals[i].signal, signals[i].handler, manager);
@@ -186,6 +204,24 @@ static int catch_signals(sd_event *event, struct manager *manager)
             return r;
     }
     return 0;
+}
+
+/* They are blocked from the start: see block_requests(). */
+static int catch_requests(sd_event *event, struct control *control)
+{
+    int r = catch_signal(event, SIGHUP, handle_reload_signal, control);
+
+    return r < 0 ? r : catch_signal(event, SIGUSR2, handle_snapshot_signal, control);
+}
+
+/* The exit status of a daemon that could not start. */
+static int exit_status_of(const struct failure *failure)
+{
+    if (failure->name && strcmp(failure->name, ERROR_NO_CONTROL_DOMAIN) == 0)
+        return EXIT_NO_CONTROL_DOMAIN;
+    if (failure->name && strcmp(failure->name, ERROR_CONFIG) == 0)
+        return EXIT_BAD_CONFIG;
+    return EXIT_FAILURE;
 }
 
 static int loop(sd_event *event, struct manager *manager)
@@ -205,8 +241,10 @@ static int loop(sd_event *event, struct manager *manager)
     return r;
 }
 
-static int serve(sd_event *event, struct manager *manager)
+/* This and the next functions return the exit status. */
+static int serve(sd_event *event, struct manager *manager, const struct config_source *source)
 {
+    struct metrics_file *metrics = NULL;
     struct control *control = NULL;
     struct failure failure = {0};
     int r;
@@ -214,29 +252,41 @@ static int serve(sd_event *event, struct manager *manager)
     r = catch_signals(event, manager);
     if (r < 0) {
         log_error("Cannot catch signals: %s.", strerror(-r));
-        return r;
+        return EXIT_FAILURE;
     }
-    r = control_new(manager, &control, &failure);
+    r = control_new(manager, source, &control, &failure);
     if (r < 0) {
         log_error("%s", failure.text);
-        return r;
+        return exit_status_of(&failure);
     }
+    r = catch_requests(event, control);
+    if (r < 0) {
+        log_error("Cannot catch signals: %s.", strerror(-r));
+        control_free(control);
+        return EXIT_FAILURE;
+    }
+    r = metrics_file_new(manager, manager->config.metrics_file, &metrics);
+    if (r < 0)
+        log_warning("Cannot write metrics: %s.", strerror(-r));
     r = loop(event, manager);
+    metrics_file_free(metrics);
     control_free(control);
-    return r;
+    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* From the start: SIGHUP must not end a daemon that has not set up its event loop yet. */
-static void block_hangup(void)
+/* From the start: neither must end a daemon that has not set up its event loop yet. */
+static void block_requests(void)
 {
     sigset_t mask;
 
     (void)sigemptyset(&mask); /* none of these can fail */
     (void)sigaddset(&mask, SIGHUP);
+    (void)sigaddset(&mask, SIGUSR2);
     (void)sigprocmask(SIG_BLOCK, &mask, NULL);
 }
 
-static int run_manager(sd_event *event, const struct config *config)
+static int run_manager(sd_event *event, const struct config *config,
+                       const struct config_source *source)
 {
     struct manager *manager = NULL;
     struct failure failure = {0};
@@ -248,40 +298,106 @@ static int run_manager(sd_event *event, const struct config *config)
     fd_store_done(&inherited);
     if (r < 0) {
         log_error("%s", failure.text);
-        return r;
+        return exit_status_of(&failure);
     }
-    r = serve(event, manager);
+    r = serve(event, manager, source);
     manager_free(manager);
     return r;
 }
 
-static int run(void)
+/* Without it, what is recorded is for root alone. */
+static void own_files(void)
 {
-    _cleanup_free_ char *error = NULL;
-    struct config config;
+    int r = view_group_own_files();
+
+    if (r < 0)
+        log_warning("Members of the group " VIEW_GROUP
+                    " cannot read new captures: %s. As a service, set Group=" VIEW_GROUP
+                    " in the unit.",
+                    strerror(-r));
+}
+
+static int run_loop(const struct config *config, const struct config_source *source)
+{
     sd_event *event = NULL;
     int r;
 
-    r = config_load(arg_config, arg_config_given, &config, &error);
-    if (r < 0) {
-        log_error("%s", error ? error : "Out of memory.");
-        return r;
-    }
-    log_set_level(arg_log_level >= 0 ? arg_log_level : config.log_level);
+    log_set_level(config->log_level);
+    own_files();
     r = sd_event_default(&event);
     if (r < 0) {
-        log_error("Cannot make an event loop: %s.", strerror(-r));
-        return r;
+        log_error("Cannot create the event loop: %s.", strerror(-r));
+        return EXIT_FAILURE;
     }
     r = log_start(event);
     if (r < 0)
-        log_warning("The log is written without a thread of its own (%s): the daemon waits if the "
-                    "journal hangs.",
-                    strerror(-r));
-    r = run_manager(event, &config);
+        log_warning(
+            "The log has no thread of its own (%s): the daemon blocks if the journal hangs.",
+            strerror(-r));
+    r = run_manager(event, config, source);
     log_stop();
     sd_event_unref(event);
     return r;
+}
+
+static void log_problems(const struct config_reading *reading)
+{
+    for (size_t i = 0; i < reading->nr_problems; i++) {
+        _cleanup_free_ char *text = config_describe_problem(&reading->problems[i]);
+
+        log_line(reading->problems[i].is_error ? LOG_ERR : LOG_WARNING, NULL, "%s",
+                 text ? text : "Out of memory.");
+    }
+}
+
+static int run(const struct config_source *source)
+{
+    _cleanup_reading_ struct config_reading *reading = NULL;
+    int r;
+
+    log_open();
+    block_requests();
+    r = config_read(source, &reading);
+    if (r < 0) {
+        log_error("Out of memory.");
+        return EXIT_FAILURE;
+    }
+    log_problems(reading);
+    if (reading->nr_errors > 0)
+        return EXIT_BAD_CONFIG;
+    return run_loop(&reading->config, source);
+}
+
+static int show_config(const struct config_source *source)
+{
+    _cleanup_reading_ struct config_reading *reading = NULL;
+
+    if (config_read(source, &reading) < 0) {
+        (void)fputs("xentraced: Out of memory.\n", stderr);
+        return EXIT_FAILURE;
+    }
+    if (arg_action == ACTION_PRINT_CONFIG && reading->nr_errors == 0)
+        config_print(stdout, reading);
+    else
+        config_print_check(reading->nr_errors > 0 ? stderr : stdout, reading);
+    return reading->nr_errors > 0 ? EXIT_BAD_CONFIG : EXIT_SUCCESS;
+}
+
+static int set_source(void)
+{
+    int length = snprintf(arg_drop_ins, sizeof(arg_drop_ins), "%s" CONFIG_DROP_INS, arg_config);
+
+    if (length < 0 || (size_t)length >= sizeof(arg_drop_ins)) {
+        (void)fprintf(stderr, "xentraced: --config: the path is too long.\n");
+        return -ENAMETOOLONG;
+    }
+    arg_source = (struct config_source){
+        .file = arg_config,
+        .is_required = arg_config_given,
+        .directories = {arg_drop_ins, arg_config_given ? NULL : CONFIG_VENDOR_DROP_INS},
+        .log_level = arg_log_level,
+    };
+    return 0;
 }
 
 int main(int argc, char *argv[])
@@ -291,7 +407,7 @@ int main(int argc, char *argv[])
     r = parse_arguments(argc, argv);
     if (r <= 0)
         return r < 0 ? EXIT_USAGE : EXIT_SUCCESS;
-    log_open();
-    block_hangup();
-    return run() < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    if (set_source() < 0)
+        return EXIT_USAGE;
+    return arg_action == ACTION_RUN ? run(&arg_source) : show_config(&arg_source);
 }

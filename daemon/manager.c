@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -23,6 +24,7 @@
 #include "collector/ring.h"
 #include "collector/xen.h"
 #include "common/protocol.h"
+#include "common/tracer.h"
 #include "common/units.h"
 #include "daemon/base/clock-history.h"
 #include "daemon/base/clock-watch.h"
@@ -32,12 +34,17 @@
 #include "daemon/host/explain.h"
 #include "daemon/host/fd-store.h"
 #include "daemon/base/log.h"
+#include "daemon/base/log-id.h"
 #include "daemon/base/priority.h"
+#include "daemon/session/loss-report.h"
+#include "daemon/session/persist.h"
 #include "daemon/session/recorder.h"
 #include "daemon/session/segments.h"
 #include "daemon/output/output.h"
+#include "daemon/output/vacuum.h"
 #include "daemon/session/ring-storage.h"
 #include "daemon/session/snapshot.h"
+#include "daemon/session/user-limits.h"
 #include "daemon/host/systemd.h"
 #include "daemon/host/tracing.h"
 #include "daemon/triggers/triggers.h"
@@ -50,6 +57,7 @@
 
 #define BIND_PAUSE_MSEC 20u
 #define BIND_SURE_MSEC  500u  /* to wait for VIRQ_TBUF, while somebody seems to have it */
+#define BIND_RETRY_SEC  5u    /* as a service, then */
 #define BIND_MAX_MSEC   5000u /* ... while nobody does: seen under load were 4.5 s */
 
 /* --- Which session is meant: by its name, or without one if there is no doubt. --- */
@@ -103,7 +111,7 @@ static struct session *find_only(const struct manager *manager,
     if (count <= 1)
         return found;
     (void)failure_set(failure, -EINVAL, ERROR_INVALID,
-                      "Several are being recorded: %s%s. Name one: `xentracectl %s NAME`.", names,
+                      "Several captures are running: %s%s. Name one: xentracectl %s NAME", names,
                       count > 4 ? ", ..." : "", verb);
     return NULL;
 }
@@ -117,14 +125,14 @@ struct session *manager_find_session(struct manager *manager, const char *name,
         session = find_only(manager, is_capture, "stop", failure);
         if (!session && !failure->name)
             (void)failure_set(failure, -ENOENT, ERROR_NO_SESSION,
-                              "No capture is being recorded. `xentracectl list` shows what is.");
+                              "No capture is running. To see all sessions: xentracectl list");
         return session;
     }
     session = manager_find_by_name(manager, name);
     if (session)
         return session;
     (void)failure_set(failure, -ENOENT, ERROR_NO_SESSION,
-                      "There is no session '%s'. `xentracectl list` shows those there are.", name);
+                      "There is no capture '%s'. To list captures: xentracectl list", name);
     if (strcmp(name, RECORDER_NAME) == 0)
         manager_explain_no_ring(manager, failure);
     return NULL;
@@ -148,8 +156,8 @@ struct session *manager_find_segmented(struct manager *manager, const char *name
     session = find_only(manager, has_segments, "rotate", failure);
     if (!session && !failure->name)
         (void)failure_set(failure, -ENOENT, ERROR_NO_SESSION,
-                          "No capture is being recorded in segments. `xentracectl start "
-                          "--segment-size` starts one.");
+                          "No capture with segments is running. To start one: xentracectl start "
+                          "--segment-size SIZE");
     return session;
 }
 
@@ -182,18 +190,19 @@ struct session *manager_find_ring(struct manager *manager, const char *name,
             session = find_only(manager, has_ring, "snapshot --session", failure);
         if (session || failure->name)
             return session;
-        (void)failure_set(failure, -ENOENT, ERROR_NO_RING,
-                          "Nothing is being recorded into memory: the flight recorder is "
-                          "switched off ([flight-recorder] enabled=) or could not be started "
-                          "(`journalctl -u xentraced`), and no `start --memory` runs.");
+        (void)failure_set(
+            failure, -ENOENT, ERROR_NO_RING,
+            "No ring is running: the flight recorder is disabled (enabled= in "
+            "[flight-recorder]) or could not be started (see: journalctl -u xentraced), "
+            "and there is no capture with --memory.");
         manager_explain_no_ring(manager, failure);
         return NULL;
     }
     session = manager_find_session(manager, name, failure);
     if (session && !has_ring(session)) {
         (void)failure_set(failure, -EINVAL, ERROR_NO_RING,
-                          "'%s' does not record into memory%s: there is nothing to take a snapshot "
-                          "of. `xentracectl list` shows what does.",
+                          "'%s' does not record into memory%s, so there is no ring to take a "
+                          "snapshot of. To see all sessions: xentracectl list",
                           name, session->state == SESSION_OPENING ? " yet" : "");
         if (session->settings.is_recorder)
             manager_explain_no_ring(manager, failure);
@@ -242,21 +251,43 @@ static bool ended_as_asked(const struct session *session)
            (session->settings.is_recorder && session->reason == END_DAEMON_EXIT);
 }
 
+static void log_end(const struct session *session)
+{
+    const struct output *output = session->storage->output;
+    const struct log_about stopped = {.id = LOG_ID_RECORDER_STOPPED, .session = session->name};
+    const struct log_about early = {.id = LOG_ID_SESSION_ENDED_EARLY,
+                                    .session = session->name,
+                                    .file = output ? output->figures.path : NULL};
+
+    if (!ended_as_asked(session))
+        log_event(LOG_WARNING, &early, "Ended. %s", session->message);
+    else if (session->settings.is_recorder && session->reason == END_STOP)
+        log_event(LOG_NOTICE, &stopped, "Ended. %s", session->message);
+    else
+        log_line(LOG_INFO, session->name, "Ended. %s", session->message);
+}
+
 static void log_change(const struct session *session)
 {
+    const struct log_about not_started = {.id = LOG_ID_SESSION_NOT_STARTED,
+                                          .session = session->name};
+
     if (session->start_failure.name)
-        log_line(LOG_ERR, session->name, "Not started. %s", session->start_failure.text);
+        log_event(LOG_ERR, &not_started, "Not started. %s", session->start_failure.text);
     else if (session->state == SESSION_RUNNING && ring_storage_of(session))
         log_line(LOG_INFO, session->name, "%s events %s of CPUs %s in memory.",
                  session->is_resumed ? "Continues to record" : "Recording",
+                 session->selection.events_spec, session->selection.cpus_spec);
+    else if (session->state == SESSION_RUNNING && !session->storage->output)
+        log_line(LOG_INFO, session->name,
+                 "Recording events %s of CPUs %s; its next segment follows.",
                  session->selection.events_spec, session->selection.cpus_spec);
     else if (session->state == SESSION_RUNNING)
         log_line(LOG_INFO, session->name, "Recording events %s of CPUs %s to %s.",
                  session->selection.events_spec, session->selection.cpus_spec,
                  session->storage->output->figures.path);
     else
-        log_line(ended_as_asked(session) ? LOG_INFO : LOG_WARNING, session->name, "Ended. %s",
-                 session->message);
+        log_end(session);
 }
 
 /* Everything was reported to the service manager, or it does not listen. */
@@ -269,8 +300,11 @@ static void manager_exit(void *userdata)
         (void)sd_event_exit(manager->event, 0); /* cannot fail: the loop is running */
 }
 
+static void manager_hand_over(struct manager *manager);
+
 static void manager_exit_if_over(struct manager *manager)
 {
+    manager_hand_over(manager);
     if (!manager->shuts_down || manager->exits || !manager_is_over(manager))
         return;
     manager->exits = true;
@@ -296,7 +330,8 @@ static void manager_handle_ring_kept(void *userdata, bool is_kept)
     ring_storage_of(recorder)->is_kept = is_kept;
     if (!is_kept) {
         log_line(LOG_INFO, recorder->name,
-                 "No service manager keeps the ring: it is lost when xentraced ends.");
+                 "The service manager does not keep the ring: its records are lost when xentraced "
+                 "ends.");
         return;
     }
     if (manager->keeps_evtchn)
@@ -341,8 +376,9 @@ static void manager_handle_unit_started(void *userdata, const char *unit, int er
 {
     (void)userdata;
     if (error < 0)
-        log_warning("systemd did not start %s: %s. The segment is complete; start it by hand.",
-                    unit, strerror(-error));
+        log_warning(
+            "systemd did not start %s: %s. The segment is complete; start the unit by hand.", unit,
+            strerror(-error));
 }
 
 /* compress@.service of segment a.00001 is compress@a.00001.service. */
@@ -360,26 +396,48 @@ static void start_segment_unit(struct manager *manager, const struct session *se
     systemd_start_unit(manager->systemd, unit, manager_handle_unit_started, manager);
 }
 
+/* The state that the next daemon continues if this one is killed now. */
+static bool manager_may_persist(const struct session *session)
+{
+    return session->settings.is_persistent && session->state == SESSION_RUNNING &&
+           !segments_of(session->storage)->is_holding;
+}
+
+static void follow_persistent(struct session *session)
+{
+    if (session->start_failure.name) /* its worker is about to end */
+        persist_remove(session->context->runtime_dir_fd, session->name);
+    else if (manager_may_persist(session))
+        persist_save(session);
+}
+
 static void handle_segment_finished(void *userdata, const struct session *session,
                                     unsigned int number, const struct segment *segment)
 {
     struct manager *manager = userdata;
 
+    vacuum_poke(manager->vacuum);
     if (manager->segment_finished)
         manager->segment_finished(manager->userdata, session, number, segment);
     if (segment) /* an empty one has no file */
         start_segment_unit(manager, session, number);
+    if (manager_may_persist(session))
+        persist_save(manager_find_by_name(manager, session->name));
 }
 
 static void handle_session_change(void *userdata, struct session *session)
 {
     struct manager *manager = userdata;
 
+    if (session->state == SESSION_ENDED && !session->start_failure.name)
+        loss_report_finish(session);
     log_change(session);
     if (session->state == SESSION_RUNNING)
         clock_watch_start(manager->clock_watch);
     if (session->settings.is_recorder)
         follow_recorder(manager, session);
+    if (session->settings.is_persistent)
+        follow_persistent(session);
     if (manager->session_changed)
         manager->session_changed(manager->userdata, session);
 }
@@ -400,8 +458,9 @@ static void handle_collector_death(struct manager *manager, int error)
     int r = tracing_force_stop(manager->tracing);
 
     manager->has_failed = true;
-    log_error("The collector has failed: %s. What was written is whole. %s%s.", strerror(-error),
-              r < 0 ? "Tracing could not be disabled: " : "Tracing is disabled",
+    log_event(LOG_ERR, &(struct log_about){.id = LOG_ID_COLLECTOR_FAILED},
+              "The collector has failed: %s. The files written so far are readable. %s%s.",
+              strerror(-error), r < 0 ? "Tracing could not be disabled: " : "Tracing is disabled",
               r < 0 ? strerror(-r) : "");
     (void)sd_event_exit(manager->event, error);
 }
@@ -424,10 +483,8 @@ static void manager_handle_sink_closed(struct manager *manager, const struct ses
 {
     for (size_t i = manager->nr_snapshots; i-- > 0;)
         if (manager->snapshots[i]->state < SNAPSHOT_ENDED &&
-            manager->snapshots[i]->session == session) {
-            snapshot_limit_patience(manager->snapshots[i]);     /* the session's end waits for it */
+            manager->snapshots[i]->session == session)
             snapshot_handle_sink_closed(manager->snapshots[i]); /* may be the end of it */
-        }
 }
 
 static void manager_handle_session_message(struct manager *manager, const struct message *message)
@@ -446,6 +503,17 @@ static void manager_handle_session_message(struct manager *manager, const struct
     }
 }
 
+/* Of which sessions, their ledgers tell. */
+static void manager_report_losses(const struct manager *manager)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock */
+    for (size_t i = 0; i < manager->nr_sessions; i++)
+        loss_report_look(manager->sessions[i], (uint64_t)now.tv_sec * USEC_PER_SEC +
+                                                   (uint64_t)now.tv_nsec / NSEC_PER_USEC);
+}
+
 /* Once a minute at most. */
 static void manager_report_refusal(const struct manager *manager)
 {
@@ -454,12 +522,13 @@ static void manager_report_refusal(const struct manager *manager)
     bool is_used =
         grower_used_bytes(manager->grower) + step_bytes > grower_budget_bytes(manager->grower);
 
-    log_warning("The pool of %s cannot grow (pool-max=%s): %s. While a disk is slow, captures may "
-                "drop records.",
-                size_format(now, pool_bytes(manager->pool)),
-                size_format(max, manager->config.pool_bytes + grower_budget_bytes(manager->grower)),
-                is_used ? "rings have borrowed the rest; set a larger pool-max= in [daemon]"
-                        : "dom0 has no memory for it");
+    log_event(LOG_WARNING, &(struct log_about){.id = LOG_ID_POOL_REFUSED},
+              "The pool of %s cannot grow (pool-max=%s): %s. While a disk is slow, captures may "
+              "drop records.",
+              size_format(now, pool_bytes(manager->pool)),
+              size_format(max, manager->config.pool_bytes + grower_budget_bytes(manager->grower)),
+              is_used ? "rings have borrowed the rest; set a larger pool-max= in [daemon]"
+                      : "dom0 has no free memory");
 }
 
 static int handle_collector(sd_event_source *source, int fd, uint32_t revents, void *userdata)
@@ -477,6 +546,8 @@ static int handle_collector(sd_event_source *source, int fd, uint32_t revents, v
         }
         if (message.type == MESSAGE_WATCHED)
             triggers_handle_watch(manager->triggers);
+        else if (message.type == MESSAGE_LOST)
+            manager_report_losses(manager);
         else if (message.type == MESSAGE_POOL_REFUSED)
             manager_report_refusal(manager);
         else if (message.type == MESSAGE_PINNED)
@@ -484,6 +555,7 @@ static int handle_collector(sd_event_source *source, int fd, uint32_t revents, v
         else
             manager_handle_session_message(manager, &message);
     }
+    continuation_check(&manager->continuation, manager->sessions, manager->nr_sessions);
     return 0;
 }
 
@@ -492,7 +564,7 @@ static int handle_collector(sd_event_source *source, int fd, uint32_t revents, v
 static int refuse_shutting_down(struct failure *failure)
 {
     return failure_set(failure, -ESHUTDOWN, ERROR_SHUTTING_DOWN,
-                       "xentraced is being stopped and starts nothing new.");
+                       "xentraced is stopping and accepts no new captures.");
 }
 
 /* The newest documents are kept for `status`. */
@@ -519,9 +591,36 @@ static void handle_snapshot_released(void *userdata, struct snapshot *snapshot)
 {
     struct manager *manager = userdata;
 
+    user_limits_end(manager->limits, snapshot);
     forget_snapshot(manager, snapshot);
     snapshot_free(snapshot);
+    vacuum_poke(manager->vacuum);
     manager_exit_if_over(manager);
+}
+
+/* Live views are for the moment. */
+static void note_snapshot(struct manager *manager, const struct snapshot *snapshot)
+{
+    const struct session *session = snapshot->session;
+    struct log_about about = {.id = LOG_ID_SNAPSHOT, .session = session->name};
+
+    if (snapshot->limits.is_live)
+        return;
+    if (snapshot->trigger)
+        about.trigger = snapshot->label; /* its name */
+    if (snapshot->failure.name) {
+        about.id = LOG_ID_SNAPSHOT_FAILED;
+        log_event(LOG_WARNING, &about, "No snapshot (%s%s%s). %s",
+                  snapshot_cause_name(snapshot->cause), snapshot->trigger ? " " : "",
+                  snapshot->trigger ? snapshot->label : "", snapshot->failure.text);
+    } else {
+        ring_storage_of(session)->snapshots++;
+        about.file = snapshot_path(snapshot);
+        log_event(LOG_INFO, &about, "Snapshot %s (%s%s%s). %s", snapshot_path(snapshot),
+                  snapshot_cause_name(snapshot->cause), snapshot->label[0] ? " " : "",
+                  snapshot->label, snapshot->message);
+        remember_snapshot(manager, snapshot);
+    }
 }
 
 static void handle_snapshot_ended(void *userdata, struct snapshot *snapshot)
@@ -530,16 +629,7 @@ static void handle_snapshot_ended(void *userdata, struct snapshot *snapshot)
     struct session *session = snapshot->session;
     struct ring_storage *ring = ring_storage_of(session);
 
-    if (snapshot->failure.name) {
-        log_line(LOG_WARNING, session->name, "No snapshot (%s). %s",
-                 snapshot_cause_name(snapshot->cause), snapshot->failure.text);
-    } else {
-        ring->snapshots++;
-        log_line(LOG_INFO, session->name, "Snapshot %s (%s%s%s). %s", snapshot_path(snapshot),
-                 snapshot_cause_name(snapshot->cause), snapshot->label[0] ? " " : "",
-                 snapshot->label, snapshot->message);
-        remember_snapshot(manager, snapshot);
-    }
+    note_snapshot(manager, snapshot);
     if (session->settings.is_recorder && ring->ring)
         recorder_note(session);
     if (manager->snapshot_ended)
@@ -548,6 +638,7 @@ static void handle_snapshot_ended(void *userdata, struct snapshot *snapshot)
         triggers_snapshot_done(manager->triggers, snapshot->trigger,
                                snapshot->failure.name ? NULL : snapshot_path(snapshot),
                                snapshot->failure.text);
+    snapshot->trigger = NULL; /* one that a reload has taken away is gone now */
     session_note_snapshot(session, false);
 }
 
@@ -555,6 +646,8 @@ int manager_start_snapshot(struct manager *manager, const char *session_name,
                            const struct snapshot_options *options, struct snapshot **ret_snapshot,
                            struct failure *failure)
 {
+    struct snapshot_options admitted = *options;
+    char name[SESSION_NAME_MAX + 1];
     struct session *session;
     int r;
 
@@ -567,12 +660,43 @@ int manager_start_snapshot(struct manager *manager, const char *session_name,
         return failure_set(failure, -EBUSY, ERROR_BUSY,
                            "%u snapshots are being written already. Wait for one of them.",
                            MANAGER_SNAPSHOTS_MAX);
-    r = snapshot_new(session, options, handle_snapshot_ended, handle_snapshot_released, manager,
+    r = user_limits_admit(manager->limits, &admitted, name, failure);
+    if (r < 0)
+        return r;
+    r = snapshot_new(session, &admitted, handle_snapshot_ended, handle_snapshot_released, manager,
                      ret_snapshot, failure);
+    user_limits_begin(manager->limits, &admitted, r < 0 ? NULL : *ret_snapshot);
     if (r < 0)
         return r;
     manager->snapshots[manager->nr_snapshots++] = *ret_snapshot;
     session_note_snapshot(session, true);
+    return 0;
+}
+
+/* One that every user may fire must not use up what the others need. */
+static uint64_t manager_trigger_reserve(const struct manager *manager,
+                                        const struct trigger *trigger)
+{
+    uint64_t reserve_bytes = disk_snapshot_reserve_bytes(manager->config.reserve_bytes);
+
+    return trigger->config.condition == TRIGGER_MANUAL
+               ? reserve_bytes + user_limits_keep_bytes(manager->limits)
+               : reserve_bytes;
+}
+
+/*
+ * An attempt of the trigger LABEL waits for its disk: another one would do the same. It has failed
+ * already for the trigger, which may be gone; so it is found by the name.
+ */
+static int manager_check_attempt(const struct manager *manager, const char *label,
+                                 struct failure *failure)
+{
+    for (size_t i = 0; i < manager->nr_snapshots; i++)
+        if (manager->snapshots[i]->cause == SNAPSHOT_TRIGGER &&
+            strcmp(manager->snapshots[i]->label, label) == 0)
+            return failure_set(failure, -EBUSY, ERROR_WAITING,
+                               "The disk of %s has not answered since the last attempt.",
+                               manager->state_dir);
     return 0;
 }
 
@@ -583,18 +707,23 @@ static void manager_handle_trigger(void *userdata, struct trigger *trigger, cons
     const struct snapshot_options options = {
         .cause = SNAPSHOT_TRIGGER,
         .trigger = trigger,
+        .requester = trigger->requester,
         .label = label,
-        .last_usec = last_usec,
-        .reserve_bytes = manager->config.reserve_bytes,
+        .span.last_usec = last_usec,
+        .reserve_bytes = manager_trigger_reserve(manager, trigger),
         .output_fd = -1,
         .sidecar_fd = -1,
     };
     struct failure failure = {0};
     struct snapshot *snapshot;
 
-    if (manager_start_snapshot(manager, RECORDER_NAME, &options, &snapshot, &failure) >= 0)
+    if (manager_check_attempt(manager, label, &failure) >= 0 &&
+        manager_start_snapshot(manager, RECORDER_NAME, &options, &snapshot, &failure) >= 0)
         return;
-    log_line(LOG_WARNING, label, "No snapshot. %s", failure.text);
+    log_event(LOG_WARNING,
+              &(struct log_about){
+                  .id = LOG_ID_SNAPSHOT_FAILED, .session = RECORDER_NAME, .trigger = label},
+              "No snapshot (trigger %s). %s", label, failure.text);
     triggers_snapshot_done(manager->triggers, trigger, NULL, failure.text);
 }
 
@@ -609,18 +738,19 @@ static int open_state_dir(struct manager *manager, struct failure *failure)
     if (manager->state_dir_fd < 0 && errno == ENOENT && mkdir(manager->state_dir, 0750) < 0)
         return failure_set(
             failure, -errno, ERROR_OUTPUT,
-            "Cannot create the state directory %s: %s. Name another with --state-dir.",
+            "Cannot create the state directory %s: %s. Choose another with --state-dir.",
             manager->state_dir, strerror(errno));
     if (manager->state_dir_fd < 0)
         manager->state_dir_fd = open(manager->state_dir, flags);
     if (manager->state_dir_fd < 0)
-        return failure_set(failure, -errno, ERROR_OUTPUT,
-                           "Cannot open the state directory %s: %s. Name another with --state-dir.",
-                           manager->state_dir, strerror(errno));
+        return failure_set(
+            failure, -errno, ERROR_OUTPUT,
+            "Cannot open the state directory %s: %s. Choose another with --state-dir.",
+            manager->state_dir, strerror(errno));
     return 0;
 }
 
-/* What pool and rings may take beyond their own: pool-max= is what the pool may become. */
+/* The budget of pool and rings beyond their base: pool-max= is the limit of the pool. */
 static uint64_t budget_bytes(const struct config *config)
 {
     uint64_t max_bytes = config->pool_max_bytes;
@@ -657,7 +787,7 @@ static int start_collector(struct manager *manager, struct failure *failure)
     r = collector_new(manager->xen, manager->pool, &manager->collector);
     if (r == -ENOSYS || r == -EPERM || r == -EACCES)
         return failure_set(failure, r, ERROR_OUTPUT,
-                           "io_uring is switched off on this machine (%s): set the sysctl "
+                           "io_uring is disabled on this host (%s): set the sysctl "
                            "kernel.io_uring_disabled=0, or lift the seccomp filter.",
                            strerror(-r));
     if (r < 0)
@@ -670,30 +800,59 @@ static int start_collector(struct manager *manager, struct failure *failure)
     if (!collector_is_real_time(manager->collector))
         log_info(
             "The collector has no real-time priority: RLIMIT_RTPRIO (LimitRTPRIO=) is 0, or "
-            "RestrictRealtime=yes. On a busy dom0 it may come too late, and Xen may lose records.");
+            "RestrictRealtime=yes. On a busy dom0 it may run too late, and Xen may lose records.");
     return 0;
 }
 
 /*
- * A daemon that was killed holds VIRQ_TBUF until the kernel has taken down its io_uring, which
- * polls the event channel: that is a moment after its process is gone, or seconds if the host is
- * busy, and we may be its restart. Whoever else has it will not give it up soon.
+ * A killed daemon holds VIRQ_TBUF until the kernel has destroyed its io_uring, which polls the
+ * event channel. This takes a moment after the end of the process, or seconds on a busy host, and
+ * this process may be its restart. Any other holder will not release it soon.
  */
 static int bind_xen(struct manager *manager, enum xen_step *ret_step)
 {
     const struct timespec pause = {.tv_nsec = BIND_PAUSE_MSEC * 1000000};
-    char who[CONSUMER_TEXT_MAX];
+    char who[TRACER_TEXT_MAX];
     unsigned int waited_msec = 0;
     int r;
 
     for (;;) {
         r = xen_host_open(NULL, &manager->xen, ret_step);
         if (r != -EEXIST || *ret_step != XEN_STEP_BIND_VIRQ || waited_msec >= BIND_MAX_MSEC ||
-            (waited_msec >= BIND_SURE_MSEC && explain_consumer(who)))
+            (waited_msec >= BIND_SURE_MSEC && tracer_find(false, who)))
             return r;
         (void)nanosleep(&pause, NULL); /* a signal makes it shorter: no harm */
         waited_msec += BIND_PAUSE_MSEC;
     }
+}
+
+/*
+ * Somebody else traces, and may do so for hours. Without a service manager that is an error. As a
+ * service, xentraced waits: if it ended, the manager would start it again every 100 ms, as it has
+ * to after a crash, and fill the journal with it. The unit counts as started, so that neither the
+ * boot nor `systemctl start` waits, and has the reason as its status. SIGTERM ends the process.
+ */
+static int wait_for_xen(struct manager *manager, enum xen_step *ret_step)
+{
+    struct failure failure = {0};
+    char status[sizeof(failure.text) + 64];
+    int r = bind_xen(manager, ret_step);
+
+    if ((r != -EEXIST && r != -EBUSY) || *ret_step != XEN_STEP_BIND_VIRQ ||
+        !getenv("NOTIFY_SOCKET"))
+        return r;
+    (void)explain_xen(&failure, *ret_step, r);
+    log_warning("Waiting. %s xentraced starts within %u s of that.", failure.text, BIND_RETRY_SEC);
+    (void)snprintf(status, sizeof(status), "READY=1\nSTATUS=Waiting. %s", failure.text);
+    systemd_notify(manager->systemd, status);
+    while ((r == -EEXIST || r == -EBUSY) && *ret_step == XEN_STEP_BIND_VIRQ) {
+        (void)sleep(BIND_RETRY_SEC);
+        systemd_notify(manager->systemd, "WATCHDOG=1");
+        r = xen_host_open(NULL, &manager->xen, ret_step);
+    }
+    if (r >= 0)
+        log_info("Nobody else traces this host any more: starting.");
+    return r;
 }
 
 /* With the event channel of the previous daemon, if it was kept. */
@@ -711,14 +870,14 @@ static int open_xen(struct manager *manager, struct fd_store *inherited, enum xe
         manager->keeps_evtchn = r >= 0;
         if (r >= 0 || *ret_step != XEN_STEP_ADOPT_VIRQ)
             return r;
-        log_warning("The event channel that was kept over the restart is of no use (%s): "
-                    "VIRQ_TBUF is bound anew.",
+        log_warning("The event channel that was kept across the restart is unusable (%s): binding "
+                    "VIRQ_TBUF again.",
                     strerror(-r));
         (void)snprintf(name, sizeof(name), EVTCHN_STORE_PREFIX "%s", port);
         fd_store_forget(manager->systemd, name);
         fd_close(&fd);
     }
-    return bind_xen(manager, ret_step);
+    return wait_for_xen(manager, ret_step);
 }
 
 /* Names become known later than domains: sessions that run take them over. */
@@ -730,6 +889,8 @@ static void manager_handle_names(void *userdata)
     for (size_t i = 0; i < manager->nr_sessions; i++)
         if (manager->sessions[i]->state != SESSION_ENDED)
             domains_update(&manager->sessions[i]->domains, manager->names, now_ns);
+    if (manager->triggers) /* they are made later, and then ask */
+        triggers_update_domains(manager->triggers);
 }
 
 static int start_workers(struct manager *manager, struct failure *failure)
@@ -817,6 +978,24 @@ static int manager_listen_to_collector(struct manager *manager)
     return sd_event_source_set_priority(manager->collector_source, PRIORITY_COLLECTOR);
 }
 
+/* In memory, as that of the boot's mask: it does not wait. */
+static int open_runtime_dir(struct manager *manager, struct failure *failure)
+{
+    const char *slash = strrchr(manager->socket_path, '/');
+    _cleanup_free_ char *path = NULL;
+
+    if (asprintf(&path, "%.*s", slash ? (int)(slash + 1 - manager->socket_path) : 1,
+                 slash ? manager->socket_path : ".") < 0)
+        return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
+    manager->runtime_dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (manager->runtime_dir_fd < 0)
+        return failure_set(
+            failure, -errno, ERROR_OUTPUT,
+            "Cannot open the runtime directory %s: %s. Choose another with --socket.", path,
+            strerror(errno));
+    return 0;
+}
+
 static int set_up(struct manager *manager, struct fd_store *inherited, struct failure *failure)
 {
     enum xen_step step;
@@ -835,6 +1014,8 @@ static int set_up(struct manager *manager, struct fd_store *inherited, struct fa
     if (r < 0)
         return r;
     r = open_state_dir(manager, failure);
+    if (r >= 0)
+        r = open_runtime_dir(manager, failure);
     if (r < 0)
         return r;
     r = start_collector(manager, failure);
@@ -845,7 +1026,17 @@ static int set_up(struct manager *manager, struct fd_store *inherited, struct fa
         return explain_xen(failure, XEN_STEP_TRACE_INFO, r);
     r = manager_listen_to_collector(manager);
     if (r < 0)
-        return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot listen to the collector: %s.",
+        return failure_set(failure, r, ERROR_NO_MEMORY,
+                           "Cannot receive messages from the collector: %s.", strerror(-r));
+    return 0;
+}
+
+static int start_limits(struct manager *manager, struct failure *failure)
+{
+    int r = user_limits_new(manager->event, &manager->config, manager->grower, &manager->limits);
+
+    if (r < 0)
+        return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot set up the limits of users: %s.",
                            strerror(-r));
     return 0;
 }
@@ -869,6 +1060,76 @@ static int start_triggers(struct manager *manager, struct failure *failure)
     return 0;
 }
 
+/* --- The state directory. --- */
+
+static size_t manager_list_running(void *userdata, char (*names)[SESSION_NAME_MAX + 1], size_t room)
+{
+    const struct manager *manager = userdata;
+    size_t count = 0;
+
+    for (size_t i = 0; i < manager->nr_sessions && count < room; i++)
+        if (!manager->sessions[i]->is_released && is_capture(manager->sessions[i]))
+            (void)strcpy(names[count++], manager->sessions[i]->name); /* of the same length */
+    return count;
+}
+
+static void manager_evict(void *userdata, const char *session_name, unsigned int count)
+{
+    struct manager *manager = userdata;
+    struct session *session = manager_find_by_name(manager, session_name);
+
+    if (session && has_segments(session))
+        segments_evict(session, count);
+}
+
+static int start_vacuum(struct manager *manager, struct failure *failure)
+{
+    const struct vacuum_context context = {
+        .event = manager->event,
+        .workers = manager->workers,
+        .state_dir_fd = manager->state_dir_fd,
+        .state_dir = manager->state_dir,
+        .limits = manager->config.disk,
+        .list_running = manager_list_running,
+        .evict = manager_evict,
+        .userdata = manager,
+    };
+    int r = vacuum_new(&context, &manager->vacuum);
+
+    if (r < 0)
+        return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot start a thread: %s.", strerror(-r));
+    return 0;
+}
+
+static int check_count(const struct manager *manager, struct failure *failure)
+{
+    if (manager_count_unreleased(manager) >= MANAGER_RUNNING_MAX)
+        return failure_set(failure, -EBUSY, ERROR_BUSY,
+                           "%u sessions are running or waiting for their disk, which is the limit. "
+                           "To see them: xentracectl list. To end one: xentracectl stop NAME",
+                           MANAGER_RUNNING_MAX);
+    return 0;
+}
+
+/* --- Captures that continue, or start with the daemon. --- */
+
+static void manager_add_capture(void *userdata, const char *name,
+                                const struct session_options *options)
+{
+    struct manager *manager = userdata;
+    struct failure failure = {0};
+    struct session *session;
+
+    if (check_count(manager, &failure) >= 0 &&
+        session_new(&manager->context, name, options, &session, &failure) >= 0) {
+        manager->sessions[manager->nr_sessions++] = session;
+        return;
+    }
+    log_line(LOG_ERR, name, "%s. %s", options->resume ? "Not continued" : "Not started",
+             failure.text);
+    persist_remove(manager->runtime_dir_fd, name);
+}
+
 /* Captures on request are possible without it. */
 static void start_recorder(struct manager *manager, struct fd_store *inherited)
 {
@@ -880,7 +1141,7 @@ static void start_recorder(struct manager *manager, struct fd_store *inherited)
     recorder_stop_take(inherited, &manager->recorder_stop);
     if (manager->recorder_stop.is_set && manager->config.recorder.enabled)
         log_line(LOG_INFO, RECORDER_NAME,
-                 "Not started: it was stopped by %s. `xentracectl start %s` starts it again.",
+                 "Not started, because it was stopped by %s. To start it: xentracectl start %s",
                  recorder_stop_describe(who, &manager->recorder_stop), RECORDER_NAME);
     if (manager->recorder_stop.is_set || !manager->config.recorder.enabled) {
         recorder_leave(&manager->context, inherited);
@@ -890,7 +1151,27 @@ static void start_recorder(struct manager *manager, struct fd_store *inherited)
         0)
         manager->sessions[manager->nr_sessions++] = session;
     else
-        log_line(LOG_ERR, RECORDER_NAME, "Not started. %s", failure.text);
+        log_event(LOG_ERR,
+                  &(struct log_about){.id = LOG_ID_SESSION_NOT_STARTED, .session = RECORDER_NAME},
+                  "Not started. %s", failure.text);
+}
+
+/* All that an earlier daemon has left, and what the configuration asks for. */
+static void start_sessions(struct manager *manager, struct fd_store *inherited)
+{
+    bool was_traced;
+
+    manager->continuation = (struct continuation){
+        .event = manager->event,
+        .collector = manager->collector,
+    };
+    continuation_begin(&manager->continuation);
+    was_traced = continuation_start_captures(manager->runtime_dir_fd, &manager->config.captures,
+                                             manager_add_capture, manager);
+    start_recorder(manager, inherited);
+    continuation_limit(&manager->continuation, manager->sessions, manager->nr_sessions);
+    if (was_traced && manager->nr_sessions == 0)
+        (void)tracing_stop(manager->tracing); /* nothing of it continues */
 }
 
 /* Removes the unfinished files of an earlier daemon. Nobody waits for it: it may outlive us. */
@@ -957,6 +1238,38 @@ static char *boot_mask_path_of(const char *socket_path)
     return path;
 }
 
+/* The context of sessions. */
+static void lend_context(struct manager *manager)
+{
+    manager->context = (struct session_context){
+        .event = manager->event,
+        .workers = manager->workers,
+        .xen = manager->xen,
+        .names = manager->names,
+        .clock = manager->clock,
+        .systemd = manager->systemd,
+        .host = &manager->host,
+        .tracing = manager->tracing,
+        .collector = manager->collector,
+        .pool = manager->pool,
+        .grower = manager->grower,
+        .state_dir_fd = manager->state_dir_fd,
+        .state_dir = manager->state_dir,
+        .runtime_dir_fd = manager->runtime_dir_fd,
+        .default_buffer_pages = manager->config.buffer_pages,
+        .memory_share_percent = manager->config.memory_share_percent,
+        .ring_share = &manager->ring_share,
+        .keep_free = manager->config.disk.keep_free,
+        .describe_session = document_for_sidecar,
+        .describe_segment = document_of_segment_file,
+        .describe_snapshot = document_of_snapshot,
+        .changed = handle_session_change,
+        .released = handle_session_released,
+        .segment_finished = handle_segment_finished,
+        .userdata = manager,
+    };
+}
+
 int manager_new(struct sd_event *event, const struct config *config, const char *socket_path,
                 const char *state_dir, struct fd_store *inherited, struct manager **ret_manager,
                 struct failure *failure)
@@ -972,7 +1285,9 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
     manager->socket_path = socket_path;
     manager->state_dir = state_dir;
     manager->state_dir_fd = -1;
+    manager->runtime_dir_fd = -1;
     manager->started_ns = clock_pair_now().realtime_ns;
+    manager->ring_share.percent = manager->config.memory_share_percent;
     host_read(&manager->host);
 
     manager->boot_mask_path = boot_mask_path_of(socket_path);
@@ -984,42 +1299,39 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
         manager_free(manager);
         return r;
     }
-    manager->context = (struct session_context){
-        .event = event,
-        .workers = manager->workers,
-        .xen = manager->xen,
-        .names = manager->names,
-        .clock = manager->clock,
-        .systemd = manager->systemd,
-        .host = &manager->host,
-        .tracing = manager->tracing,
-        .collector = manager->collector,
-        .pool = manager->pool,
-        .grower = manager->grower,
-        .state_dir_fd = manager->state_dir_fd,
-        .state_dir = manager->state_dir,
-        .default_buffer_pages = manager->config.buffer_pages,
-        .memory_share_percent = manager->config.memory_share_percent,
-        .describe_session = document_for_sidecar,
-        .describe_segment = document_of_segment_file,
-        .describe_snapshot = document_of_snapshot,
-        .changed = handle_session_change,
-        .released = handle_session_released,
-        .segment_finished = handle_segment_finished,
-        .userdata = manager,
-    };
-    r = start_triggers(manager, failure);
+    lend_context(manager);
+    r = start_limits(manager, failure);
+    if (r >= 0)
+        r = start_triggers(manager, failure);
+    if (r >= 0)
+        r = start_vacuum(manager, failure);
     if (r < 0) {
         manager_free(manager);
         return r;
     }
-    start_recorder(manager, inherited);
+    start_sessions(manager, inherited);
     if (!memory_is_locked())
-        log_warning(
-            "Not all memory could be locked: RLIMIT_MEMLOCK (LimitMEMLOCK=) is smaller than "
-            "pool-max= plus memory= plus 64M. Under memory pressure records may be lost.");
+        log_warning("Not all memory is locked: RLIMIT_MEMLOCK (LimitMEMLOCK=) is smaller than "
+                    "pool-max= plus memory= plus 64M. Under memory pressure records may be lost.");
     manager_sweep(manager);
     *ret_manager = manager;
+    return 0;
+}
+
+int manager_reconfigure(struct manager *manager, const struct config *config)
+{
+    int r = triggers_reload(manager->triggers, config);
+
+    if (r < 0)
+        return r;
+    manager->config = *config;
+    manager->context.default_buffer_pages = config->buffer_pages;
+    manager->context.memory_share_percent = config->memory_share_percent;
+    manager->context.keep_free = config->disk.keep_free;
+    manager->ring_share.percent = config->memory_share_percent;
+    user_limits_set_config(manager->limits, config);
+    vacuum_set_limits(manager->vacuum, &config->disk);
+    log_set_level(config->log_level);
     return 0;
 }
 
@@ -1041,8 +1353,11 @@ struct manager *manager_free(struct manager *manager)
         json_object_put(manager->history[i]);
     while (manager->nr_sessions > 0)
         manager_remove_session(manager, manager->sessions[manager->nr_sessions - 1]);
+    continuation_done(&manager->continuation);
     manager->extend_source = sd_event_source_disable_unref(manager->extend_source);
+    vacuum_free(manager->vacuum);
     triggers_free(manager->triggers);
+    user_limits_free(manager->limits);
     domain_names_free(manager->names);
     systemd_free(manager->systemd);
     tracing_free(manager->tracing);
@@ -1052,6 +1367,7 @@ struct manager *manager_free(struct manager *manager)
     grower_free(manager->grower);
     xen_host_free(manager->xen);
     fd_close(&manager->state_dir_fd);
+    fd_close(&manager->runtime_dir_fd);
     free(manager->boot_mask_path);
     workers_free(manager->workers);
     sd_event_unref(manager->event);
@@ -1067,15 +1383,29 @@ static bool name_is_taken(const void *userdata, const char *name)
     return manager_find_by_name(userdata, name);
 }
 
-static int check_count(const struct manager *manager, struct failure *failure)
+/* Each has a part of the pool: what is left for root's captures depends on their number. */
+static int check_user(const struct manager *manager, const struct requester *requester,
+                      struct failure *failure)
 {
-    if (manager_count_unreleased(manager) >= MANAGER_RUNNING_MAX)
-        return failure_set(failure, -EBUSY, ERROR_BUSY,
-                           "%u sessions are being recorded or wait for their disk, which is the "
-                           "limit. `xentracectl list` shows them, `xentracectl stop NAME` ends "
-                           "one.",
-                           MANAGER_RUNNING_MAX);
-    return 0;
+    size_t of_users = 0, of_user = 0;
+
+    if (!requester->is_set || requester->uid == 0)
+        return 0;
+    for (size_t i = 0; i < manager->nr_sessions; i++) {
+        const struct session *session = manager->sessions[i];
+
+        if (session->is_released || !session->requester.is_set || session->requester.uid == 0)
+            continue;
+        of_users++;
+        of_user += session->requester.uid == requester->uid;
+    }
+    if (of_user < MANAGER_OF_USER_MAX && of_users < MANAGER_OF_USERS_MAX)
+        return 0;
+    return failure_set(
+        failure, -EBUSY, ERROR_BUSY,
+        "The limit is %u running captures per user, and %u for all users except root. To see them: "
+        "xentracectl list. To end one of yours: xentracectl stop NAME",
+        MANAGER_OF_USER_MAX, MANAGER_OF_USERS_MAX);
 }
 
 static int check_start(const struct manager *manager, const char *name, struct failure *failure)
@@ -1086,8 +1416,9 @@ static int check_start(const struct manager *manager, const char *name, struct f
         return refuse_shutting_down(failure);
     if (same && same->state != SESSION_ENDED)
         return failure_set(failure, -EEXIST, ERROR_NAME_IN_USE,
-                           "'%s' is being recorded already. `xentracectl stop %s` ends it.", name,
-                           name);
+                           "A capture named '%s' is already running. Choose another name, or omit "
+                           "the name. To see that capture: xentracectl status %s",
+                           name, name);
     return check_count(manager, failure);
 }
 
@@ -1116,12 +1447,17 @@ int manager_start_session(struct manager *manager, const char *name,
     r = check_start(manager, name, failure);
     if (r < 0)
         return r;
+    r = check_user(manager, &options->requester, failure);
+    if (r < 0)
+        return r;
     if (name[0] == '\0') {
         name_make_up("capture", name_is_taken, manager, made_up);
         name = made_up;
         renamed.may_rename = true;
     }
     r = session_new(&manager->context, name, &renamed, &session, failure);
+    if (r < 0 && options->persist)
+        persist_remove(manager->runtime_dir_fd, name);
     if (r < 0)
         return r;
     forget_oldest(manager);
@@ -1142,12 +1478,12 @@ int manager_start_recorder(struct manager *manager, struct session **ret_session
         return refuse_shutting_down(failure);
     if (!manager->config.recorder.enabled)
         return failure_set(failure, -ENODATA, ERROR_NO_RING,
-                           "The flight recorder is switched off: set enabled=yes in "
-                           "[flight-recorder], then `systemctl restart xentraced`.");
+                           "The flight recorder is disabled. To enable it, set enabled=yes in "
+                           "[flight-recorder], then: systemctl restart xentraced");
     if (manager->stops_recorder || (session && session->state > SESSION_RUNNING))
         return failure_set(failure, -EBUSY, ERROR_BUSY,
-                           "The flight recorder is being stopped. Try again when `xentracectl "
-                           "status` shows that it has ended.");
+                           "The flight recorder is being stopped. Try again when it has ended; see "
+                           "xentracectl status");
     if (session) {
         *ret_session = session;
         return 0;
@@ -1174,8 +1510,8 @@ static void manager_handle_stop_kept(void *userdata, bool is_kept)
     manager->recorder_stop.is_kept = is_kept;
     if (!is_kept)
         log_line(LOG_INFO, RECORDER_NAME,
-                 "No service manager keeps the note that it was stopped: the next xentraced starts "
-                 "it again.");
+                 "The service manager does not record that it was stopped: the next xentraced "
+                 "starts it again.");
 }
 
 int manager_stop_recorder(struct manager *manager, const struct recorder_stop *stop,
@@ -1187,8 +1523,8 @@ int manager_stop_recorder(struct manager *manager, const struct recorder_stop *s
         return refuse_shutting_down(failure);
     if (!manager->config.recorder.enabled)
         return failure_set(failure, -ENODATA, ERROR_NO_RING,
-                           "The flight recorder is switched off ([flight-recorder] enabled=no): "
-                           "there is nothing to stop.");
+                           "The flight recorder is disabled (enabled=no in [flight-recorder]) and "
+                           "is not running.");
     if (manager->stops_recorder)
         return 0;
     if (manager->recorder_stop.is_set && !session)
@@ -1216,9 +1552,9 @@ int manager_check_stop(const struct session *session, struct failure *failure)
         return 0;
     (void)recorder_history(history, session);
     return failure_set(failure, -EPERM, ERROR_RECORDER,
-                       "Stopping the flight recorder discards its history%s%s: write that to a "
-                       "file with `xentracectl snapshot` first, then end the recorder with "
-                       "`xentracectl stop --recorder`, as root.",
+                       "Stopping the flight recorder discards its history%s%s, so it cannot be "
+                       "stopped by its name. To write the history to a file: xentracectl snapshot. "
+                       "To stop the recorder, see xentracectl(1).",
                        history[0] ? " of " : "", history);
 }
 
@@ -1239,9 +1575,46 @@ static void manager_handle_stop_answer(void *userdata, bool for_good)
 
     manager->asks_systemd = false;
     manager->keeps_recorder = !for_good && may_keep(manager, recorder);
+    manager->hands_over = !for_good;
+    for (size_t i = manager->nr_sessions; i-- > 0 && for_good;)
+        if (manager->sessions[i]->settings.is_persistent)
+            session_stop(manager->sessions[i], END_DAEMON_EXIT);
     if (recorder && !manager->keeps_recorder)
         session_stop(recorder, END_DAEMON_EXIT);
     manager_exit_if_over(manager);
+}
+
+/*
+ * The others have ended: from here on, records are left to the next daemon. The recorder and the
+ * persistent captures stop at the same moment, so that both continue with the same record.
+ */
+static void manager_hand_over(struct manager *manager)
+{
+    size_t others = 0;
+
+    if (!manager->hands_over || manager->has_handed_over || manager->nr_snapshots > 0)
+        return;
+    for (size_t i = 0; i < manager->nr_sessions; i++)
+        others += !manager->sessions[i]->is_released &&
+                  !manager->sessions[i]->settings.is_persistent &&
+                  !(manager->keeps_recorder && manager->sessions[i]->settings.is_recorder);
+    if (others > 0)
+        return;
+    manager->has_handed_over = true;
+    continuation_hand_over(&manager->continuation);
+    for (size_t i = manager->nr_sessions; i-- > 0;)
+        if (manager->sessions[i]->settings.is_persistent)
+            session_hand_over(manager->sessions[i]);
+}
+
+/* Whether one is running that the next daemon may continue. */
+static bool manager_has_persistent(const struct manager *manager)
+{
+    for (size_t i = 0; i < manager->nr_sessions; i++)
+        if (manager->sessions[i]->settings.is_persistent &&
+            manager->sessions[i]->state == SESSION_RUNNING)
+            return getenv("NOTIFY_SOCKET"); /* else nobody starts us again */
+    return false;
 }
 
 /* One that waits for its disk, or NULL. */
@@ -1320,15 +1693,31 @@ void manager_shut_down(struct manager *manager)
     struct session *recorder = manager_find_recorder(manager);
 
     manager->shuts_down = true;
-    if (!manager->asks_systemd && may_keep(manager, recorder)) {
+    if (!manager->asks_systemd &&
+        (may_keep(manager, recorder) || manager_has_persistent(manager))) {
         manager->asks_systemd = true;
         systemd_ask_stop(manager->systemd, manager_handle_stop_answer, manager);
     }
     for (size_t i = manager->nr_sessions; i-- > 0;)
-        if (!manager->asks_systemd || manager->sessions[i] != recorder)
+        if (!manager->asks_systemd ||
+            (manager->sessions[i] != recorder && !manager->sessions[i]->settings.is_persistent))
             session_stop(manager->sessions[i], END_DAEMON_EXIT);
-    for (size_t i = 0; i < manager->nr_snapshots; i++)
-        snapshot_limit_patience(manager->snapshots[i]);
     manager_watch_end(manager);
     manager_exit_if_over(manager);
+}
+
+bool manager_restart_if_idle(struct manager *manager)
+{
+    const struct session *recorder = manager_find_open_recorder(manager);
+
+    if (manager->shuts_down)
+        return true;
+    if (!getenv("NOTIFY_SOCKET")) /* sd_notify(3): no service manager would start us again */
+        return false;
+    if (manager->nr_snapshots > 0 || manager_count_unreleased(manager) > (recorder ? 1 : 0))
+        return false;
+    if (recorder && (recorder->state != SESSION_RUNNING || !may_keep(manager, recorder)))
+        return false;
+    manager_shut_down(manager);
+    return true;
 }

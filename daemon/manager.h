@@ -13,10 +13,14 @@
 #include "daemon/config/config.h"
 #include "daemon/base/failure.h"
 #include "daemon/host/host.h"
+#include "daemon/session/continuation.h"
 #include "daemon/session/recorder-stop.h"
+#include "daemon/session/ring-share.h"
 #include "daemon/session/session.h"
 
 #define MANAGER_RUNNING_MAX   12u /* sessions at once, the flight recorder included */
+#define MANAGER_OF_USERS_MAX  8u  /* of them may be of others than root */
+#define MANAGER_OF_USER_MAX   4u  /* ... and of one of them */
 #define MANAGER_ENDED_MAX     16u /* ended sessions that `status` still shows */
 #define MANAGER_SNAPSHOTS_MAX 16u /* being written, and as many that were */
 
@@ -30,6 +34,8 @@ struct snapshot_options;
 struct systemd;
 struct trigger;
 struct triggers;
+struct user_limits;
+struct vacuum;
 struct workers;
 
 struct manager {
@@ -39,6 +45,7 @@ struct manager {
     const char *state_dir;
     char *boot_mask_path;
     int state_dir_fd;
+    int runtime_dir_fd; /* of the socket */
     uint64_t started_ns;
     struct clock_history *clock;
     struct clock_watch *clock_watch;
@@ -52,9 +59,12 @@ struct manager {
     struct collector *collector;
     struct tracing *tracing;
     struct triggers *triggers;
+    struct user_limits *limits;
+    struct vacuum *vacuum;
     struct sd_event_source *collector_source;
     struct sd_event_source *extend_source; /* while it shuts down */
     struct session_context context;
+    struct continuation continuation;
     struct session *sessions[MANAGER_RUNNING_MAX + MANAGER_ENDED_MAX]; /* oldest first */
     size_t nr_sessions;
     struct snapshot *snapshots[MANAGER_SNAPSHOTS_MAX]; /* being made */
@@ -65,9 +75,12 @@ struct manager {
     bool shuts_down;
     bool asks_systemd; /* whether the recorder is to be kept */
     bool exits;
-    bool has_failed;     /* the collector has died */
-    bool keeps_evtchn;   /* the service manager has the event channel, too */
-    bool keeps_recorder; /* it is left to the next daemon */
+    bool has_failed;      /* the collector has died */
+    bool keeps_evtchn;    /* the service manager has the event channel, too */
+    bool hands_over;      /* persistent captures continue in the next daemon */
+    bool has_handed_over; /* ... and what comes now is left to that */
+    bool keeps_recorder;  /* it is left to the next daemon */
+    struct ring_share ring_share;
     struct recorder_stop recorder_stop;
     bool stops_recorder; /* `recorder_stopped` is to be called */
 
@@ -98,7 +111,16 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
  */
 struct manager *manager_free(struct manager *manager);
 
-/* As session_new(); NAME "" makes one up. Refuses a name that is in use, and too many at once. */
+/*
+ * Applies CONFIG; running sessions keep their settings. Returns 0; or a negative errno, and the
+ * configuration has not changed.
+ */
+int manager_reconfigure(struct manager *manager, const struct config *config);
+
+/*
+ * As session_new(). NAME "": a name is generated. Refuses a name that is in use, and sessions
+ * beyond the limits.
+ */
 int manager_start_session(struct manager *manager, const char *name,
                           const struct session_options *options, struct session **ret_session,
                           struct failure *failure);
@@ -121,16 +143,16 @@ int manager_start_recorder(struct manager *manager, struct session **ret_session
                            struct failure *failure);
 
 /*
- * Ends the recorder, and leaves a note for the next daemon not to start it. STOP says who asked.
- * Returns 0: `recorder_stopped` follows; 1: it was stopped already; or a negative errno and
- * FAILURE.
+ * Ends the recorder, and records that the next daemon must not start it. STOP describes the
+ * requester. Returns 0: `recorder_stopped` follows; 1: it was stopped already; or a negative errno
+ * and FAILURE.
  */
 int manager_stop_recorder(struct manager *manager, const struct recorder_stop *stop,
                           struct failure *failure);
 
 /*
- * SESSION is to be ended like any other: a negative errno and FAILURE if it is the recorder, which
- * must not be ended by mistake.
+ * Checks that SESSION may be ended with Stop: a negative errno and FAILURE if it is the recorder,
+ * which must not be ended by mistake.
  */
 int manager_check_stop(const struct session *session, struct failure *failure);
 
@@ -155,3 +177,10 @@ int manager_start_snapshot(struct manager *manager, const char *session_name,
 
 /* Ends every session, but for a recorder that the next daemon continues; then the loop. */
 void manager_shut_down(struct manager *manager);
+
+/*
+ * Ends the daemon so that the service manager starts it again, provided that nothing is lost: no
+ * capture is running, no snapshot is being written, and a running flight recorder is kept. Returns
+ * whether the daemon ends.
+ */
+bool manager_restart_if_idle(struct manager *manager);

@@ -55,10 +55,10 @@ static void watchdog_set_collector_hangs(struct watchdog *watchdog, bool hangs)
     char text[UNITS_TEXT_MAX];
 
     if (hangs && !watchdog->collector_hangs)
-        log_error("The collector has not run for %s: the watchdog is not fed until it does.",
+        log_error("The collector has not run for %s: the watchdog is not notified until it runs.",
                   duration_format(text, watchdog->interval_usec));
     else if (!hangs && watchdog->collector_hangs)
-        log_warning("The collector runs again.");
+        log_warning("The collector is running again.");
     watchdog->collector_hangs = hangs;
 }
 

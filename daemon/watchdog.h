@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The service manager's watchdog (WatchdogSec=): it is fed from the event loop, and only while the
- * collector's thread runs, too. If either hangs, the service manager restarts the daemon. Main
+ * The service manager's watchdog (WatchdogSec=). It is notified from the event loop, and only while
+ * the collector thread also runs. If either hangs, the service manager restarts the daemon. Main
  * thread.
  */
 

@@ -4,6 +4,21 @@ systemd_units = systemd/xentraced.service systemd/xentraced-snapshot@.service
 
 sysusersdir = $(prefix)/lib/sysusers.d
 dist_sysusers_DATA = systemd/sysusers.d/xentraced.conf
+tmpfilesdir = $(prefix)/lib/tmpfiles.d
+dist_tmpfiles_DATA = systemd/tmpfiles.d/xentraced.conf
+
+# Empty: where the administrator's drop-ins and packages' ones go.
+install-data-hook:
+	$(MKDIR_P) "$(DESTDIR)$(sysconfdir)/xentraced/xentraced.conf.d" \
+		"$(DESTDIR)$(prefix)/lib/xentraced/xentraced.conf.d"
+uninstall-hook:
+	-rmdir "$(DESTDIR)$(sysconfdir)/xentraced/xentraced.conf.d" \
+		"$(DESTDIR)$(prefix)/lib/xentraced/xentraced.conf.d" \
+		"$(DESTDIR)$(prefix)/lib/xentraced" 2>/dev/null
+
+# What journalctl -x shows.
+catalogdir = $(prefix)/lib/systemd/catalog
+dist_catalog_DATA = systemd/xentraced.catalog
 
 systemdsystemunit_DATA = $(systemd_units)
 CLEANFILES += $(systemd_units)

@@ -24,9 +24,16 @@
 #   fails REGEX COMMAND...               COMMAND fails, and prints a line that matches
 #   refuses REGEX COMMAND...             COMMAND fails with exit status 1 and one line, which matches
 #   refuses_usage REGEX COMMAND...       the same with exit status 2
+#   reports COMMAND...                   COMMAND, a `status`, answers, whatever its exit status says
+#                                        of the recorder (3, 4)
 #   wait_until SECONDS COMMAND...        COMMAND succeeds within that time, at one of many attempts
 #
 # check_logs=(FILE...): a failed check shows the ends of these too.
+
+# A shell starts what is to run in the background with SIGINT ignored, which a script cannot undo for
+# what it starts in turn: the tests of Ctrl-C would wait for ever.
+ignored=$((0x$(sed -n 's/^SigIgn:[[:space:]]*//p' /proc/self/status)))
+[ $((ignored & 2)) -eq 0 ] || exec env --default-signal=INT,QUIT "$BASH" "$0" "$@"
 
 checks_passed=0
 checks_failed=0
@@ -114,6 +121,14 @@ refuses_with() { # refuses_with STATUS REGEX COMMAND...
     matches "$regex" "$output" || return
     [ "$status" -eq "$expected" ] || { echo "the exit status is $status"; return 1; }
     [ "$(wc -l <<<"$output")" -eq 1 ] || { echo "that is not one line"; return 1; }
+}
+
+reports() {
+    local status=0 output
+    output=$("$@") || status=$?
+    [ -n "$output" ] || return 1 # nobody has answered
+    printf '%s\n' "$output"
+    [ "$status" -eq 0 ] || [ "$status" -eq 3 ] || [ "$status" -eq 4 ]
 }
 
 wait_until() {

@@ -2,16 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # The structure that docs/ARCHITECTURE.md describes: dependencies point one way, and each foreign
-# library has one file that knows it.
+# library has one file that knows it. Also, what the documents name is there.
 
 set -uo pipefail
+. "$(dirname "$0")/check.sh"
 cd "${srcdir:-$(dirname "$0")/..}" || exit 1
 
 # The rooms of daemon/, each of which knows only those before it. `manager` and `main` are the files
 # above the folders, as `watchdog` is.
 rooms=(base config host output session triggers document watchdog manager control main)
-
-. tests/check.sh
 
 report() { # report NAME OFFENDING-LINES
     if [ -z "$2" ]; then
@@ -96,6 +95,78 @@ circles() {
 }
 report "no circle of includes" "$(circles)"
 
+# --- Scripts. ---
+
+# grep -q closes the pipe at the first match; under pipefail the writer's SIGPIPE is then a failure.
+report "no pipe ends in grep -q" \
+    "$(grep -rnE '(^|[^|])\|&? *grep +-[a-zA-Z]*q' --exclude=structure.sh tests/)"
+
+# --- Documents. ---
+
+# Every file, folder and function that a document names is there: `folder/name.c`, `name.c`, `name()`.
+# NAME and MODULE stand for any name. A program is built from a source of its name.
+missing_names() {
+    local sources=(common collector daemon trace ctl tests)
+    {
+        find . -path ./.git -prune -o -type f -print | sed 's,^\./,,'
+        echo "== functions"
+        grep -rhoE --include='*.[ch]' --include='*.sh' '\b[a-z_0-9]+\(' "${sources[@]}" | sort -u
+        echo "== documents"
+        awk '/^ *```/ { code = !code } !code { n = split($0, part, "`")
+            for (i = 2; i < n; i += 2) { m = split(part[i], word, " ")
+                for (j = 1; j <= m; j++) print FILENAME ":" FNR, word[j] } }' \
+            ./*.md docs/*.md tests/*.md tests/*/*.md
+    } | awk '
+        $1 == "==" { kind = $2; next }
+        !kind { # a file, each folder it is in, and their names without those before
+            n = split($0, part, "/")
+            for (from = 1; from <= n; from++) {
+                text = ""
+                for (to = from; to <= n; to++) {
+                    text = text (to > from ? "/" : "") part[to]
+                    known[text]
+                }
+            }
+            if (n > 1) top[part[1]]
+            next
+        }
+        kind == "functions" { known[$1 ")"]; next }
+        {
+            name = $2
+            sub(/[:,;.]+$/, "", name)
+            sub(/\/$/, "", name)
+            split(name, part, "/")
+            if (name !~ /^[a-z_0-9]+\(\)$/ && name !~ /^[A-Za-z0-9_*-][A-Za-z0-9_.*-]*\.(c|h|sh|py|md|mk|yml)$/ &&
+                    !(name ~ "/" && part[1] in top && name ~ /^[A-Za-z0-9_.*\/-]+$/))
+                next
+            if (name in known || name ".c" in known) next
+            if (name ~ /NAME|MODULE|\*/) {
+                gsub(/\./, "\\.", name)
+                gsub(/NAME|MODULE|\*/, "[a-z0-9-]*", name)
+                for (text in known) if (text ~ "^" name "$") next
+            }
+            print $1 ": " $2
+        }'
+}
+report "every file and function that a document names is there" "$(missing_names)"
+
+# Calls, options and errors of the control socket.
+undocumented() {
+    sed -nE 's/^#define (PROTOCOL|OPTION|ERROR)_[A-Z_]+ +(ERROR_PREFIX )?"([A-Za-z-]+)".*/\3/p' common/protocol.h |
+        while read -r name; do
+            grep -q "\`$name\`" docs/control-protocol.md || echo "docs/control-protocol.md lacks $name"
+        done
+}
+report "every name of the control protocol is documented" "$(undocumented)"
+
+# Tables and code have the width of their content.
+long_lines() {
+    LC_ALL=C.UTF-8 awk 'FNR == 1 { code = 0 } /^ *```/ { code = !code }
+        !code && !/^\|/ && length > 120 { print FILENAME ":" FNR ": " length " columns" }' \
+        ./*.md docs/*.md tests/*.md tests/*/*.md
+}
+report "no line of a document is longer than 120 columns" "$(long_lines)"
+
 # --- Distribution. ---
 
 undistributed() {
@@ -106,4 +177,17 @@ undistributed() {
     done
 }
 report "every file of tests/ is distributed" "$(undistributed)"
+
+# --- The public tests. ---
+
+workflow=.github/workflows/tests.yml
+missing_steps() {
+    local step
+    for step in $(sed -n 's/.*|| steps=(\(.*\))$/\1/p' tests/all); do
+        grep -qE "(tests/all|steps:).*\b$step\b" $workflow || echo "$workflow does not run the step $step"
+    done
+}
+if [ -e $workflow ]; then
+    report "the public tests run every step of tests/all" "$(missing_steps)"
+fi
 finish

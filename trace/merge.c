@@ -21,10 +21,10 @@
 
 /* Windows that are read ahead of what is not a stream: all of them, in ordinary traces. */
 #define WINDOWS_AHEAD ((size_t)1 << 20)
-/* Then, or of a stream, so many at a time. */
+/* After that, and for a stream, this many at a time. */
 #define WINDOWS_PART 4096u
 
-/* Bisection ends there; then so much and so many rounds are gone back. */
+/* Bisection ends at SEEK_NEAR_BYTES; the position then goes back by the other two. */
 #define SEEK_NEAR_BYTES  (UINT64_C(256) << 10)
 #define SEEK_BACK_BYTES  (UINT64_C(1) << 20)
 #define SEEK_BACK_ROUNDS 4u

@@ -5,10 +5,9 @@
  * The records of all CPUs in the order of time (docs/measures.md, "Order"): each CPU's stream is
  * its windows in the order of the file, and streams are merged by effective time and CPU.
  *
- * A mapped file's windows are all found first. Of a stream, as many rounds are read ahead as it
- * takes to know that no older record can come: three, and their windows are given back when they
- * are used. A record that comes later all the same is taken to be as new as the one before it, and
- * counted.
+ * For a mapped file, all windows are found first. For a stream, three rounds are read ahead, after
+ * which no older record can arrive, and their windows are released when they are used. A record
+ * that is out of order nevertheless gets the time of the record before it, and is counted.
  *
  * The inline functions run for every record.
  *
@@ -40,13 +39,13 @@ enum merge_item {
 
 /* A CPU's stream, and its next item. */
 struct merge_stream {
-    uint64_t now; /* when the next item is */
+    uint64_t now;           /* when the next item is */
     const uint8_t *p, *end; /* the next record, and its window's end; NULL: nothing is left (yet) */
     uint32_t header;        /* of the record at p, which fits into the window */
     uint32_t bytes;
     uint32_t cpu;
     uint32_t number;
-    bool is_blind;        /* the next item is MERGE_BLIND, and then the record at p comes at */
+    bool is_blind; /* the next item is MERGE_BLIND, and then the record at p comes at */
     uint64_t blind_until;
     bool has_begun;
 
@@ -77,7 +76,7 @@ struct merge {
     uint64_t emitted; /* the time of the last item, when the horizon was reached */
     int error;        /* of source_next() */
 
-    uint32_t last_cpu;              /* of the last window that was read */
+    uint32_t last_cpu;      /* of the last window that was read */
     uint64_t rounds_tsc[3]; /* the newest beginning of a window: of all rounds; but the last; ... */
 
     uint64_t wraps;       /* merge_wraps() */

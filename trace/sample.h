@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Many values, of which percentiles are wanted: exact as long as there is memory for all of them,
- * and from then on within 0.1 %. Percentile P of N values is the ceil(P N)-th smallest.
+ * Computes percentiles of many values: exactly while all of them fit into memory, and then to
+ * within 0.1 %. Percentile P of N values is the ceil(P N)-th smallest.
  */
 
 #include <stdbool.h>

@@ -3,8 +3,8 @@
 
 /*
  * The facts of a capture that only its sidecar has: the TSC's frequency, the wall clock, the
- * processor's vendor, names (docs/file-format.md). It is untrusted: what is missing or senseless in
- * it reads as unknown.
+ * processor's vendor, names (docs/file-format.md). It is untrusted: missing or invalid values read
+ * as unknown.
  *
  * Any thread that owns it.
  */
@@ -22,8 +22,8 @@ enum sidecar_vendor {
 };
 
 /*
- * The sidecar at PATH, "-" or NULL: none. One that is not there, or is none, is as if it were
- * empty: sidecar_problem() says why. 0 or -ENOMEM.
+ * Reads the sidecar at PATH; "-" or NULL: none. A missing or invalid sidecar reads as empty, and
+ * sidecar_problem() gives the reason. Returns 0 or -ENOMEM.
  */
 int sidecar_new(const char *path, struct sidecar **ret_sidecar);
 struct sidecar *sidecar_free(struct sidecar *sidecar);

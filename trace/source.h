@@ -2,12 +2,11 @@
 #pragma once
 
 /*
- * Where a trace's bytes come from, and the windows in them: a file that is mapped, memory, or a
- * pipe, of which two rounds are kept. Windows are found as they are asked for, in the order of the
- * file.
+ * The source of a trace and its windows: a mapped file, memory, or a pipe, of which two rounds are
+ * kept. Windows are found on request, in the order of the file.
  *
- * The bytes are untrusted. A trace ends at the first byte that begins no window (damage); what came
- * before is used. One thread.
+ * The bytes are untrusted. A trace ends at the first byte that does not begin a window (damage);
+ * the part before is used. One thread.
  *
  * Source: <xen/trace.h>; docs/file-format.md of what xentraced writes.
  */
@@ -20,9 +19,9 @@ struct source;
 
 /* A window's records: whole windows only, whatever is in them. */
 struct source_window {
-    uint64_t offset; /* of its header, in the file */
-    uint32_t cpu;    /* below SOURCE_CPUS_MAX */
-    uint32_t bytes;  /* of records */
+    uint64_t offset;        /* of its header, in the file */
+    uint32_t cpu;           /* below SOURCE_CPUS_MAX */
+    uint32_t bytes;         /* of records */
     const uint8_t *records; /* until source_release() of it, or of the source */
 };
 
@@ -52,8 +51,8 @@ int source_next(struct source *source, struct source_window *ret_window);
 void source_release(struct source *source, const struct source_window *window);
 
 /*
- * Of what is not a stream: the next window is the first that begins at OFFSET or after it, as far as
- * that can be told: there is a window header, and others follow it. False: there is none.
+ * Not for streams: continues with the first window at or after OFFSET. A window is recognized by
+ * its header and the headers that follow. False: none was found.
  */
 bool source_seek(struct source *source, uint64_t offset);
 /* Where the next window is, or the damage; its file's size at the end. */

@@ -3,8 +3,8 @@
 
 /*
  * Who runs on each CPU, and the runstate of each vCPU, by the definitions of docs/measures.md:
- * intervals, waits, losses, exits. What is counted for each vCPU is kept here; whoever wants the
- * intervals themselves observes.
+ * intervals, waits, losses, exits. The counts of each vCPU are kept here; the intervals are passed
+ * to observers.
  *
  * Source: trace_runstate_change() in Xen's common/sched/core.c, TRC_SCHED_*, TRC_HVM_* in
  * <xen/trace.h>.

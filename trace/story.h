@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What one vCPU did during a time: its intervals, in order, and for each wait who ran meanwhile on
+ * The activity of one vCPU during a time: its intervals in order; for each wait, which vCPUs ran on
  * the CPU on which it ran afterwards; for each run, its VM exits.
  *
  * One thread.
@@ -27,13 +27,13 @@ struct story_exit {
 
 struct story_part {
     enum state_runstate runstate;
-    enum state_wait wait;    /* if it was runnable */
-    uint64_t from, to;       /* within the story's time */
-    uint32_t cpu;            /* where it ran; of a wait: where it ran afterwards */
-    bool has_cpu;            /* of a wait: it ran afterwards */
-    uint32_t changer;        /* the CPU that logged its beginning */
-    bool is_open;            /* it had not ended when the trace did */
-    struct story_ran *ran;   /* of a wait, the longest first */
+    enum state_wait wait;  /* if it was runnable */
+    uint64_t from, to;     /* within the story's time */
+    uint32_t cpu;          /* where it ran; of a wait: where it ran afterwards */
+    bool has_cpu;          /* of a wait: it ran afterwards */
+    uint32_t changer;      /* the CPU that logged its beginning */
+    bool is_open;          /* it had not ended when the trace did */
+    struct story_ran *ran; /* of a wait, the longest first */
     size_t nr_ran;
     struct story_exit *exits; /* of a run, the most first */
     size_t nr_exits;

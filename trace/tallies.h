@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Counts of things that somebody did: exits of a vCPU by reason, interrupts of a CPU by number. A
- * tally is found by kind, who, and what. Open addressing.
+ * Counts of events by subject: exits of a vCPU by reason, interrupts of a CPU by number. The key of
+ * a tally is its kind, subject and number. Open addressing.
  *
  * One thread.
  */

@@ -12,7 +12,7 @@
 
 #include "common/util.h"
 
-#define RING_FIRST 256u
+#define RING_FIRST  256u
 #define ENTRIES_MAX (UINT64_C(1) << 20) /* of all CPUs: 24 MiB */
 
 struct ran {
@@ -78,8 +78,10 @@ static int worst_grow_rings(struct worst *worst)
     return 0;
 }
 
-/* Whether somebody waits since before TO. Whoever will begin to, does so later: so what was not
- * needed once never is. */
+/*
+ * Whether a vCPU has been waiting since before TO. Later waits begin later, so runs that are not
+ * needed now are never needed.
+ */
 static bool is_needed(struct worst *worst, uint64_t to, uint64_t now)
 {
     uint64_t since = now;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The longest waits, and who ran meanwhile. For that, what each CPU ran lately is remembered: as
- * far back as somebody waits, within a limit.
+ * The longest waits, and which vCPUs ran in the meantime. For this, the recent vCPUs of each CPU
+ * are remembered, back to the begin of the oldest wait, within a limit.
  *
  * One thread.
  */

@@ -17,6 +17,7 @@
 #define TOLERANCE_NS 1e6
 #define SKEW_MAX_NS  1e9  /* of two CPUs' TSCs: a suspend takes longer */
 #define NSEC_MAX     9e18 /* fits into 64 bits */
+#define TICKS_MAX    4e18 /* added to a TSC, it fits, too */
 /* By how much a wall clock can differ from the TSC that is not stepped: the kernel adjusts by up to
  * 500 ppm, adjtime(3) by as much, and the nominal frequency may be wrong by 1000 ppm. */
 #define DRIFT_MAX 2e-3
@@ -244,6 +245,61 @@ uint64_t clock_history_realtime_ns(const struct clock_history *history, uint64_t
     if (i + 1 < history->count)
         return interpolate(history->pairs[i], history->pairs[i + 1], own_tsc);
     return continue_line(history->seen, history->slope, own_tsc);
+}
+
+/* The TSC, on a line through PAIR, at which the wall clock shows REALTIME_NS. */
+static uint64_t continue_back(struct clock_pair pair, double slope, uint64_t realtime_ns)
+{
+    double ticks = nsec_between(pair, (struct clock_pair){.realtime_ns = realtime_ns}) / slope;
+    int64_t tsc;
+
+    if (ticks > TICKS_MAX)
+        return INT64_MAX;
+    if (ticks < -TICKS_MAX)
+        return 1;
+    tsc = (int64_t)(pair.tsc + tsc_offset()) + (int64_t)ticks;
+    return tsc > 0 ? (uint64_t)tsc : 1;
+}
+
+/* Likewise, on the line from one pair to the next; REALTIME_NS is between them. */
+static uint64_t interpolate_back(struct clock_pair from, struct clock_pair to, uint64_t realtime_ns)
+{
+    double nsec = nsec_between(from, to), ticks = ticks_between(from, to);
+
+    if (nsec <= 0 || ticks <= 0) /* a step */
+        return to.tsc + tsc_offset();
+    return continue_back(from, nsec / ticks, realtime_ns);
+}
+
+static uint64_t history_first_tsc(const struct clock_history *history, uint64_t realtime_ns)
+{
+    const struct clock_pair *pairs = history->pairs;
+
+    if (pairs[0].realtime_ns >= realtime_ns)
+        return continue_back(pairs[0], history->nominal, realtime_ns);
+    for (size_t i = 1; i < history->count; i++)
+        if (pairs[i].realtime_ns >= realtime_ns)
+            return interpolate_back(pairs[i - 1], pairs[i], realtime_ns);
+    return continue_back(history->seen, history->slope, realtime_ns);
+}
+
+static uint64_t history_last_tsc(const struct clock_history *history, uint64_t realtime_ns)
+{
+    const struct clock_pair *pairs = history->pairs;
+
+    if (history_last(history).realtime_ns <= realtime_ns)
+        return continue_back(history->seen, history->slope, realtime_ns);
+    for (size_t i = history->count - 1; i > 0; i--)
+        if (pairs[i - 1].realtime_ns <= realtime_ns)
+            return interpolate_back(pairs[i - 1], pairs[i], realtime_ns);
+    return continue_back(pairs[0], history->nominal, realtime_ns);
+}
+
+uint64_t clock_history_tsc(const struct clock_history *history, uint64_t realtime_ns,
+                           enum clock_choice choice)
+{
+    return choice == CLOCK_FIRST ? history_first_tsc(history, realtime_ns)
+                                 : history_last_tsc(history, realtime_ns);
 }
 
 size_t clock_history_read(const struct clock_history *history, uint64_t from_tsc, uint64_t to_tsc,

@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * The wall clock beside the TSC over time: a polyline that the wall clock has followed to within a
- * millisecond, as pairs of both. Between two pairs it is a straight line; a step of the wall clock
- * is two pairs with one TSC. So a record is dated by the wall clock of its own time, whatever that
- * was set to since. Main thread.
+ * Maps the TSC to the wall clock over time, as pairs of both. Between two pairs, the wall clock
+ * follows a straight line to within a millisecond; a step of the wall clock is two pairs with the
+ * same TSC. The time of a record is thus that of the wall clock when it was produced, even if the
+ * clock was set later. Main thread.
  *
- * It knows what it was shown, with clock_history_note(): daemon/base/clock-watch.h does that.
+ * Pairs are added with clock_history_note(), by daemon/base/clock-watch.h.
  */
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 
 #include "daemon/base/clock.h"
 
-/* How many pairs are kept; of more, those go whose absence changes least. */
+/* The number of pairs kept; beyond that, the pairs whose removal changes least are dropped. */
 #define CLOCK_PAIRS_MAX 128u
 
 struct clock_history;
@@ -39,11 +39,25 @@ void clock_history_adopt(struct clock_history *history, struct clock_pair earlie
 /* Forgets what is not needed to date records from OLDEST_TSC (of xen_read_tsc()) on. */
 void clock_history_forget(struct clock_history *history, uint64_t oldest_tsc);
 
-/* Another number whenever there are other pairs; 0 if HISTORY is NULL. */
+/* A number that changes whenever the pairs change; 0 if HISTORY is NULL. */
 uint32_t clock_history_version(const struct clock_history *history);
 
 /* The wall clock when a record with that TSC was made; 0 if TSC is 0. */
 uint64_t clock_history_realtime_ns(const struct clock_history *history, uint64_t tsc);
+
+/* Which time to choose if the wall clock was set, and showed a time twice or not at all. */
+enum clock_choice {
+    CLOCK_FIRST, /* from then on it showed that time, or a later one */
+    CLOCK_LAST,  /* until then it showed that time, or an earlier one */
+};
+
+/*
+ * The TSC of a record that was made when the wall clock showed REALTIME_NS, by CHOICE; the moment
+ * of the step, if it never did. 1 if that was before the TSC began to count, INT64_MAX if it is too
+ * far ahead.
+ */
+uint64_t clock_history_tsc(const struct clock_history *history, uint64_t realtime_ns,
+                           enum clock_choice choice);
 
 /*
  * Writes the pairs by which a reader dates records from FROM_TSC to TO_TSC to PAIRS, which has room

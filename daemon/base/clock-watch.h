@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Shows a clock history the clocks: once a minute while something is recorded, and at once when the
- * wall clock is stepped. Main thread.
+ * Updates a clock history: once a minute while something is recorded, and immediately when the wall
+ * clock is stepped. Main thread.
  */
 
 #include <stdbool.h>

@@ -12,7 +12,7 @@
 #include "collector/xen.h"
 #include "common/units.h"
 
-/* A pair whose readings are not further apart is good enough: 10 us, about. */
+/* A pair is accurate enough if its readings are at most this far apart: about 10 us. */
 #define CLOCK_PAIR_TICKS (UINT64_C(1) << 15)
 
 struct clock_pair {
@@ -21,8 +21,8 @@ struct clock_pair {
 };
 
 /*
- * Both as of now, the TSC read in the middle of two readings no further apart than needed: again if
- * the processor was taken away in between, for a few times.
+ * Reads both clocks, the TSC between two readings of the wall clock. Repeats this a few times if
+ * the readings are too far apart, because the thread was preempted.
  */
 static inline struct clock_pair clock_pair_now(void)
 {
@@ -44,7 +44,7 @@ static inline struct clock_pair clock_pair_now(void)
     return pair;
 }
 
-/* Its TSC as in records, by what is known of that clock now. */
+/* Its TSC as in records, with the offset known now. */
 static inline uint64_t clock_pair_tsc(struct clock_pair pair)
 {
     return pair.tsc + tsc_offset();
@@ -71,6 +71,17 @@ static inline uint64_t clock_tsc_of_usec(uint64_t usec, uint32_t khz)
 static inline uint64_t clock_nsec_of_tsc(uint64_t tsc, uint32_t khz)
 {
     return khz ? (uint64_t)(((unsigned __int128)tsc * 1000000 + khz - 1) / khz) : 0;
+}
+
+/* The local date and time, as "2026-11-21 12:00:03"; TEXT is UNITS_TEXT_MAX long. Returns TEXT. */
+static inline const char *clock_format_date(char *text, uint64_t realtime_ns)
+{
+    time_t when = (time_t)(realtime_ns / NSEC_PER_SEC);
+    struct tm tm;
+
+    if (!localtime_r(&when, &tm) || strftime(text, UNITS_TEXT_MAX, "%Y-%m-%d %H:%M:%S", &tm) == 0)
+        text[0] = '\0';
+    return text;
 }
 
 /* The local time of day, USEC ago, as "12:00:03"; TEXT is UNITS_TEXT_MAX long. Returns TEXT. */

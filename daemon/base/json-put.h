@@ -3,7 +3,7 @@
 
 /*
  * Members of documents. json-c copies what it is given. An object that could not be allocated is
- * NULL, which it shows as null: a document is then incomplete, never wrong. Main thread.
+ * NULL and printed as null: the document is then incomplete, but not wrong. Main thread.
  */
 
 #include <stdbool.h>

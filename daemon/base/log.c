@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <time.h>
 
 #define SD_JOURNAL_SUPPRESS_LOCATION
@@ -32,7 +33,11 @@
 
 #define QUEUE_MAX     256u /* lines */
 #define TEXT_MAX      1024u
+#define FIELDS_MAX    2048u
 #define STOP_WAIT_SEC 1
+
+/* MESSAGE=, PRIORITY=, and those of struct log_about */
+#define NR_FIELDS 8u
 
 struct line {
     struct job job;
@@ -40,6 +45,8 @@ struct line {
     bool has_session;
     char session[SESSION_NAME_MAX + 1];
     char text[TEXT_MAX];
+    size_t fields_bytes;
+    char fields[FIELDS_MAX]; /* "SESSION=a", each with its '\0' */
 };
 
 /* The one mutable state beside arg_*: where the log goes is a fact about the process. */
@@ -84,13 +91,26 @@ static void log_write_stderr(const struct line *line)
 
 static void log_write(const struct line *line)
 {
-    if (!the_log.is_journal)
+    char message[sizeof("MESSAGE=: ") + SESSION_NAME_MAX + TEXT_MAX], priority[16];
+    struct iovec fields[NR_FIELDS];
+    size_t count = 0;
+
+    if (!the_log.is_journal) {
         log_write_stderr(line);
-    else if (line->has_session)
-        (void)sd_journal_send("MESSAGE=%s: %s", line->session, line->text, "PRIORITY=%i",
-                              line->priority, "XENTRACED_SESSION=%s", line->session, NULL);
-    else
-        (void)sd_journal_send("MESSAGE=%s", line->text, "PRIORITY=%i", line->priority, NULL);
+        return;
+    }
+    (void)snprintf(message, sizeof(message), "MESSAGE=%s%s%s", line->session,
+                   line->has_session ? ": " : "", line->text);
+    (void)snprintf(priority, sizeof(priority), "PRIORITY=%i", line->priority);
+    fields[count++] = (struct iovec){.iov_base = message, .iov_len = strlen(message)};
+    fields[count++] = (struct iovec){.iov_base = priority, .iov_len = strlen(priority)};
+    for (size_t at = 0; at < line->fields_bytes && count < NR_FIELDS; count++) {
+        size_t length = strlen(line->fields + at);
+
+        fields[count] = (struct iovec){.iov_base = (char *)line->fields + at, .iov_len = length};
+        at += length + 1;
+    }
+    (void)sd_journal_sendv(fields, (int)count); /* a journal that is gone is not worth dying for */
 }
 
 static void log_run_job(struct job *job)
@@ -122,12 +142,38 @@ static void log_finish_job(struct job *job)
     if (nr_left_out == 0 || the_log.nr_queued > QUEUE_MAX / 2)
         return;
     the_log.nr_left_out = 0;
-    log_warning("The log did not accept lines: %u were left out.", nr_left_out);
+    log_warning("The log did not accept lines: %u lines were dropped.", nr_left_out);
 }
 
-_printf_(4, 0) static void log_fill_line(struct line *line, int priority, const char *session,
-                                         const char *format, va_list arguments)
+/* "SESSION=" and a value, unless that does not fit: half a path is none. */
+static void log_add_field(struct line *line, const char *name, const char *value)
 {
+    size_t room = sizeof(line->fields) - line->fields_bytes;
+    int length;
+
+    if (!value)
+        return;
+    length = snprintf(line->fields + line->fields_bytes, room, "%s%s", name, value);
+    if (length > 0 && (size_t)length < room)
+        line->fields_bytes += (size_t)length + 1;
+}
+
+static void log_add_fields(struct line *line, const struct log_about *about)
+{
+    line->fields_bytes = 0;
+    log_add_field(line, "MESSAGE_ID=", about->id);
+    log_add_field(line, "SESSION=", about->session);
+    log_add_field(line, "CPU=", about->cpus);
+    log_add_field(line, "DOMAIN=", about->domain);
+    log_add_field(line, "TRIGGER=", about->trigger);
+    log_add_field(line, "FILE=", about->file);
+}
+
+_printf_(4, 0) static void log_fill_line(struct line *line, int priority,
+                                         const struct log_about *about, const char *format,
+                                         va_list arguments)
+{
+    const char *session = about->session;
     char text[TEXT_MAX];
 
     line->job = (struct job){.run = log_run_job, .done = log_finish_job};
@@ -136,12 +182,13 @@ _printf_(4, 0) static void log_fill_line(struct line *line, int priority, const 
     (void)snprintf(line->session, sizeof(line->session), "%s", session ? session : "");
     (void)vsnprintf(text, sizeof(text), format, arguments);
     (void)utf8_copy(line->text, sizeof(line->text), text);
+    log_add_fields(line, about);
 }
 
-void log_line(int priority, const char *session, const char *format, ...)
+_printf_(3, 0) static void log_put(int priority, const struct log_about *about, const char *format,
+                                   va_list arguments)
 {
     struct line at_once, *line = &at_once;
-    va_list arguments;
 
     if (priority > the_log.level || the_log.hangs)
         return;
@@ -152,13 +199,30 @@ void log_line(int priority, const char *session, const char *format, ...)
             return;
         }
     }
-    va_start(arguments, format);
-    log_fill_line(line, priority, session, format, arguments);
-    va_end(arguments);
+    log_fill_line(line, priority, about, format, arguments);
     if (the_log.worker)
         log_send(line);
     else
         log_write(line);
+}
+
+void log_line(int priority, const char *session, const char *format, ...)
+{
+    const struct log_about about = {.session = session};
+    va_list arguments;
+
+    va_start(arguments, format);
+    log_put(priority, &about, format, arguments);
+    va_end(arguments);
+}
+
+void log_event(int priority, const struct log_about *about, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    log_put(priority, about, format, arguments);
+    va_end(arguments);
 }
 
 /* --- Construction. --- */
@@ -224,5 +288,5 @@ void log_stop(void)
     the_log.worker = worker_free(the_log.worker);
     (void)workers_free(the_log.workers); /* abandons the lines that were not written */
     if (nr_left_out > 0)
-        log_warning("The log did not accept lines: %u were left out.", nr_left_out);
+        log_warning("The log did not accept lines: %u lines were dropped.", nr_left_out);
 }

@@ -23,8 +23,8 @@ void log_open(void);
 void log_set_level(int level);
 
 /*
- * From here on a worker writes the lines. EVENT is referenced. Returns 0 or a negative errno, and
- * lines are then written at once, as before.
+ * From now on, a worker writes the lines. EVENT is referenced. Returns 0; or a negative errno, and
+ * lines are still written by the caller.
  */
 int log_start(struct sd_event *event);
 /*
@@ -38,6 +38,22 @@ void log_stop(void);
  * about the daemon if it is NULL.
  */
 _printf_(3, 4) void log_line(int priority, const char *session, const char *format, ...);
+
+/*
+ * The subject of a line, as fields of the journal; NULL: unknown. A text that is too long for a
+ * field is omitted.
+ */
+struct log_about {
+    const char *id;      /* MESSAGE_ID=: LOG_ID_... (log-id.h) */
+    const char *session; /* SESSION=; the line begins with it */
+    const char *cpus;    /* CPU=: "3", "0-3,7" */
+    const char *file;    /* FILE= */
+    const char *domain;  /* DOMAIN=: its name, or its number if it has none */
+    const char *trigger; /* TRIGGER= */
+};
+
+/* One line, with fields. */
+_printf_(3, 4) void log_event(int priority, const struct log_about *about, const char *format, ...);
 
 #define log_error(...)   log_line(LOG_ERR, NULL, __VA_ARGS__)
 #define log_warning(...) log_line(LOG_WARNING, NULL, __VA_ARGS__)

@@ -32,8 +32,8 @@ int name_check(const char *name, struct failure *failure)
     if (name_is_valid(name, SESSION_NAME_MAX))
         return 0;
     return failure_set(failure, -EINVAL, ERROR_INVALID,
-                       "'%s' cannot be a name: use 1 to %u letters, digits or ._-@: and begin with "
-                       "none of '.' and '-'.",
+                       "'%s' is not a valid name: use 1 to %u letters, digits or ._-@: and do not "
+                       "begin with '.' or '-'.",
                        name, SESSION_NAME_MAX);
 }
 

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Workers run what the main thread must not: whatever can wait for a disk, a peer, systemd or
- * xenstored is a job. Each output has a worker of its own, and each part of the host that can hang
- * has one. A worker is a thread that runs its jobs in the order in which they were sent; a job that
- * never returns holds up its worker alone.
+ * Workers run jobs that may block on a disk, a peer, systemd or xenstored, and must not run on the
+ * main thread. Each output has its own worker, as has each part of the host that can hang. A worker
+ * is a thread that runs its jobs in the order in which they were sent; a job that never returns
+ * blocks only its worker.
  *
  * A job is a struct of its owner's that contains a struct job and everything that `run` needs: the
  * two threads share nothing else. It belongs to the worker from worker_send() until `done` is
@@ -37,8 +37,8 @@ struct job {
 #define job_container(job, type, member) ((type *)((char *)(job)-offsetof(type, member)))
 
 /*
- * What all workers of a process have in common: the way back to the main thread. EVENT is
- * referenced. Returns 0 or a negative errno.
+ * State shared by all workers of a process: the path back to the main thread. EVENT is referenced.
+ * Returns 0 or a negative errno.
  */
 int workers_new(struct sd_event *event, struct workers **ret_workers);
 

@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * The configuration file: INI, described in xentraced(8) and conf/xentraced.conf. Main thread.
+ * The configuration: files in INI format, described in xentraced.conf(5). Any thread, but a reading
+ * is one thread's at a time.
  *
  * A struct config is a value: it is copied and owns nothing.
  */
@@ -12,6 +13,8 @@
 #include <stdint.h>
 
 #include "common/event-set.h"
+#include "daemon/base/disk-limit.h"
+#include "daemon/config/capture-config.h"
 
 #define CONFIG_TRIGGERS_MAX 16u
 #define CONFIG_LIST_MAX     200u /* a line of the file, as inih reads it */
@@ -19,7 +22,7 @@
 
 /* What a trigger waits for. */
 enum trigger_condition {
-    TRIGGER_NEVER, /* none was given; config_load() refuses that */
+    TRIGGER_NEVER, /* none was given; config_read() refuses that */
     TRIGGER_EVENT,
     TRIGGER_RUNNABLE_LATENCY,
     TRIGGER_DOMAIN_CRASH,
@@ -27,19 +30,32 @@ enum trigger_condition {
     TRIGGER_MANUAL,
 };
 
-/* [trigger NAME] */
+/* [trigger NAME]. The name comes first, as in every section that has one (config-keys.h). */
 struct trigger_config {
     char name[TRIGGER_NAME_MAX + 1]; /* valid as a session's name */
     enum trigger_condition condition;
     char condition_text[CONFIG_LIST_MAX + 32]; /* "domain-crash", "runnable-latency=50ms" */
     struct event_set events;                   /* event=: never GEN alone */
     uint32_t count;                            /* count=: their number, at least 1 */
-    uint64_t within_usec;   /* within=: all of them in that time; 0 if count is 1 */
-    uint64_t latency_usec;  /* runnable-latency= */
-    uint64_t delay_usec;    /* delay=: records after it fired, too */
-    uint64_t cooldown_usec; /* cooldown=: after a snapshot */
-    uint32_t max_per_day;   /* max-per-day=: snapshots in 24 hours, 1 to 1000 */
-    uint64_t last_usec;     /* last=: of the ring; 0: everything */
+    uint64_t within_usec;    /* within=: all of them in that time; 0 if count is 1 */
+    uint64_t latency_usec;   /* runnable-latency= */
+    uint64_t delay_usec;     /* delay=: records after it fired, too */
+    uint64_t cooldown_usec;  /* cooldown=: after a snapshot */
+    uint32_t max_per_day;    /* max-per-day=: snapshots in 24 hours, 1 to 1000 */
+    uint32_t max_per_domain; /* max-per-domain=: of them, for one domain; 0: it has no domains */
+    uint32_t kept_for_new;   /* of max_per_day: for domains that had none in 24 hours */
+    char domain[CONFIG_LIST_MAX]; /* domain=: name, glob or UUID; "": any */
+    uint64_t last_usec;           /* last=: of the ring; 0: everything */
+};
+
+#define LIMITS_AUTO UINT64_MAX
+
+/* [limits]: of each user but root. */
+struct limits_config {
+    uint64_t snapshot_interval_usec;  /* snapshot-interval=: one in that time; 0: any */
+    uint32_t snapshots_per_day;       /* snapshots-per-day=: in any 24 hours, 1 to 1000 */
+    uint64_t snapshot_bytes_per_day;  /* snapshot-bytes-per-day=; LIMITS_AUTO */
+    uint64_t keep_for_triggers_bytes; /* keep-for-triggers=: of the disk; LIMITS_AUTO */
 };
 
 /* [flight-recorder] */
@@ -58,20 +74,25 @@ struct config {
     uint64_t pool_max_bytes;       /* [daemon] pool-max=; 0: auto, 512M or an eighth
                                       of dom0's memory, whichever is less */
     char control_group[64];        /* [daemon] control-group=, "" for none but root */
-    uint32_t memory_share_percent; /* [daemon] memory-share=: of dom0's free memory, for a ring */
+    char metrics_file[CONFIG_LIST_MAX]; /* [daemon] metrics-file=: absolute; "" for none */
+    uint32_t memory_share_percent; /* [daemon] memory-share=: of dom0's free memory, for rings */
     uint32_t buffer_pages;         /* [capture] buffer-pages=: if Xen has none yet; 0: auto */
-    uint64_t reserve_bytes;        /* [capture] reserve=: of captures that do not say */
+    uint64_t reserve_bytes;        /* [capture] reserve=: of captures that do not say;
+                                      DISK_RESERVE_AUTO: as disk.keep_free */
+    struct disk_limits disk;       /* [disk] */
     char segment_unit[CONFIG_LIST_MAX]; /* [capture] segment-unit=: "NAME@.service"; "" for none */
+    struct limits_config limits;
     struct recorder_config recorder;
     struct trigger_config triggers[CONFIG_TRIGGERS_MAX]; /* in the order of the file */
     size_t nr_triggers;
+    struct capture_configs captures; /* [capture NAME] */
 };
 
 /*
- * Reads PATH over the defaults. A missing file is an error only if REQUIRED. Returns 0, or a
- * negative errno with one sentence that names file, line and key in *RET_ERROR (free it).
+ * [limits] with numbers for `auto`, which follow the flight recorder's memory=: 16 times that and
+ * no less than 1G a day, and 4 times that for triggers.
  */
-int config_load(const char *path, bool required, struct config *ret_config, char **ret_error);
+struct limits_config config_limits(const struct config *config);
 
 /* The syslog(3) priority of a level's name, "err" to "debug"; -EINVAL. */
 int config_read_log_level(const char *name, int *ret_level);

@@ -14,7 +14,10 @@
 #include <systemd/sd-bus.h>
 
 #include "common/protocol.h"
+#include "daemon/control/reload.h"
 #include "daemon/document/document.h"
+#include "daemon/document/files-document.h"
+#include "daemon/output/vacuum.h"
 #include "daemon/session/session.h"
 #include "daemon/session/snapshot.h"
 
@@ -29,8 +32,11 @@ static int call_answer_impossible(sd_bus_message *message, int error)
 
 int call_answer_failure(sd_bus_message *message, const struct failure *failure)
 {
-    int r = sd_bus_reply_method_errorf(message, failure->name, "%s", failure->text);
+    int r;
 
+    if (!message)
+        return 1;
+    r = sd_bus_reply_method_errorf(message, failure->name, "%s", failure->text);
     return r < 0 ? call_answer_impossible(message, r) : r;
 }
 
@@ -40,20 +46,51 @@ int call_answer_document(sd_bus_message *message, struct json_object *document)
                                                                     JSON_C_TO_STRING_NOSLASHESCAPE);
     int r;
 
-    r = text ? sd_bus_reply_method_return(message, "s", text) : -ENOMEM;
+    if (!message)
+        r = 1;
+    else
+        r = text ? sd_bus_reply_method_return(message, "s", text) : -ENOMEM;
     json_object_put(document);
     return r < 0 ? call_answer_impossible(message, r) : r;
 }
 
+int calls_check(const struct calls *calls, uid_t uid, struct failure *failure)
+{
+    size_t of_users = 0, of_user = 0;
+
+    for (size_t i = 0; i < calls->count; i++) {
+        of_users += calls->kept[i].audit.who.uid != 0;
+        of_user += calls->kept[i].audit.who.uid == uid;
+    }
+    if (uid != 0 && of_user >= CALLS_OF_USER_MAX)
+        return failure_set(failure, -EBUSY, ERROR_BUSY,
+                           "You have %u unanswered calls, which is the limit for one user. Try "
+                           "again when one of them is answered.",
+                           CALLS_OF_USER_MAX);
+    if (calls->count >= CALLS_MAX || (uid != 0 && of_users >= CALLS_OF_USERS_MAX))
+        return failure_set(failure, -EBUSY, ERROR_BUSY,
+                           "Too many calls are unanswered. Try again later.");
+    return 0;
+}
+
 int calls_keep(struct calls *calls, const struct call *call)
 {
-    if (calls->count == CALLS_MAX)
-        return sd_bus_reply_method_errorf(call->message, ERROR_NO_MEMORY,
-                                          "Too many clients wait for an answer; try again later.");
+    struct failure failure = {0};
+
+    if (calls->count == CALLS_MAX) { /* calls_check() was not asked */
+        (void)failure_set(&failure, -EBUSY, ERROR_BUSY, "Too many calls wait for their answers.");
+        return call_answer_failure(call->message, &failure);
+    }
     calls->kept[calls->count] = *call;
     (void)sd_bus_message_ref(call->message);
     calls->count++;
     return 1; /* handled: sd-bus is not to answer */
+}
+
+/* FAILURE NULL: it was carried out. */
+static void calls_audit(struct calls *calls, const struct call *call, const struct failure *failure)
+{
+    audit_log(&calls->audit, &call->audit, failure);
 }
 
 static void calls_drop(struct calls *calls, size_t index)
@@ -67,23 +104,28 @@ static void calls_drop(struct calls *calls, size_t index)
 void calls_forget_bus(struct calls *calls, const struct sd_bus *bus)
 {
     for (size_t i = calls->count; i-- > 0;)
-        if (sd_bus_message_get_bus(calls->kept[i].message) == bus)
+        if (calls->kept[i].message && sd_bus_message_get_bus(calls->kept[i].message) == bus) {
+            audit_log_abandoned(&calls->audit, &calls->kept[i].audit);
             calls_drop(calls, i);
+        }
 }
 
 void calls_handle_session(struct calls *calls, const struct session *session)
 {
     for (size_t i = calls->count; i-- > 0;) {
-        const struct call *call = &calls->kept[i];
+        struct call *call = &calls->kept[i];
+        bool has_failed = session->start_failure.name;
 
         if (call->session != session || session->state < call->until)
             continue;
         if (call->segment && !session->is_aborted)
             continue; /* calls_handle_segment() comes, at the latest for the last one */
-        if (session->start_failure.name)
+        if (has_failed)
             (void)call_answer_failure(call->message, &session->start_failure);
         else
             (void)call_answer_document(call->message, document_of_session(session));
+        audit_name_object(&call->audit, session->name); /* it may have been made up */
+        calls_audit(calls, call, has_failed ? &session->start_failure : NULL);
         calls_drop(calls, i);
     }
 }
@@ -94,6 +136,37 @@ void calls_handle_recorder_stopped(struct calls *calls, struct json_object *docu
         if (!calls->kept[i].stops_recorder)
             continue;
         (void)call_answer_document(calls->kept[i].message, json_object_get(document));
+        calls_audit(calls, &calls->kept[i], NULL);
+        calls_drop(calls, i);
+    }
+}
+
+void calls_handle_vacuum(struct calls *calls, uint64_t ticket, const char *state_dir,
+                         const struct vacuum_result *result)
+{
+    for (size_t i = calls->count; i-- > 0;) {
+        if (calls->kept[i].ticket != ticket)
+            continue;
+        if (result->failure->name)
+            (void)call_answer_failure(calls->kept[i].message, result->failure);
+        else
+            (void)call_answer_document(calls->kept[i].message,
+                                       document_of_files(state_dir, result));
+        calls_audit(calls, &calls->kept[i], result->failure->name ? result->failure : NULL);
+        calls_drop(calls, i);
+    }
+}
+
+void calls_handle_reload(struct calls *calls, const struct reload_result *result)
+{
+    for (size_t i = calls->count; i-- > 0;) {
+        if (calls->kept[i].reload != result->number)
+            continue;
+        if (result->failure)
+            (void)call_answer_failure(calls->kept[i].message, result->failure);
+        else
+            (void)call_answer_document(calls->kept[i].message, json_object_get(result->document));
+        calls_audit(calls, &calls->kept[i], result->failure);
         calls_drop(calls, i);
     }
 }
@@ -101,28 +174,34 @@ void calls_handle_recorder_stopped(struct calls *calls, struct json_object *docu
 void calls_handle_snapshot(struct calls *calls, const struct snapshot *snapshot)
 {
     for (size_t i = calls->count; i-- > 0;) {
-        const struct call *call = &calls->kept[i];
+        struct call *call = &calls->kept[i];
 
         if (call->snapshot != snapshot)
             continue;
-        /* What reached a client's file before the failure is whole: the document describes it. */
+        /*
+         * The records in a client's file from before the failure are readable: the document
+         * describes them.
+         */
         if (snapshot->failure.name && snapshot->plan.bytes == 0)
             (void)call_answer_failure(call->message, &snapshot->failure);
         else
             (void)call_answer_document(call->message, document_of_snapshot(snapshot));
+        audit_name_object(&call->audit, snapshot->name);
+        calls_audit(calls, call, snapshot->failure.name ? &snapshot->failure : NULL);
         calls_drop(calls, i);
     }
 }
 
-static void call_answer_empty(sd_bus_message *message, const struct session *session)
+static void calls_answer_empty(struct calls *calls, const struct call *call)
 {
     struct failure failure;
 
-    (void)failure_set(&failure, -ENODATA, ERROR_EMPTY,
-                      "'%s' has recorded nothing since its last segment: there is nothing to "
-                      "close.",
-                      session->name);
-    (void)call_answer_failure(message, &failure);
+    (void)failure_set(
+        &failure, -ENODATA, ERROR_EMPTY,
+        "'%s' has recorded nothing since its last segment: there is no segment to close.",
+        call->session->name);
+    (void)call_answer_failure(call->message, &failure);
+    calls_audit(calls, call, &failure);
 }
 
 void calls_handle_segment(struct calls *calls, const struct session *session, unsigned int number,
@@ -133,10 +212,12 @@ void calls_handle_segment(struct calls *calls, const struct session *session, un
 
         if (call->session != session || call->segment != number)
             continue;
-        if (segment)
+        if (segment) {
             (void)call_answer_document(call->message, document_of_segment(session, segment));
-        else
-            call_answer_empty(call->message, session);
+            calls_audit(calls, call, NULL);
+        } else {
+            calls_answer_empty(calls, call);
+        }
         calls_drop(calls, i);
     }
 }

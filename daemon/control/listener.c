@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Source: unix(7). */
+/* Source: unix(7), acl(5); <linux/posix_acl_xattr.h> has the layout of an ACL. */
 
 #include "daemon/control/listener.h"
 
@@ -8,8 +8,13 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/xattr.h>
+
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
 
 #include "common/protocol.h"
+#include "daemon/control/peer.h"
 
 static bool somebody_answers(const struct sockaddr_un *address)
 {
@@ -40,40 +45,105 @@ static void remove_stale_socket(const char *path)
         (void)unlink(path);
 }
 
-static int make_socket(const struct sockaddr_un *address, int *ret_fd)
+#define NOBODY ((uint32_t)ACL_UNDEFINED_ID) /* of entries that name no group */
+
+/* An ACL of the owner, two groups at most, and nobody else. */
+struct acl {
+    struct posix_acl_xattr_header header;
+    struct posix_acl_xattr_entry entries[6];
+};
+
+static size_t acl_add(struct acl *acl, size_t count, uint16_t tag, uint16_t rights, uint32_t id)
+{
+    acl->entries[count] = (struct posix_acl_xattr_entry){
+        .e_tag = htole16(tag), .e_perm = htole16(rights), .e_id = htole32(id)};
+    return count + 1;
+}
+
+/* Entries have to be in the order of their tags, and those of groups in the order of their IDs. */
+static int set_acl(const char *path, const struct peer_groups *groups)
+{
+    struct acl acl = {.header.a_version = htole32(POSIX_ACL_XATTR_VERSION)};
+    const uint16_t connects = ACL_READ | ACL_WRITE;
+    gid_t first = groups->view_gid, second = groups->operate_gid;
+    bool has_both = groups->has_view_group && groups->has_operate_group && first != second;
+    size_t count = 0;
+
+    if (!groups->has_view_group || (has_both && second < first)) {
+        first = groups->operate_gid;
+        second = groups->view_gid;
+    }
+    count = acl_add(&acl, count, ACL_USER_OBJ, connects, NOBODY);
+    count = acl_add(&acl, count, ACL_GROUP_OBJ, 0, NOBODY);
+    if (groups->has_view_group || groups->has_operate_group)
+        count = acl_add(&acl, count, ACL_GROUP, connects, first);
+    if (has_both)
+        count = acl_add(&acl, count, ACL_GROUP, connects, second);
+    count = acl_add(&acl, count, ACL_MASK, connects, NOBODY);
+    count = acl_add(&acl, count, ACL_OTHER, 0, NOBODY);
+    if (setxattr(path, "system.posix_acl_access", &acl,
+                 sizeof(acl.header) + count * sizeof(acl.entries[0]), 0) < 0)
+        return -errno;
+    return 0;
+}
+
+/* Without ACLs everybody may connect, and peer.c decides alone. */
+static int set_rights(const char *path, const struct peer_groups *groups)
+{
+    if (set_acl(path, groups) < 0 && chmod(path, 0666) < 0)
+        return -errno;
+    return 0;
+}
+
+int listener_restrict(const char *path, const struct peer_groups *groups, struct failure *failure)
+{
+    int r = set_rights(path, groups);
+
+    if (r >= 0)
+        return 0;
+    return failure_set(failure, r, ERROR_OUTPUT, "Cannot set who may connect to %s: %s.", path,
+                       strerror(-r));
+}
+
+static int make_socket(const struct sockaddr_un *address, const struct peer_groups *groups,
+                       int *ret_fd)
 {
     _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int r;
 
-    if (fd < 0 || bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 ||
-        chmod(address->sun_path, 0666) < 0 || listen(fd, SOMAXCONN) < 0)
+    if (fd < 0 || bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
+        return -errno;
+    r = set_rights(address->sun_path, groups);
+    if (r < 0)
+        return r;
+    if (listen(fd, SOMAXCONN) < 0)
         return -errno;
     *ret_fd = fd_take(&fd);
     return 0;
 }
 
-int listener_open(const char *path, int *ret_fd, struct failure *failure)
+int listener_open(const char *path, const struct peer_groups *groups, int *ret_fd,
+                  struct failure *failure)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int r;
 
     if (strlen(path) >= sizeof(address.sun_path))
-        return failure_set(
-            failure, -ENAMETOOLONG, ERROR_INVALID,
-            "The socket's path %s is longer than the %zu bytes a Unix socket may have.", path,
-            sizeof(address.sun_path) - 1);
+        return failure_set(failure, -ENAMETOOLONG, ERROR_INVALID,
+                           "The socket path %s is too long: the limit is %zu bytes.", path,
+                           sizeof(address.sun_path) - 1);
     (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
     if (somebody_answers(&address))
-        return failure_set(
-            failure, -EADDRINUSE, ERROR_OUTPUT,
-            "Another xentraced answers at %s already. Nothing was changed; give this one "
-            "another --socket, or end that one.",
-            path);
+        return failure_set(failure, -EADDRINUSE, ERROR_OUTPUT,
+                           "Another xentraced is already listening at %s. Nothing was changed; use "
+                           "another --socket, or stop the other one.",
+                           path);
     make_parent_directory(path);
     remove_stale_socket(path);
-    r = make_socket(&address, ret_fd);
+    r = make_socket(&address, groups, ret_fd);
     if (r < 0)
         return failure_set(failure, r, ERROR_OUTPUT,
-                           "Cannot listen at %s: %s. Name another place with --socket.", path,
+                           "Cannot listen at %s: %s. Choose another path with --socket.", path,
                            strerror(-r));
     return 0;
 }

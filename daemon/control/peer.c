@@ -14,8 +14,7 @@
 #include "common/protocol.h"
 #include "common/utf8.h"
 #include "common/util.h"
-
-#define LOOK_GROUP "xentrace"
+#include "daemon/host/view-group.h"
 
 #ifndef SO_PEERGROUPS
 #define SO_PEERGROUPS 59 /* <asm-generic/socket.h> */
@@ -35,24 +34,29 @@ int peer_groups_read(struct peer_groups *ret_groups, const char *control_group,
 {
     struct peer_groups groups = {0};
 
-    groups.has_look_group = find_group(LOOK_GROUP, &groups.look_gid);
-    groups.has_control_group = control_group[0] && find_group(control_group, &groups.control_gid);
-    if (control_group[0] && !groups.has_control_group)
-        return failure_set(
-            failure, -ENOENT, ERROR_INVALID,
-            "control-group=%s: there is no such group. Create it (groupadd --system %s) "
-            "or leave the key out.",
-            control_group, control_group);
+    groups.has_view_group = find_group(VIEW_GROUP, &groups.view_gid);
+    groups.has_operate_group = control_group[0] && find_group(control_group, &groups.operate_gid);
+    if (control_group[0] && !groups.has_operate_group)
+        return failure_set(failure, -ENOENT, ERROR_CONFIG,
+                           "control-group=%s: this group does not exist. Create it (groupadd "
+                           "--system %s) or remove the key.",
+                           control_group, control_group);
     *ret_groups = groups;
     return 0;
 }
 
+static void peer_raise_role(struct peer *peer, enum role role)
+{
+    if (role > peer->role)
+        peer->role = role;
+}
+
 static void apply_group(gid_t gid, const struct peer_groups *groups, struct peer *peer)
 {
-    if (groups->has_look_group && gid == groups->look_gid)
-        peer->may_look = true;
-    if (groups->has_control_group && gid == groups->control_gid)
-        peer->may_look = peer->may_control = true;
+    if (groups->has_view_group && gid == groups->view_gid)
+        peer_raise_role(peer, ROLE_VIEW);
+    if (groups->has_operate_group && gid == groups->operate_gid)
+        peer_raise_role(peer, ROLE_OPERATE);
 }
 
 static int apply_supplementary(int fd, const struct peer_groups *groups, struct peer *peer)
@@ -90,7 +94,7 @@ int peer_read(int fd, const struct peer_groups *groups, struct peer *ret_peer)
     peer.uid = cred.uid;
     peer.pid = cred.pid;
     if (cred.uid == 0)
-        peer.may_look = peer.may_control = true;
+        peer_raise_role(&peer, ROLE_ROOT);
     apply_group(cred.gid, groups, &peer);
     r = apply_supplementary(fd, groups, &peer);
     if (r < 0)
@@ -118,4 +122,12 @@ const char *peer_read_comm(const struct peer *peer, char comm[static PEER_COMM_M
     text[strcspn(text, "\n")] = '\0';
     (void)utf8_copy(comm, PEER_COMM_MAX, text);
     return comm;
+}
+
+struct requester peer_requester(const struct peer *peer)
+{
+    struct requester requester = {.is_set = true, .uid = peer->uid, .pid = peer->pid};
+
+    (void)peer_read_comm(peer, requester.comm);
+    return requester;
 }

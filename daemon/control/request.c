@@ -45,8 +45,9 @@ static int read_option(sd_bus_message *call, const struct option_target *targets
     }
     return failure_set(
         failure, -EINVAL, ERROR_INVALID,
-        "This xentraced (" PACKAGE_VERSION ") knows no option '%s': xentracectl is "
-        "newer than the daemon. `systemctl restart xentraced` starts the installed one.",
+        "This xentraced (" PACKAGE_VERSION
+        ") does not know the option '%s': xentracectl is newer than the daemon. To run the "
+        "installed version: systemctl restart xentraced. Captures without --persist end then.",
         key);
 }
 
@@ -125,6 +126,7 @@ int request_read_start(sd_bus_message *call, const struct config *config,
         {OPTION_SEGMENT_TIME, 't', &options->segment_time_usec},
         {OPTION_KEEP_FILES, 'u', &options->keep_files},
         {OPTION_KEEP_SIZE, 't', &options->keep_size_bytes},
+        {OPTION_PERSIST, 'b', &request.persist},
         {OPTION_OUTPUT, 'h', &options->output_fd},
         {OPTION_OUTPUT_PATH, 's', &options->output_path},
         {OPTION_SIDECAR, 'h', &options->sidecar_fd},
@@ -133,14 +135,17 @@ int request_read_start(sd_bus_message *call, const struct config *config,
 
     r = read_arguments(call, &request.name, targets, ARRAY_SIZE(targets), &request.has_options,
                        failure);
-    if (r < 0)
-        return r;
     options->has_output = options->output_fd >= 0;
     options->discard = request.discard;
     options->keep_enabled = request.keep_enabled;
     options->start_disabled = request.start_disabled;
+    options->persist = request.persist;
+    if (request.attached && request.persist)
+        return failure_set(failure, -EINVAL, ERROR_INVALID,
+                           "A capture that ends with its client cannot continue after a restart: "
+                           "use either attached or persist.");
     *ret_request = request;
-    return 0;
+    return r;
 }
 
 int request_read_snapshot(sd_bus_message *call, const struct config *config,
@@ -151,13 +156,16 @@ int request_read_snapshot(sd_bus_message *call, const struct config *config,
         .options = {.output_fd = -1,
                     .output_path = "-",
                     .sidecar_fd = -1,
-                    .reserve_bytes = config->reserve_bytes,
+                    .reserve_bytes = disk_snapshot_reserve_bytes(config->reserve_bytes),
                     .cause = SNAPSHOT_REQUEST},
     };
     struct snapshot_options *options = &request.options;
     const struct option_target targets[] = {
         {OPTION_SESSION, 's', &request.session},
-        {OPTION_LAST, 't', &options->last_usec},
+        {OPTION_LAST, 't', &options->span.last_usec},
+        {OPTION_SINCE, 't', &options->span.since_ns},
+        {OPTION_UNTIL, 't', &options->span.until_ns},
+        {OPTION_UNTIL_AGO, 't', &options->span.until_ago_usec},
         {OPTION_MAX_SIZE, 't', &options->max_size_bytes},
         {OPTION_LABEL, 's', &options->label},
         {OPTION_OUTPUT, 'h', &options->output_fd},
@@ -168,9 +176,38 @@ int request_read_snapshot(sd_bus_message *call, const struct config *config,
     int r;
 
     r = read_arguments(call, &options->name, targets, ARRAY_SIZE(targets), &has_options, failure);
-    if (r < 0)
-        return r;
     options->has_output = options->output_fd >= 0;
     *ret_request = request;
+    return r;
+}
+
+static struct disk_limit limit_of(uint64_t bytes)
+{
+    return (struct disk_limit){.kind = bytes ? DISK_LIMIT_BYTES : DISK_LIMIT_NONE, .value = bytes};
+}
+
+int request_read_clean(sd_bus_message *call, const struct config *config,
+                       struct clean_request *ret_request, struct failure *failure)
+{
+    uint64_t max_use_bytes = 0, keep_free_bytes = 0, max_age_usec = 0;
+    int dry_run = 0;
+    const struct option_target targets[] = {
+        {OPTION_MAX_USE, 't', &max_use_bytes},
+        {OPTION_KEEP_FREE, 't', &keep_free_bytes},
+        {OPTION_FILE_AGE, 't', &max_age_usec},
+        {OPTION_DRY_RUN, 'b', &dry_run},
+    };
+    bool has_options;
+    int r = read_options(call, targets, ARRAY_SIZE(targets), &has_options, failure);
+
+    if (r < 0)
+        return failure->name ? r : refuse_call(r, failure);
+    *ret_request = (struct clean_request){.limits = config->disk, .dry_run = dry_run};
+    if (max_use_bytes || keep_free_bytes || max_age_usec)
+        ret_request->limits = (struct disk_limits){
+            .max_use = limit_of(max_use_bytes),
+            .keep_free = limit_of(keep_free_bytes),
+            .max_age_usec = max_age_usec,
+        };
     return 0;
 }

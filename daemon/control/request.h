@@ -12,13 +12,20 @@
 
 struct sd_bus_message;
 
-/* Strings and descriptors are the message's. */
+/* Strings are the message's, and so are descriptors, which are stand-ins (passed.h). */
 struct start_request {
     const char *name; /* "": to be made up */
     struct session_options options;
     int discard, keep_enabled, start_disabled; /* D-Bus booleans are ints: copied to the options */
-    int attached;                              /* the session ends when the client goes */
-    bool has_options;                          /* any, whatever their values */
+    int persist;
+    int attached;     /* the session ends when the client goes */
+    bool has_options; /* any, whatever their values */
+};
+
+/* Vacuum's: what is not given is not limited; without any limit: as the configuration says. */
+struct clean_request {
+    struct disk_limits limits;
+    bool dry_run;
 };
 
 /* Likewise. */
@@ -27,8 +34,11 @@ struct snapshot_request {
     struct snapshot_options options;
 };
 
-/* What is not said is as CONFIG says. Any error sets FAILURE. */
+/* What is not said is as CONFIG says. Any error sets FAILURE; the request has the descriptors that
+ * were read until then. */
 int request_read_start(struct sd_bus_message *call, const struct config *config,
                        struct start_request *ret_request, struct failure *failure);
+int request_read_clean(struct sd_bus_message *call, const struct config *config,
+                       struct clean_request *ret_request, struct failure *failure);
 int request_read_snapshot(struct sd_bus_message *call, const struct config *config,
                           struct snapshot_request *ret_request, struct failure *failure);

@@ -27,6 +27,7 @@ static json *daemon_document(const struct manager *manager)
     json_put_count(object, "started_ns", manager->started_ns);
     json_put_text(object, "socket", manager->socket_path);
     json_put_text(object, "state_dir", manager->state_dir);
+    json_put_text(object, "control_group", manager->config.control_group);
     json_put_count(object, "pool_bytes", pool_bytes(manager->pool));
     json_put_count(object, "pool_free_bytes", pool_free_bytes(manager->pool));
     json_put_bool(object, "memory_locked", memory_is_locked());
@@ -50,8 +51,10 @@ static json *xen_document(const struct manager *manager)
     json *object = json_object_new_object();
 
     json_put_text(object, "version", xen->version);
+    json_put_text(object, "library", xen->library);
     json_put_count(object, "cpus", xen->nr_cpus);
     json_put_count(object, "buffer_pages", tracing_buffer_pages(manager->tracing));
+    json_put_count(object, "buffer_pages_wanted", manager->config.buffer_pages);
     json_put_text(object, "tracing", states[tracing_state(manager->tracing)]);
     json_put_count(object, "event_mask", tracing_event_mask(manager->tracing));
     return object;

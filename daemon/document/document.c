@@ -14,6 +14,7 @@
 #include "collector/sink.h"
 #include "collector/xen.h"
 #include "daemon/base/clock-history.h"
+#include "daemon/document/domains-document.h"
 #include "daemon/host/host.h"
 #include "daemon/base/json-put.h"
 #include "daemon/output/output.h"
@@ -157,18 +158,21 @@ json *document_of_segment(const struct session *session, const struct segment *s
     json_put_count(object, "records", segment->records);
     json_put_count(object, "lost", segment->lost);
     json_put_count(object, "dropped", segment->dropped);
+    if (segment->missing_before)
+        json_put_count(object, "missing_before", segment->missing_before);
     json_put_text(object, "reason", segment_reason_name(segment->reason));
     return object;
 }
 
 static void add_open_segment(json *files, const struct session *session, const struct sink *sink,
-                             unsigned int number, enum segment_reason reason)
+                             unsigned int number, enum segment_reason reason, uint64_t missing)
 {
     struct segment segment;
 
     segment_describe(session, sink, &segment);
     segment.number = number;
     segment.reason = reason;
+    segment.missing_before = missing;
     (void)json_object_array_add(files, document_of_segment(session, &segment));
 }
 
@@ -183,10 +187,10 @@ static json *segment_files_document(const struct session *session, const struct 
                                     document_of_segment(session, &segments->files[i]->segment));
     if (segments->before && segments->before_number)
         add_open_segment(files, session, segments->before, segments->before_number,
-                         segments->before_reason);
-    if (!segments->is_over && segments->storage.sink)
+                         segments->before_reason, segments->before_missing);
+    if (!segments->is_over && segments->storage.sink && !segments->is_holding)
         add_open_segment(files, session, segments->storage.sink, segments->number,
-                         SEGMENT_IS_WRITTEN);
+                         SEGMENT_IS_WRITTEN, segments->current_missing);
     return files;
 }
 
@@ -201,6 +205,7 @@ static json *segments_document(const struct session *session, const struct segme
     json_put_bool(object, "paused", segments->storage.space.is_paused);
     json_put_count(object, "written", segments->written);
     json_put_count(object, "deleted", segments->deleted);
+    json_put_count(object, "continued", session->continued);
     json_put(object, "files", segment_files_document(session, segments));
     return object;
 }
@@ -237,7 +242,8 @@ static void put_settings(json *document, const struct session *session)
     json *options = json_object_new_object();
 
     json_put_count(limits, "time_usec", settings->time_usec);
-    json_put_count(limits, "reserve_bytes", settings->reserve_bytes);
+    json_put_count(limits, "reserve_bytes",
+                   settings->reserve_bytes == DISK_RESERVE_AUTO ? 0 : settings->reserve_bytes);
     json_put_count(limits, "max_size_bytes", settings->max_size_bytes);
     json_put_text(limits, "on_reserve", on_reserve_name(session->storage->space.on_reserve));
     json_put(document, "limits", limits);
@@ -245,6 +251,8 @@ static void put_settings(json *document, const struct session *session)
     json_put_bool(options, "discard", settings->discard);
     json_put_bool(options, "keep_enabled", settings->keep_enabled);
     json_put_bool(options, "start_disabled", settings->start_disabled);
+    json_put_bool(options, "persist", settings->is_persistent);
+    json_put_bool(options, "configured", settings->is_configured);
     json_put(document, "options", options);
 }
 
@@ -296,8 +304,9 @@ static json *cpu_document(const struct session *session, unsigned int cpu,
     return object;
 }
 
-/* Of SINK alone; NULL: of the whole session. */
-static json *ledger_document(const struct session *session, const struct sink *sink)
+/* Of SINK alone, or as LINES are, per CPU; NULL both: of the whole session. */
+static json *ledger_document(const struct session *session, const struct sink *sink,
+                             const struct ledger *lines)
 {
     json *document = json_object_new_object();
     json *cpus = json_object_new_array();
@@ -310,6 +319,8 @@ static json *ledger_document(const struct session *session, const struct sink *s
             continue;
         if (sink)
             sink_read_ledger(sink, cpu, &ledger);
+        else if (lines)
+            ledger = lines[cpu];
         else
             session_read_ledger(session, cpu, &ledger);
         total.produced += ledger.produced;
@@ -322,6 +333,16 @@ static json *ledger_document(const struct session *session, const struct sink *s
     put_ledger(document, &total);
     put_cpus(document, "loss_unknown_cpus", &session->loss_unknown);
     json_put(document, "cpus", cpus);
+    return document;
+}
+
+/* LOSS_TSC is a reading of our own TSC; 0: there was no loss. */
+static json *session_ledger_document(const struct session *session, uint64_t loss_tsc)
+{
+    json *document = ledger_document(session, NULL, NULL);
+    uint64_t xen_tsc = loss_tsc ? loss_tsc + tsc_offset() : 0;
+
+    json_put_count(document, "last_loss_ns", wall_clock_of(session->context, xen_tsc));
     return document;
 }
 
@@ -393,21 +414,24 @@ static json *clocks_document(const struct session *session, uint64_t from_tsc, u
     return clocks;
 }
 
-static json *domains_document(const struct domains *domains)
+/* Bytes that may still be written before the reserve, or the limit of the file, is reached. */
+static void put_room(json *object, const struct session *session, const struct sink_totals *totals)
 {
-    json *list = json_object_new_array();
+    const struct output *output = session->storage->output;
+    struct sink_totals current = *totals;
+    uint64_t left, granted_left;
 
-    for (size_t i = 0; i < domains->count; i++) {
-        const struct domain_seen *seen = &domains->seen[i];
-        json *object = json_object_new_object();
-
-        json_put_count(object, "domid", seen->domain.domid);
-        json_put_text(object, "name", seen->domain.name);
-        json_put_count(object, "first_seen_ns", seen->first_seen_ns);
-        json_put_count(object, "last_seen_ns", seen->last_seen_ns);
-        (void)json_object_array_add(list, object);
-    }
-    return list;
+    if (!output || output->figures.fd < 0 || output->figures.is_stream ||
+        session->state > SESSION_RUNNING || ring_storage_of(session))
+        return;
+    if (storage_is_segmented(session->storage)) /* of this file alone */
+        sink_read_totals(session->storage->sink, &current);
+    granted_left = output->figures.granted_bytes -
+                   min_u64(current.output_bytes, output->figures.granted_bytes);
+    left = output->figures.headroom_bytes + granted_left;
+    if (output->max_bytes != UINT64_MAX)
+        left = min_u64(left, output->max_bytes - min_u64(current.output_bytes, output->max_bytes));
+    json_put_count(object, "room_bytes", left);
 }
 
 static json *session_output_document(const struct session *session,
@@ -419,6 +443,7 @@ static json *session_output_document(const struct session *session,
                                    totals->queued_bytes, session_waiting_since_usec(session));
 
     json_put_bool(object, "paused", session->storage->space.is_paused);
+    put_room(object, session, totals);
     if (session_held_bytes(session))
         json_put_count(object, "held_bytes", session_held_bytes(session));
     return object;
@@ -446,7 +471,30 @@ static uint64_t complete_from_of(const struct session *session, const struct sin
                                      : totals->complete_from_tsc;
 }
 
+/* The domains that were there at FROM_NS or later. */
+static void put_domains(json *document, const struct session *session, uint64_t from_ns)
+{
+    uint64_t until_ns = session->state >= SESSION_SEALING ? session->ended.realtime_ns
+                                                          : clock_pair_now().realtime_ns;
+
+    domains_put(document, &session->domains, session->context->names, from_ns, until_ns);
+}
+
 /* AS_SEALED: as its last sidecar shows it. */
+static void put_requester(json *document, const struct requester *requester)
+{
+    json *object;
+
+    if (!requester->is_set)
+        return;
+    object = json_object_new_object();
+    json_put_count(object, "uid", requester->uid);
+    if (requester->pid > 0)
+        json_put_count(object, "pid", (uint64_t)requester->pid);
+    json_put_text(object, "comm", requester->comm);
+    json_put(document, "requested_by", object);
+}
+
 static json *describe_session(const struct session *session, bool as_sealed)
 {
     const char *state = session_state_name(session, as_sealed);
@@ -460,6 +508,7 @@ static json *describe_session(const struct session *session, bool as_sealed)
     json_put_text(document, "name", session->name);
     json_put_text(document, "kind", session->storage->kind->name);
     json_put_bool(document, "recorder", session->settings.is_recorder);
+    put_requester(document, &session->requester);
     json_put_text(document, "state", state);
     put_storage(document, session, &totals);
     put_clock(started, session->started);
@@ -469,13 +518,13 @@ static json *describe_session(const struct session *session, bool as_sealed)
     put_selection(document, &session->selection);
     put_settings(document, session);
     json_put(document, "buffers", buffers_document(session));
-    json_put(document, "ledger", ledger_document(session, NULL));
+    json_put(document, "ledger", session_ledger_document(session, totals.last_loss_tsc));
     json_put(document, "classes", classes_document(&totals));
     json_put_count(document, "windows", totals.windows);
     put_complete_from(document, session, complete_from_of(session, &totals));
     json_put(document, "host", host_document(session->context, session->context->host));
     json_put(document, "clock", clocks_document(session, 0, 0));
-    json_put(document, "domains", domains_document(&session->domains));
+    put_domains(document, session, 0);
     return document;
 }
 
@@ -495,7 +544,7 @@ json *document_of_segment_file(const struct session *session, const struct segme
     json *document = document_for_sidecar(session);
     json *object = document_of_segment(session, segment), *output = NULL, *path = NULL;
 
-    json_put(object, "ledger", ledger_document(session, sink));
+    json_put(object, "ledger", ledger_document(session, sink, segment->ledger));
     (void)json_object_object_get_ex(object, "path", &path);
     (void)json_object_object_get_ex(document, "output", &output);
     json_put(output, "path", json_object_get(path));
@@ -503,6 +552,7 @@ json *document_of_segment_file(const struct session *session, const struct segme
     json_put_count(output, "queued_bytes", 0);
     json_object_object_del(output, "sidecar"); /* that is the session's */
     json_put(document, "clock", clocks_document(session, segment->first_tsc, segment->last_tsc));
+    put_domains(document, session, wall_clock_of(session->context, segment->first_tsc));
     json_put(document, "segment", object);
     return document;
 }
@@ -524,7 +574,10 @@ static json *snapshot_object(const struct snapshot *snapshot)
     json_put_count(object, "first_tsc", plan->first_tsc);
     json_put_count(object, "last_tsc", plan->last_tsc);
     put_complete_from(object, snapshot->session, plan->complete_from_tsc);
-    json_put_count(object, "asked_usec", snapshot->last_usec);
+    json_put_count(object, "asked_usec", snapshot->ticks.asked_usec);
+    json_put_count(object, "asked_since_ns", snapshot->span.since_ns);
+    json_put_count(object, "asked_until_ns",
+                   snapshot->ticks.has_until ? wall_clock_of(context, snapshot->ticks.end_tsc) : 0);
     json_put_count(object, "held_usec", snapshot->coverage.held_usec);
     json_put_text(object, "shorter_because", history_limit_name(snapshot->coverage.limit));
     json_put_text(object, "shorter_message", snapshot->shorter);
@@ -547,6 +600,7 @@ static void put_snapshot(json *document, const struct snapshot *snapshot)
     json_put_count(document, "version", 1);
     json_put_text(document, "name", snapshot->name);
     json_put_text(document, "kind", "snapshot");
+    put_requester(document, &snapshot->requester);
     json_put_text(document, "state", "ended");
     json_put(document, "output",
              output_document(snapshot->output, &snapshot->sidecar, snapshot->plan.bytes, 0,
@@ -577,6 +631,6 @@ json *document_of_snapshot(const struct snapshot *snapshot)
     json_put(document, "host", host_document(session->context, session->context->host));
     json_put(document, "clock",
              clocks_document(session, snapshot->plan.first_tsc, snapshot->plan.last_tsc));
-    json_put(document, "domains", domains_document(&session->domains));
+    put_domains(document, session, wall_clock_of(session->context, snapshot->plan.first_tsc));
     return document;
 }

@@ -19,6 +19,8 @@
 #include "daemon/base/log.h"
 #include "daemon/base/worker.h"
 
+_Static_assert(DOMAIN_UUID_BYTES == XEN_UUID_BYTES, "the same UUIDs");
+
 #define MAX_DOMAINS 1024u /* Xen may have more: the later ones have no names */
 #define RETRY_USEC  (5 * USEC_PER_SEC)
 #define SLOW_USEC   (5 * USEC_PER_SEC)
@@ -37,6 +39,7 @@ struct domain_names {
     struct sd_event_source *retry_source;
     struct sd_event_source *slow_source; /* while a job is under way */
     bool has_complained;
+    bool has_answered; /* xenstore, at the last time */
     struct worker *worker;
     struct xen_host *xen;
     void (*changed)(void *userdata);
@@ -50,14 +53,17 @@ struct domain_names {
     struct xen_domain_state states[MAX_DOMAINS]; /* as Xen lists them: for a moment only */
 };
 
-static struct xen_domain *names_find(const struct domain_names *names, uint32_t domid)
+const struct xen_domain *domain_names_find(const struct domain_names *names, uint32_t domid)
 {
-    struct xen_domain *domains = (struct xen_domain *)names->domains;
-
     for (unsigned int i = 0; i < names->count; i++)
-        if (domains[i].domid == domid)
-            return &domains[i];
+        if (names->domains[i].domid == domid)
+            return &names->domains[i];
     return NULL;
+}
+
+static struct xen_domain *names_find(struct domain_names *names, uint32_t domid)
+{
+    return (struct xen_domain *)domain_names_find(names, domid);
 }
 
 /* --- Reading. --- */
@@ -80,7 +86,7 @@ static bool names_merge(struct domain_names *names, const struct names_job *job)
 
         if (!domain || read->name[0] == '\0' || strcmp(domain->name, read->name) == 0)
             continue;
-        *domain = *read;
+        memcpy(domain->name, read->name, sizeof(domain->name));
         is_changed = true;
     }
     return is_changed;
@@ -115,8 +121,9 @@ static int names_handle_slow(sd_event_source *source, uint64_t usec, void *userd
     names->slow_source = sd_event_source_disable_unref(names->slow_source);
     if (!names->has_complained)
         log_warning("Xenstore does not answer. Until it does, new domains have no names, and "
-                    "crashes of domains may fire no trigger. Is xenstored running?");
+                    "crashes of domains may not fire triggers. Check that xenstored is running.");
     names->has_complained = true;
+    names->has_answered = false;
     return 0;
 }
 
@@ -134,6 +141,7 @@ static void names_job_done(struct job *job)
     }
     names->job = NULL;
     names->slow_source = sd_event_source_disable_unref(names->slow_source);
+    names->has_answered = names_job->result >= 0;
     if (names->has_complained && names_job->result >= 0) {
         log_info("Xenstore answers again.");
         names->has_complained = false;
@@ -170,10 +178,20 @@ static void names_begin_reading(struct domain_names *names)
                                      SLACK_USEC, names_handle_slow, names);
 }
 
+/* Whether STATE has a UUID that is not known yet of a domain of that id. */
+static bool has_new_uuid(const struct domain_names *names, const struct xen_domain_state *state)
+{
+    static const uint8_t none[DOMAIN_UUID_BYTES];
+    const struct xen_domain *known = domain_names_find(names, state->domid);
+
+    return memcmp(state->uuid, known ? known->uuid : none, DOMAIN_UUID_BYTES) != 0;
+}
+
 void domain_names_refresh(struct domain_names *names)
 {
     int n = xen_host_list_domain_states(names->xen, names->states, MAX_DOMAINS);
     struct xen_domain *running;
+    bool is_changed = n >= 0 && (unsigned int)n < names->count; /* one has gone */
 
     if (n < 0)
         return; /* the names that are known stay known */
@@ -182,6 +200,8 @@ void domain_names_refresh(struct domain_names *names)
         return;
     for (int i = 0; i < n; i++) {
         running[i].domid = names->states[i].domid;
+        memcpy(running[i].uuid, names->states[i].uuid, DOMAIN_UUID_BYTES);
+        is_changed = is_changed || has_new_uuid(names, &names->states[i]);
         (void)snprintf(running[i].name, sizeof(running[i].name), "%s",
                        domain_names_of(names, running[i].domid));
     }
@@ -192,6 +212,8 @@ void domain_names_refresh(struct domain_names *names)
         names->is_outdated = true;
     else
         names_begin_reading(names);
+    if (is_changed && names->changed)
+        names->changed(names->userdata);
 }
 
 /* --- What is known. --- */
@@ -205,9 +227,14 @@ unsigned int domain_names_read(const struct domain_names *names,
 
 const char *domain_names_of(const struct domain_names *names, uint32_t domid)
 {
-    const struct xen_domain *domain = names_find(names, domid);
+    const struct xen_domain *domain = domain_names_find(names, domid);
 
     return domain ? domain->name : "";
+}
+
+bool domain_names_are_available(const struct domain_names *names)
+{
+    return names->has_answered;
 }
 
 void domain_names_listen(struct domain_names *names, void (*changed)(void *userdata),

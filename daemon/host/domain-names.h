@@ -4,11 +4,13 @@
 /*
  * The running domains and their names. Xen reports who runs, with one system call; the names are
  * xenstore's, which a worker reads, because a xenstored that hangs or does not run may keep it
- * waiting for ever. So nothing here waits, and a name may become known later than its domain.
+ * waiting for ever. Therefore, nothing here waits, and a name may become known later than its
+ * domain.
  *
  * Main thread.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "daemon/host/xenstore.h"
@@ -30,9 +32,9 @@ int domain_names_new(struct sd_event *event, struct workers *workers, struct xen
 struct domain_names *domain_names_free(struct domain_names *names);
 
 /*
- * Has CHANGED called whenever a name has become known or has changed. There is one listener;
- * USERDATA must outlive NAMES. Domains that come or go are not reported: domain_names_refresh()
- * learns of them at once.
+ * Has CHANGED called whenever a name has become known or has changed, and whenever a UUID is known
+ * that was not, of a domain that has come, and when a domain has gone. There is one listener;
+ * USERDATA must outlive NAMES.
  */
 void domain_names_listen(struct domain_names *names, void (*changed)(void *userdata),
                          void *userdata);
@@ -54,6 +56,12 @@ unsigned int domain_names_read(const struct domain_names *names,
 
 /* "" if there is no such domain or its name is not known. As valid as domain_names_read()'s. */
 const char *domain_names_of(const struct domain_names *names, uint32_t domid);
+
+/* NULL if there is no such domain. As valid as domain_names_read()'s. */
+const struct xen_domain *domain_names_find(const struct domain_names *names, uint32_t domid);
+
+/* Whether xenstore has answered when it was asked last: without it, names are missing or old. */
+bool domain_names_are_available(const struct domain_names *names);
 
 /* Runs JOB on the worker that asks xenstore, after what it has to do already (worker_send()). */
 void domain_names_send(struct domain_names *names, struct job *job);

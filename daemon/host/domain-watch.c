@@ -70,7 +70,7 @@ static void watch_look(struct domain_watch *watch)
     int n = xen_host_list_domain_states(watch->host, watch->fresh, MAX_DOMAINS);
 
     if (n < 0) {
-        log_warning("Xen did not list its domains: %s. A crash may have gone unnoticed.",
+        log_warning("Xen did not list its domains: %s. A crash may have been missed.",
                     strerror(-n));
         return;
     }
@@ -131,9 +131,9 @@ static void watch_disconnect(struct domain_watch *watch)
 static int watch_retry_later(struct domain_watch *watch, int error)
 {
     if (!watch->has_complained)
-        log_warning("Xenstore cannot be watched: %s. Until it can, crashes of domains fire no "
-                    "trigger.",
-                    strerror(-error));
+        log_warning(
+            "Cannot watch xenstore: %s. Until this works, crashes of domains fire no triggers.",
+            strerror(-error));
     watch->has_complained = true;
     watch_disconnect(watch);
     return sd_event_add_time_relative(watch->event, &watch->retry_source, CLOCK_MONOTONIC,

@@ -4,8 +4,8 @@
 /*
  * Reports domains that crash. Main thread; nothing here waits for xenstored.
  *
- * The toolstack hears of a crash when we do, and may destroy the domain within milliseconds: a main
- * thread that comes later than that finds nothing, and reports nothing.
+ * The toolstack is notified of a crash at the same time, and may destroy the domain within
+ * milliseconds. If the main thread is later than that, the crash is missed.
  */
 
 #include <stdint.h>

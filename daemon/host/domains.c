@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A list that is brought up to date every few seconds. A domain that lives between two updates is
- * missed; one that is renamed (as a migration does at its end) has an entry for each name.
+ * The list is updated when domains are created, destroyed or renamed, and also every few seconds,
+ * in case xenstore does not report it. A domain is identified by its id and its UUID, because ids
+ * are reused.
  */
 
 #include "daemon/host/domains.h"
@@ -12,23 +13,53 @@
 #include "common/util.h"
 #include "daemon/host/domain-names.h"
 
-#define MAX_SEEN 65536u /* over the time of a session */
+#define MAX_SEEN 16384u /* over the time of a session; 2 MB */
 
-static struct domain_seen *find(struct domains *domains, uint32_t domid, const char *name)
+static bool is_same(const struct xen_domain *a, const struct xen_domain *b)
 {
-    for (size_t i = 0; i < domains->count; i++) {
+    return a->domid == b->domid && memcmp(a->uuid, b->uuid, sizeof(a->uuid)) == 0;
+}
+
+static bool is_listed(const struct xen_domain *domain, const struct xen_domain *running,
+                      unsigned int n)
+{
+    for (unsigned int i = 0; i < n; i++)
+        if (is_same(&running[i], domain))
+            return true;
+    return false;
+}
+
+/* The entry of a domain that is not gone. */
+static struct domain_seen *find(struct domains *domains, const struct xen_domain *domain)
+{
+    for (size_t i = domains->count; i-- > 0;) { /* the newest are last */
         struct domain_seen *seen = &domains->seen[i];
 
-        if (seen->domain.domid == domid && strcmp(seen->domain.name, name) == 0)
+        if (!seen->is_gone && is_same(&seen->domain, domain))
             return seen;
     }
     return NULL;
+}
+
+static void forget_oldest(struct domains *domains)
+{
+    size_t i = 0;
+
+    while (i < domains->count && !domains->seen[i].is_gone)
+        i++;
+    if (i == domains->count)
+        return;
+    domains->count--;
+    memmove(&domains->seen[i], &domains->seen[i + 1],
+            (domains->count - i) * sizeof(domains->seen[0]));
 }
 
 static struct domain_seen *add(struct domains *domains, uint64_t now_ns)
 {
     struct domain_seen *seen;
 
+    if (domains->count == MAX_SEEN)
+        forget_oldest(domains);
     if (domains->count == MAX_SEEN)
         return NULL;
     seen = reallocarray(domains->seen, domains->count + 1, sizeof(*seen));
@@ -40,12 +71,20 @@ static struct domain_seen *add(struct domains *domains, uint64_t now_ns)
     return seen;
 }
 
+static void leave(struct domain_seen *seen, uint64_t now_ns)
+{
+    seen->is_gone = true;
+    seen->last_seen_ns = now_ns;
+}
+
 static void enter(struct domains *domains, const struct xen_domain *domain, uint64_t now_ns)
 {
-    struct domain_seen *seen = find(domains, domain->domid, domain->name);
+    struct domain_seen *seen = find(domains, domain);
 
-    if (!seen)
-        seen = find(domains, domain->domid, ""); /* its name has become known */
+    if (seen && seen->domain.name[0] && strcmp(seen->domain.name, domain->name) != 0) {
+        leave(seen, now_ns);
+        seen = NULL;
+    }
     if (!seen)
         seen = add(domains, now_ns);
     if (!seen)
@@ -59,6 +98,9 @@ void domains_update(struct domains *domains, const struct domain_names *names, u
     const struct xen_domain *running;
     unsigned int n = domain_names_read(names, &running);
 
+    for (size_t i = 0; i < domains->count; i++)
+        if (!domains->seen[i].is_gone && !is_listed(&domains->seen[i].domain, running, n))
+            leave(&domains->seen[i], now_ns);
     for (unsigned int i = 0; i < n; i++)
         enter(domains, &running[i], now_ns);
 }

@@ -2,10 +2,11 @@
 #pragma once
 
 /*
- * Which domain id was which domain, over the time of a session: ids in records mean nothing without
- * it, and a domain may be gone before the trace is read. Main thread.
+ * Maps domain ids to domains for the time of a session. Records contain only ids, and a domain may
+ * no longer exist when the trace is read. Main thread.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,10 +14,13 @@
 
 struct domain_names;
 
+/* A domain under one name: when it is renamed, a new entry begins. */
 struct domain_seen {
     struct xen_domain domain;
     uint64_t first_seen_ns; /* CLOCK_REALTIME */
-    uint64_t last_seen_ns;
+    uint64_t
+        last_seen_ns; /* when it was last seen, or once IS_GONE, when it was found to be gone */
+    bool is_gone;     /* or renamed */
 };
 
 struct domains {
@@ -26,8 +30,9 @@ struct domains {
 
 /*
  * Enters the domains that NAMES lists as running at NOW_NS: call domain_names_refresh() before, for
- * those of now. An entry without a name is given its name when that becomes known. An entry for
- * which there is no memory is left out.
+ * those of now. An entry without a name is given its name when that becomes known. Domains that are
+ * not listed any more are gone. The oldest of these make room for new ones; an entry for which
+ * there is no memory is left out.
  */
 void domains_update(struct domains *domains, const struct domain_names *names, uint64_t now_ns);
 void domains_done(struct domains *domains);

@@ -7,13 +7,12 @@
 
 #include "daemon/host/explain.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/protocol.h"
+#include "common/tracer.h"
+#include "common/util.h"
 
 struct explanation {
     enum xen_step step;
@@ -21,24 +20,23 @@ struct explanation {
     const char *text;
 };
 
-static const char no_xen[] =
-    "This is not a Xen host: /dev/xen/privcmd is not there. Boot the machine under Xen, or load "
-    "the module xen-privcmd.";
+static const char no_xen[] = "This is not a Xen host: /dev/xen/privcmd does not exist. Boot the "
+                             "machine under Xen, or load the module xen-privcmd.";
 static const char not_allowed[] =
     "No access to /dev/xen/privcmd: run xentraced as root, or give its user the Xen devices.";
 static const char no_evtchn[] =
-    "/dev/xen/evtchn is not there: load the module xen-evtchn and try again.";
+    "/dev/xen/evtchn does not exist: load the module xen-evtchn and try again.";
 static const char evtchn_not_allowed[] =
     "No access to /dev/xen/evtchn: run xentraced as root, or give its user the Xen devices.";
 static const char not_dom0[] =
     "This is not the control domain: only dom0 may trace its hypervisor. Run xentraced there.";
 static const char version_or_flask[] =
-    "Xen denies access: the Xen libraries are of another version than the hypervisor (reboot into "
-    "the Xen that is installed, or install the matching libraries), or a Flask policy forbids "
-    "tracing (xl dmesg shows it).";
+    "Xen denies access: the Xen libraries do not match the hypervisor's version (reboot into the "
+    "installed Xen, or install matching libraries), or a Flask policy forbids tracing (see xl "
+    "dmesg).";
 static const char no_trace_buffers[] =
     "This hypervisor was built without trace buffers (CONFIG_TRACEBUFFER): nothing can be traced. "
-    "Boot a Xen that has them.";
+    "Boot a Xen with trace buffers.";
 static const char no_memory[] =
     "Xen has no memory for trace buffers of that size: free some (xl destroy, xl mem-set) or ask "
     "for fewer with --buffer-pages. Nothing was changed.";
@@ -76,13 +74,13 @@ static const char *step_name(enum xen_step step)
     case XEN_STEP_OPEN_EVTCHN:
         return "open its event channels";
     case XEN_STEP_HOST_INFO:
-        return "report about the host";
+        return "report its host information";
     case XEN_STEP_TRACE_INFO:
-        return "report about its trace buffers";
+        return "report its trace buffers";
     case XEN_STEP_BIND_VIRQ:
         return "bind VIRQ_TBUF";
     case XEN_STEP_ADOPT_VIRQ:
-        return "hand over VIRQ_TBUF from the daemon before";
+        return "hand over VIRQ_TBUF from the previous daemon";
     case XEN_STEP_BUFFER_SIZE:
         return "allocate trace buffers";
     case XEN_STEP_MAP:
@@ -99,69 +97,29 @@ static const char *step_name(enum xen_step step)
     return "answer";
 }
 
-/* Programs that bind VIRQ_TBUF: Xen's tools, and ourselves. */
-static bool is_consumer(const char *name)
-{
-    static const char *const names[] = {"xentraced", "xentrace", "xenbaked"};
-
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-        if (strcmp(name, names[i]) == 0)
-            return true;
-    return false;
-}
-
-static void read_process_name(const char *pid, char name[static 32])
-{
-    char path[64];
-    _cleanup_file_ FILE *file = NULL;
-
-    name[0] = '\0';
-    (void)snprintf(path, sizeof(path), "/proc/%.16s/comm", pid);
-    file = fopen(path, "re");
-    if (file && fgets(name, 32, file))
-        name[strcspn(name, "\n")] = '\0';
-}
-
-bool explain_consumer(char who[static CONSUMER_TEXT_MAX])
-{
-    DIR *proc = opendir("/proc");
-    const struct dirent *entry;
-    char name[32];
-    bool found = false;
-
-    if (!proc)
-        return false;
-    while (!found && (entry = readdir(proc))) {
-        if (!isdigit((unsigned char)entry->d_name[0]) || atoi(entry->d_name) == getpid())
-            continue;
-        read_process_name(entry->d_name, name);
-        if (!is_consumer(name))
-            continue;
-        (void)snprintf(who, CONSUMER_TEXT_MAX, "%s (PID %.16s)", name, entry->d_name);
-        found = true;
-    }
-    (void)closedir(proc);
-    return found;
-}
-
 static int explain_virq(struct failure *failure, int error)
 {
-    char who[CONSUMER_TEXT_MAX];
+    char who[TRACER_TEXT_MAX];
 
-    if (error == -EEXIST && explain_consumer(who))
-        return failure_set(
-            failure, error, ERROR_XEN,
-            "%s traces this host already (it holds VIRQ_TBUF), and Xen allows one at "
-            "a time. Nothing was changed; end it first.",
-            who);
+    if (error == -EEXIST && tracer_find(false, who))
+        return failure_set(failure, error, ERROR_XEN,
+                           "%s is already tracing this host (it holds VIRQ_TBUF), and Xen allows "
+                           "one tracer at a time. Nothing was changed; end it first.",
+                           who);
     if (error == -EEXIST || error == -EBUSY)
-        return failure_set(
-            failure, error, ERROR_XEN,
-            "Another %s traces this host already (VIRQ_TBUF is taken), and Xen allows "
-            "one at a time. Nothing was changed; end it first.",
-            error == -EBUSY ? "domain" : "program");
+        return failure_set(failure, error, ERROR_XEN,
+                           "Another %s is already tracing this host (VIRQ_TBUF is taken), and Xen "
+                           "allows one tracer at a time. Nothing was changed; end it first.",
+                           error == -EBUSY ? "domain" : "program");
     return failure_set(failure, error, ERROR_XEN, "Xen did not bind VIRQ_TBUF: %s.",
                        strerror(-error));
+}
+
+/* Where no daemon can ever do its work, as opposed to what somebody can put right. */
+static const char *error_name_of(const char *text)
+{
+    return text == no_xen || text == not_dom0 || text == no_trace_buffers ? ERROR_NO_CONTROL_DOMAIN
+                                                                          : ERROR_XEN;
 }
 
 int explain_xen(struct failure *failure, enum xen_step step, int error)
@@ -170,7 +128,8 @@ int explain_xen(struct failure *failure, enum xen_step step, int error)
         return explain_virq(failure, error);
     for (size_t i = 0; i < ARRAY_SIZE(explanations); i++)
         if (explanations[i].step == step && explanations[i].error == error)
-            return failure_set(failure, error, ERROR_XEN, "%s", explanations[i].text);
+            return failure_set(failure, error, error_name_of(explanations[i].text), "%s",
+                               explanations[i].text);
     return failure_set(failure, error, ERROR_XEN, "Xen did not %s: %s; xl dmesg may show more.",
                        step_name(step), strerror(-error));
 }
@@ -183,15 +142,15 @@ const char *explain_write(int error)
     case -EDQUOT:
         return "the disk quota is used up";
     case -EFBIG:
-        return "the file system takes no larger files";
+        return "the file system does not support larger files";
     case -EPIPE:
         return "the reader has closed the pipe";
     case -EIO:
         return "the disk reports an I/O error (see dmesg)";
     case -EROFS:
-        return "the file system has become read-only";
+        return "the file system is read-only";
     case -ECANCELED:
-        return "the reader did not read";
+        return "the reader stopped reading";
     default:
         return strerror(-error);
     }

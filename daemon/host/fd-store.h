@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Descriptors that outlive the process: the service manager keeps them while we are restarted, were
- * killed, or are being replaced by another version. Without a service manager that does, nothing is
- * kept, and nothing else is different. Main thread; nothing here waits, except as said.
+ * Descriptors that outlive the process: the service manager keeps them while the daemon is
+ * restarted, killed or upgraded. Without such a service manager, nothing is kept, and everything
+ * else works the same. Main thread; nothing here waits, except where stated.
  *
  * Source: sd_notify(3) (FDSTORE=1), sd_listen_fds(3), systemd.service(5)
  * (FileDescriptorStoreMax=).
@@ -47,9 +47,9 @@ void fd_store_keep(struct systemd *systemd, const char *name, int fd,
 void fd_store_forget(struct systemd *systemd, const char *name);
 
 /*
- * Both at once, for a daemon that starts and serves nobody yet: they wait until the service manager
- * has read it, at most 5 s. Returns whether it was sent; from then on the service manager has the
- * descriptor even if we are killed.
+ * Synchronous versions of both, for use before the daemon serves clients: they wait until the
+ * service manager has read the message, at most 5 s. Returns whether it was sent; from then on the
+ * service manager has the descriptor even if we are killed.
  */
 bool fd_store_keep_now(const char *name, int fd);
 void fd_store_forget_now(const char *name);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Everything that is asked of systemd, or reported to it: as a client of its private socket, by
- * sd_notify(3), and through the fd store (fd-store.h). A systemd that is busy, or stopped, keeps
- * its clients waiting, so all of it runs on one worker, in the order in which it was asked for.
+ * All communication with systemd: requests through its private socket, sd_notify(3), and the fd
+ * store (fd-store.h). Because a busy or stopped systemd blocks its clients, everything runs on one
+ * worker, in the order of the requests.
  *
  * Main thread; nothing here waits. Each callback is called once, from the event loop; from inside
  * the function that was given it only where there is no memory for the request. After
@@ -41,5 +41,5 @@ void systemd_ask_stop(struct systemd *systemd, void (*answer)(void *userdata, bo
 /* sd_notify(3) with TEXT. Without a service manager nothing happens. */
 void systemd_notify(struct systemd *systemd, const char *text);
 
-/* DONE is called when everything that was asked for before is done, but within 2 s. */
+/* DONE is called when all earlier requests are done, or after 2 s. */
 void systemd_flush(struct systemd *systemd, void (*done)(void *userdata), void *userdata);

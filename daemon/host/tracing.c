@@ -102,8 +102,8 @@ static void note_boot_mask(struct tracing *tracing)
 
     if (r < 0)
         log_line(LOG_WARNING, NULL,
-                 "Cannot note Xen's event mask in %s: %s. If xentraced is killed, the next one "
-                 "takes the mask that it finds for the one that Xen was booted with.",
+                 "Cannot save Xen's event mask to %s: %s. If xentraced is killed, the next start "
+                 "uses the current mask in place of the boot mask.",
                  path, strerror(-r));
 }
 
@@ -174,9 +174,9 @@ static int allocate_buffers(struct tracing *tracing, uint32_t pages, struct fail
 }
 
 /*
- * A buffer has to outlast the time until the collector comes to it, which is not less for many
- * CPUs: so 1 MiB for each, up to a limit in all, and a small part of what Xen has left. Not less
- * than xentrace takes.
+ * A buffer must hold the records until the collector reads it, which does not take less time with
+ * many CPUs. It is therefore 1 MiB per CPU, up to a total limit and a small part of Xen's free
+ * memory, and at least the default of xentrace.
  */
 static uint32_t suitable_pages(struct tracing *tracing)
 {
@@ -248,7 +248,7 @@ int tracing_prepare(struct tracing *tracing, uint32_t wanted_pages, uint32_t def
         return failure_set(
             failure, -EINVAL, ERROR_BUFFER_SIZE,
             "Xen's trace buffers were allocated with %u pages per CPU, and keep that size until "
-            "the host reboots. Leave out --buffer-pages, or boot Xen with tbuf_size=%u.",
+            "the host is rebooted. Omit --buffer-pages, or boot Xen with tbuf_size=%u.",
             tracing->pages, wanted_pages);
     return 0;
 }
@@ -349,7 +349,7 @@ int tracing_start(struct tracing *tracing, struct tracing_use *use, struct failu
     r = set_union_and_enable(tracing, use->enable, &step);
     if (r < 0) {
         remove_use(tracing, use);
-        /* What was refused once may be refused again: then the first error is the one to report. */
+        /* A request that was refused once may be refused again: the first error is reported. */
         (void)set_event_mask(tracing, mask_before);
         (void)set_cpus(tracing, &cpus_before);
         return explain_xen(failure, step, r);

@@ -24,20 +24,20 @@ enum tracing_state {
 };
 
 /*
- * The event mask that Xen was booted with is what tracing_stop() restores. Xen cannot be asked for
- * it once a daemon has set another one, and that daemon may have been killed: the first daemon
- * after the boot notes it, when it first sets another, in the file BOOT_MASK_PATH, whose name is
- * lent. That is on a file system in memory, which the boot empties (/run): reading and writing it
- * does not wait. Returns 0 or a negative errno of Xen's.
+ * tracing_stop() restores the event mask of the boot. Xen does not report it after a daemon has set
+ * another mask, and that daemon may have been killed. Therefore, the first daemon after the boot
+ * saves it in the file BOOT_MASK_PATH (borrowed) before it sets another mask. The file is in /run,
+ * a file system in memory that is empty after a boot, so accessing it does not block. Returns 0 or
+ * a negative errno from Xen.
  */
 int tracing_new(struct xen_host *host, struct collector *collector, const char *boot_mask_path,
                 struct tracing **ret_tracing);
 struct tracing *tracing_free(struct tracing *tracing);
 
 /*
- * Sees to it that there are trace buffers and that the collector knows them. WANTED_PAGES 0: any
- * size; DEFAULT_PAGES if they have to be allocated, or what suits the host, if that is 0 too.
- * Traces nothing. Fails with ERROR_BUFFER_SIZE if another size is in force, ERROR_XEN.
+ * Ensures that trace buffers are allocated and known to the collector. WANTED_PAGES 0: any size; if
+ * they must be allocated, DEFAULT_PAGES, or a size that suits the host if that is 0. Does not
+ * enable tracing. Fails with ERROR_BUFFER_SIZE if another size is in force, ERROR_XEN.
  */
 int tracing_prepare(struct tracing *tracing, uint32_t wanted_pages, uint32_t default_pages,
                     struct failure *failure);
@@ -72,18 +72,18 @@ void tracing_leave(struct tracing *tracing, struct tracing_use *use);
 bool tracing_is_used(const struct tracing *tracing, const struct tracing_use *other_than);
 
 /*
- * Lets every event of CPUS pass, so that Xen has an occasion to report what it lost. While somebody
- * is in the union, whose records are occasion enough: nothing.
+ * Enables all events of CPUS, because Xen reports losses only with a later record. No effect while
+ * a session is in the union, because its records have the same effect.
  */
 int tracing_provoke(struct tracing *tracing, const struct cpu_set *cpus);
 
 /*
- * Disables, and sets the masks back to what they were before the daemon's first session. While
- * somebody is in the union: nothing.
+ * Disables tracing, and restores the masks from before the daemon's first session. No effect while
+ * a session is in the union.
  */
 int tracing_stop(struct tracing *tracing);
 
-/* The same whoever is in the union: for when their records cannot be taken any more. */
+/* The same even if sessions are in the union: for use when their records can no longer be read. */
 int tracing_force_stop(struct tracing *tracing);
 
 /*

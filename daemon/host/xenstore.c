@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Two special watches. @releaseDomain is the one that matters; @introduceDomain is the occasion to
- * learn a new domain's name while it has one, for xenstore forgets it when the domain goes.
+ * Two special watches: @releaseDomain reports crashes, and @introduceDomain is the time to read the
+ * name of a new domain, because xenstore removes it with the domain.
  */
 
 #include "daemon/host/xenstore.h"

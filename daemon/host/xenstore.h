@@ -8,19 +8,22 @@
  * Source: <xenstore.h>; the special watches in Xen's docs/misc/xenstore.txt. xenstored fires
  * @releaseDomain when a domain has shut down or crashed, and again when it is gone.
  *
- * Every function here may wait for ever, for libxenstore waits for a xenstored that hangs, and, in
- * the kernel, for one that does not run: they are called on a worker (domain-names.h has one). The
- * exceptions are xenstore_watch_fd() and xenstore_watch_read(). libxenstore has a thread of its own
- * for each watch; the events that this thread has queued are all that xs_check_watch() looks at, so
- * that xenstore_watch_read() never waits for xenstored.
+ * All functions except xenstore_watch_fd() and xenstore_watch_read() may block forever, because
+ * libxenstore waits for a xenstored that hangs, and, in the kernel, for one that is not running.
+ * They are called on a worker (domain-names.h has one). libxenstore has a thread for each watch,
+ * which queues events; xs_check_watch() only reads this queue, so that xenstore_watch_read() never
+ * waits for xenstored.
  */
 
 #include <stdint.h>
 
+#define DOMAIN_UUID_BYTES 16u
+
 /* A domain, as `xl list` shows it. */
 struct xen_domain {
     uint32_t domid;
-    char name[64]; /* valid UTF-8 without control characters; "": not known */
+    uint8_t uuid[DOMAIN_UUID_BYTES]; /* Xen's, not xenstore's; all 0: it has none */
+    char name[64];                   /* valid UTF-8 without control characters; "": not known */
 };
 
 /*

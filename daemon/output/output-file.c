@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,6 +26,8 @@
 
 #include "common/protocol.h"
 #include "common/units.h"
+#include "daemon/output/passed-file.h"
+#include "daemon/output/place.h"
 
 #define GRANT_STEP_BYTES (UINT64_C(128) << 20)
 #define GRANT_LATE_BYTES (UINT64_C(1) << 20)  /* for one that is longer than was expected */
@@ -48,7 +51,7 @@ void output_file_done(struct output_file *output)
     free_charp(&output->path);
 }
 
-/* What ordinary users may still use, as df(1) shows it; 0 if it is unknown. */
+/* Space available to ordinary users, as shown by df(1); 0: unknown. */
 static uint64_t available_bytes(const struct output_file *output)
 {
     struct statvfs st;
@@ -95,8 +98,8 @@ uint64_t output_file_step_bytes(const struct output_file *output)
 
     if (output->aim_bytes > output->granted_bytes)
         step = min_u64(step, output->aim_bytes - output->granted_bytes);
-    else if (output->aim_bytes)
-        step = GRANT_LATE_BYTES;
+    else if (output->aim_bytes) /* more each time, or the grant may never get ahead of the writer */
+        step = max_u64(GRANT_LATE_BYTES, min_u64(step, output->granted_bytes - output->aim_bytes));
     return min_u64(step, output->max_bytes - output->granted_bytes);
 }
 
@@ -142,20 +145,33 @@ static int refuse_no_space(const struct output_file *output, struct failure *fai
 
     (void)size_format(available_text, available_bytes(output));
     if (output->reserve_bytes == 0)
-        return failure_set(
-            failure, -ENOSPC, ERROR_NO_SPACE,
-            "There is no space for %s: its file system has %s left. Free some, or write "
-            "elsewhere with --output.",
-            output->path, available_text);
+        return failure_set(failure, -ENOSPC, ERROR_NO_SPACE,
+                           "There is no space for %s: its file system has %s left. Free some "
+                           "space, or choose another file with --output.",
+                           output->path, available_text);
     return failure_set(
         failure, -ENOSPC, ERROR_NO_SPACE,
-        "There is no space for %s: its file system has %s left, and %s are to stay free. "
-        "Free some, lower --reserve, or write elsewhere with --output.",
+        "There is no space for %s: its file system has %s left, and the reserve is %s. Free some "
+        "space, lower --reserve, or choose another file with --output.",
         output->path, available_text, size_format(reserve_text, output->reserve_bytes));
+}
+
+static void find_reserve(struct output_file *output)
+{
+    struct statvfs st;
+
+    if (output->reserve_bytes != DISK_RESERVE_AUTO)
+        return;
+    output->reserve_bytes = 0;
+    if (fstatvfs(output->fd, &st) == 0)
+        output->reserve_bytes =
+            disk_auto_reserve_bytes(output->keep_free, (uint64_t)st.f_blocks * st.f_frsize,
+                                    (uint64_t)st.f_bavail * st.f_frsize);
 }
 
 static int grant_first(struct output_file *output, struct failure *failure)
 {
+    find_reserve(output);
     output->preallocates = can_preallocate(output->fd);
     output->is_direct = set_direct(output->fd);
     output_file_extend(output, 0);
@@ -192,10 +208,10 @@ static void name_file(char file[static NAME_MAX + 1], const char *name, enum out
 
 static int refuse_existing(const struct output_file *output, struct failure *failure)
 {
-    return failure_set(failure, -EEXIST, ERROR_NAME_IN_USE,
-                       "%s exists, and captures are never overwritten. Choose another name, or "
-                       "none.",
-                       output->path);
+    return failure_set(
+        failure, -EEXIST, ERROR_NAME_IN_USE,
+        "%s exists, and captures are never overwritten. Choose another name, or omit the name.",
+        output->path);
 }
 
 int output_file_create(struct output_file *output, int directory_fd, const char *directory,
@@ -237,19 +253,6 @@ int output_file_create(struct output_file *output, int directory_fd, const char 
     return r;
 }
 
-/* Renames, but replaces nothing. */
-static int publish(int directory_fd, const char *hidden, const char *file)
-{
-    if (renameat2(directory_fd, hidden, directory_fd, file, RENAME_NOREPLACE) == 0)
-        return 0;
-    /* A file system that cannot rename without replacing: check a moment before. */
-    if (errno != EINVAL)
-        return -errno;
-    if (faccessat(directory_fd, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-        return -EEXIST;
-    return renameat(directory_fd, hidden, directory_fd, file) < 0 ? -errno : 0;
-}
-
 int output_file_publish(struct output_file *output, int directory_fd, const char *directory,
                         const char *prepared, enum output_naming naming, const char *name)
 {
@@ -259,7 +262,7 @@ int output_file_publish(struct output_file *output, int directory_fd, const char
 
     name_file(hidden, prepared, naming);
     name_file(file, name, OUTPUT_NAMED);
-    r = publish(directory_fd, hidden, file);
+    r = place_file(directory_fd, hidden, file);
     if (r < 0)
         return r;
     if (asprintf(&path, "%s/%s", directory, file) >= 0) {
@@ -299,8 +302,11 @@ static void restore_segment(int directory_fd, const char *file)
     (void)snprintf(name, sizeof(name), "%.*s",
                    (int)(strlen(file) - 1 - strlen(SEGMENT_SUFFIX) + strlen(".xentrace")),
                    file + 1);
-    (void)publish(directory_fd, file, name);
+    (void)place_file(directory_fd, file, name);
 }
+
+/* Two sweeps at once would each remove what the other has looked at, after it was made anew. */
+static pthread_mutex_t sweep_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static void sweep_file(int directory_fd, const char *file, const struct timespec *before)
 {
@@ -319,7 +325,7 @@ static void sweep_file(int directory_fd, const char *file, const struct timespec
         (void)unlinkat(directory_fd, file, 0);
 }
 
-void output_file_sweep(int directory_fd, const struct timespec *before)
+static void sweep_directory(int directory_fd, const struct timespec *before, const char *prefix)
 {
     int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
@@ -330,42 +336,46 @@ void output_file_sweep(int directory_fd, const struct timespec *before)
         return;
     }
     while ((entry = readdir(directory)))
-        sweep_file(directory_fd, entry->d_name, before);
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
+            sweep_file(directory_fd, entry->d_name, before);
     (void)closedir(directory);
 }
 
-int output_file_adopt(struct output_file *output, int fd, const char *path, struct failure *failure)
+void output_file_sweep(int directory_fd, const struct timespec *before)
 {
-    struct stat st;
-    int flags;
+    (void)pthread_mutex_lock(&sweep_mutex);
+    sweep_directory(directory_fd, before, HIDDEN_PREFIX);
+    (void)pthread_mutex_unlock(&sweep_mutex);
+}
+
+void output_file_sweep_segments(int directory_fd, const char *name)
+{
+    const struct timespec never = {.tv_sec = INT64_MAX};
+    char prefix[NAME_MAX + 1];
+
+    (void)snprintf(prefix, sizeof(prefix), "%s%s.", HIDDEN_PREFIX, name);
+    (void)pthread_mutex_lock(&sweep_mutex);
+    sweep_directory(directory_fd, &never, prefix);
+    (void)pthread_mutex_unlock(&sweep_mutex);
+}
+
+int output_file_adopt(struct output_file *output, int fd, const char *path, bool by_root,
+                      struct failure *failure)
+{
+    int r;
 
     output->fd = fd;
     output->path = strdup(path);
     if (!output->path)
         return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
-    flags = fcntl(output->fd, F_GETFL);
-    if (fstat(output->fd, &st) < 0 || flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
-        return failure_set(failure, -EBADF, ERROR_OUTPUT, "%s is not open for writing.",
-                           strcmp(path, "-") == 0 ? "Standard output" : path);
-    if (isatty(output->fd))
-        return failure_set(
-            failure, -EINVAL, ERROR_OUTPUT,
-            "Trace data is binary and is not written to a terminal: redirect it, or give "
-            "a file.");
-    /* Without a path, standard output: appended to whatever it is. */
-    output->is_stream = !S_ISREG(st.st_mode) || strcmp(path, "-") == 0;
-    if (output->is_stream) {
-        output->granted_bytes = UINT64_MAX;
-        return 0;
-    }
-    /* Writes go to offsets, several at once; with O_APPEND they would land in the order of their
-     * arrival. */
-    if ((flags & O_APPEND) && fcntl(output->fd, F_SETFL, flags & ~O_APPEND) < 0)
-        return failure_set(failure, -errno, ERROR_OUTPUT, "%s can only be appended to.", path);
-    if (st.st_size != 0)
-        return failure_set(failure, -EEXIST, ERROR_OUTPUT,
-                           "%s is not empty, and captures are never overwritten.", path);
-    return grant_first(output, failure);
+    r = passed_file_check_output(fd, path, by_root, &output->is_stream, failure);
+    if (r < 0)
+        return r;
+    if (!output->is_stream)
+        return grant_first(output, failure);
+    output->granted_bytes = UINT64_MAX;
+    output->reserve_bytes = 0;
+    return 0;
 }
 
 int output_file_finish(struct output_file *output, uint64_t bytes)

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * An output file, a session's or a snapshot's, as the disk sees it: opened or adopted, space
- * granted ahead of the writes so that the reserve is never touched, cut to its exact length at the
+ * The output file of a session or a snapshot. It is created or adopted, space is allocated before
+ * it is written so that the reserve is never used, and it is truncated to its exact length at the
  * end.
  *
  * Every function here may wait for the disk: they belong to the output's worker (output.h). The
@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "daemon/base/disk-limit.h"
 #include "daemon/base/failure.h"
 
 /* What a new file is called until it is published. */
@@ -25,13 +26,14 @@ enum output_naming {
 
 struct output_file {
     int fd;
-    bool is_stream;         /* a pipe, a socket, a device: written as it comes */
-    bool is_direct;         /* O_DIRECT */
-    bool preallocates;      /* the file system can fallocate(2) */
-    char *path;             /* for people; "-" if there is none */
-    uint64_t reserve_bytes; /* of free space, to be left */
-    uint64_t max_bytes;     /* UINT64_MAX: none */
-    uint64_t aim_bytes;     /* its likely length: no more is granted ahead; 0: any */
+    bool is_stream;              /* a pipe, a block device: written as it comes */
+    bool is_direct;              /* O_DIRECT */
+    bool preallocates;           /* the file system can fallocate(2) */
+    char *path;                  /* for people; "-" if there is none */
+    uint64_t reserve_bytes;      /* of free space, to be left; DISK_RESERVE_AUTO until it is open */
+    struct disk_limit keep_free; /* what that follows from */
+    uint64_t max_bytes;          /* UINT64_MAX: none */
+    uint64_t aim_bytes;          /* its likely length: no more is granted ahead; 0: any */
     bool waits;             /* space that cannot be granted now may be later: it is not final */
     uint64_t granted_bytes; /* the writer may come as far as this */
     bool is_final;          /* and never further */
@@ -67,20 +69,23 @@ int output_file_publish(struct output_file *output, int directory_fd, const char
 void output_file_remove(int directory_fd, const char *name, enum output_naming naming);
 
 /*
- * Hidden files that an earlier daemon has left in the directory: removes them, but for a segment
- * with records in it, which is given its name. Files that have changed since BEFORE are ours, and
- * stay: outputs may be opened meanwhile.
+ * Removes hidden files that an earlier daemon has left in the directory; a segment that contains
+ * records is renamed to its final name instead. Files that have changed since BEFORE belong to this
+ * daemon, which may open outputs at the same time, and are kept.
  */
 void output_file_sweep(int directory_fd, const struct timespec *before);
+
+/* The same for the hidden segments of the capture NAME, of which this process has made none yet. */
+void output_file_sweep_segments(int directory_fd, const char *name);
 
 /* Grants BYTES in all, known beforehand. Fails with ERROR_NO_SPACE. */
 int output_file_require(struct output_file *output, uint64_t bytes, struct failure *failure);
 
 /*
- * Takes over FD, which a client opened; PATH is what it calls it. FD is the output's from then on,
- * also on failure. Fails with ERROR_OUTPUT, _NO_SPACE.
+ * Takes over FD, which a client opened, root if BY_ROOT; PATH is what it calls it. FD is the
+ * output's from then on, also on failure. Fails with ERROR_OUTPUT (passed-file.h), _NO_SPACE.
  */
-int output_file_adopt(struct output_file *output, int fd, const char *path,
+int output_file_adopt(struct output_file *output, int fd, const char *path, bool by_root,
                       struct failure *failure);
 
 /* How much output_file_extend() would like to grant. */
@@ -99,10 +104,10 @@ uint64_t output_file_headroom_bytes(const struct output_file *output, uint64_t w
 void output_file_extend(struct output_file *output, uint64_t written_bytes);
 
 /*
- * Cuts the file to BYTES, which frees what was granted too much, and has it on the disk. Returns 0
- * or a negative errno.
+ * Truncates the file to BYTES, which frees unused space, and syncs it. Returns 0 or a negative
+ * errno.
  */
 int output_file_finish(struct output_file *output, uint64_t bytes);
 
-/* Pages that buffered writes have left up to BYTES leave the page cache. */
+/* Drops the pages of buffered writes up to BYTES from the page cache. */
 void output_file_drop_cache(const struct output_file *output, uint64_t bytes);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Each kind of request has a job of its own in the output, so that no request can fail for want of
- * memory. Between worker_send() and the job's `done` the file is the worker's; what the main thread
+ * memory. A request's arguments are in its job: an earlier job may be running when the request
+ * comes. Between worker_send() and the job's `done` the file is the worker's; what the main thread
  * shows is copied when the job is done.
  */
 
@@ -16,6 +17,8 @@
 
 #include "common/protocol.h"
 #include "daemon/base/name.h"
+#include "daemon/output/passed-file.h"
+#include "daemon/output/sidecar.h"
 
 bool output_is_busy(const struct output *output, enum output_operation operation)
 {
@@ -42,6 +45,10 @@ static void output_note_figures(struct output_job *job)
         .is_final = file->is_final,
         .ran_out = file->ran_out,
         .granted_bytes = file->granted_bytes,
+        .reserve_bytes = file->reserve_bytes,
+        .headroom_bytes = file->fd >= 0 && !file->is_stream
+                              ? output_file_headroom_bytes(file, job->output->written_bytes)
+                              : 0,
         .next_step_bytes = output_file_step_bytes(file),
     };
 }
@@ -61,23 +68,23 @@ static void output_handle_done(struct job *job)
     size_t operation = (size_t)(output_job - output->jobs);
 
     output->under_way &= ~(UINT32_C(1) << operation);
+    free_charp(&output_job->name);
     output_take_figures(output, &output_job->figures);
     if (output_job->done && !output->is_released)
         output_job->done(output->userdata, output_job->error, &output_job->failure);
 }
 
+/* JOB is what the request asks for, and its `done`. */
 static void output_send(struct output *output, enum output_operation operation,
-                        void (*run)(struct job *job), output_done_fn done)
+                        void (*run)(struct job *job), const struct output_job *job)
 {
     struct output_job *output_job = &output->jobs[operation];
 
     assert(!output_is_busy(output, operation) && !output->is_closed);
     output->under_way |= UINT32_C(1) << operation;
-    *output_job = (struct output_job){
-        .job = {.run = run, .done = output_handle_done},
-        .output = output,
-        .done = done,
-    };
+    *output_job = *job;
+    output_job->job = (struct job){.run = run, .done = output_handle_done};
+    output_job->output = output;
     worker_send(output->worker, &output_job->job);
 }
 
@@ -92,7 +99,8 @@ static struct output_job *output_job_of(struct job *job)
 static int output_create(struct output *output, struct failure *failure)
 {
     const struct output_request *request = &output->request;
-    unsigned int last = request->may_rename ? NAME_NUMBER_MAX : 1;
+    unsigned int max = request->number_max ? request->number_max : NAME_NUMBER_MAX;
+    unsigned int last = request->may_rename ? max : 1;
     int r = -EEXIST;
 
     for (unsigned int i = 1; i <= last && r == -EEXIST; i++) {
@@ -105,6 +113,24 @@ static int output_create(struct output *output, struct failure *failure)
     return r;
 }
 
+/* The sidecar first: it takes no space. */
+static int output_adopt(struct output *output, struct failure *failure)
+{
+    const struct output_request *request = &output->request;
+    int r;
+
+    if (output->sidecar_path) {
+        r = passed_file_check_sidecar(output->sidecar_fd, output->sidecar_path, request->by_root,
+                                      failure);
+        if (r < 0) {
+            output->file.fd = request->fd; /* to be closed, here */
+            return r;
+        }
+    }
+    return output_file_adopt(&output->file, request->fd, output->request_path, request->by_root,
+                             failure);
+}
+
 static int output_open_file(struct output *output, struct failure *failure)
 {
     const struct output_request *request = &output->request;
@@ -112,7 +138,7 @@ static int output_open_file(struct output *output, struct failure *failure)
     int r;
 
     if (request->is_adopted)
-        r = output_file_adopt(file, request->fd, output->request_path, failure);
+        r = output_adopt(output, failure);
     else
         r = output_create(output, failure);
     if (r < 0)
@@ -126,13 +152,20 @@ static int output_open_file(struct output *output, struct failure *failure)
     return r;
 }
 
-/* A file that could not be opened as it was asked for is closed: there is nothing to remove. */
+/*
+ * A file that could not be opened as it was asked for is closed: there is nothing to remove. A
+ * client's only after the answer, with output_close(), as its file system may not answer: that may
+ * be why it was refused.
+ */
 static int output_open(struct output *output, struct failure *failure)
 {
     int r = output_open_file(output, failure);
 
-    if (r < 0)
-        output_file_done(&output->file);
+    if (r >= 0)
+        return r;
+    if (output->request.is_adopted)
+        output->refused_fd = fd_take(&output->file.fd);
+    output_file_done(&output->file);
     return r;
 }
 
@@ -159,6 +192,12 @@ static int output_copy_request(struct output *output, const struct output_reques
     output->request_path = strdup(request->path);
     if (!output->request_path)
         return -ENOMEM;
+    if (request->sidecar && request->sidecar->fd >= 0) {
+        output->sidecar_fd = request->sidecar->fd;
+        output->sidecar_path = strdup(request->sidecar->path);
+        if (!output->sidecar_path)
+            return -ENOMEM;
+    }
     output->request.fd = fcntl(request->fd, F_DUPFD_CLOEXEC, 3);
     return output->request.fd < 0 ? -errno : 0;
 }
@@ -169,7 +208,7 @@ static void output_destroy(struct output *output)
     free(output->figures.path);
     free(output->request_name);
     free(output->request_path);
-    free(output->publish_name);
+    free(output->sidecar_path);
     free(output);
 }
 
@@ -186,7 +225,9 @@ int output_new(struct worker *worker, const struct output_request *request, outp
     output->max_bytes = request->max_bytes;
     output->userdata = userdata;
     output->figures.fd = -1;
+    output->refused_fd = -1;
     output_file_init(&output->file, request->reserve_bytes, request->max_bytes);
+    output->file.keep_free = request->keep_free;
     output->file.aim_bytes =
         request->first_aim_bytes ? request->first_aim_bytes : request->aim_bytes;
     output->file.waits = request->waits;
@@ -195,7 +236,7 @@ int output_new(struct worker *worker, const struct output_request *request, outp
         output_destroy(output);
         return r;
     }
-    output_send(output, OUTPUT_OPEN, output_run_open, done);
+    output_send(output, OUTPUT_OPEN, output_run_open, &(struct output_job){.done = done});
     *ret_output = output;
     return 0;
 }
@@ -205,7 +246,10 @@ int output_new(struct worker *worker, const struct output_request *request, outp
 /* It may wait, too: of a file system on a network, or in user space. */
 static void output_run_close(struct job *job)
 {
-    output_file_done(&output_job_of(job)->output->file);
+    struct output *output = output_job_of(job)->output;
+
+    output_file_done(&output->file);
+    fd_close(&output->refused_fd);
 }
 
 static void output_handle_closed(struct job *job)
@@ -252,20 +296,25 @@ static void output_run_extend(struct job *job)
     struct output *output = output_job->output;
     struct output_file *file = &output->file;
 
-    file->waits = output->extend_waits;
-    if (!output->min_headroom_bytes ||
-        output_file_headroom_bytes(file, output->bytes) >= output->min_headroom_bytes)
-        output_file_extend(file, output->bytes);
+    output->written_bytes = output_job->bytes;
+    file->waits = output_job->waits;
+    if (!output_job->min_headroom_bytes ||
+        output_file_headroom_bytes(file, output->written_bytes) >= output_job->min_headroom_bytes)
+        output_file_extend(file, output->written_bytes);
     output_note_figures(output_job);
 }
 
 void output_extend(struct output *output, uint64_t written_bytes, bool waits,
                    uint64_t min_headroom_bytes, output_done_fn done)
 {
-    output->bytes = written_bytes;
-    output->extend_waits = waits;
-    output->min_headroom_bytes = min_headroom_bytes;
-    output_send(output, OUTPUT_EXTEND, output_run_extend, done);
+    const struct output_job job = {
+        .done = done,
+        .bytes = written_bytes,
+        .waits = waits,
+        .min_headroom_bytes = min_headroom_bytes,
+    };
+
+    output_send(output, OUTPUT_EXTEND, output_run_extend, &job);
 }
 
 static void output_run_publish(struct job *job)
@@ -274,10 +323,10 @@ static void output_run_publish(struct job *job)
     struct output *output = output_job->output;
     const struct output_request *request = &output->request;
 
-    if (output->publish_name)
+    if (output_job->name)
         output_job->error =
             output_file_publish(&output->file, request->directory_fd, request->directory,
-                                output->name, request->naming, output->publish_name);
+                                output->name, request->naming, output_job->name);
     else
         output_job->error = -ENOMEM;
     output_note_figures(output_job);
@@ -285,27 +334,25 @@ static void output_run_publish(struct job *job)
 
 void output_publish(struct output *output, const char *name, output_done_fn done)
 {
-    free(output->publish_name);
-    output->publish_name = strdup(name);
-    output_send(output, OUTPUT_PUBLISH, output_run_publish, done);
+    const struct output_job job = {.done = done, .name = strdup(name)};
+
+    output_send(output, OUTPUT_PUBLISH, output_run_publish, &job);
 }
 
 static void output_run_run(struct job *job)
 {
     struct output_job *output_job = output_job_of(job);
-    struct output *output = output_job->output;
 
-    output_job->error = output->run(&output->file, output->run_argument, &output_job->failure);
+    output_job->error =
+        output_job->run(&output_job->output->file, output_job->argument, &output_job->failure);
     output_note_figures(output_job);
 }
 
-void output_run(struct output *output,
-                int (*run)(struct output_file *file, void *argument, struct failure *failure),
-                void *argument, output_done_fn done)
+void output_run(struct output *output, output_run_fn run, void *argument, output_done_fn done)
 {
-    output->run = run;
-    output->run_argument = argument;
-    output_send(output, OUTPUT_RUN, output_run_run, done);
+    const struct output_job job = {.done = done, .run = run, .argument = argument};
+
+    output_send(output, OUTPUT_RUN, output_run_run, &job);
 }
 
 static void output_run_finish(struct job *job)
@@ -313,7 +360,7 @@ static void output_run_finish(struct job *job)
     struct output_job *output_job = output_job_of(job);
     struct output *output = output_job->output;
 
-    output_job->error = output_file_finish(&output->file, output->finish_bytes);
+    output_job->error = output_file_finish(&output->file, output_job->bytes);
     if (output_job->error >= 0 && !output->request.is_adopted &&
         fsync(output->request.directory_fd) < 0)
         output_job->error = -errno;
@@ -322,15 +369,16 @@ static void output_run_finish(struct job *job)
 
 void output_finish(struct output *output, uint64_t bytes, output_done_fn done)
 {
-    output->finish_bytes = bytes;
-    output_send(output, OUTPUT_FINISH, output_run_finish, done);
+    const struct output_job job = {.done = done, .bytes = bytes};
+
+    output_send(output, OUTPUT_FINISH, output_run_finish, &job);
 }
 
 static void output_run_drop_cache(struct job *job)
 {
     struct output_job *output_job = output_job_of(job);
 
-    output_file_drop_cache(&output_job->output->file, output_job->output->cache_bytes);
+    output_file_drop_cache(&output_job->output->file, output_job->bytes);
     output_note_figures(output_job);
 }
 
@@ -338,8 +386,8 @@ void output_drop_cache(struct output *output, uint64_t bytes)
 {
     if (output->under_way || output->figures.is_stream || output->figures.is_direct)
         return;
-    output->cache_bytes = bytes;
-    output_send(output, OUTPUT_DROP_CACHE, output_run_drop_cache, NULL);
+    output_send(output, OUTPUT_DROP_CACHE, output_run_drop_cache,
+                &(struct output_job){.bytes = bytes});
 }
 
 static void output_run_remove(struct job *job)
@@ -353,7 +401,7 @@ static void output_run_remove(struct job *job)
 
 void output_remove(struct output *output, output_done_fn done)
 {
-    output_send(output, OUTPUT_REMOVE, output_run_remove, done);
+    output_send(output, OUTPUT_REMOVE, output_run_remove, &(struct output_job){.done = done});
 }
 
 void output_set_path(struct output *output, const char *path)

@@ -18,6 +18,8 @@
 #include "daemon/base/worker.h"
 #include "daemon/output/output-file.h"
 
+struct sidecar;
+
 #define OUTPUT_NAME_MAX 96u /* of a file, without its ending */
 
 /* FAILURE explains the error, if the request has words for it; else its name is NULL. */
@@ -27,17 +29,21 @@ typedef void (*output_done_fn)(void *userdata, int error, const struct failure *
 struct output_request {
     /* A client's: output_new() duplicates FD at once; PATH is the client's name for it. */
     bool is_adopted;
+    bool by_root; /* the client is root's */
     int fd;
     const char *path;
+    const struct sidecar *sidecar; /* checked, too; its worker is the same. NULL: none */
     /* Else one of our own in the state directory. */
     int directory_fd;
     const char *directory;
     const char *name;
     enum output_naming naming;
-    bool may_rename;       /* if NAME is in use, NAME-002 and so on will do */
-    output_check_fn check; /* NULL: none */
+    bool may_rename;         /* if NAME is in use, NAME-002 and so on will do */
+    unsigned int number_max; /* ... up to that; 0: NAME_NUMBER_MAX */
+    output_check_fn check;   /* NULL: none */
 
-    uint64_t reserve_bytes;
+    uint64_t reserve_bytes; /* or DISK_RESERVE_AUTO, as keep_free says */
+    struct disk_limit keep_free;
     uint64_t max_bytes;       /* UINT64_MAX: none */
     uint64_t aim_bytes;       /* see struct output_file */
     uint64_t first_aim_bytes; /* the same for the first grant; 0: as aim_bytes */
@@ -66,13 +72,27 @@ struct output_figures {
     bool is_final;
     bool ran_out;
     uint64_t granted_bytes;
+    uint64_t reserve_bytes;
+    uint64_t headroom_bytes;  /* of the disk, beyond what is granted and the reserve */
     uint64_t next_step_bytes; /* how much the next request for space would like to grant */
 };
+
+typedef int (*output_run_fn)(struct output_file *file, void *argument, struct failure *failure);
 
 struct output_job {
     struct job job;
     struct output *output;
     output_done_fn done;
+
+    /* What the request asks for. */
+    uint64_t bytes;
+    uint64_t min_headroom_bytes;
+    bool waits;
+    char *name; /* owned */
+    output_run_fn run;
+    void *argument;
+
+    /* The outcome. */
     int error;
     struct failure failure;
     struct output_figures figures;
@@ -93,17 +113,13 @@ struct output {
     bool is_released;
     void *userdata;
     struct output_file file; /* the worker's while a job is under way, as all that follows */
+    uint64_t written_bytes;  /* how far the writer had come at the last request for space */
     struct output_request request;
     char *request_name;
     char *request_path;
-    char *publish_name;
-    uint64_t bytes; /* arguments of the requests under way, from here on */
-    uint64_t min_headroom_bytes;
-    uint64_t finish_bytes;
-    uint64_t cache_bytes;
-    bool extend_waits;
-    int (*run)(struct output_file *file, void *argument, struct failure *failure);
-    void *run_argument;
+    int refused_fd;     /* a client's; -1: none */
+    int sidecar_fd;     /* lent */
+    char *sidecar_path; /* NULL: it is not a client's, or there is none */
 };
 
 /*
@@ -149,9 +165,7 @@ void output_publish(struct output *output, const char *name, output_done_fn done
  * Has RUN called with the file on the worker: for writing it there. What ARGUMENT points to is the
  * worker's until DONE.
  */
-void output_run(struct output *output,
-                int (*run)(struct output_file *file, void *argument, struct failure *failure),
-                void *argument, output_done_fn done);
+void output_run(struct output *output, output_run_fn run, void *argument, output_done_fn done);
 
 /* Cuts the file to BYTES, and has it and its directory entry on the disk. */
 void output_finish(struct output *output, uint64_t bytes, output_done_fn done);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Temporary name, fsync(), rename(): a sidecar is the old one or the new one, never half of one. */
+/*
+ * Temporary name, fsync(), rename(): a sidecar is the old one or the new one, never half of one.
+ * The first one of a capture takes its name as a capture does, and never replaces another's.
+ */
 
 #include "daemon/output/sidecar.h"
 
@@ -15,6 +18,8 @@
 #include "common/protocol.h"
 #include "common/sidecar-path.h"
 #include "common/util.h"
+#include "common/write-all.h"
+#include "daemon/output/place.h"
 
 void sidecar_init(struct sidecar *sidecar)
 {
@@ -45,6 +50,7 @@ int sidecar_adopt(struct sidecar *sidecar, int fd, const char *output_path, stru
 int sidecar_name(struct sidecar *sidecar, int directory_fd, const char *directory, const char *name)
 {
     sidecar_done(sidecar, NULL);
+    sidecar->is_ours = false;
     sidecar->directory_fd = directory_fd;
     sidecar->name = strdup(name);
     if (!sidecar->name)
@@ -67,43 +73,47 @@ int sidecar_check_none(int directory_fd, const char *directory, const char *name
     if (faccessat(directory_fd, file, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
     /* Its trace may have been moved away. */
-    return failure_set(failure, -EEXIST, ERROR_NAME_IN_USE,
-                       "%s/%s exists, and sidecars are never overwritten. Choose another name, or "
-                       "none.",
-                       directory, file);
+    return failure_set(
+        failure, -EEXIST, ERROR_NAME_IN_USE,
+        "%s/%s exists, and sidecars are never overwritten. Choose another name, or omit the name.",
+        directory, file);
 }
 
-static int write_all(int fd, const char *text, size_t bytes)
+/* TEMPORARY is the worker's alone: of two sidecars of one name, both are whole. */
+static int write_temporary(int directory_fd, const char *temporary, const char *text, size_t bytes)
 {
-    while (bytes > 0) {
-        ssize_t n = write(fd, text, bytes);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        text += n;
-        bytes -= (size_t)n;
-    }
-    return 0;
-}
-
-static int replace_own(int directory_fd, const char *stem, const char *text, size_t bytes,
-                       bool is_last)
-{
-    char name[NAME_MAX + 1], temporary[NAME_MAX + 1];
     _cleanup_fd_ int fd = -1;
     int r;
 
-    (void)snprintf(name, sizeof(name), "%s.json", stem);
-    (void)snprintf(temporary, sizeof(temporary), ".%s.json.new", stem);
     fd = openat(directory_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
                 0640);
     if (fd < 0)
         return -errno;
     r = write_all(fd, text, bytes);
-    if (r >= 0 && (fsync(fd) < 0 || renameat(directory_fd, temporary, directory_fd, name) < 0))
-        r = -errno;
+    if (r < 0)
+        return r;
+    return fsync(fd) < 0 ? -errno : 0;
+}
+
+static int replace_file(int directory_fd, const char *temporary, const char *name)
+{
+    return renameat(directory_fd, temporary, directory_fd, name) < 0 ? -errno : 0;
+}
+
+/* IS_OURS: NAME.json may be replaced. */
+static int write_own(int directory_fd, const char *stem, const char *text, size_t bytes,
+                     bool is_ours, bool is_last)
+{
+    char name[NAME_MAX + 1], temporary[NAME_MAX + 1];
+    int r;
+
+    (void)snprintf(name, sizeof(name), "%s.json", stem);
+    (void)snprintf(temporary, sizeof(temporary), ".%s.%d.json.new", stem, (int)gettid());
+    r = write_temporary(directory_fd, temporary, text, bytes);
+    if (r >= 0 && is_ours)
+        r = replace_file(directory_fd, temporary, name);
+    else if (r >= 0)
+        r = place_file(directory_fd, temporary, name);
     if (r < 0) {
         (void)unlinkat(directory_fd, temporary, 0); /* swept at the next start if it stays */
         return r;
@@ -131,6 +141,7 @@ struct sidecar_job {
     struct json_object *document; /* owns `text` */
     const char *text;             /* NULL: remove it */
     size_t bytes;
+    bool is_ours;
     bool is_last;
     int directory_fd; /* lent */
     char *name;       /* NULL: a client's, in `fd` */
@@ -146,8 +157,8 @@ static void sidecar_run_job(struct job *job)
     char file[NAME_MAX + 1];
 
     if (sidecar->name && sidecar->text) {
-        sidecar->error = replace_own(sidecar->directory_fd, sidecar->name, sidecar->text,
-                                     sidecar->bytes, sidecar->is_last);
+        sidecar->error = write_own(sidecar->directory_fd, sidecar->name, sidecar->text,
+                                   sidecar->bytes, sidecar->is_ours, sidecar->is_last);
     } else if (sidecar->text) {
         sidecar->error = overwrite(sidecar->fd, sidecar->text, sidecar->bytes);
     } else {
@@ -178,6 +189,7 @@ static int sidecar_job_new(const struct sidecar *sidecar, struct sidecar_job **r
     if (!job)
         return -ENOMEM;
     job->job = (struct job){.run = sidecar_run_job, .done = sidecar_finish_job};
+    job->is_ours = sidecar->is_ours;
     job->directory_fd = sidecar->directory_fd;
     job->fd = sidecar->fd >= 0 ? fcntl(sidecar->fd, F_DUPFD_CLOEXEC, 3) : -1;
     job->name = sidecar->fd < 0 ? strdup(sidecar->name) : NULL;
@@ -220,6 +232,6 @@ void sidecar_remove(const struct sidecar *sidecar, struct worker *worker)
     struct sidecar_job *job;
 
     /* Without memory for it the file stays: it shows a session that did not start. */
-    if (sidecar->name && sidecar->fd < 0 && sidecar_job_new(sidecar, &job) >= 0)
+    if (sidecar->name && sidecar->fd < 0 && sidecar->is_ours && sidecar_job_new(sidecar, &job) >= 0)
         worker_send(worker, &job->job);
 }

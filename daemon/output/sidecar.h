@@ -17,6 +17,7 @@ struct json_object;
 struct sidecar {
     int directory_fd; /* of our own, NAME.json in it; lent */
     int fd;           /* a client's, which is the sidecar's then; -1: none */
+    bool is_ours;     /* NAME.json is there, and was written for this sidecar: set by its owner */
     char *path;       /* for people; NULL: there is no sidecar */
     char *name;
 };
@@ -34,17 +35,18 @@ int sidecar_name(struct sidecar *sidecar, int directory_fd, const char *director
                  const char *name);
 
 /*
- * Has DOCUMENT, which is given away, written on WORKER: replaced atomically, or, in a client's
- * file, overwritten with a single write, for it is the client's directory. DONE (NULL: nobody
- * cares) is called from the event loop with 0 or a negative errno, the old content being still
- * there; USERDATA lives until then. IS_LAST: an answer relies on it, so its directory entry is
- * on the disk before DONE, too. -ENOMEM: nothing is under way.
+ * Writes DOCUMENT, which is given away, on WORKER. A file in the state directory appears
+ * atomically, and only a file that is_ours is replaced; any other file of that name is -EEXIST. A
+ * client's file is overwritten with a single write, because its directory belongs to the client.
+ * DONE (NULL: nobody cares) is called from the event loop with 0 or a negative errno, the old
+ * content being still there; USERDATA lives until then. IS_LAST: an answer relies on it, so its
+ * directory entry is on the disk before DONE, too. -ENOMEM: nothing is under way.
  */
 int sidecar_write(const struct sidecar *sidecar, struct worker *worker,
                   struct json_object *document, bool is_last,
                   void (*done)(void *userdata, int error), void *userdata);
 
-/* Has it removed on WORKER, if it is one of our own. */
+/* Has it removed on WORKER, if it is one of our own and was written. */
 void sidecar_remove(const struct sidecar *sidecar, struct worker *worker);
 
 /* On a worker: -EEXIST if NAME.json is there. An output_check_fn. */

@@ -12,18 +12,18 @@ static const struct {
 } end_reasons[] = {
     [END_NONE] = {"", true, ""},
     [END_STOP] = {"stop", true, "Stopped on request."},
-    [END_TIME] = {"time", true, "The time asked for is over."},
-    [END_MAX_SIZE] = {"max-size", true, "The file has the size asked for."},
-    [END_RESERVE] = {"reserve", false,
-                     "Only the reserve is left on the disk: the capture ended there, its file is "
-                     "whole."},
+    [END_TIME] = {"time", true, "The requested time is over."},
+    [END_MAX_SIZE] = {"max-size", true, "The file has reached the requested size."},
+    [END_RESERVE] =
+        {"reserve", false,
+         "The disk has reached the reserve. The capture ended there, and its file is complete."},
     [END_DISK_FULL] = {"disk-full", false,
-                       "The disk is full: the capture ended there, its file is whole."},
+                       "The disk is full. The capture ended there, and its file is complete."},
     [END_OUTPUT_ERROR] = {"output-error", false, "The output could not be written."},
     [END_OUTPUT_CLOSED] = {"output-closed", true, "The reader closed the output."},
-    [END_CLIENT_GONE] = {"client-gone", true, "The client that recorded went away."},
+    [END_CLIENT_GONE] = {"client-gone", true, "The client disconnected."},
     [END_DAEMON_EXIT] = {"daemon-exit", false, "xentraced was stopped."},
-    [END_XEN_ERROR] = {"xen-error", false, "Xen did not do what it was asked."},
+    [END_XEN_ERROR] = {"xen-error", false, "A request to Xen failed."},
     [END_ABORT] = {"abort", false, "Aborted on request."},
 };
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Why a session ended: its name in documents, whether all that was asked for was got, and the
- * sentence for people. Any thread.
+ * Why a session ended: the name in documents, whether the session completed as requested, and the
+ * sentence for users. Any thread.
  */
 
 #include <stdbool.h>

@@ -85,7 +85,7 @@ int file_storage_new(struct session *session, const struct session_options *opti
 
     if (options->max_age_usec)
         return failure_set(failure, -EINVAL, ERROR_INVALID,
-                           "--max-age is about records in memory: it needs --memory.");
+                           "--max-age limits records in memory: it needs --memory.");
     storage = calloc(1, sizeof(*storage));
     if (!storage)
         return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");

@@ -181,7 +181,7 @@ static const char *format_time(char text[static TIME_MAX], uint64_t realtime_ns)
     return text;
 }
 
-/* What to do against a ring that is full; TEXT is HISTORY_TEXT_MAX long. */
+/* Advice for a ring that is full; TEXT is HISTORY_TEXT_MAX long. */
 static void explain_evicted(const struct history_words *words, char *text)
 {
     const struct history_coverage *coverage = &words->coverage;
@@ -195,12 +195,11 @@ static void explain_evicted(const struct history_words *words, char *text)
             multiply_divide(words->memory_bytes, coverage->asked_usec, coverage->held_usec);
     if (needed_bytes && needed_bytes <= MEMORY_MAX_BYTES)
         (void)snprintf(
-            text, HISTORY_TEXT_MAX, "The ring of %s is full; %s would take about %s: %s.",
+            text, HISTORY_TEXT_MAX, "The ring of %s is full; to hold %s, set about %s with %s.",
             size_format(memory, words->memory_bytes), duration_format(asked, coverage->asked_usec),
             size_format(needed, needed_bytes), option);
     else
-        (void)snprintf(text, HISTORY_TEXT_MAX,
-                       "The ring of %s is full; a larger one holds more: %s.",
+        (void)snprintf(text, HISTORY_TEXT_MAX, "The ring of %s is full; for a larger ring, set %s.",
                        size_format(memory, words->memory_bytes), option);
 }
 
@@ -219,24 +218,24 @@ const char *history_explain(const struct history_words *words, char text[static 
         break;
     case HISTORY_JOINED:
         (void)snprintf(text, HISTORY_TEXT_MAX,
-                       "Records are complete from %s on, when xentraced was restarted.",
+                       "Records are complete from %s, when xentraced was restarted.",
                        format_time(time, since_ns));
         break;
     case HISTORY_EVICTED:
         explain_evicted(words, text);
         break;
     case HISTORY_MAX_AGE:
-        (void)snprintf(text, HISTORY_TEXT_MAX, "The ring keeps records for %s only: %s.",
+        (void)snprintf(text, HISTORY_TEXT_MAX, "The ring keeps records for only %s, as set by %s.",
                        duration_format(amount, words->max_age_usec),
                        words->is_recorder ? "max-age= in [flight-recorder]" : "--max-age");
         break;
     case HISTORY_DAMAGED:
-        (void)snprintf(text, HISTORY_TEXT_MAX,
-                       "Older records, from before xentraced was restarted, were damaged and are "
-                       "left out.");
+        (void)snprintf(
+            text, HISTORY_TEXT_MAX,
+            "Records from before the restart of xentraced were damaged and are omitted.");
         break;
     case HISTORY_MAX_SIZE:
-        (void)snprintf(text, HISTORY_TEXT_MAX, "The file is limited by the size asked for.");
+        (void)snprintf(text, HISTORY_TEXT_MAX, "The file is limited to the requested size.");
         break;
     }
     return text;

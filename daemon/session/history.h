@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * How far back a ring goes, how long a full one will last, and why a snapshot of it covers less
- * than was asked for. Everything is computed from what the caller has read; any thread.
+ * How far back a ring goes, how long a full ring will last, and why a snapshot covers less than
+ * requested. Everything is computed from the caller's figures; any thread.
  *
- * A ring goes back to the moment from which on it is complete, not to its oldest record: that a
- * host was silent is history, too.
+ * A ring goes back to the time from which it is complete, not to its oldest record, because a time
+ * without records is part of the history.
  */
 
 #include <stdbool.h>

@@ -19,12 +19,13 @@
 #include "common/util.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/failure.h"
+#include "daemon/base/requester.h"
 #include "daemon/host/fd-store.h"
 
 #define STORE_NAME "stopped"
 #define MAGIC      UINT64_C(0x31706f7473637278) /* "xrcstop1" */
 
-/* What a note holds. Another layout has another magic number. */
+/* The content of a note. Another layout has another magic number. */
 struct note {
     uint64_t magic;
     uint64_t realtime_ns;
@@ -103,18 +104,10 @@ void recorder_stop_forget(struct systemd *systemd)
 const char *recorder_stop_describe(char text[static RECORDER_STOP_TEXT_MAX],
                                    const struct recorder_stop *stop)
 {
-    char user[32], process[RECORDER_STOP_COMM_MAX + 32] = "";
+    struct requester requester = {.uid = stop->uid, .pid = stop->pid};
 
-    if (stop->uid == (uid_t)-1)
-        (void)snprintf(user, sizeof(user), "an unknown user");
-    else
-        (void)snprintf(user, sizeof(user), "%sUID %u", stop->uid == 0 ? "root, " : "",
-                       (unsigned int)stop->uid);
-    if (stop->pid > 0)
-        (void)snprintf(process, sizeof(process), " (%s%sPID %d)", stop->comm,
-                       stop->comm[0] ? ", " : "", (int)stop->pid);
-    (void)snprintf(text, RECORDER_STOP_TEXT_MAX, "%s%s", user, process);
-    return text;
+    (void)snprintf(requester.comm, sizeof(requester.comm), "%s", stop->comm);
+    return requester_describe(text, &requester);
 }
 
 int recorder_stop_explain(const struct recorder_stop *stop, struct failure *failure)
@@ -126,7 +119,6 @@ int recorder_stop_explain(const struct recorder_stop *stop, struct failure *fail
     if (stop->realtime_ns && ago_sec > 0)
         (void)snprintf(when, sizeof(when), " %s ago", duration_format(ago, ago_sec * USEC_PER_SEC));
     return failure_set(failure, -ENODATA, ERROR_NO_RING,
-                       "The flight recorder was stopped by %s%s. `xentracectl start %s` starts it "
-                       "again.",
+                       "The flight recorder was stopped by %s%s. To start it: xentracectl start %s",
                        recorder_stop_describe(who, stop), when, PROTOCOL_RECORDER);
 }

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * That the flight recorder was stopped on request, by whom, and when. The note is a memfd in the
- * service manager's fd store. It lasts exactly as long as the recorder is to stay stopped: systemd
- * keeps it while the daemon is restarted, and drops it when the unit is stopped. Without a service
- * manager it lasts as long as the daemon. Main thread; nothing here waits.
+ * Records that the flight recorder was stopped on request, by whom, and when. This note is a memfd
+ * in the service manager's fd store. It exists exactly as long as the recorder must stay stopped:
+ * systemd keeps it while the daemon is restarted, and drops it when the unit is stopped. Without a
+ * service manager it lasts as long as the daemon. Main thread; nothing here waits.
  */
 
 #include <stdbool.h>
@@ -13,8 +13,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define RECORDER_STOP_COMM_MAX 64u
-#define RECORDER_STOP_TEXT_MAX 192u
+#include "daemon/base/requester.h"
+
+#define RECORDER_STOP_COMM_MAX REQUESTER_COMM_MAX
+#define RECORDER_STOP_TEXT_MAX REQUESTER_TEXT_MAX
 
 struct failure;
 struct fd_store;
@@ -34,8 +36,8 @@ int recorder_stop_write(const struct recorder_stop *stop);
 int recorder_stop_read(int fd, struct recorder_stop *ret_stop);
 
 /*
- * What an earlier daemon left. A note that cannot be read is one nevertheless: somebody stopped the
- * recorder, and it is not known who.
+ * Takes over the note of an earlier daemon. If it is unreadable, the recorder still counts as
+ * stopped, by an unknown user.
  */
 void recorder_stop_take(struct fd_store *inherited, struct recorder_stop *ret_stop);
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What survives: the ring, in the service manager's fd store, with a note in it of what is not in
- * the configuration. The configuration is the one of now: another events= or cpus= holds from now
- * on; with another memory=, or a layout of before, there is a new ring that the newest records are
- * carried over into.
+ * The ring survives in the service manager's fd store, with a note for state that is not in the
+ * configuration. The present configuration applies: changed events= or cpus= are used from now on;
+ * with a changed memory=, or an older layout, the newest records are carried over into a new ring.
  *
- * We can be killed at any time meanwhile. The new ring is kept, under the other name, when it is
- * complete and before anything is recorded into it; then the old one is retired: its magic goes,
- * and the service manager forgets it. Until then either of them can be continued.
+ * The process may be killed at any time during this. The new ring is kept under the other name when
+ * it is complete, before anything is recorded into it. Then the old one is retired: its magic is
+ * cleared, and the service manager removes it. Until then, either of them can be continued.
  */
 
 #include "daemon/session/recorder.h"
@@ -42,7 +41,9 @@
     USEC_PER_SEC /* nobody waits for its records; half full buffers wake it anyway                 \
                   */
 
-/* What systemd is asked for while a ring is carried over: 64 MiB a second is slow. */
+/*
+ * The start timeout requested from systemd while a ring is carried over: 64 MiB/s is a slow copy.
+ */
 #define EXTEND_USEC          (10 * USEC_PER_SEC)
 #define EXTEND_BYTES_PER_SEC (UINT64_C(64) << 20)
 
@@ -65,7 +66,8 @@ _Static_assert(sizeof(struct note) == 32 && offsetof(struct note, is_valid) == 2
 static void recorder_drop(const char *problem)
 {
     log_line(LOG_WARNING, RECORDER_NAME,
-             "The ring that was kept over the restart is dropped: %s. Recording begins anew.",
+             "The ring that was kept across the restart was discarded: %s. Recording starts with "
+             "an empty ring.",
              problem);
     for (size_t i = 0; i < ARRAY_SIZE(store_names); i++)
         fd_store_forget_now(store_names[i]); /* the next one may need its memory */
@@ -116,7 +118,7 @@ static struct ring *recorder_open_ring(const struct session_context *context, in
     note = ring_note(ring);
     if (note->is_valid == 1)
         return ring;
-    *ret_problem = "it was not in use yet";
+    *ret_problem = "it was not yet in use";
     return ring_free(ring);
 }
 
@@ -180,8 +182,8 @@ static void log_carried(const struct session_context *context, const struct ring
     ring_read_stats(to, &stats);
     (void)size_format(size, ring_bytes(from));
     if (carried->records == 0) {
-        log_line(LOG_INFO, RECORDER_NAME, "Nothing was carried over from a ring of %s%s: %s.", size,
-                 version,
+        log_line(LOG_INFO, RECORDER_NAME, "No records were carried over from a ring of %s%s: %s.",
+                 size, version,
                  carried->is_all        ? "it was empty"
                  : carried->was_damaged ? "its newest records are damaged"
                                         : "no whole round of records fits");
@@ -194,9 +196,9 @@ static void log_carried(const struct session_context *context, const struct ring
                  size, version);
     else
         log_line(LOG_INFO, RECORDER_NAME,
-                 "History of %s carried over from a ring of %s%s; what was older than %s %s.",
+                 "History of %s carried over from a ring of %s%s; records older than %s %s.",
                  length, size, version, clock_format_usec_ago(since, age_tsc / khz * USEC_PER_MSEC),
-                 carried->was_damaged ? "was damaged" : "did not fit");
+                 carried->was_damaged ? "were damaged" : "did not fit");
 }
 
 /* Systemd ends a service that takes too long to start. */
@@ -250,7 +252,7 @@ static struct ring *recorder_carry(const struct session_context *context,
     }
     if (!fd_store_keep_now(store_names[name], ring_memfd(to))) {
         (void)failure_set(failure, -EIO, ERROR_NO_MEMORY,
-                          "the service manager does not keep the one that was to take its place");
+                          "the service manager does not keep the new ring");
         return NULL;
     }
     log_carried(context, from, to, &carried);
@@ -258,15 +260,15 @@ static struct ring *recorder_carry(const struct session_context *context,
 }
 
 /*
- * The ring to go on with: the one that was kept, if its records cannot be carried over. NULL: there
- * is none; the log reports why, if one was kept.
+ * The ring with which to continue: a new one with the carried-over records, or the kept one. NULL:
+ * none; if one was kept, the log gives the reason.
  */
 static struct ring *recorder_take_ring(const struct session_context *context,
                                        const struct config *config, struct fd_store *inherited)
 {
     _cleanup_(kept_rings_done) struct kept_rings kept;
     struct failure failure = {0};
-    const char *problem = "it is no ring";
+    const char *problem = "it is not a ring";
     struct ring *ring, *carried;
     char size[UNITS_TEXT_MAX];
     unsigned int chosen, name;
@@ -380,7 +382,7 @@ void recorder_stop(struct session *session, const struct recorder_stop *stop)
     char who[RECORDER_STOP_TEXT_MAX];
 
     (void)snprintf(session->message, sizeof(session->message),
-                   "Stopped by %s. `xentracectl start %s` starts it again.",
+                   "Stopped by %s. To start it: xentracectl start %s",
                    recorder_stop_describe(who, stop), RECORDER_NAME);
     session_stop(session, END_STOP);
 }
@@ -450,7 +452,8 @@ void recorder_leave(const struct session_context *context, struct fd_store *inhe
     r = tracing_stop(context->tracing);
     if (r < 0)
         log_line(LOG_WARNING, RECORDER_NAME,
-                 "It is switched off, but Xen did not disable tracing: %s.", strerror(-r));
+                 "The flight recorder is disabled, but Xen did not disable tracing: %s.",
+                 strerror(-r));
 }
 
 void recorder_forget(const struct session_context *context)

@@ -57,8 +57,8 @@ void recorder_keep(struct session *session, void (*done)(void *userdata, bool is
                    void *userdata);
 void recorder_note(struct session *session);
 
-/* It has ended, or is switched off: has nothing kept any more. */
+/* The recorder has ended or is disabled: removes everything that is kept for it. */
 void recorder_forget(const struct session_context *context);
 
-/* It is switched off now: ends what the daemon before left for it, which is tracing. */
+/* The recorder is disabled: stops the tracing that the previous daemon left enabled for it. */
 void recorder_leave(const struct session_context *context, struct fd_store *inherited);

@@ -26,6 +26,7 @@
 #include "daemon/host/explain.h"
 #include "daemon/host/host.h"
 #include "daemon/output/output.h"
+#include "daemon/session/ring-share.h"
 #include "daemon/session/space.h"
 
 #define PATIENCE_USEC (5 * USEC_PER_SEC) /* with a reader, since it read last */
@@ -55,22 +56,27 @@ struct ring_storage *ring_storage_of(const struct session *session)
 
 static int refuse_memory(const struct ring_storage *ring, struct failure *failure)
 {
-    uint32_t percent = ring->storage.session->context->memory_share_percent;
-    uint64_t available = host_available_bytes();
-    char wanted[UNITS_TEXT_MAX], free_text[UNITS_TEXT_MAX], share[UNITS_TEXT_MAX];
+    char wanted[UNITS_TEXT_MAX], min[UNITS_TEXT_MAX];
 
     if (ring->memory_bytes < RING_MIN_BYTES)
         return failure_set(
-            failure, -EINVAL, ERROR_INVALID, "A ring of %s is too small: give it at least %s.",
-            size_format(wanted, ring->memory_bytes), size_format(share, RING_MIN_BYTES));
-    if (ring->memory_bytes / 100 < available / 10000 * percent || available == 0)
-        return 0;
-    return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY,
-                       "A ring of %s is more than dom0 can spare: %s are free, and memory-share= "
-                       "lets a ring take %u %% of that, %s. Ask for less, or set another "
-                       "memory-share=.",
-                       size_format(wanted, ring->memory_bytes), size_format(free_text, available),
-                       percent, size_format(share, available / 100 * percent));
+            failure, -EINVAL, ERROR_INVALID, "A ring of %s is too small: use at least %s.",
+            size_format(wanted, ring->memory_bytes), size_format(min, RING_MIN_BYTES));
+    return ring_share_check(ring->storage.session->context->ring_share, ring->memory_bytes,
+                            host_available_bytes(), failure);
+}
+
+static void count_memory(struct ring_storage *ring)
+{
+    ring->shared_bytes = ring->memory_bytes;
+    ring->storage.session->context->ring_share->bytes += ring->shared_bytes;
+}
+
+static void uncount_memory(struct ring_storage *ring)
+{
+    if (ring->shared_bytes)
+        ring->storage.session->context->ring_share->bytes -= ring->shared_bytes;
+    ring->shared_bytes = 0;
 }
 
 static int check_options(const struct ring_storage *ring, const struct session_options *options,
@@ -78,12 +84,11 @@ static int check_options(const struct ring_storage *ring, const struct session_o
 {
     if (ring->storage.space.on_reserve == ON_RESERVE_PAUSE)
         return failure_set(failure, -EINVAL, ERROR_INVALID,
-                           "A ring takes its space on the disk when it starts, and never pauses: "
-                           "give either --memory or --on-reserve pause.");
+                           "A ring reserves its space on the disk when it starts, and never "
+                           "pauses: use either --memory or --on-reserve pause.");
     if (options->max_size_bytes)
         return failure_set(failure, -EINVAL, ERROR_INVALID,
-                           "A ring never ends because of its size: give either --memory or "
-                           "--max-size.");
+                           "A ring does not end at a size: use either --memory or --max-size.");
     /* Before space for it is taken on the disk, which may be all there is. */
     return options->ring ? 0 : refuse_memory(ring, failure);
 }
@@ -94,6 +99,7 @@ static struct storage *ring_storage_free(struct storage *storage)
 
     if (ring->job)
         ring->job->storage = NULL;
+    uncount_memory(ring);
     ring->patience_source = sd_event_source_disable_unref(ring->patience_source);
     space_stop_waiting(storage);
     if (storage->output && output_is_busy(storage->output, OUTPUT_RUN)) {
@@ -127,6 +133,7 @@ int ring_storage_new(struct session *session, const struct session_options *opti
         ring_storage_free(&ring->storage);
         return r;
     }
+    count_memory(ring);
     *ret_storage = &ring->storage;
     return 0;
 }
@@ -307,6 +314,7 @@ static int resume_buffers(const struct session *session, const struct ring *ring
                           struct failure *failure)
 {
     struct drain *drain = collector_drain(session->context->collector);
+    unsigned int last_cpu;
 
     for (unsigned int cpu = 0; cpu < session->selection.nr_cpus; cpu++) {
         uint32_t xen_cons, cons;
@@ -314,9 +322,12 @@ static int resume_buffers(const struct session *session, const struct ring *ring
         if (!cpu_set_has(ring_cpus(ring), cpu) || !drain_read_cons(drain, cpu, &xen_cons))
             continue;
         if (!ring_resume_cpu(ring, cpu, xen_cons, &cons) || drain_resume_cpu(drain, cpu, cons) < 0)
-            return failure_set(failure, -EBADMSG, ERROR_XEN,
-                               "somebody else has read CPU %u's trace buffer meanwhile", cpu);
+            return failure_set(
+                failure, -EBADMSG, ERROR_XEN,
+                "another program has read the trace buffer of CPU %u in the meantime", cpu);
     }
+    if (ring_last_cpu(ring, &last_cpu))
+        drain_resume_round(drain, last_cpu);
     return 0;
 }
 
@@ -330,7 +341,7 @@ static int take_ring(struct ring_storage *ring, struct ring **ret_ring, struct f
     if (ring->offered) {
         if (ring_buffer_pages(ring->offered) != tracing_buffer_pages(session->context->tracing))
             return failure_set(failure, -EBADMSG, ERROR_XEN,
-                               "it is of trace buffers of another size");
+                               "it is from trace buffers of another size");
         *ret_ring = ring->offered;
         return resume_buffers(session, ring->offered, failure);
     }
@@ -403,6 +414,7 @@ static void ring_storage_handle_freed(void *userdata, int error, const struct fa
     struct ring_storage *ring = userdata;
 
     (void)error, (void)failure;
+    uncount_memory(ring);
     if (ring->storage.session->start_failure.name)
         storage_remove_output(&ring->storage);
     else
@@ -446,8 +458,8 @@ static void explain_write_error(struct ring_storage *ring, int error, const stru
         (void)snprintf(session->message, sizeof(session->message), "%s", failure->text);
     else
         (void)snprintf(session->message, sizeof(session->message),
-                       "%s could not be written: %s. It holds what was written before, in whole "
-                       "windows; the rest is counted as dropped.",
+                       "Cannot write %s: %s. The windows written before are readable; the "
+                       "remaining records are counted as dropped.",
                        ring->storage.output->figures.path, explain_write(error));
 }
 

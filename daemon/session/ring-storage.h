@@ -29,9 +29,10 @@ struct ring_storage {
     bool is_kept;         /* the service manager has the ring, too */
 
     /* ring-storage.c's own. */
-    struct ring *offered; /* session_options.ring, until it is taken */
-    struct ring *made;    /* by the worker, until it is taken; and given to the worker to free */
-    struct ring_job *job; /* the worker's, with the recorder's memory; NULL: none is under way */
+    struct ring *offered;  /* session_options.ring, until it is taken */
+    struct ring *made;     /* by the worker, until it is taken; and given to the worker to free */
+    uint64_t shared_bytes; /* that are counted for memory-share= */
+    struct ring_job *job;  /* the worker's, with the recorder's memory; NULL: none is under way */
     struct ring_write write;
     struct sd_event_source *patience_source;
     uint64_t patient_since_usec; /* CLOCK_MONOTONIC */

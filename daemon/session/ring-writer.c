@@ -127,6 +127,29 @@ static void ring_writer_submit_piece(struct ring_writer *writer, struct piece *p
     writer->nr_writing++;
 }
 
+/* The chunk after CHUNK, if the plan goes on to it. */
+static const struct chunk *ring_writer_chunk_after(const struct ring_writer *writer,
+                                                   const struct chunk *chunk)
+{
+    const struct ring_write *write = writer->write;
+    const struct snapshot_plan *plan = &write->plan;
+
+    if (chunk == plan->end)
+        return NULL;
+    chunk = ring_pin_next(write->ring, write->pin, chunk);
+    return chunk == plan->end && plan->end_offset == 0 ? NULL : chunk;
+}
+
+/* CHUNK from OFFSET to where the plan ends, in whole pages. */
+static uint32_t ring_writer_copy(const struct ring_writer *writer, const struct chunk *chunk,
+                                 uint32_t offset, uint8_t *buffer)
+{
+    const struct snapshot_plan *plan = &writer->write->plan;
+    uint32_t end = chunk == plan->end ? plan->end_offset : UINT32_MAX;
+
+    return ring_copy_windows(writer->write->ring, chunk, offset, end, buffer);
+}
+
 static void ring_writer_submit(struct ring_writer *writer)
 {
     const struct ring_write *write = writer->write;
@@ -136,10 +159,10 @@ static void ring_writer_submit(struct ring_writer *writer)
     while (writer->next && writer->nr_pieces < max) {
         const struct chunk *chunk = writer->next;
 
-        writer->next = ring_pin_next(write->ring, write->pin, chunk);
-        if (ring_must_copy_chunk(write->ring, chunk))
+        writer->next = ring_writer_chunk_after(writer, chunk);
+        if (chunk == write->plan.end || ring_must_copy_chunk(write->ring, chunk))
             ring_writer_add_piece(writer, chunk, writer->last_copy,
-                                  ring_copy_chunk(write->ring, chunk, 0, writer->last_copy));
+                                  ring_writer_copy(writer, chunk, 0, writer->last_copy));
         else
             ring_writer_add_piece(writer, chunk, chunk->data, chunk->fill_bytes);
     }
@@ -270,8 +293,8 @@ static int ring_writer_set_up(struct ring_writer *writer)
             return -ENOMEM;
         ring_writer_add_piece(
             writer, plan->first, writer->first_copy,
-            ring_copy_chunk(write->ring, plan->first, plan->first_offset, writer->first_copy));
-        writer->next = ring_pin_next(write->ring, write->pin, plan->first);
+            ring_writer_copy(writer, plan->first, plan->first_offset, writer->first_copy));
+        writer->next = ring_writer_chunk_after(writer, plan->first);
     }
     ring_writer_retire(writer); /* everything before the beginning is not needed */
     return 0;
@@ -314,6 +337,9 @@ int ring_write_run(struct output_file *file, void *argument, struct failure *fai
         return r;
     write->is_planned = true;
     write->unwritten = write->plan.first;
+    write->is_too_long = write->allowed_bytes && write->plan.bytes > write->allowed_bytes;
+    if (write->is_too_long)
+        return -EFBIG;
     ring_write_note_progress(write, 0);
     if (!file->is_stream) {
         r = output_file_require(file, write->plan.bytes, failure);

@@ -28,6 +28,7 @@ struct ring_write {
     int pin;
     unsigned int nr_cpus;
     struct snapshot_bounds bounds;
+    uint64_t allowed_bytes; /* a longer plan is not carried out; 0: any is */
 
     /* ring-writer.c's own; both threads use them while it is under way. */
     bool is_aborted;
@@ -37,6 +38,7 @@ struct ring_write {
     /* The result. */
     bool is_planned; /* `plan` is valid */
     struct snapshot_plan plan;
+    bool is_too_long;       /* than allowed_bytes: nothing was written */
     uint64_t written_bytes; /* without a gap, in whole windows: a failed file is cut to that */
     const struct chunk *unwritten; /* the first one that is not written whole; NULL: all are */
 };
@@ -46,6 +48,7 @@ struct ring_write {
  * `bounds` ask for to FILE, from its beginning. Returns 0 or a negative errno:
  *
  *   - is_planned is false: what snapshot_make_plan() says, -ENODATA or -EFBIG; nothing was written;
+ *   - is_too_long is true: -EFBIG;
  *   - FAILURE is set: there is no space (ERROR_NO_SPACE) or no memory (ERROR_NO_MEMORY) for it;
  *   - else writing failed (explain_write()), with -ECANCELED after ring_write_abort().
  */

@@ -38,23 +38,23 @@ static int check_others(const struct session_options *options, bool segmented,
 {
     if (!segmented && (options->keep_files || options->keep_size_bytes))
         return failure_set(failure, -EINVAL, ERROR_INVALID,
-                           "--keep-files and --keep-size are about segments: they need "
-                           "--segment-size or --segment-time.");
+                           "--keep-files and --keep-size limit segments: they need --segment-size "
+                           "or --segment-time.");
     if (!segmented && options->on_reserve && strcmp(options->on_reserve, "rotate") == 0)
         return failure_set(failure, -EINVAL, ERROR_INVALID,
                            "--on-reserve rotate deletes the oldest segments: it needs "
                            "--segment-size or --segment-time.");
     if (segmented && options->has_output)
         return failure_set(failure, -EINVAL, ERROR_INVALID,
-                           "Segments are files in xentraced's own directory: leave out --output.");
+                           "Segments are written to xentraced's own directory: omit --output.");
     if (segmented && options->memory_bytes)
         return failure_set(failure, -EINVAL, ERROR_INVALID,
-                           "A capture is kept in memory or in segments on the disk: give either "
-                           "--memory, or --segment-size and --segment-time.");
+                           "A capture is kept either in memory or in segments on the disk: use "
+                           "either --memory, or --segment-size and --segment-time.");
     if (segmented && options->max_size_bytes)
-        return failure_set(failure, -EINVAL, ERROR_INVALID,
-                           "--max-size ends a capture of one file: limit segments with "
-                           "--keep-size.");
+        return failure_set(
+            failure, -EINVAL, ERROR_INVALID,
+            "--max-size limits a capture of one file: to limit segments, use --keep-size.");
     return 0;
 }
 
@@ -64,19 +64,19 @@ static int check_shape(const struct session_options *options, struct failure *fa
 
     if (options->segment_size_bytes && options->segment_size_bytes < SIZE_MIN_BYTES)
         return failure_set(failure, -EINVAL, ERROR_INVALID,
-                           "A segment of %s is too small: --segment-size is at least %s.",
+                           "A segment of %s is too small: use --segment-size of at least %s.",
                            size_format(text, options->segment_size_bytes), "1M");
     if (options->segment_size_bytes >= UINT64_MAX / 4 || options->keep_size_bytes >= UINT64_MAX / 4)
         return failure_set(failure, -EINVAL, ERROR_INVALID, "No disk is that large.");
     if (options->segment_time_usec && options->segment_time_usec < TIME_MIN_USEC)
         return failure_set(failure, -EINVAL, ERROR_INVALID,
-                           "A segment of %s is too short: --segment-time is at least 1 s.",
+                           "A segment of %s is too short: use --segment-time of at least 1 s.",
                            duration_format(text, options->segment_time_usec));
     if (options->keep_files == 1 || options->keep_files > KEEP_FILES_MAX)
-        return failure_set(failure, -EINVAL, ERROR_INVALID,
-                           "--keep-files is from 2, for the segment being written and one that is "
-                           "finished, to %u.",
-                           KEEP_FILES_MAX);
+        return failure_set(
+            failure, -EINVAL, ERROR_INVALID,
+            "--keep-files must be from 2 (the current segment and a finished one) to %u.",
+            KEEP_FILES_MAX);
     return 0;
 }
 
@@ -88,7 +88,7 @@ static int check_keep_size(const struct segments *segments, struct failure *fail
     if (!segments->keep_bytes || segments->keep_bytes >= min)
         return 0;
     return failure_set(failure, -EINVAL, ERROR_INVALID,
-                       "--keep-size has to hold two segments and 1 MiB: it is at least %s here.",
+                       "--keep-size must hold two segments and 1 MiB: use at least %s.",
                        size_format(text, min));
 }
 
@@ -158,8 +158,8 @@ static int check_no_segments(int directory_fd, const char *directory_path, const
     while (r >= 0 && (entry = readdir(directory)))
         if (is_segment_file(entry->d_name, name))
             r = failure_set(failure, -EEXIST, ERROR_NAME_IN_USE,
-                            "%s/%s is of an older capture of that name, and segments of two "
-                            "captures are not mixed. Choose another name, or none.",
+                            "%s/%s belongs to an older capture of that name, and segments of two "
+                            "captures are not mixed. Choose another name, or omit the name.",
                             directory_path, entry->d_name);
     (void)closedir(directory);
     return r;
@@ -229,6 +229,7 @@ static void add_totals(struct sink_totals *sum, const struct sink_totals *part)
     sum->queued_bytes += part->queued_bytes;
     sum->windows += part->windows;
     sum->complete_from_tsc = earlier_of(part->complete_from_tsc, sum->complete_from_tsc);
+    sum->last_loss_tsc = max_u64(part->last_loss_tsc, sum->last_loss_tsc);
     for (unsigned int i = 0; i < EVENT_CLASSES; i++)
         sum->class_records[i] += part->class_records[i];
 }
@@ -259,18 +260,24 @@ void segments_add_totals(const struct storage *storage, struct sink_totals *tota
     totals->writing_since_usec = earlier_of(before.writing_since_usec, totals->writing_since_usec);
 }
 
-void segments_enter_past(struct segments *segments, const struct sink *sink)
+void segments_add_sink(const struct sink *sink, unsigned int nr_cpus, struct ledger *past,
+                       struct sink_totals *totals)
 {
-    struct sink_totals totals;
+    struct sink_totals added;
 
-    for (unsigned int cpu = 0; cpu < segments->nr_cpus; cpu++) {
+    for (unsigned int cpu = 0; cpu < nr_cpus; cpu++) {
         struct ledger ledger;
 
         sink_read_ledger(sink, cpu, &ledger);
-        add_ledger(&segments->past[cpu], &ledger);
+        add_ledger(&past[cpu], &ledger);
     }
-    sink_read_totals(sink, &totals);
-    add_totals(&segments->past_totals, &totals);
+    sink_read_totals(sink, &added);
+    add_totals(totals, &added);
+}
+
+void segments_enter_past(struct segments *segments, const struct sink *sink)
+{
+    segments_add_sink(sink, segments->nr_cpus, segments->past, &segments->past_totals);
 }
 
 /* --- Which are there. --- */
@@ -291,6 +298,7 @@ static struct segment_file *segments_take_oldest(struct segments *segments)
 static void segments_forget_old(struct segments *segments)
 {
     if (segments->keep_files || segments->keep_bytes ||
+        segments_session(segments)->settings.is_configured ||
         segments->storage.space.on_reserve == ON_RESERVE_ROTATE ||
         segments->nr_files < SEGMENTS_SHOWN_MAX)
         return;
@@ -326,6 +334,21 @@ static void segments_fill_file(const struct segments *segments, struct segment_f
     }
 }
 
+void segments_list_old(struct segments *segments, const struct segment *segment,
+                       const uint64_t *delivered)
+{
+    struct segment_file *file;
+
+    segments_forget_old(segments);
+    file = segments_add_file(segments);
+    if (!file)
+        return; /* it stays on the disk */
+    file->segment = *segment;
+    file->segment.ledger = NULL;
+    memcpy(file->delivered, delivered, segments->nr_cpus * sizeof(*delivered));
+    segments->files_bytes += segment->bytes;
+}
+
 void segments_enter_file(struct segments *segments, const struct sink *sink, unsigned int number,
                          enum segment_reason reason, struct segment *ret_segment)
 {
@@ -335,13 +358,14 @@ void segments_enter_file(struct segments *segments, const struct sink *sink, uns
     segment_describe(session, sink, ret_segment);
     ret_segment->number = number;
     ret_segment->reason = reason;
+    ret_segment->missing_before = segments->before_missing;
     segments_forget_old(segments);
     file = segments_add_file(segments);
     segments->written++;
     session->is_sidecar_due = true;
     if (!file) {
         log_line(LOG_ERR, session->name,
-                 "Out of memory: segment %u is complete, but is neither listed nor deleted later.",
+                 "Out of memory: segment %u is complete, but will be neither listed nor deleted.",
                  number);
         return;
     }
@@ -380,8 +404,8 @@ static void segments_log_sidecar(const struct segments *segments, const struct s
 
     segment_name(session, segment->number, name);
     log_line(LOG_ERR, session->name,
-             "The sidecar %s.json could not be written: %s. Its segment is complete without it.",
-             name, strerror(-error));
+             "Cannot write the sidecar %s.json: %s. The segment itself is complete.", name,
+             strerror(-error));
 }
 
 static void segments_handle_sidecar(void *userdata, int error)
@@ -418,6 +442,7 @@ static int segments_send_sidecar(struct segments *segments, const struct segment
     sidecar_init(&sidecar->sidecar);
     sidecar->segments = segments;
     sidecar->segment = *segment;
+    sidecar->segment.ledger = NULL; /* what is needed of it is described now */
     sidecar->is_last = is_last;
     segment_name(session, segment->number, name);
     r = sidecar_name(&sidecar->sidecar, context->state_dir_fd, context->state_dir, name);
@@ -538,8 +563,8 @@ static void segments_handle_deleted(struct segments *segments, int error)
 
     if (error < 0)
         log_line(LOG_ERR, segments_session(segments)->name,
-                 "Segment %u could not be deleted: %s. It stays: delete it by hand.",
-                 file->segment.number, strerror(-error));
+                 "Cannot delete segment %u: %s. Delete it by hand.", file->segment.number,
+                 strerror(-error));
     else
         segments_note_evicted(segments, file);
     free(file);
@@ -554,6 +579,28 @@ void segments_delete_oldest(struct segments *segments)
     if (segments->nr_files > 0 && !segments->oldest.is_under_way)
         segment_removal_send(&segments->oldest, segments, segments->files[0]->segment.number,
                              segments_handle_deleted);
+}
+
+void segments_advance_eviction(struct segments *segments)
+{
+    if (segments->evictions_due == 0 || segments->oldest.is_under_way)
+        return;
+    if (segments->nr_files == 0) {
+        segments->evictions_due = 0;
+        return;
+    }
+    segments->evictions_due--;
+    segments_delete_oldest(segments);
+}
+
+void segments_evict(struct session *session, unsigned int count)
+{
+    struct segments *segments = (struct segments *)segments_of(session->storage);
+
+    if (session->state != SESSION_RUNNING)
+        return; /* at the next look they are nobody's */
+    segments->evictions_due = count;
+    segments_advance_eviction(segments);
 }
 
 /* --- When. --- */

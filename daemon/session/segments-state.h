@@ -2,10 +2,11 @@
 #pragma once
 
 /*
- * What segments.c and segment-files.c share: the one knows when a file comes and goes, the other
- * which there are. Main thread; nothing here waits.
+ * Shared by segments.c, which begins and ends segments, and segment-files.c, which keeps the list
+ * of their files. Main thread; nothing here waits.
  */
 
+#include "collector/account.h"
 #include "daemon/session/segments.h"
 
 /* --- segments.c --- */
@@ -21,7 +22,48 @@ static inline struct session *segments_session(const struct segments *segments)
     return segments->storage.session;
 }
 
+/* --- segments-resume.c --- */
+
+/* STATE is of the daemon before; NULL: there is none. It begins with a sink that holds. */
+int segments_take_state(struct segments *segments, const struct persist_state *state,
+                        struct failure *failure);
+int segments_make_holder(struct segments *segments, struct failure *failure);
+
+/* The session runs: has the disk read, then the first segment made. */
+void segments_resume(struct segments *segments);
+
+/* SINK is to be the first one: it reports what is missing before it. */
+void segments_pass_missing(struct segments *segments, struct sink *sink);
+/* It has taken over; the one that held comes back; and: the session ends before that. */
+void segments_end_holding(struct segments *segments);
+void segments_note_held(struct segments *segments, const struct sink *sink);
+void segments_stop_holding(struct segments *segments);
+
+/* Of one CPU, what is known of it after a restart. */
+struct recovered_sums {
+    uint64_t on_disk; /* records in segments that the past includes */
+    uint64_t read;    /* records in those that were read now */
+    uint64_t told;    /* missing ones that these report */
+    uint64_t pending; /* of the past: that they had to report */
+    uint64_t last_tsc;
+};
+
+/*
+ * Brings PAST up to what was TAKEN from Xen, and moves deleted segments' records to `evicted`.
+ * *RET_ADDED is what comes to it. Returns how many records the next segment has to report.
+ */
+uint64_t segments_settle_ledger(struct ledger *past, struct account_sum taken,
+                                const struct recovered_sums *sums, struct ledger *ret_added);
+
 /* --- segment-files.c --- */
+
+/* SEGMENT is on the disk, of an earlier daemon; DELIVERED per CPU is evicted when it is deleted. */
+void segments_list_old(struct segments *segments, const struct segment *segment,
+                       const uint64_t *delivered);
+
+/* Adds the figures of SINK. */
+void segments_add_sink(const struct sink *sink, unsigned int nr_cpus, struct ledger *past,
+                       struct sink_totals *totals);
 
 /* What OPTIONS ask for, checked together. -EINVAL and FAILURE. */
 int segments_take_options(struct segments *segments, const struct session_options *options,
@@ -44,6 +86,9 @@ void segments_write_last_sidecar(struct segments *segments);
 
 /* Has the oldest file deleted; nothing if that is under way, or there is none. */
 void segments_delete_oldest(struct segments *segments);
+
+/* The same for what segments_evict() asked for, as far as it can be done now. */
+void segments_advance_eviction(struct segments *segments);
 
 /* Has the files of segment NUMBER removed, which was empty. DONE may be NULL. */
 void segments_remove_empty(struct segments *segments, unsigned int number,

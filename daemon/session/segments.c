@@ -47,8 +47,16 @@
 
 static const char *const reason_names[] = {
     [SEGMENT_IS_WRITTEN] = "",   [SEGMENT_SIZE] = "size", [SEGMENT_TIME] = "time",
-    [SEGMENT_ROTATE] = "rotate", [SEGMENT_END] = "end",
+    [SEGMENT_ROTATE] = "rotate", [SEGMENT_END] = "end",   [SEGMENT_RESTART] = "restart",
 };
+
+enum segment_reason segment_reason_parse(const char *name)
+{
+    for (size_t i = 0; name && i < ARRAY_SIZE(reason_names); i++)
+        if (strcmp(name, reason_names[i]) == 0)
+            return (enum segment_reason)i;
+    return SEGMENT_RESTART;
+}
 
 const char *segment_reason_name(enum segment_reason reason)
 {
@@ -114,11 +122,14 @@ static int segments_init(struct segments *segments, struct session *session,
     int r;
 
     segments->number = 1;
+    segments->first_number = 1;
     segments->nr_cpus = xen_host_info(session->context->xen)->nr_cpus;
     segments->past = calloc(segments->nr_cpus, sizeof(*segments->past));
     if (!segments->past)
         return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
     r = segments_take_options(segments, options, failure);
+    if (r >= 0 && (options->resume || options->is_configured))
+        r = segments_take_state(segments, options->resume, failure);
     if (r < 0)
         return r;
     return storage_init(&segments->storage, &storage_segments, session, options, failure);
@@ -160,7 +171,8 @@ static struct storage *segments_free(struct storage *storage)
     storage->output = output_free(storage->output);
     segments->next_output = output_free(segments->next_output);
     segments->before_output = output_free(segments->before_output);
-    if (segments->oldest.is_under_way || segments->empty.is_under_way || segments->nr_sidecars) {
+    if (segments->oldest.is_under_way || segments->empty.is_under_way || segments->nr_sidecars ||
+        segments->is_recovering) {
         segments->is_released =
             true; /* the process ends, and a worker is stuck with a part of it */
         return NULL;
@@ -169,6 +181,7 @@ static struct storage *segments_free(struct storage *storage)
         free(segments->files[i]);
     free(segments->files);
     free(segments->past);
+    free(segments->missing);
     free(segments);
     return NULL;
 }
@@ -186,6 +199,7 @@ static struct output_request segments_request(const struct segments *segments, c
         .name = name,
         .naming = OUTPUT_PREPARED,
         .reserve_bytes = session->settings.reserve_bytes,
+        .keep_free = session->context->keep_free,
         .max_bytes = UINT64_MAX,
         .aim_bytes = segments_aim_bytes(segments),
     };
@@ -210,6 +224,8 @@ static int segments_open(struct storage *storage, const struct session_options *
     int r;
 
     (void)options; /* what is in them was noted by segments_new() */
+    if (segments->is_holding)
+        return 1;
     segment_name(storage->session, segments->number, name);
     request = segments_request(segments, name);
     request.naming = OUTPUT_NAMED;
@@ -227,6 +243,8 @@ static int segments_make_sink(struct storage *storage, struct watch_set *watch,
     int r;
 
     (void)watch; /* of a ring only */
+    if (segments_own(storage)->is_holding)
+        return segments_make_holder(segments_own(storage), failure);
     r = storage_make_sink(storage, storage->output, segments_own(storage)->size_bytes,
                           &storage->sink);
     if (r < 0)
@@ -265,7 +283,7 @@ static void segments_retry_later(struct segments *segments, int error,
     segments->next_failure = *failure;
     if (!segments->is_failure_logged)
         log_line(LOG_WARNING, session->name,
-                 "Segment %u becomes longer than was asked for: the next one cannot be made. %s",
+                 "Segment %u exceeds its limit: the next one cannot be created. %s",
                  segments->number, failure->text);
     segments->is_failure_logged = true;
     if (!segments->retry_source) /* without a timer: when something else changes */
@@ -280,8 +298,10 @@ static int segments_make_next(struct segments *segments, struct failure *failure
 
     r = storage_make_sink(&segments->storage, segments->next_output, segments->size_bytes,
                           &segments->next);
-    if (r >= 0)
+    if (r >= 0) {
+        segments_pass_missing(segments, segments->next);
         return 0;
+    }
     segments_discard_next(segments);
     return failure_set(failure, r, ERROR_NO_MEMORY, "Out of memory.");
 }
@@ -298,6 +318,8 @@ static void segments_handle_next_opened(void *userdata, int error, const struct 
     struct segments *segments = userdata;
     struct failure reason = *failure;
 
+    if (error >= 0)
+        session_note_reserve(segments_session(segments), segments->next_output);
     if (error < 0)
         segments->next_output = output_free(segments->next_output); /* it has left no file */
     else
@@ -339,7 +361,8 @@ static void segments_prepare_next(struct segments *segments)
 {
     uint64_t bytes = segments_first_grant_bytes(segments);
 
-    if (!segments_are_running(segments) || segments->next_output || segments->retry_source)
+    if (!segments_are_running(segments) || segments->next_output || segments->retry_source ||
+        (segments->is_holding && !segments->is_recovered))
         return;
     if (segments->needs_space || segments_exceed_keep_bytes(segments, bytes))
         segments_delete_oldest(segments);
@@ -396,7 +419,9 @@ static void segments_begin(struct storage *storage)
         sd_event_add_time_relative(session->context->event, &segments->time_source, CLOCK_BOOTTIME,
                                    segments->time_usec, TIMER_SLACK_USEC, segments_handle_time,
                                    segments) < 0)
-        log_line(LOG_ERR, session->name, "No timer is left: segments do not end by time.");
+        log_line(LOG_ERR, session->name, "Cannot set a timer: segments do not end by time.");
+    if (segments->is_holding)
+        segments_resume(segments);
     segments_advance(segments);
 }
 
@@ -406,6 +431,7 @@ static void segments_stop(struct storage *storage)
 
     segments->is_stopped = true;
     segments_stop_timers(segments);
+    segments_stop_holding(segments);
 }
 
 /* --- When it has handed over: the current one's name. --- */
@@ -427,11 +453,10 @@ static void segments_fail_name(struct segments *segments, int error)
     struct session *session = segments_session(segments);
     char text[sizeof(session->message)];
 
-    (void)snprintf(text, sizeof(text),
-                   "The segment that is being written cannot be given its name: %s. It is in %s as "
-                   ".%s.xentrace.next, and complete.",
-                   explain_write(error), session->context->state_dir,
-                   segments->storage.output->name);
+    (void)snprintf(
+        text, sizeof(text),
+        "Cannot rename the current segment: %s. It is complete, in %s as .%s.xentrace.next.",
+        explain_write(error), session->context->state_dir, segments->storage.output->name);
     if (session->is_aborted)
         log_line(LOG_ERR, session->name, "%s", text);
     else
@@ -479,6 +504,7 @@ void segments_advance(struct segments *segments)
 {
     segments_name_current(segments);
     segments_advance_room(segments);
+    segments_advance_eviction(segments);
     segments_prepare_next(segments);
     segments_offer_next(segments);
 }
@@ -492,6 +518,8 @@ static void segments_shift(struct segments *segments)
     segments->before_output = storage->output;
     segments->before_number = segments->number;
     segments->before_reason = segments->due ? segments->due : SEGMENT_SIZE;
+    segments->before_missing = segments->current_missing;
+    segments->current_missing = 0;
     storage->sink = TAKE_PTR(segments->next);
     storage->is_sink_closed = false;
     storage->output = TAKE_PTR(segments->next_output);
@@ -521,7 +549,9 @@ static void segments_handle_succeeded(struct segments *segments)
 
     space_reset(storage); /* what was asked for was for the one before, which has all it needs */
     segments_shift(segments);
-    if (is_empty(segments->before))
+    if (segments->is_holding)
+        segments_end_holding(segments);
+    else if (is_empty(segments->before))
         segments_drop_empty(segments);
     else
         segments->number++;
@@ -542,6 +572,7 @@ static void segments_retire_before(struct segments *segments, int error)
     struct segment segment;
 
     segments_enter_past(segments, sink);
+    segments_note_held(segments, sink);
     if (segments->before_number) {
         segments_enter_file(segments, sink, segments->before_number, segments->before_reason,
                             &segment);
@@ -606,7 +637,8 @@ static void segments_abort(struct storage *storage)
     struct segments *segments = segments_own(storage);
 
     segments_stop(storage);
-    if (segments->before && !output_is_busy(segments->before_output, OUTPUT_FINISH))
+    if (segments->before && segments->before_output &&
+        !output_is_busy(segments->before_output, OUTPUT_FINISH))
         collector_send(storage->session->context->collector, MESSAGE_ABORT, segments->before, false,
                        0);
 }
@@ -617,6 +649,7 @@ static bool segments_is_quiet(const struct storage *storage)
 
     return !segments->before && !segments->is_name_due && !segments->oldest.is_under_way &&
            !segments->empty.is_under_way && segments->nr_sidecars == 0 &&
+           !segments->is_recovering &&
            !(segments->next_output && output_is_busy(segments->next_output, OUTPUT_OPEN));
 }
 
@@ -667,7 +700,9 @@ static void segments_handle_last_finished(void *userdata, int error, const struc
     segments->is_over = true;
     if (error < 0)
         session_explain_finish(storage->session, storage->output, error);
+    segments->before_missing = segments->current_missing;
     if (is_empty(storage->sink) && segments->nr_files > 0) {
+        segments->is_last_removed = true;
         segments_remove_last(segments);
         return;
     }
@@ -709,19 +744,24 @@ int segments_rotate(struct session *session, unsigned int *ret_number, struct fa
 
     if (!storage_is_segmented(session->storage))
         return failure_set(failure, -EINVAL, ERROR_NOT_SEGMENTED,
-                           "'%s' is not recorded in segments: there is none to close. Segments "
-                           "are what `xentracectl start --segment-size` makes.",
+                           "'%s' has no segments, so there is none to close. To record in "
+                           "segments: xentracectl start --segment-size SIZE",
                            session->name);
     segments = segments_own(session->storage);
     if (!segments_are_running(segments))
         return failure_set(failure, -EINVAL, ERROR_NO_SESSION,
-                           "'%s' is not being recorded (any more): there is no segment to close. "
-                           "`xentracectl list` shows what is.",
+                           "'%s' is not running, so there is no segment to close. To see all "
+                           "sessions: xentracectl list",
                            session->name);
+    if (segments->is_holding)
+        return failure_set(
+            failure, -EAGAIN, ERROR_BUSY,
+            "'%s' is continuing after a restart and has no segment yet. Try again in a moment.",
+            session->name);
     if (session->storage->space.is_paused)
         return failure_set(failure, -ENOSPC, ERROR_NO_SPACE,
-                           "'%s' waits for space on the disk, and its segment cannot be closed "
-                           "before there is some. Free some space.",
+                           "'%s' is paused until there is space on the disk, so its segment cannot "
+                           "be closed. Free some space.",
                            session->name);
     if (!segments->next && segments->next_error < 0) {
         *failure = segments->next_failure;

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * A disk ring: a capture as numbered files, segments, NAME.00001.xentrace and so on, in the state
- * directory. Each can be read alone, and so can all of them joined: none overlaps, and no record is
- * lost between two. A kind of storage (storage.h). Main thread; nothing here waits.
+ * A capture in segments: numbered files, NAME.00001.xentrace and so on, in the state directory.
+ * Each segment can be read alone, and all of them concatenated: they do not overlap, and no record
+ * is lost between two. A kind of storage (storage.h). Main thread; nothing here waits.
  *
  * Each segment has a sink and an output of its own. The storage's are those of the segment that is
  * being written, the current one. Three more things may be under way beside it, one of each:
@@ -14,9 +14,9 @@
  *   before   the one that was current before: flushed by the collector, then its file is finished
  *   oldest   deleted, to make room
  *
- * After the collector has handed over, the new current file is given its name. The next hand-over
- * waits for that, and for the segment before. Whatever is not ready in time, or for want of space,
- * makes the current segment longer.
+ * After the handover by the collector, the new current file is renamed to its final name. The next
+ * handover waits for this, and for the previous segment. If the next segment is not ready in time,
+ * or there is no space, the current segment becomes longer.
  */
 
 #include <stdbool.h>
@@ -29,6 +29,7 @@
 #include "daemon/base/worker.h"
 #include "daemon/session/storage.h"
 
+struct persist_state;
 struct sd_event_source;
 struct session_options;
 
@@ -41,7 +42,8 @@ enum segment_reason {
     SEGMENT_SIZE,
     SEGMENT_TIME,
     SEGMENT_ROTATE,
-    SEGMENT_END, /* of the session */
+    SEGMENT_END,     /* of the session */
+    SEGMENT_RESTART, /* its daemon ended before it */
 };
 
 struct segment {
@@ -51,7 +53,15 @@ struct segment {
     uint64_t first_tsc, last_tsc; /* of its records; 0: none */
     uint64_t first_ns, last_ns;   /* CLOCK_REALTIME */
     uint64_t records, lost, dropped;
-    uint64_t complete_from_tsc; /* see struct sink_totals */
+    uint64_t complete_from_tsc;  /* see struct sink_totals */
+    uint64_t missing_before;     /* records that were dropped in a restart, before its first one */
+    const struct ledger *ledger; /* per CPU; NULL: its sink has it */
+};
+
+/* Of one CPU, after a restart. */
+struct missing {
+    uint64_t records;
+    uint64_t since_tsc;
 };
 
 /* A finished one whose file is there. */
@@ -87,7 +97,21 @@ struct segments {
     bool is_stopped;  /* nothing is prepared or offered any more */
     bool is_over;     /* the last one is finished, too */
 
-    /* The current one. */
+    /* It continues what an earlier daemon has begun: see segments-resume.c. */
+    bool is_holding;           /* the current one has no file yet: its sink holds */
+    bool is_new_run;           /* there is no state: what is on the disk is of an older run */
+    bool is_recovering;        /* the worker reads the disk */
+    bool is_recovered;         /* ... and has */
+    bool is_last_removed;      /* it ended right after a segment */
+    unsigned int first_number; /* of this run; those before are an older one's */
+    struct missing *missing; /* [nr_cpus]: what the first one reports; NULL: nothing is continued */
+    bool before_held;        /* the one before had no file */
+    unsigned int continued_number; /* of the first one */
+    uint64_t missing_before;       /* the sum */
+    uint64_t current_missing;      /* of the current one */
+    uint64_t before_missing;       /* of the one that is being entered */
+
+    /* The current one. While it holds: the number is the last one's. */
     unsigned int number;
     enum segment_reason due; /* SEGMENT_IS_WRITTEN: it is not to end yet, but for its size */
     bool is_open;            /* the session's first file was created */
@@ -127,6 +151,7 @@ struct segments {
     uint64_t room_bytes;
     bool room_needs_one; /* one has to go, whatever keep-size= says */
     bool room_has_deleted;
+    unsigned int evictions_due; /* segments_evict() */
 
     /* Of all that are finished, but for the storage's last sink. */
     struct ledger *past; /* [nr_cpus] */
@@ -155,6 +180,12 @@ bool storage_is_segmented(const struct storage *storage); /* NULL: it is not */
 const struct segments *segments_of(const struct storage *storage);
 
 const char *segment_reason_name(enum segment_reason reason); /* as in documents; "": not ended */
+enum segment_reason segment_reason_parse(const char *name);  /* NULL, unknown: SEGMENT_RESTART */
+
+/* The number of the last finished segment, and the sums up to it: what a restart continues from. */
+unsigned int segments_finished_number(const struct segments *segments);
+void segments_read_finished(const struct segments *segments, struct ledger *ret_past,
+                            uint64_t *ret_pending, struct sink_totals *ret_totals);
 
 /* "NAME.00001", which is its file's name without the ending. */
 void segment_name(const struct session *session, unsigned int number,
@@ -166,6 +197,9 @@ void segment_name(const struct session *session, unsigned int number,
  */
 int segments_check_none(int directory_fd, const char *directory, const char *name,
                         struct failure *failure);
+
+/* The directory is to become smaller: has the COUNT oldest segments of SESSION deleted. */
+void segments_evict(struct session *session, unsigned int count);
 
 /* How long a segment's file is to become, at most if all goes well; 0: any length. */
 uint64_t segments_aim_bytes(const struct segments *segments);

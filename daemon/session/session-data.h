@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What a session is made of: its data, and what it works with. All modules of this folder, and the
- * documents, read it; session.h has what can be done with a session, and its states. Main thread.
+ * The data of a session, and its context. It is read by all modules of this folder and by the
+ * documents; session.h has the functions and states of a session. Main thread.
  */
 
 #include <stdbool.h>
@@ -12,14 +12,17 @@
 #include "common/cpu-set.h"
 #include "common/event-set.h"
 #include "daemon/base/clock.h"
+#include "daemon/base/disk-limit.h"
 #include "daemon/base/failure.h"
 #include "daemon/base/name.h"
+#include "daemon/base/requester.h"
 #include "daemon/host/domains.h"
 #include "daemon/host/tracing.h"
 #include "daemon/output/sidecar.h"
 #include "daemon/session/end-reason.h"
 #include "daemon/session/silence.h"
 
+struct account;
 struct clock_history;
 struct collector;
 struct domain_names;
@@ -28,8 +31,10 @@ struct json_object;
 struct ledger;
 struct message;
 struct grower;
+struct persist_state;
 struct pool;
 struct ring;
+struct ring_share;
 struct sd_event;
 struct sd_event_source;
 struct segment;
@@ -62,8 +67,11 @@ struct session_context {
     struct grower *grower;
     int state_dir_fd;
     const char *state_dir;
+    int runtime_dir_fd; /* in memory; emptied by a boot */
     uint32_t default_buffer_pages;
-    uint32_t memory_share_percent; /* of the free memory that a ring may take */
+    uint32_t memory_share_percent; /* of the free memory that rings may take */
+    struct ring_share *ring_share; /* what they have taken */
+    struct disk_limit keep_free;   /* what DISK_RESERVE_AUTO follows from */
 
     /* What sidecars hold: documents, the caller's. */
     struct json_object *(*describe_session)(const struct session *session);
@@ -88,7 +96,7 @@ struct session_options {
     const char *events; /* "all" */
     const char *cpus;   /* "all" */
     uint64_t time_usec;
-    uint64_t reserve_bytes;
+    uint64_t reserve_bytes; /* or DISK_RESERVE_AUTO */
     uint64_t max_size_bytes;
     uint32_t buffer_pages;
     uint64_t poll_usec;
@@ -96,10 +104,12 @@ struct session_options {
     bool keep_enabled;
     bool start_disabled;
     bool has_output;
+    bool by_root;  /* root has passed the output */
     int output_fd; /* borrowed */
     const char *output_path;
     int sidecar_fd;  /* borrowed; -1: none */
     bool may_rename; /* its name was made up: if a file has it already, it is given another one */
+    struct requester requester;
 
     const char *on_reserve; /* "stop" */
     uint64_t segment_size_bytes;
@@ -107,13 +117,17 @@ struct session_options {
     uint32_t keep_files;
     uint64_t keep_size_bytes;
 
+    bool persist;       /* it continues in its next segment after a restart of the daemon */
+    bool is_configured; /* [capture NAME]: its files may be removed for want of space */
+    const struct persist_state *resume; /* it does now; NULL: it is new, or its state was lost */
+
     uint64_t memory_bytes; /* a ring */
     uint64_t max_age_usec;
-    bool is_recorder;         /* no output; of a ring */
-    bool makes_ring_later;    /* ... whose memory a worker makes, or it is there at once */
-    struct ring *ring;        /* taken over: it continues with that; given away on success */
-    struct clock_pair *since; /* ... and it was started then */
-    struct watch_set *watch;  /* of a ring; lent. NULL: none */
+    bool is_recorder;               /* no output; of a ring */
+    bool makes_ring_later;          /* ... whose memory a worker makes, or it is there at once */
+    struct ring *ring;              /* taken over: it continues with that; given away on success */
+    const struct clock_pair *since; /* it continues, and was started then */
+    struct watch_set *watch;        /* of a ring; lent. NULL: none */
 };
 
 enum session_state {
@@ -141,13 +155,26 @@ struct selection {
 struct settings {
     uint64_t time_usec;
     uint64_t poll_usec;
-    uint64_t reserve_bytes;
+    uint64_t reserve_bytes;  /* DISK_RESERVE_AUTO until its first file is open */
     uint64_t max_size_bytes; /* 0: none */
     uint32_t buffer_pages;
     bool discard;
     bool keep_enabled;
     bool start_disabled;
     bool is_recorder;
+    bool is_persistent;
+    bool is_configured;
+};
+
+/* Of missing records, what the log has: loss-report.c's own; all zeroes at first. */
+struct loss_report {
+    struct loss_count {
+        uint64_t lost, dropped;
+    } * counts; /* [cpu]: as of the last report; NULL: all are 0 */
+    unsigned int nr_cpus;
+    uint64_t next_usec; /* no report before that; 0: at once */
+    uint64_t interval_usec;
+    struct sd_event_source *source;
 };
 
 /* Read only, but for session*.c and the storages. */
@@ -155,7 +182,8 @@ struct session {
     const struct session_context *context;
     char name[SESSION_NAME_MAX + 1]; /* may still change while OPENING */
     enum session_state state;
-    bool is_released; /* ended, and holds nothing any more */
+    bool is_released;           /* ended, and holds nothing any more */
+    struct requester requester; /* its owner */
     struct selection selection;
     struct settings settings;
     struct storage *storage;
@@ -177,8 +205,9 @@ struct session {
     enum end_reason stop_reason; /* it is to be stopped as soon as it is open; END_NONE: not */
     bool told_xen; /* masks are set for it, and tracing is enabled unless start_disabled */
     bool keeps_enabled;
-    bool ends_tracing; /* nobody else is traced for: draining comes to an end */
-    bool is_resumed;   /* it continues where an earlier daemon stopped */
+    bool ends_tracing;   /* nobody else is traced for: draining comes to an end */
+    bool is_resumed;     /* it continues where an earlier daemon stopped */
+    bool is_handed_over; /* ... or the next daemon continues it */
     bool is_aborted;
     bool is_freed; /* ... and the answer to its sidecar takes the rest */
     bool is_finishing;
@@ -189,12 +218,19 @@ struct session {
     bool is_wait_logged;
     unsigned int nr_sidecars;  /* being written */
     unsigned int nr_snapshots; /* that read its ring */
+    struct account *account;   /* of a persistent one; NULL: none */
+    uint32_t continued;        /* times it was */
     struct watch_set *watch;
     struct cpu_set set_aside_logged;
     struct silence silence;
+    struct loss_report losses;
     struct sd_event_source *start_source;    /* the disk has to answer by then */
     struct sd_event_source *time_source;     /* -T */
     struct sd_event_source *tick_source;     /* every few seconds while running */
     struct sd_event_source *patience_source; /* for a reader that does not read */
     uint64_t patient_since_usec;             /* CLOCK_MONOTONIC */
 };
+
+/* The ledger of all its sinks, those of segments that are gone included. session.c. */
+void session_read_ledger(const struct session *session, unsigned int cpu,
+                         struct ledger *ret_ledger);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What a user may have got wrong, before anything is touched. */
+/* Checks the options of a user before anything is changed. */
 
 #include <errno.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static int check_settings(const struct settings *settings, struct failure *failu
                            "The poll interval must be from 1 ms to 1 h.");
     if (settings->buffer_pages > UINT16_MAX)
         return failure_set(failure, -EINVAL, ERROR_INVALID,
-                           "Trace buffers have 65535 pages per CPU at most.");
+                           "A trace buffer has at most 65535 pages per CPU.");
     return 0;
 }
 
@@ -60,7 +60,10 @@ int session_take_options(struct session *session, const struct session_options *
         .keep_enabled = options->keep_enabled,
         .start_disabled = options->start_disabled,
         .is_recorder = options->is_recorder,
+        .is_persistent = options->persist,
+        .is_configured = options->is_configured,
     };
+    session->requester = options->requester;
     session->watch = options->watch;
     session->selection.nr_cpus = xen_host_info(session->context->xen)->nr_cpus;
     r = silence_init(&session->silence, session->selection.nr_cpus);
@@ -69,5 +72,9 @@ int session_take_options(struct session *session, const struct session_options *
     r = check_settings(&session->settings, failure);
     if (r < 0)
         return r;
+    if (options->persist && !options->segment_size_bytes && !options->segment_time_usec)
+        return failure_set(failure, -EINVAL, ERROR_INVALID,
+                           "--persist continues a capture in its next segment: it needs "
+                           "--segment-size or --segment-time.");
     return parse_selection(&session->selection, options, failure);
 }

@@ -21,6 +21,7 @@
 
 #include <xen/trace.h>
 
+#include "collector/account.h"
 #include "collector/collector.h"
 #include "collector/drain.h"
 #include "collector/sink.h"
@@ -30,10 +31,13 @@
 #include "common/util.h"
 #include "daemon/base/clock-history.h"
 #include "daemon/base/log.h"
+#include "daemon/base/log-id.h"
 #include "daemon/host/domain-names.h"
 #include "daemon/host/explain.h"
 #include "daemon/output/output.h"
 #include "daemon/session/file-storage.h"
+#include "daemon/session/loss-report.h"
+#include "daemon/session/persist.h"
 #include "daemon/session/ring-storage.h"
 #include "daemon/session/segments.h"
 #include "daemon/session/session-state.h"
@@ -142,22 +146,27 @@ uint64_t session_waiting_since_usec(const struct session *session)
 static void session_log_waiting(struct session *session)
 {
     uint64_t since_usec = session_waiting_since_usec(session);
+    const struct output *output = session->storage->output;
+    struct log_about about = {.id = LOG_ID_OUTPUT_ANSWERS,
+                              .session = session->name,
+                              .file = output ? output->figures.path : NULL};
     char since[UNITS_TEXT_MAX];
 
     if (!since_usec && session->is_wait_logged)
-        log_line(LOG_NOTICE, session->name, "The disk of %s answers again.",
-                 session->storage->output->figures.path);
+        log_event(LOG_NOTICE, &about, "The disk of %s answers again.",
+                  session->storage->output->figures.path);
     if (since_usec && session->state == SESSION_ENDED)
         return; /* whoever aborted it knows */
+    about.id = LOG_ID_OUTPUT_WAITING;
     if (since_usec && !session->is_wait_logged)
-        log_line(LOG_WARNING, session->name,
-                 "%s is waiting for the disk since %s. Records are kept in memory; once that is "
-                 "full, they are dropped and counted. `xentracectl stop --abort %s` ends the "
-                 "capture without the disk.",
-                 session->storage->output && session->storage->output->figures.path
-                     ? session->storage->output->figures.path
-                     : "The output",
-                 clock_format_usec_ago(since, monotonic_usec() - since_usec), session->name);
+        log_event(LOG_WARNING, &about,
+                  "%s has been waiting for the disk since %s. Records are kept in memory; when it "
+                  "is full, they are dropped and counted. To end the capture without the disk: "
+                  "xentracectl stop --abort %s",
+                  session->storage->output && session->storage->output->figures.path
+                      ? session->storage->output->figures.path
+                      : "The output",
+                  clock_format_usec_ago(since, monotonic_usec() - since_usec), session->name);
     session->is_wait_logged = since_usec;
 }
 
@@ -185,8 +194,7 @@ static void session_handle_sidecar(void *userdata, int error)
         return;
     if (error < 0)
         log_line(LOG_ERR, session->name,
-                 "The sidecar %s could not be brought up to date: %s. The capture is complete "
-                 "without it.",
+                 "Cannot update the sidecar %s: %s. The capture itself is complete.",
                  session->sidecar.path, strerror(-error));
     session_handle_sealed(session);
 }
@@ -219,7 +227,7 @@ void session_update_sidecar(struct session *session)
 
 /* --- Starting. --- */
 
-/* Whatever happens from here on, whoever asked for it receives the failure now. */
+/* The requester receives the failure now, independent of later events. */
 static void session_fail_start(struct session *session)
 {
     session_stop_timers(session);
@@ -241,11 +249,11 @@ static int session_handle_start_time(sd_event_source *source, uint64_t usec, voi
     struct session *session = userdata;
 
     (void)source, (void)usec;
-    (void)failure_set(&session->start_failure, -ETIMEDOUT, ERROR_WAITING,
-                      "The disk has not answered for 2 s: '%s' was not started. Nothing is being "
-                      "recorded for it; what was begun on the disk is removed when that answers. "
-                      "Look at the disk, or write elsewhere with --output.",
-                      session->name);
+    (void)failure_set(
+        &session->start_failure, -ETIMEDOUT, ERROR_WAITING,
+        "The disk has not answered for 2 s: '%s' was not started, and records nothing. Its files "
+        "are removed when the disk answers. Check the disk, or choose another file with --output.",
+        session->name);
     session_fail_start(session);
     return 0;
 }
@@ -284,8 +292,8 @@ static void session_note_missing(struct session *session)
             continue;
         cpu_set_add(&session->missing, cpu);
         log_line(LOG_WARNING, session->name,
-                 "CPU %u has no trace buffer, and nothing is recorded of it: it was offline when "
-                 "the buffers were allocated.",
+                 "CPU %u has no trace buffer and is not recorded: it was offline when the buffers "
+                 "were allocated.",
                  cpu);
     }
 }
@@ -333,6 +341,7 @@ static void session_handle_first_sidecar(void *userdata, int error)
 
     if (!session_take_answer(session))
         return;
+    session->sidecar.is_ours = error >= 0;
     if (error < 0 && session->state == SESSION_OPENING)
         (void)failure_set(&session->start_failure, error, ERROR_OUTPUT, "Cannot write %s: %s.",
                           session->sidecar.path, strerror(-error));
@@ -397,12 +406,19 @@ static int session_continue_start(struct session *session, const char *name,
     return session_send_first_sidecar(session, failure);
 }
 
+void session_note_reserve(struct session *session, const struct output *output)
+{
+    if (session->settings.reserve_bytes == DISK_RESERVE_AUTO)
+        session->settings.reserve_bytes = output->figures.reserve_bytes;
+}
+
 void session_handle_opened(struct session *session, const char *name, int error,
                            const struct failure *failure)
 {
     struct failure own = {0};
 
     if (error >= 0) {
+        session_note_reserve(session, session->storage->output);
         error = session_continue_start(session, name, &own);
         failure = &own;
     }
@@ -463,6 +479,12 @@ static int session_open(struct session *session, const struct session_options *o
     r = session_make_storage(session, options, failure);
     if (r < 0)
         return r;
+    if (options->persist) {
+        r = persist_map_account(session, !options->resume, failure);
+        if (r < 0)
+            return r;
+    }
+    session->continued = options->resume ? options->resume->continued + 1 : 0;
     session->started = options->since ? *options->since : clock_pair_now();
     session->is_resumed = options->since;
     r = session->storage->kind->open(session->storage, options, failure);
@@ -472,6 +494,8 @@ static int session_open(struct session *session, const struct session_options *o
         r = session_make_data_plane(session, failure);
         if (r < 0)
             return r;
+        if (session->is_resumed)
+            loss_report_begin(session);
         session_attach(session);
         return 0;
     }
@@ -516,8 +540,10 @@ struct session *session_free(struct session *session)
     worker_free(session->worker);
     domains_done(&session->domains);
     silence_done(&session->silence);
+    loss_report_done(&session->losses);
     free(session->selection.events_spec);
     free(session->selection.cpus_spec);
+    account_free(session->account);
     session->is_freed = true;
     if (session->nr_sidecars == 0)
         free(session);
@@ -540,15 +566,20 @@ static void session_log_set_aside(struct session *session)
 
     for (unsigned int cpu = 0; cpu < session->selection.nr_cpus; cpu++) {
         struct drain_cpu state;
+        char number[16];
 
         drain_read_cpu(drain, cpu, &state);
         if (!state.set_aside || cpu_set_has(&session->set_aside_logged, cpu))
             continue;
         cpu_set_add(&session->set_aside_logged, cpu);
-        log_line(LOG_ERR, session->name,
-                 "CPU %u's trace buffer holds impossible values and is set aside: nothing of it is "
-                 "recorded any more. Xen may have disabled tracing on all CPUs: see xl dmesg.",
-                 cpu);
+        (void)snprintf(number, sizeof(number), "%u", cpu);
+        log_event(
+            LOG_ERR,
+            &(struct log_about){
+                .id = LOG_ID_BUFFER_SET_ASIDE, .session = session->name, .cpus = number},
+            "The trace buffer of CPU %u contains impossible values and is set aside: this CPU is "
+            "no longer recorded. Xen may have disabled tracing on all CPUs: see xl dmesg.",
+            cpu);
     }
 }
 
@@ -574,14 +605,16 @@ static void session_log_silence(const struct session *session, const struct cpu_
     if (cpu_set_count(&cpus) == 0 || cpu_set_format(&cpus, &text) < 0)
         return;
     if (silent)
-        log_line(LOG_WARNING, session->name,
-                 "CPUs %s are in use, but Xen has recorded nothing of them for a minute. A CPU "
-                 "that was offline has no trace buffer until the host is rebooted. If no CPU is "
-                 "recorded, another tool has disabled tracing, or Xen has because of a damaged "
-                 "buffer: see `xl dmesg`, and start the capture again.",
-                 text);
+        log_event(
+            LOG_WARNING,
+            &(struct log_about){.id = LOG_ID_CPUS_SILENT, .session = session->name, .cpus = text},
+            "CPUs %s are in use, but Xen has not recorded them for a minute. A CPU that was "
+            "offline is not traced until the host is rebooted. If no CPU is recorded, another tool "
+            "has disabled tracing, or Xen has because of a damaged buffer: see xl dmesg, and "
+            "start the capture again.",
+            text);
     else
-        log_line(LOG_NOTICE, session->name, "CPUs %s are recorded again, or not in use any more.",
+        log_line(LOG_NOTICE, session->name, "CPUs %s are recorded again, or no longer in use.",
                  text);
 }
 
@@ -679,6 +712,16 @@ void session_expect_answer(struct session *session)
         session_restart_tick(session, SESSION_PATIENCE_USEC);
 }
 
+/* The requested time continues across a restart. */
+static uint64_t session_time_left_usec(const struct session *session)
+{
+    uint32_t khz = xen_host_info(session->context->xen)->tsc_khz;
+    uint64_t passed_usec =
+        session->is_resumed ? clock_usec_between(session->started, clock_pair_now(), khz) : 0;
+
+    return session->settings.time_usec - min_u64(passed_usec, session->settings.time_usec);
+}
+
 static int session_start_timers(struct session *session)
 {
     sd_event *event = session->context->event;
@@ -689,7 +732,7 @@ static int session_start_timers(struct session *session)
     if (r < 0 || !session->settings.time_usec)
         return r;
     return sd_event_add_time_relative(event, &session->time_source, CLOCK_BOOTTIME,
-                                      session->settings.time_usec, USEC_PER_MSEC,
+                                      session_time_left_usec(session), USEC_PER_MSEC,
                                       session_handle_time, session);
 }
 
@@ -714,7 +757,10 @@ static void session_begin_running(struct session *session)
     if (!session->is_resumed)
         session->started = clock_pair_now();
     session_set_state(session, SESSION_RUNNING);
-    session_update_sidecar(session);
+    if (session->storage->output)
+        session_update_sidecar(session);
+    else
+        session->is_sidecar_due = true; /* records wait for what the worker has to do first */
     if (session->storage->kind->begin)
         session->storage->kind->begin(session->storage);
 }
@@ -744,14 +790,14 @@ void session_handle_failure(struct session *session, const struct output *output
     if (session->is_aborted)
         return; /* the reason is known */
     if (reason == END_OUTPUT_ERROR && output->figures.is_stream)
-        (void)snprintf(session->message, sizeof(session->message),
-                       "The output could not be written: %s. What did not get through is counted "
-                       "as dropped.",
-                       explain_write(error));
+        (void)snprintf(
+            session->message, sizeof(session->message),
+            "Cannot write the output: %s. Records that were not written are counted as dropped.",
+            explain_write(error));
     else if (reason == END_OUTPUT_ERROR)
         (void)snprintf(session->message, sizeof(session->message),
-                       "%s could not be written: %s. It holds what was written before, in whole "
-                       "windows; the rest is counted as dropped.",
+                       "Cannot write %s: %s. The windows written before are readable; the "
+                       "remaining records are counted as dropped.",
                        output->figures.path, explain_write(error));
     session_end_output(session, reason);
 }
@@ -830,9 +876,12 @@ void session_handle_handover(struct session *session)
 {
     if (session->state == SESSION_DRAINING)
         session_send_drain(session);
+    else if (session->state == SESSION_CLOSING && session->is_handed_over)
+        collector_send(session->context->collector, MESSAGE_CLOSE, session->storage->sink, false,
+                       0);
 }
 
-/* What every end has in common. */
+/* Steps common to every end of a session. */
 static void session_begin_end(struct session *session, enum end_reason reason)
 {
     session->reason = reason;
@@ -849,7 +898,7 @@ static void session_begin_end(struct session *session, enum end_reason reason)
 static void session_cancel_start(struct session *session)
 {
     (void)failure_set(&session->start_failure, -ECANCELED, ERROR_SHUTTING_DOWN,
-                      "'%s' was aborted before it had begun: nothing was recorded.", session->name);
+                      "'%s' was aborted before it began: nothing was recorded.", session->name);
     session_fail_start(session);
     session->reason = END_ABORT;
 }
@@ -874,6 +923,28 @@ void session_stop(struct session *session, enum end_reason reason)
     session_send_drain(session);
     if (waits)
         space_extend(session->storage);
+}
+
+void session_hand_over(struct session *session)
+{
+    const struct session_context *context = session->context;
+
+    if (session->state != SESSION_RUNNING || session->is_aborted) {
+        session_stop(session, END_DAEMON_EXIT);
+        return;
+    }
+    session->is_handed_over = true;
+    space_stop_waiting(session->storage);
+    session->reason = END_DAEMON_EXIT;
+    session->time_source = sd_event_source_disable_unref(session->time_source);
+    if (session->told_xen)
+        tracing_leave(context->tracing, &session->use);
+    session->keeps_enabled = true;
+    session->ended = clock_pair_now();
+    if (session->storage->kind->stop)
+        session->storage->kind->stop(session->storage);
+    session_set_state(session, SESSION_CLOSING);
+    collector_send(context->collector, MESSAGE_CLOSE, session->storage->sink, false, 0);
 }
 
 static void session_begin_settling(struct session *session)
@@ -917,7 +988,7 @@ void session_explain_finish(struct session *session, const struct output *output
         return;
     session->reason = END_OUTPUT_ERROR;
     (void)snprintf(session->message, sizeof(session->message),
-                   "%s could not be finished: %s. Check it with `xentracectl info`.",
+                   "Cannot finish %s: %s. To check the file: xentracectl info",
                    output->figures.path, explain_write(error));
 }
 
@@ -964,6 +1035,8 @@ void session_handle_finished(struct session *session)
         session_set_state(session, SESSION_SEALING);
     }
     session->is_sealed = true;
+    if (session->settings.is_persistent)
+        persist_end(session);            /* before the sidecars, which are waited for */
     session_note_sidecar(session, true); /* until all are under way */
     session_send_sidecar(session);
     if (session->storage->kind->seal)
@@ -1011,11 +1084,12 @@ static void session_end_aborted(struct session *session)
 
     if (session->state == SESSION_ENDED)
         return;
-    (void)snprintf(session->message, sizeof(session->message),
-                   "Aborted on request. What was not written is counted as dropped.%s%s%s",
-                   held_bytes ? " The file is completed, and " : "",
-                   held_bytes ? size_format(held, held_bytes) : "",
-                   held_bytes ? " of memory are freed, when the disk answers." : "");
+    (void)snprintf(
+        session->message, sizeof(session->message),
+        "Aborted on request. Records that were not written are counted as dropped.%s%s%s",
+        held_bytes ? " The file is completed, and " : "",
+        held_bytes ? size_format(held, held_bytes) : "",
+        held_bytes ? " of memory is freed, when the disk answers." : "");
     session_set_state(session, SESSION_ENDED);
 }
 
@@ -1130,7 +1204,8 @@ void session_handle_message(struct session *session, const struct message *messa
             space_extend(storage);
         break;
     case MESSAGE_LIMIT:
-        session_end_output(session, session_limit_reason(session));
+        if (storage->output) /* else it holds, and is ending */
+            session_end_output(session, session_limit_reason(session));
         break;
     case MESSAGE_FAILED:
         session_handle_failure(session, storage->output, (int)message->value);
@@ -1152,7 +1227,9 @@ void session_handle_message(struct session *session, const struct message *messa
     case MESSAGE_CLOSE:
     case MESSAGE_GRANT:
     case MESSAGE_ABORT:
+    case MESSAGE_HOLD:
     case MESSAGE_QUIT:
+    case MESSAGE_LOST:
     case MESSAGE_POOL_REFUSED:
     case MESSAGE_DIED:
         assert(false); /* those are not about a session */

@@ -53,6 +53,12 @@ void session_stop(struct session *session, enum end_reason reason);
  */
 void session_abort(struct session *session);
 
+/*
+ * The daemon ends, and the next one continues the session: its segment is completed, and tracing
+ * stays enabled. There are no more rounds (MESSAGE_HOLD), so later records stay in Xen's buffers.
+ */
+void session_hand_over(struct session *session);
+
 /* A snapshot of its ring begins, or has ended: the ring stays for that long. */
 void session_note_snapshot(struct session *session, bool begins);
 
@@ -60,9 +66,7 @@ void session_note_snapshot(struct session *session, bool begins);
 void session_handle_message(struct session *session, const struct message *message);
 bool session_owns_sink(const struct session *session, const struct sink *sink);
 
-/* Of all its sinks, those of segments that are gone included. */
-void session_read_ledger(const struct session *session, unsigned int cpu,
-                         struct ledger *ret_ledger);
+/* Of all its sinks, those of segments that are gone included; as session_read_ledger(). */
 void session_read_totals(const struct session *session, struct sink_totals *ret_totals);
 
 /*

@@ -4,6 +4,10 @@
  * chunk, and, unless windows were cut in it, every window of a CPU that is not above the one
  * before. First whole chunks are passed over, by their states alone; then windows, in the one or
  * two chunks in which the beginning lies.
+ *
+ * The end is looked for first, among chunks that are not damaged. A record may be older than one of
+ * a round before, of another CPU: so it is the first such place after the last window that holds
+ * anything as old as asked for.
  */
 
 #include "daemon/session/snapshot-plan.h"
@@ -27,11 +31,15 @@ struct planner {
     const struct ring *ring;
     int pin;
     unsigned int nr_cpus;
+    struct place end; /* from there on nothing is in the file; no chunk: the pin's end */
 };
 
 static const struct chunk *next_chunk(const struct planner *planner, const struct chunk *chunk)
 {
-    return ring_pin_next(planner->ring, planner->pin, chunk);
+    if (chunk == planner->end.chunk)
+        return NULL;
+    chunk = ring_pin_next(planner->ring, planner->pin, chunk);
+    return chunk == planner->end.chunk && planner->end.offset == 0 ? NULL : chunk;
 }
 
 static struct ring_chunk_info info_of(const struct planner *planner, const struct chunk *chunk)
@@ -39,6 +47,8 @@ static struct ring_chunk_info info_of(const struct planner *planner, const struc
     struct ring_chunk_info info;
 
     ring_read_chunk(planner->ring, chunk, &info);
+    if (chunk == planner->end.chunk)
+        info.bytes = planner->end.offset;
     return info;
 }
 
@@ -129,6 +139,71 @@ static struct place pass_old_windows(const struct planner *planner, struct place
     return (struct place){0}; /* all of it is older */
 }
 
+/* The last chunk from CHUNK on that holds a record not younger than UNTIL; NULL: none does. */
+static const struct chunk *find_last_chunk(const struct planner *planner, const struct chunk *chunk,
+                                           uint64_t until_tsc)
+{
+    const struct chunk *last = NULL;
+
+    for (; chunk; chunk = next_chunk(planner, chunk)) {
+        struct ring_chunk_info info = info_of(planner, chunk);
+
+        if (info.first_tsc && info.first_tsc <= until_tsc)
+            last = chunk;
+    }
+    return last;
+}
+
+/* The first place in CHUNK after everything in it that is not younger than UNTIL; or no chunk. */
+static struct place find_end_in(const struct planner *planner, const struct chunk *chunk,
+                                uint64_t until_tsc)
+{
+    struct ring_chunk_info info = info_of(planner, chunk);
+    uint32_t cpu_before = UINT32_MAX;
+    struct window_header window;
+    struct place end = {0};
+
+    for (uint32_t offset = 0; offset < info.bytes; offset += WINDOW_HEADER_BYTES + window.bytes) {
+        struct walk_result walked = walk_at(planner, chunk, offset, &window);
+        bool may_begin = offset == info.first_round ||
+                         (info.cut_inside && offset > info.first_round && window.cpu <= cpu_before);
+
+        if (walked.first_tsc && walked.first_tsc <= until_tsc)
+            end = (struct place){0};
+        else if (may_begin && !end.chunk)
+            end = (struct place){.chunk = chunk, .offset = offset};
+        cpu_before = window.cpu;
+    }
+    return end;
+}
+
+/* Where a file ends that begins at START or later; no chunk: where the pin does. */
+static struct place find_end(const struct planner *planner, struct place start, uint64_t until_tsc)
+{
+    const struct chunk *chunk = find_last_chunk(planner, start.chunk, until_tsc);
+    struct place end = start; /* all of it is younger */
+
+    for (; chunk; chunk = next_chunk(planner, chunk)) {
+        end = find_end_in(planner, chunk, until_tsc);
+        if (end.chunk)
+            break;
+    }
+    return end;
+}
+
+/* Whether nothing is between START and the end. */
+static bool is_at_end(const struct planner *planner, struct place start)
+{
+    const struct chunk *end = planner->end.chunk;
+    uint64_t start_seq, end_seq;
+
+    if (!end)
+        return false;
+    start_seq = info_of(planner, start.chunk).seq;
+    end_seq = info_of(planner, end).seq;
+    return start_seq > end_seq || (start_seq == end_seq && start.offset >= planner->end.offset);
+}
+
 static uint64_t bytes_from(const struct planner *planner, struct place start)
 {
     uint64_t bytes = align_up(info_of(planner, start.chunk).bytes - start.offset, PAGE_BYTES);
@@ -174,15 +249,15 @@ static struct place pass_bytes(const struct planner *planner, struct place start
     return last.chunk ? pass_bytes_by_windows(planner, last, max_bytes) : last;
 }
 
-/* The records of the part of the first chunk that is in it. */
-static void count_first(const struct planner *planner, struct snapshot_plan *plan)
+/* The records of CHUNK from OFFSET on. */
+static void count_windows(const struct planner *planner, const struct chunk *chunk, uint32_t offset,
+                          struct snapshot_plan *plan)
 {
-    uint32_t end = info_of(planner, plan->first).bytes;
+    uint32_t end = info_of(planner, chunk).bytes;
     struct window_header window;
 
-    for (uint32_t offset = plan->first_offset; offset < end;
-         offset += WINDOW_HEADER_BYTES + window.bytes) {
-        struct walk_result walked = walk_at(planner, plan->first, offset, &window);
+    for (; offset < end; offset += WINDOW_HEADER_BYTES + window.bytes) {
+        struct walk_result walked = walk_at(planner, chunk, offset, &window);
 
         plan->records += walked.records;
         plan->lost += walked.lost;
@@ -197,6 +272,10 @@ static void count_rest(const struct planner *planner, struct snapshot_plan *plan
     for (const struct chunk *chunk = plan->first; (chunk = next_chunk(planner, chunk));) {
         struct ring_chunk_info info = info_of(planner, chunk);
 
+        if (chunk == planner->end.chunk) {
+            count_windows(planner, chunk, 0, plan);
+            return;
+        }
         for (unsigned int cpu = 0; cpu < planner->nr_cpus; cpu++) {
             uint64_t records, lost;
 
@@ -218,11 +297,13 @@ int snapshot_make_plan(const struct ring *ring, int pin, const struct snapshot_b
     struct snapshot_plan plan = {0};
     struct place start = pass_damaged(&planner, bounds->verify_seq, &plan.damaged);
 
+    if (start.chunk && bounds->until_tsc)
+        planner.end = find_end(&planner, start, bounds->until_tsc);
     if (start.chunk && bounds->since_tsc) {
         start = pass_old_chunks(&planner, start, bounds->since_tsc);
         start = pass_old_windows(&planner, start, bounds->since_tsc);
     }
-    if (!start.chunk)
+    if (!start.chunk || is_at_end(&planner, start))
         return -ENODATA;
     if (bounds->max_bytes)
         start = pass_bytes(&planner, start, bounds->max_bytes);
@@ -231,8 +312,10 @@ int snapshot_make_plan(const struct ring *ring, int pin, const struct snapshot_b
     plan.first = start.chunk;
     plan.first_offset = start.offset;
     plan.complete_from_tsc = max_u64(ring_complete_from_tsc(ring), start.passed_tsc + 1);
+    plan.end = planner.end.chunk;
+    plan.end_offset = planner.end.offset;
     plan.bytes = bytes_from(&planner, start);
-    count_first(&planner, &plan);
+    count_windows(&planner, plan.first, plan.first_offset, &plan);
     count_rest(&planner, &plan);
     *ret_plan = plan;
     return 0;

@@ -24,6 +24,7 @@
 #include "common/protocol.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "daemon/base/clock-history.h"
 #include "daemon/base/log.h"
 #include "daemon/base/worker.h"
 #include "daemon/host/explain.h"
@@ -52,6 +53,11 @@ const char *snapshot_path(const struct snapshot *snapshot)
     const char *path = snapshot->output ? snapshot->output->figures.path : NULL;
 
     return path ? path : "";
+}
+
+static const char *for_people(const char *path)
+{
+    return strcmp(path, "-") == 0 ? "standard output" : path;
 }
 
 static void snapshot_set_state(struct snapshot *snapshot, enum snapshot_state state)
@@ -113,7 +119,7 @@ static bool snapshot_take_answer(struct snapshot *snapshot)
 
 /* --- Ending. --- */
 
-/* Reports to whoever asked; `released` follows when nothing is under way any more. */
+/* Reports the result to the requester; `released` follows when no request is pending. */
 static void snapshot_tell_end(struct snapshot *snapshot)
 {
     snapshot->open_source = sd_event_source_disable_unref(snapshot->open_source);
@@ -160,15 +166,23 @@ static void snapshot_undo(struct snapshot *snapshot)
 
 /* --- Sealing. --- */
 
-/* What it covers of the time that was asked for. */
+/* The wall clock at the end of what was asked for. */
+static uint64_t snapshot_end_ns(const struct snapshot *snapshot)
+{
+    if (!snapshot->ticks.has_until)
+        return snapshot->requested.realtime_ns;
+    return clock_history_realtime_ns(snapshot->context->clock, snapshot->ticks.end_tsc);
+}
+
+/* The part of the requested time that it covers. */
 static void snapshot_measure(struct snapshot *snapshot)
 {
     const struct session *session = snapshot->session;
     const struct ring_storage *ring = ring_storage_of(session);
     const struct history_snapshot facts = {
         .tsc_khz = xen_host_info(snapshot->context->xen)->tsc_khz,
-        .asked_usec = snapshot->last_usec,
-        .requested_tsc = clock_pair_tsc(snapshot->requested),
+        .asked_usec = snapshot->ticks.asked_usec,
+        .requested_tsc = snapshot->ticks.end_tsc,
         .pinned_tsc = clock_pair_tsc(snapshot->pinned),
         .started_tsc = clock_pair_tsc(session->started),
         .complete_from_tsc = ring_complete_from_tsc(ring->ring),
@@ -186,8 +200,9 @@ static void snapshot_measure(struct snapshot *snapshot)
         .is_recorder = session->settings.is_recorder,
         .memory_bytes = ring->memory_bytes,
         .max_age_usec = ring->max_age_usec,
-        .bytes = snapshot->plan.bytes,
-        .requested_ns = snapshot->requested.realtime_ns,
+        /* From a part in the middle nothing follows about the memory that all of it takes. */
+        .bytes = snapshot->ticks.has_until ? 0 : snapshot->plan.bytes,
+        .requested_ns = snapshot_end_ns(snapshot),
     };
 
     snapshot->coverage = words.coverage;
@@ -218,23 +233,23 @@ static void snapshot_describe(struct snapshot *snapshot)
                    (unsigned long long)(usec / USEC_PER_SEC),
                    (unsigned long long)(usec / USEC_PER_MSEC % 1000));
     if (coverage->limit != HISTORY_NO_LIMIT)
-        snapshot_add_sentence(snapshot, " The file holds %s asked for. %s",
+        snapshot_add_sentence(snapshot, " The file covers %s requested. %s",
                               duration_format_part(part, coverage->held_usec, coverage->asked_usec),
                               snapshot->shorter);
     else if (snapshot->plan.damaged)
         snapshot_add_sentence(snapshot, " %s", history_explain(&damaged, older));
     if (snapshot->shortened_bytes)
         snapshot_add_sentence(snapshot,
-                              " Meanwhile the ring became %s shorter: it may borrow no more memory "
-                              "(pool-max= in [daemon]).",
+                              " In the meantime, the ring became %s shorter, because it may borrow "
+                              "no more memory (pool-max= in [daemon]).",
                               size_format(size, snapshot->shortened_bytes));
 }
 
 static void snapshot_log_sidecar(const struct snapshot *snapshot, int error)
 {
     log_line(LOG_ERR, snapshot->session->name,
-             "The sidecar %s could not be written: %s. %s is complete without it.",
-             snapshot->sidecar.path, explain_write(error), snapshot_path(snapshot));
+             "Cannot write the sidecar %s: %s. %s itself is complete.", snapshot->sidecar.path,
+             explain_write(error), snapshot_path(snapshot));
 }
 
 static void snapshot_handle_sealed(void *userdata, int error)
@@ -272,9 +287,11 @@ static void snapshot_seal(struct snapshot *snapshot)
 
 static void snapshot_fail_write(struct snapshot *snapshot, int error)
 {
+    const char *path = snapshot_path(snapshot);
+
     (void)failure_set(&snapshot->failure, error, ERROR_OUTPUT,
-                      "%s could not be written: %s. The ring is intact; take another snapshot.",
-                      snapshot_path(snapshot), explain_write(error));
+                      "Cannot write %s: %s. The ring is intact; take another snapshot.",
+                      strcmp(path, "-") == 0 ? "the output" : path, explain_write(error));
     snapshot_undo(snapshot);
 }
 
@@ -311,7 +328,63 @@ static void snapshot_handle_finished(void *userdata, int error, const struct fai
     output_publish(snapshot->output, snapshot->name, snapshot_handle_published);
 }
 
+/* --- Patience. --- */
+
+static int snapshot_handle_patience(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    struct snapshot *snapshot = userdata;
+    uint64_t end_usec =
+        max_u64(snapshot->patient_since_usec, ring_write_progress_usec(&snapshot->write)) +
+        READER_PATIENCE_USEC;
+
+    if (usec >= end_usec) {
+        snapshot->is_reader_late = true;
+        ring_write_abort(&snapshot->write);
+        return 0;
+    }
+    /* Neither can fail for a source that exists, in this process. */
+    (void)sd_event_source_set_time(source, end_usec);
+    (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+    return 0;
+}
+
+/* From now on its reader has to read: the ring is pinned for it. */
+static void snapshot_limit_patience(struct snapshot *snapshot)
+{
+    sd_event *event = snapshot->context->event;
+    int r;
+
+    if (!snapshot->output->figures.is_stream)
+        return;
+    /* Cannot fail for a clock that exists. */
+    (void)sd_event_now(event, CLOCK_MONOTONIC, &snapshot->patient_since_usec);
+    r = sd_event_add_time(event, &snapshot->patience_source, CLOCK_MONOTONIC,
+                          snapshot->patient_since_usec + READER_PATIENCE_USEC, USEC_PER_MSEC,
+                          snapshot_handle_patience, snapshot);
+    if (r < 0)
+        log_line(LOG_WARNING, snapshot->session->name, "Cannot set a timer: %s.", strerror(-r));
+}
+
 /* --- Writing. --- */
+
+static void snapshot_explain_time(struct snapshot *snapshot, int error)
+{
+    uint64_t oldest_ns = clock_history_realtime_ns(snapshot->context->clock, snapshot->oldest_tsc);
+    char oldest[UNITS_TEXT_MAX];
+
+    (void)failure_set(&snapshot->failure, error, ERROR_EMPTY,
+                      "'%s' holds no records of that time. Its oldest record is from %s.",
+                      snapshot->session->name, clock_format_date(oldest, oldest_ns));
+}
+
+/* Of the space that is missing, a part may be there, and set aside. */
+static void snapshot_explain_space(struct snapshot *snapshot)
+{
+    const struct failure *failure = &snapshot->failure;
+
+    if (failure->name && strcmp(failure->name, ERROR_NO_SPACE) == 0 && snapshot->limits.budget)
+        budget_explain_space(snapshot->limits.budget, &snapshot->failure);
+}
 
 static void snapshot_explain_plan(struct snapshot *snapshot, int error)
 {
@@ -322,18 +395,47 @@ static void snapshot_explain_plan(struct snapshot *snapshot, int error)
                                        xen_host_info(snapshot->context->xen)->tsc_khz);
 
     if (error == -EFBIG)
-        (void)failure_set(failure, error, ERROR_INVALID,
-                          "Not even the newest round of records fits into --max-size. Ask for "
-                          "more.");
+        (void)failure_set(
+            failure, error, ERROR_INVALID,
+            "The newest round of records is larger than --max-size. Use a larger --max-size.");
+    else if (snapshot->span.since_ns || snapshot->ticks.has_until)
+        snapshot_explain_time(snapshot, error);
     else if (ring_pin_first(snapshot_ring(snapshot), snapshot->pin))
         (void)failure_set(failure, error, ERROR_EMPTY,
-                          "'%s' has recorded nothing in that time. Ask for more with --last.",
+                          "'%s' has recorded nothing in that time. Use a longer --last.",
                           session->name);
     else
         (void)failure_set(failure, error, ERROR_EMPTY,
-                          "'%s' holds no records: it has run for %s, and nothing it records has "
-                          "happened. `xentracectl status %s` shows what it records.",
+                          "'%s' holds no records: it has been running for %s, and none of its "
+                          "events occurred. To see its events: xentracectl status %s",
                           session->name, duration_format(when, usec), session->name);
+}
+
+static void snapshot_explain_reader(struct snapshot *snapshot)
+{
+    (void)failure_set(
+        &snapshot->failure, -ETIMEDOUT, ERROR_OUTPUT,
+        "The reader of %s has read nothing for %u s, so the snapshot was canceled, because it "
+        "holds memory of the ring. For a slow reader, write to a file first.",
+        for_people(snapshot_path(snapshot)), (unsigned int)(READER_PATIENCE_USEC / USEC_PER_SEC));
+}
+
+/* Leaves to snapshot_fail_write() what there are no special words for. */
+static void snapshot_explain_write(struct snapshot *snapshot, int error,
+                                   const struct failure *failure)
+{
+    const struct snapshot_limits *limits = &snapshot->limits;
+
+    if (failure->name)
+        snapshot->failure = *failure;
+    else if (snapshot->is_reader_late)
+        snapshot_explain_reader(snapshot);
+    else if (!snapshot->write.is_planned)
+        snapshot_explain_plan(snapshot, error);
+    else if (snapshot->write.is_too_long)
+        (void)budget_explain_bytes(limits->budget, &limits->grant, snapshot->plan.bytes,
+                                   &snapshot->failure);
+    snapshot_explain_space(snapshot);
 }
 
 static void snapshot_handle_written(void *userdata, int error, const struct failure *failure)
@@ -342,11 +444,10 @@ static void snapshot_handle_written(void *userdata, int error, const struct fail
 
     if (!snapshot_take_answer(snapshot))
         return;
+    snapshot->patience_source = sd_event_source_disable_unref(snapshot->patience_source);
     snapshot->plan = snapshot->write.plan;
-    if (error < 0 && failure->name)
-        snapshot->failure = *failure;
-    else if (error < 0 && !snapshot->write.is_planned)
-        snapshot_explain_plan(snapshot, error);
+    if (error < 0 && !snapshot->failure.name)
+        snapshot_explain_write(snapshot, error, failure);
     snapshot->shortened_bytes =
         snapshot_read_shortened(snapshot) - snapshot->shortened_before_bytes;
     snapshot_release_pin(snapshot);
@@ -361,22 +462,26 @@ static void snapshot_handle_written(void *userdata, int error, const struct fail
     }
 }
 
+static struct snapshot_ticks snapshot_read_span(const struct snapshot *snapshot,
+                                                const struct snapshot_span *span)
+{
+    return snapshot_span_read(span, snapshot->context->clock,
+                              xen_host_info(snapshot->context->xen)->tsc_khz,
+                              clock_pair_tsc(snapshot->requested));
+}
+
 static struct snapshot_bounds snapshot_bounds_of(const struct snapshot *snapshot)
 {
     const struct ring_storage *ring = ring_storage_of(snapshot->session);
-    uint64_t last_usec = snapshot->last_usec;
-    struct snapshot_bounds bounds = {
+    const struct snapshot_span all = {.last_usec = ring->max_age_usec}; /* that the ring is for */
+
+    return (struct snapshot_bounds){
+        .since_tsc =
+            max_u64(snapshot->ticks.since_tsc, snapshot_read_span(snapshot, &all).since_tsc),
+        .until_tsc = snapshot->ticks.has_until ? snapshot->ticks.end_tsc : 0,
         .max_bytes = snapshot->max_size_bytes,
         .verify_seq = ring->adopted_seq,
     };
-    uint64_t last_tsc;
-
-    if (ring->max_age_usec && (!last_usec || ring->max_age_usec < last_usec))
-        last_usec = ring->max_age_usec;
-    last_tsc = clock_tsc_of_usec(last_usec, xen_host_info(snapshot->context->xen)->tsc_khz);
-    if (last_usec && last_tsc < clock_pair_tsc(snapshot->requested))
-        bounds.since_tsc = clock_pair_tsc(snapshot->requested) - last_tsc;
-    return bounds;
 }
 
 static uint64_t snapshot_count_evicted(const struct session *session)
@@ -400,6 +505,7 @@ void snapshot_handle_pinned(struct snapshot *snapshot)
 
     ring_read_stats(ring, &stats);
     snapshot->pinned = clock_pair_now();
+    snapshot->ticks = snapshot_read_span(snapshot, &snapshot->span);
     snapshot->oldest_tsc = stats.oldest_tsc;
     snapshot->pin_nsec = ring_pin_nsec(ring, snapshot->pin);
     snapshot->evicted = snapshot_count_evicted(session);
@@ -409,8 +515,10 @@ void snapshot_handle_pinned(struct snapshot *snapshot)
         .pin = snapshot->pin,
         .nr_cpus = session->selection.nr_cpus,
         .bounds = snapshot_bounds_of(snapshot),
+        .allowed_bytes = snapshot->limits.grant.allowed_bytes,
     };
     snapshot_set_state(snapshot, SNAPSHOT_WRITING);
+    snapshot_limit_patience(snapshot);
     snapshot->is_busy = true;
     output_run(snapshot->output, ring_write_run, &snapshot->write, snapshot_handle_written);
 }
@@ -472,7 +580,8 @@ static void snapshot_handle_opened(void *userdata, int error, const struct failu
     if (error < 0) {
         if (snapshot->state != SNAPSHOT_ENDED)
             snapshot->failure = *failure; /* opening has words for every error */
-        snapshot_end(snapshot);           /* nothing was left of it */
+        snapshot_explain_space(snapshot);
+        snapshot_end(snapshot); /* nothing was left of it */
         return;
     }
     if (snapshot->state == SNAPSHOT_ENDED) {
@@ -493,13 +602,13 @@ static int snapshot_handle_open_timeout(sd_event_source *source, uint64_t usec, 
     struct snapshot *snapshot = userdata;
 
     (void)source, (void)usec;
-    (void)failure_set(&snapshot->failure, -ETIMEDOUT, ERROR_WAITING,
-                      "The disk of %s has not answered for %u s. Nothing was written; take another "
-                      "snapshot when it answers again. `xentracectl status` shows which outputs "
-                      "are waiting.",
-                      snapshot->owns_output ? snapshot->context->state_dir
-                                            : snapshot->output->request_path,
-                      (unsigned int)(SESSION_PATIENCE_USEC / USEC_PER_SEC));
+    (void)failure_set(
+        &snapshot->failure, -ETIMEDOUT, ERROR_WAITING,
+        "The disk of %s has not answered for %u s. Nothing was written; take another snapshot when "
+        "it answers again. To see which outputs are waiting: xentracectl status",
+        snapshot->owns_output ? snapshot->context->state_dir
+                              : for_people(snapshot->output->request_path),
+        (unsigned int)(SESSION_PATIENCE_USEC / USEC_PER_SEC));
     snapshot_tell_end(snapshot);
     return 0;
 }
@@ -510,13 +619,16 @@ static int snapshot_open(struct snapshot *snapshot, const struct snapshot_option
     const struct session_context *context = snapshot->context;
     const struct output_request request = {
         .is_adopted = options->has_output,
+        .by_root = options->by_root,
         .fd = options->output_fd,
         .path = options->output_path,
+        .sidecar = &snapshot->sidecar,
         .directory_fd = context->state_dir_fd,
         .directory = context->state_dir,
         .name = snapshot->name,
         .naming = OUTPUT_HIDDEN,
         .may_rename = !options->name || !options->name[0],
+        .number_max = options->limits.number_max,
         .check = sidecar_check_none,
         .reserve_bytes = options->reserve_bytes,
         .max_bytes = UINT64_MAX,
@@ -567,9 +679,15 @@ static int snapshot_take_options(struct snapshot *snapshot, const struct snapsho
     int r;
 
     snapshot->cause = options->cause;
+    snapshot->requester = options->requester;
     snapshot->trigger = options->trigger;
-    snapshot->last_usec = options->last_usec;
+    r = snapshot_span_check(&options->span, failure);
+    if (r < 0)
+        return r;
+    snapshot->span = options->span;
+    snapshot->ticks = snapshot_read_span(snapshot, &snapshot->span);
     snapshot->max_size_bytes = options->max_size_bytes;
+    snapshot->limits = options->limits;
     snapshot->owns_output = !options->has_output;
     snapshot_take_label(snapshot, options->label);
     if (!options->name || !options->name[0]) {
@@ -644,43 +762,12 @@ struct snapshot *snapshot_free(struct snapshot *snapshot)
     return NULL;
 }
 
-/* --- Patience. --- */
-
-static int snapshot_handle_patience(sd_event_source *source, uint64_t usec, void *userdata)
+void snapshot_give_up(struct snapshot *snapshot, const struct failure *failure)
 {
-    struct snapshot *snapshot = userdata;
-    uint64_t since_usec =
-        max_u64(snapshot->patient_since_usec, ring_write_progress_usec(&snapshot->write));
-
-    if (snapshot->state > SNAPSHOT_WRITING)
-        return 0;
-    if (snapshot->state < SNAPSHOT_WRITING) {
-        since_usec = usec; /* there was nothing to read yet */
-    } else if (usec >= since_usec + READER_PATIENCE_USEC) {
-        if (snapshot->output->figures.is_stream)
-            ring_write_abort(&snapshot->write);
-        return 0;
-    }
-    /* Neither can fail for a source that exists, in this process. */
-    (void)sd_event_source_set_time(source, since_usec + READER_PATIENCE_USEC);
-    (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-    return 0;
-}
-
-void snapshot_limit_patience(struct snapshot *snapshot)
-{
-    sd_event *event = snapshot->context->event;
-    int r;
-
-    if (snapshot->owns_output || snapshot->patience_source || snapshot->state >= SNAPSHOT_FINISHING)
+    if (snapshot->state != SNAPSHOT_WRITING || snapshot->failure.name)
         return;
-    /* Cannot fail for a clock that exists. */
-    (void)sd_event_now(event, CLOCK_MONOTONIC, &snapshot->patient_since_usec);
-    r = sd_event_add_time(event, &snapshot->patience_source, CLOCK_MONOTONIC,
-                          snapshot->patient_since_usec + READER_PATIENCE_USEC, USEC_PER_MSEC,
-                          snapshot_handle_patience, snapshot);
-    if (r < 0)
-        log_line(LOG_WARNING, snapshot->session->name, "Cannot set a timer: %s.", strerror(-r));
+    snapshot->failure = *failure;
+    ring_write_abort(&snapshot->write);
 }
 
 uint64_t snapshot_waiting_since_usec(const struct snapshot *snapshot)

@@ -20,6 +20,8 @@
  * In the state directory the file is written under a hidden name, and is given its own when it is
  * complete. A file that a client opened is cut back to whole windows if the snapshot fails.
  *
+ * The reader of a pipe has 5 s from its last progress: an unread pipe would hold the pin for ever.
+ *
  * If the file has not been opened within SESSION_PATIENCE_USEC, the snapshot has failed for its
  * caller: it has ended, with ERROR_WAITING. Such a snapshot is kept until its worker comes back and
  * the file that it may have made is removed: then it is released. Any other snapshot is released at
@@ -32,10 +34,13 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/failure.h"
 #include "daemon/base/name.h"
+#include "daemon/base/requester.h"
 #include "daemon/output/sidecar.h"
+#include "daemon/session/budget.h"
 #include "daemon/session/history.h"
 #include "daemon/session/ring-writer.h"
 #include "daemon/session/snapshot-plan.h"
+#include "daemon/session/snapshot-span.h"
 
 struct output;
 struct sd_event_source;
@@ -62,19 +67,38 @@ enum snapshot_state {
 
 typedef void (*snapshot_fn)(void *userdata, struct snapshot *snapshot);
 
+/* Who asks. */
+struct snapshot_user {
+    uid_t uid;
+    bool is_limited;       /* by user-limits.h: not root, and not the daemon itself */
+    bool may_pass_outputs; /* files of its own */
+};
+
+/* The limits that user-limits.c sets for that user. All 0: there are none. */
+struct snapshot_limits {
+    struct budget_grant grant;
+    const struct budget *budget; /* whose grant it is, borrowed */
+    unsigned int number_max;     /* of a made-up name that is in use; 0: NAME_NUMBER_MAX */
+    bool is_live;                /* a live view reads it: nothing is logged or remembered of it */
+};
+
 /* As asked for; nothing here is kept, but for the trigger. */
 struct snapshot_options {
     const char *name;  /* "" or NULL: made up of label and time */
     const char *label; /* who asks; "" or NULL: nobody in particular */
     enum snapshot_cause cause;
+    struct requester requester; /* if somebody asked, or fired the trigger by hand */
     struct trigger *trigger; /* of SNAPSHOT_TRIGGER: for the owner, who reports the outcome to it */
-    uint64_t last_usec;      /* the newest part; 0: everything */
-    uint64_t max_size_bytes; /* likewise */
+    struct snapshot_span span;
+    uint64_t max_size_bytes; /* the newest part; 0: everything */
     uint64_t reserve_bytes;
     bool has_output;
+    bool by_root;  /* root has passed the output */
     int output_fd; /* borrowed */
     const char *output_path;
     int sidecar_fd; /* borrowed; -1: none */
+    struct snapshot_user user;
+    struct snapshot_limits limits;
 };
 
 /* Read only, but for snapshot.c. */
@@ -84,10 +108,13 @@ struct snapshot {
     char name[SESSION_NAME_MAX + 1]; /* may still change while OPENING, if it was made up */
     char label[SESSION_NAME_MAX + 1];
     enum snapshot_cause cause;
+    struct requester requester;
     struct trigger *trigger;
     enum snapshot_state state;
-    uint64_t last_usec;
+    struct snapshot_span span;
+    struct snapshot_ticks ticks; /* of it, when it was asked for, and when the ring was pinned */
     uint64_t max_size_bytes;
+    struct snapshot_limits limits;
 
     struct worker *worker;
     struct output *output; /* its figures have the path */
@@ -111,8 +138,9 @@ struct snapshot {
 
     /* snapshot.c's own. */
     struct sd_event_source *open_source;     /* the disk has to answer by then */
-    struct sd_event_source *patience_source; /* NULL: its reader may take for ever */
+    struct sd_event_source *patience_source; /* its reader has to go on; NULL: a file */
     uint64_t patient_since_usec;
+    bool is_reader_late;
     uint64_t shortened_before_bytes; /* when it was pinned */
     bool is_busy;                    /* the worker has a request of it */
     bool is_freed;                   /* ... and its answer frees it */
@@ -151,11 +179,8 @@ void snapshot_handle_pinned(struct snapshot *snapshot);
  */
 void snapshot_handle_sink_closed(struct snapshot *snapshot);
 
-/*
- * Gives it up if its reader does not read for 5 s: for when something waits for it. A snapshot into
- * a file is not concerned.
- */
-void snapshot_limit_patience(struct snapshot *snapshot);
+/* Cancels it because its memory is needed: if it is WRITING, it fails with FAILURE. */
+void snapshot_give_up(struct snapshot *snapshot, const struct failure *failure);
 
 /*
  * Since when (CLOCK_MONOTONIC, in microseconds) its disk, or its reader, has not answered, if that

@@ -19,6 +19,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "daemon/base/log.h"
+#include "daemon/base/log-id.h"
 #include "daemon/output/output.h"
 #include "daemon/session/storage.h"
 
@@ -52,11 +53,14 @@ static void space_note_pause(struct storage *storage)
         output->figures.granted_bytes >= written_bytes(storage) + CHUNK_BYTES)
         return; /* or not yet */
     storage->space.is_paused = true;
-    log_line(LOG_WARNING, storage->session->name,
-             "Paused: the disk of %s has no more than the %s that are to stay free. Records wait "
-             "in memory, and what does not fit there is counted as lost or dropped. Free some "
-             "space: recording to the disk continues by itself.",
-             output->figures.path, size_format(reserve, output->reserve_bytes));
+    log_event(LOG_WARNING,
+              &(struct log_about){.id = LOG_ID_RESERVE,
+                                  .session = storage->session->name,
+                                  .file = output->figures.path},
+              "Paused: the disk of %s has reached the reserve of %s. Records are kept in memory; "
+              "when it is full, they are lost or dropped, and counted. Free some space, and "
+              "recording to the disk continues.",
+              output->figures.path, size_format(reserve, output->figures.reserve_bytes));
 }
 
 void space_stop_waiting(struct storage *storage)
@@ -111,8 +115,11 @@ static void space_grant(struct storage *storage)
     bool is_asked_again = space->is_asked_again;
 
     if (space->is_paused && storage->session->state == SESSION_RUNNING)
-        log_line(LOG_NOTICE, storage->session->name,
-                 "There is space again: recording to the disk continues.");
+        log_event(LOG_NOTICE,
+                  &(struct log_about){.id = LOG_ID_SPACE_AGAIN,
+                                      .session = storage->session->name,
+                                      .file = figures->path},
+                  "There is space again: recording to the disk continues.");
     space_stop_waiting(storage);
     collector_send(storage->session->context->collector, MESSAGE_GRANT, storage->sink,
                    figures->is_final, (int64_t)figures->granted_bytes);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Space on the disk for what a session writes: grants for its sink, asked of its output, and what
- * happens when no more can be granted. Main thread; nothing here waits.
+ * Disk space for the output of a session: requests grants from the output for the sink, and handles
+ * a full disk. Main thread; nothing here waits.
  */
 
 struct storage;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What all kinds of storage have in common: options, sinks, outputs. */
+/* The common part of all kinds of storage: options, sinks, outputs. */
 
 #include "daemon/session/storage.h"
 
@@ -45,7 +45,7 @@ int storage_init(struct storage *storage, const struct storage_kind *kind, struc
     if (options->on_reserve &&
         on_reserve_parse(options->on_reserve, &storage->space.on_reserve) < 0)
         return failure_set(failure, -EINVAL, ERROR_INVALID,
-                           "'%s' is no value of --on-reserve, which is stop, rotate or pause.",
+                           "'%s' is not a value of --on-reserve: use stop, rotate or pause.",
                            options->on_reserve);
     return 0;
 }
@@ -64,6 +64,7 @@ int storage_make_sink(const struct storage *storage, const struct output *output
         .grant_ahead_bytes = storage->kind->grant_ahead_bytes ? storage->kind->grant_ahead_bytes
                                                               : figures->granted_bytes / 2,
         .rotate_bytes = rotate_bytes,
+        .account = session->account,
         .poll_usec = session->settings.poll_usec,
         .discard = session->settings.discard,
         .events = session->selection.events,
@@ -81,9 +82,9 @@ void storage_handle_opened(void *userdata, int error, const struct failure *fail
     struct failure own = {0};
 
     if (error >= 0 && output->figures.is_stream && storage->space.on_reserve != ON_RESERVE_STOP) {
-        error = failure_set(&own, -EINVAL, ERROR_INVALID,
-                            "--on-reserve is about the space on a disk: standard output and pipes "
-                            "have none.");
+        error = failure_set(
+            &own, -EINVAL, ERROR_INVALID,
+            "--on-reserve needs a file: it does not apply to standard output or pipes.");
         failure = &own;
     }
     session_handle_opened(storage->session, output->request.may_rename ? output->name : NULL, error,
@@ -108,8 +109,10 @@ struct output_request storage_request(const struct storage *storage, const char 
 
     return (struct output_request){
         .is_adopted = options->has_output,
+        .by_root = options->by_root,
         .fd = options->output_fd,
         .path = options->output_path,
+        .sidecar = &storage->session->sidecar,
         .directory_fd = context->state_dir_fd,
         .directory = context->state_dir,
         .name = name,
@@ -117,6 +120,7 @@ struct output_request storage_request(const struct storage *storage, const char 
         .may_rename = options->may_rename && !options->has_output,
         .check = sidecar_check_none,
         .reserve_bytes = options->reserve_bytes,
+        .keep_free = context->keep_free,
         .max_bytes = options->max_size_bytes ? options->max_size_bytes : UINT64_MAX,
     };
 }

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Where the records of a session go: one file, a stream, a succession of segments, or a ring in
+ * The destination of a session's records: a file, a stream, a sequence of segments, or a ring in
  * memory. Each kind is a struct that begins with a struct storage, and a table of operations. The
- * session drives it, and hears of it through the session_handle_*() functions below. Main thread;
- * nothing here waits: what may wait is a request to an output (daemon/output/output.h).
+ * session controls the storage, which reports through the session_handle_*() functions below. Main
+ * thread; nothing here waits: what may wait is a request to an output (daemon/output/output.h).
  */
 
 #include <stdbool.h>
@@ -155,6 +155,8 @@ void storage_handle_opened(void *storage, int error, const struct failure *failu
  */
 void session_handle_opened(struct session *session, const char *name, int error,
                            const struct failure *failure);
+/* OUTPUT is open: what the reserve is, if it was to follow from the file system. */
+void session_note_reserve(struct session *session, const struct output *output);
 /* What follows does not wait for the disk, and may take long; and: it may wait for it again. */
 void session_unlimit_start(struct session *session);
 void session_limit_start(struct session *session);
@@ -163,7 +165,7 @@ void session_handle_failure(struct session *session, const struct output *output
 void session_end_output(struct session *session, enum end_reason reason);
 /* session->message reports that OUTPUT could not be finished; the reason becomes the output's. */
 void session_explain_finish(struct session *session, const struct output *output, int error);
-/* Its sink is another one, which did not receive the messages sent to the one before. */
+/* The session has a new sink, which did not receive the messages sent to the previous one. */
 void session_handle_handover(struct session *session);
 /* Something that held up its end is over; it may be asked too often. */
 void session_continue_end(struct session *session);
@@ -173,5 +175,5 @@ void session_handle_finished(struct session *session);
 void session_update_sidecar(struct session *session);
 /* Another of its sidecars is being written, or was: it does not end before that. */
 void session_note_sidecar(struct session *session, bool begins);
-/* Something was asked of the disk: if it does not answer, that is to be seen in time. */
+/* A request to the disk was made: starts watching whether it answers. */
 void session_expect_answer(struct session *session);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * `state` is written by trigger_set_state() alone. Delaying and writing are left when the caller
- * reports what comes next. Off, cooling, exhausted and armed follow from facts (the ring, the end
- * of the cooldown, the times of the day's snapshots), which trigger_settle() looks at.
+ * `state` is written by trigger_set_state() alone. Delaying, writing and retrying are left when the
+ * caller reports what comes next. Off, cooling, exhausted and armed follow from facts (the ring,
+ * the end of the cooldown, the times of the day's snapshots), which trigger_settle() looks at.
  */
 
 #include "daemon/triggers/trigger.h"
@@ -27,6 +27,8 @@ const char *trigger_state_name(enum trigger_state state)
         return "delaying";
     case TRIGGER_WRITING:
         return "writing";
+    case TRIGGER_RETRYING:
+        return "retrying";
     case TRIGGER_COOLING:
         return "cooling";
     case TRIGGER_EXHAUSTED:
@@ -35,17 +37,27 @@ const char *trigger_state_name(enum trigger_state state)
     return "off";
 }
 
+/* Room for COUNT snapshots, none of which was; NULL: no memory. */
+static struct trigger_past *new_past(uint32_t count)
+{
+    struct trigger_past *past = calloc(count, sizeof(*past));
+
+    for (uint32_t i = 0; i < count && past; i++)
+        past[i].usec = TRIGGER_NO_TIME;
+    return past;
+}
+
 int trigger_init(struct trigger *trigger, const struct trigger_config *config)
 {
     assert(config->max_per_day > 0);
     *trigger = (struct trigger){.config = *config, .state = TRIGGER_OFF};
-    trigger->written_usec = calloc(config->max_per_day, sizeof(*trigger->written_usec));
-    return trigger->written_usec ? 0 : -ENOMEM;
+    trigger->past = new_past(config->max_per_day);
+    return trigger->past ? 0 : -ENOMEM;
 }
 
 void trigger_done(struct trigger *trigger)
 {
-    free(trigger->written_usec);
+    free(trigger->past);
     free(trigger->last_snapshot);
     free(trigger->last_error);
     *trigger = (struct trigger){0};
@@ -56,16 +68,17 @@ static void trigger_set_state(struct trigger *trigger, enum trigger_state state)
     /* A snapshot comes from a delay or from nothing, and only its end leads out of it. */
     assert(state != TRIGGER_DELAYING || trigger->state == TRIGGER_ARMED);
     assert(state != TRIGGER_WRITING || trigger->state == TRIGGER_ARMED ||
-           trigger->state == TRIGGER_DELAYING);
+           trigger->state == TRIGGER_DELAYING || trigger->state == TRIGGER_RETRYING);
+    assert(state != TRIGGER_RETRYING || trigger->state == TRIGGER_WRITING);
     trigger->state = state;
 }
 
 /* When the oldest of the day's snapshots is a day old, if there may be no more; else 0. */
 static uint64_t trigger_exhausted_until(const struct trigger *trigger)
 {
-    uint32_t max = trigger->config.max_per_day;
+    uint64_t oldest = trigger->past[trigger->written % trigger->config.max_per_day].usec;
 
-    return trigger->written < max ? 0 : trigger->written_usec[trigger->written % max] + DAY_USEC;
+    return oldest == TRIGGER_NO_TIME ? 0 : oldest + DAY_USEC;
 }
 
 /* The state that follows from the facts, of a trigger that is not at work. */
@@ -83,7 +96,8 @@ static void trigger_settle(struct trigger *trigger, uint64_t now_usec)
 
 static bool trigger_is_at_work(const struct trigger *trigger)
 {
-    return trigger->state == TRIGGER_DELAYING || trigger->state == TRIGGER_WRITING;
+    return trigger->state == TRIGGER_DELAYING || trigger->state == TRIGGER_WRITING ||
+           trigger->state == TRIGGER_RETRYING;
 }
 
 /* A copy that may be lacking: it is for people. */
@@ -99,36 +113,79 @@ static void trigger_finish(struct trigger *trigger, uint64_t now_usec)
     trigger_settle(trigger, now_usec);
 }
 
+/* The newest snapshots, at the places that another max_per_day gives them. */
+static void trigger_copy_past(const struct trigger *trigger, struct trigger_past *past,
+                              uint32_t max)
+{
+    uint64_t kept = min_u64(trigger->written, min_u64(trigger->config.max_per_day, max));
+
+    for (uint64_t i = trigger->written - kept; i < trigger->written; i++)
+        past[i % max] = trigger->past[i % trigger->config.max_per_day];
+}
+
+int trigger_reconfigure(struct trigger *trigger, const struct trigger_config *config,
+                        uint64_t now_usec)
+{
+    struct trigger_past *past;
+
+    assert(config->max_per_day > 0);
+    past = new_past(config->max_per_day);
+    if (!past)
+        return -ENOMEM;
+    trigger_copy_past(trigger, past, config->max_per_day);
+    free(trigger->past);
+    trigger->past = past;
+    if (trigger->cooldown_end_usec > 0) /* counted from the same end */
+        trigger->cooldown_end_usec =
+            trigger->cooldown_end_usec - trigger->config.cooldown_usec + config->cooldown_usec;
+    trigger->config = *config;
+    if (!trigger_is_at_work(trigger))
+        trigger_settle(trigger, now_usec);
+    return 0;
+}
+
 void trigger_written(struct trigger *trigger, uint64_t now_usec, const char *path)
 {
+    struct trigger_past *past = &trigger->past[trigger->written % trigger->config.max_per_day];
+
     assert(trigger->state == TRIGGER_WRITING);
-    trigger->written_usec[trigger->written % trigger->config.max_per_day] = now_usec;
+    past->usec = now_usec;
+    past->domain = trigger->domain;
     trigger->written++;
     replace_text(&trigger->last_snapshot, path);
     replace_text(&trigger->last_error, NULL);
     trigger_finish(trigger, now_usec);
 }
 
-static void trigger_fail(struct trigger *trigger, uint64_t now_usec, const char *error)
+static void trigger_give_up(struct trigger *trigger, uint64_t now_usec)
 {
     trigger->failed++;
-    replace_text(&trigger->last_error, error);
     trigger_finish(trigger, now_usec);
 }
 
 void trigger_failed(struct trigger *trigger, uint64_t now_usec, const char *error)
 {
     assert(trigger->state == TRIGGER_WRITING);
-    trigger_fail(trigger, now_usec, error);
+    replace_text(&trigger->last_error, error);
+    if (!trigger->has_ring || trigger->retries == TRIGGER_RETRIES) {
+        trigger_give_up(trigger, now_usec);
+        return;
+    }
+    trigger->retry_usec = now_usec + (USEC_PER_SEC << trigger->retries++);
+    trigger_set_state(trigger, TRIGGER_RETRYING);
 }
 
 void trigger_set_ring(struct trigger *trigger, bool has_ring, uint64_t now_usec)
 {
     trigger->has_ring = has_ring;
-    if (!has_ring && trigger->state == TRIGGER_DELAYING)
-        trigger_fail(trigger, now_usec, "The flight recorder ended before the delay was over.");
-    else if (!trigger_is_at_work(trigger))
+    if (!has_ring && trigger->state == TRIGGER_DELAYING) {
+        replace_text(&trigger->last_error, "The flight recorder ended before the delay was over.");
+        trigger_give_up(trigger, now_usec);
+    } else if (!has_ring && trigger->state == TRIGGER_RETRYING) {
+        trigger_give_up(trigger, now_usec); /* why the last attempt failed is known */
+    } else if (!trigger_is_at_work(trigger)) {
         trigger_settle(trigger, now_usec);
+    }
 }
 
 static void trigger_suppress(struct trigger *trigger, uint64_t *count, uint64_t realtime_ns,
@@ -141,6 +198,23 @@ static void trigger_suppress(struct trigger *trigger, uint64_t *count, uint64_t 
     (void)snprintf(suppressed->last_reason, sizeof(suppressed->last_reason), "%s", reason);
 }
 
+/* The first attempt. */
+static enum trigger_action trigger_begin_writing(struct trigger *trigger, uint64_t now_usec)
+{
+    trigger->retries = 0;
+    trigger->due_usec = now_usec;
+    trigger_set_state(trigger, TRIGGER_WRITING);
+    return TRIGGER_SNAPSHOT;
+}
+
+uint64_t trigger_last_usec(const struct trigger *trigger, uint64_t now_usec)
+{
+    uint64_t last_usec = trigger->config.last_usec;
+
+    return last_usec && trigger->retries > 0 ? last_usec + (now_usec - trigger->due_usec)
+                                             : last_usec;
+}
+
 static enum trigger_action trigger_accept(struct trigger *trigger, uint64_t now_usec,
                                           uint64_t realtime_ns, const char *reason)
 {
@@ -151,12 +225,42 @@ static enum trigger_action trigger_accept(struct trigger *trigger, uint64_t now_
         trigger_set_state(trigger, TRIGGER_DELAYING);
         return TRIGGER_NOTHING;
     }
-    trigger_set_state(trigger, TRIGGER_WRITING);
-    return TRIGGER_SNAPSHOT;
+    return trigger_begin_writing(trigger, now_usec);
+}
+
+static bool is_nobody(const struct trigger_domain *domain)
+{
+    return !domain->uuid[0] && !domain->name[0];
+}
+
+static bool is_same(const struct trigger_domain *a, const struct trigger_domain *b)
+{
+    return (a->uuid[0] && strcmp(a->uuid, b->uuid) == 0) ||
+           (a->name[0] && strcmp(a->name, b->name) == 0);
+}
+
+/* Whether DOMAIN has had its part of the day, or what is left is kept for those that had none. */
+static bool trigger_exceeds_domain(const struct trigger *trigger, uint64_t now_usec,
+                                   const struct trigger_domain *domain)
+{
+    const struct trigger_config *config = &trigger->config;
+    uint32_t of_all = 0, of_domain = 0;
+
+    if (!config->max_per_domain || is_nobody(domain))
+        return false;
+    for (size_t i = 0; i < config->max_per_day; i++) {
+        if (trigger->past[i].usec == TRIGGER_NO_TIME ||
+            now_usec >= trigger->past[i].usec + DAY_USEC)
+            continue;
+        of_all++;
+        of_domain += is_same(&trigger->past[i].domain, domain);
+    }
+    return of_domain >= config->max_per_domain ||
+           (of_domain > 0 && of_all + config->kept_for_new >= config->max_per_day);
 }
 
 enum trigger_action trigger_fire(struct trigger *trigger, uint64_t now_usec, uint64_t realtime_ns,
-                                 const char *reason)
+                                 const char *reason, const struct trigger_domain *domain)
 {
     struct trigger_suppressed *suppressed = &trigger->suppressed;
 
@@ -167,9 +271,15 @@ enum trigger_action trigger_fire(struct trigger *trigger, uint64_t now_usec, uin
     case TRIGGER_OFF:
         break;
     case TRIGGER_ARMED:
-        return trigger_accept(trigger, now_usec, realtime_ns, reason);
+        if (!trigger_exceeds_domain(trigger, now_usec, domain)) {
+            trigger->domain = *domain;
+            return trigger_accept(trigger, now_usec, realtime_ns, reason);
+        }
+        trigger_suppress(trigger, &suppressed->max_per_domain, realtime_ns, reason);
+        break;
     case TRIGGER_DELAYING:
     case TRIGGER_WRITING:
+    case TRIGGER_RETRYING:
         trigger_suppress(trigger, &suppressed->busy, realtime_ns, reason);
         break;
     case TRIGGER_COOLING:
@@ -187,6 +297,8 @@ uint64_t trigger_next_usec(const struct trigger *trigger)
     switch (trigger->state) {
     case TRIGGER_DELAYING:
         return trigger->delay_end_usec;
+    case TRIGGER_RETRYING:
+        return trigger->retry_usec;
     case TRIGGER_COOLING:
         return trigger->cooldown_end_usec;
     case TRIGGER_EXHAUSTED:
@@ -201,7 +313,9 @@ uint64_t trigger_next_usec(const struct trigger *trigger)
 
 enum trigger_action trigger_advance(struct trigger *trigger, uint64_t now_usec)
 {
-    if (trigger->state == TRIGGER_DELAYING && now_usec >= trigger->delay_end_usec) {
+    if (trigger->state == TRIGGER_DELAYING && now_usec >= trigger->delay_end_usec)
+        return trigger_begin_writing(trigger, now_usec);
+    if (trigger->state == TRIGGER_RETRYING && now_usec >= trigger->retry_usec) {
         trigger_set_state(trigger, TRIGGER_WRITING);
         return TRIGGER_SNAPSHOT;
     }

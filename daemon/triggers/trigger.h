@@ -9,11 +9,13 @@
  *   armed       waits for its condition
  *   delaying    it fired; recording continues until the delay is over
  *   writing     the snapshot is being written
- *   cooling     a snapshot was written or failed: nothing is written during the cooldown
+ *   retrying    it failed, and is tried again soon
+ *   cooling     a snapshot was written or given up: nothing is written during the cooldown
  *   exhausted   the limit of snapshots in 24 hours is reached
  *
- * Each time that it fires is in one of the counts: fired = written + failed + suppressed, and one
- * more while it is delaying or writing. A snapshot that failed is not one of the day's.
+ * The counts are consistent: fired = written + failed + suppressed, plus one while it is delaying,
+ * writing or retrying. A failed snapshot is tried again after 1 s, 2 s, 4 s and so on,
+ * TRIGGER_RETRIES times. It does not count for the daily limit.
  *
  * Times (_usec) are of any clock that never goes back, CLOCK_MONOTONIC in the daemon.
  */
@@ -21,16 +23,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/base/requester.h"
 #include "daemon/config/config.h"
 
 #define TRIGGER_REASON_MAX 256u
 #define TRIGGER_NO_TIME    UINT64_MAX
+#define TRIGGER_RETRIES    6u /* in a minute: by then a ring of 64 MiB has lost what it was about */
 
 enum trigger_state {
     TRIGGER_OFF,
     TRIGGER_ARMED,
     TRIGGER_DELAYING,
     TRIGGER_WRITING,
+    TRIGGER_RETRYING,
     TRIGGER_COOLING,
     TRIGGER_EXHAUSTED,
 };
@@ -38,19 +43,38 @@ enum trigger_state {
 /* What is to be done now. */
 enum trigger_action {
     TRIGGER_NOTHING,
-    TRIGGER_SNAPSHOT, /* write one; then trigger_written() or trigger_failed() */
+    TRIGGER_SNAPSHOT, /* write one, of trigger_last_usec(); then trigger_written() or _failed() */
 };
 
 struct trigger_suppressed {
-    uint64_t busy; /* by itself: it was delaying or writing */
+    uint64_t busy; /* by itself: it was delaying, writing or retrying */
     uint64_t cooldown;
     uint64_t max_per_day;
-    uint64_t last_ns; /* CLOCK_REALTIME; 0: never */
+    uint64_t max_per_domain; /* or what is left of the day is kept for other domains */
+    uint64_t last_ns;        /* CLOCK_REALTIME; 0: never */
     char last_reason[TRIGGER_REASON_MAX];
 };
 
-/* Read only, but for trigger.c. */
+/*
+ * The domain whose budget is used. A restarted domain has another id, and is the same domain if it
+ * has the same UUID or the same name: toolstacks keep at least one of them, and guests cannot
+ * choose them. Both "": no domain.
+ */
+struct trigger_domain {
+    char uuid[37]; /* "": it has none */
+    char name[64];
+};
+
+/* A snapshot that was written. */
+struct trigger_past {
+    uint64_t usec;
+    struct trigger_domain domain;
+};
+
+/* Read only, but for trigger.c, and `next` and `requester` for its owner. */
 struct trigger {
+    struct trigger *next;
+    struct requester requester; /* who fired it by hand, of the snapshot under way */
     struct trigger_config config;
     enum trigger_state state;
     bool has_ring;
@@ -63,9 +87,14 @@ struct trigger {
     char *last_snapshot; /* path; NULL: none */
     char *last_error;    /* of the last snapshot, NULL if it was written */
 
+    unsigned int retries; /* of this snapshot, so far */
+    uint64_t due_usec;    /* when it was to be written first */
+    uint64_t retry_usec;
     uint64_t delay_end_usec;
-    uint64_t cooldown_end_usec; /* 0: there is none */
-    uint64_t *written_usec;     /* [config.max_per_day]: a ring; written % max_per_day is next */
+    uint64_t cooldown_end_usec;   /* 0: there is none */
+    struct trigger_domain domain; /* of the snapshot under way */
+    struct trigger_past *past;    /* [config.max_per_day]: a ring; written % max_per_day is next,
+                                     and the oldest; usec TRIGGER_NO_TIME: none */
 };
 
 /* CONFIG is copied. It is off. -ENOMEM. */
@@ -73,17 +102,25 @@ int trigger_init(struct trigger *trigger, const struct trigger_config *config);
 void trigger_done(struct trigger *trigger);
 
 /*
- * Whether there is a ring. When it goes, a delay ends in a failure; a snapshot that is being
- * written continues.
+ * Applies CONFIG, which has the same name. The new cooldown and daily limit also apply to earlier
+ * snapshots. Counts, state and a delay that has begun are kept. -ENOMEM: nothing has changed.
+ */
+int trigger_reconfigure(struct trigger *trigger, const struct trigger_config *config,
+                        uint64_t now_usec);
+
+/*
+ * Whether there is a ring. When it goes, a delay and a retry end in a failure; a snapshot
+ * that is being written continues.
  */
 void trigger_set_ring(struct trigger *trigger, bool has_ring, uint64_t now_usec);
 
 /*
- * Its condition came true: REASON is one sentence, REALTIME_NS the wall clock. The answer is to be
+ * Its condition came true: REASON is one sentence, REALTIME_NS the wall clock, DOMAIN whose budget
+ * it is. The answer is to be
  * carried out last thing, as it may lead to trigger_failed() at once.
  */
 enum trigger_action trigger_fire(struct trigger *trigger, uint64_t now_usec, uint64_t realtime_ns,
-                                 const char *reason);
+                                 const char *reason, const struct trigger_domain *domain);
 
 /* When it wants trigger_advance() to be called; TRIGGER_NO_TIME: not for the time being. */
 uint64_t trigger_next_usec(const struct trigger *trigger);
@@ -91,7 +128,16 @@ uint64_t trigger_next_usec(const struct trigger *trigger);
 /* Time has passed. */
 enum trigger_action trigger_advance(struct trigger *trigger, uint64_t now_usec);
 
-/* The snapshot is in the file PATH; or could not be written, ERROR says why. Only while writing. */
+/*
+ * How far back the snapshot that is to be written now reaches; 0: everything. One that is tried
+ * again reaches back to where the first one would have begun.
+ */
+uint64_t trigger_last_usec(const struct trigger *trigger, uint64_t now_usec);
+
+/*
+ * The snapshot is in the file PATH; or could not be written, ERROR says why: it is tried again, or
+ * given up. Only while writing.
+ */
 void trigger_written(struct trigger *trigger, uint64_t now_usec, const char *path);
 void trigger_failed(struct trigger *trigger, uint64_t now_usec, const char *error);
 

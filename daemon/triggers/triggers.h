@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The triggers of the configuration at work: they watch the records (collector/watch.h) and the
- * domains (domain-watch.h), keep time, and ask for snapshots. Main thread.
+ * Runs the triggers of the configuration: watches the records (collector/watch.h) and the domains
+ * (domain-watch.h), handles their timers, and requests snapshots. Main thread.
  */
 
 #include <stdbool.h>
@@ -27,7 +27,8 @@ struct triggers_context {
 
     /*
      * Write a snapshot of the flight recorder, LABEL (the trigger's name) in its name, the last
-     * LAST_USEC of it (0: everything). Its cause is trigger->last_reason. To be answered with
+     * LAST_USEC of it (0: everything). Its cause is trigger->last_reason; who asked for it, if
+     * somebody did, trigger->requester. To be answered with
      * triggers_snapshot_done(), once, now or later.
      */
     void (*snapshot)(void *userdata, struct trigger *trigger, const char *label,
@@ -41,14 +42,24 @@ struct triggers_context {
  * loop's.
  */
 int triggers_new(const struct triggers_context *context, struct triggers **ret_triggers);
+/*
+ * CONFIG's triggers from here on. One whose name stays keeps its counts and its state, and
+ * continues to watch unless some trigger watches for something else now; one whose name goes still
+ * ends the snapshot that it is writing, but does not try again if that fails. Returns 0, or -ENOMEM
+ * or an error of the event loop's: then no trigger has come or gone.
+ */
+int triggers_reload(struct triggers *triggers, const struct config *config);
 /* The collector must have given back the watch set. */
 struct triggers *triggers_free(struct triggers *triggers);
 
 /*
  * What the collector is to look for in the flight recorder's records, to be lent to it with the
- * recorder's sink; the same set for as long as the triggers live. NULL: nothing.
+ * recorder's sink; the same set for as long as the triggers live.
  */
 struct watch_set *triggers_watch_set(const struct triggers *triggers);
+
+/* Domains have come, or their names have become known. */
+void triggers_update_domains(struct triggers *triggers);
 
 /* The flight recorder has begun to record, or has ended. */
 void triggers_set_ring(struct triggers *triggers, bool has_ring);
@@ -57,11 +68,11 @@ void triggers_set_ring(struct triggers *triggers, bool has_ring);
 void triggers_handle_watch(struct triggers *triggers);
 
 /*
- * Somebody asks for the trigger NAME, which must have condition=manual. Returns 0 with the trigger
+ * WHO asks for the trigger NAME, which must have condition=manual. Returns 0 with the trigger
  * in *RET_TRIGGER, fired or suppressed, as its document says; or a negative errno and FAILURE:
  * ERROR_NO_TRIGGER, ERROR_INVALID (another condition), ERROR_NO_RING.
  */
-int triggers_fire_manual(struct triggers *triggers, const char *name,
+int triggers_fire_manual(struct triggers *triggers, const char *name, const struct requester *who,
                          const struct trigger **ret_trigger, struct failure *failure);
 
 /* The snapshot that TRIGGER asked for is in the file PATH; or PATH is NULL, and ERROR says why. */

@@ -17,11 +17,15 @@
  *   recorder a flight recorder runs, too      no-right   permits no snapshot, trigger, rotation
  *   several  Stop("") is ambiguous           stuck      the disk stopped answering 14 s ago: Stop
  *   stuck-start  Start fails for that reason            is answered after Abort
+ *   restart  ends the session at its first Status, and exits
+ *   disk     the disk has room for some time
  *   quiet    CPU 1 is silent, CPU 5 has no trace buffer
+ *   file:F   answers Status with the text of the file F, in which "@9" is the time 9 s ago
  */
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <json-c/json.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -32,8 +36,10 @@
 
 #include "common/protocol.h"
 #include "common/record.h"
+#include "common/sidecar-path.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "tests/ctl/fake-files.h"
 #include "tests/ctl/fake-options.h"
 #include "tests/ctl/fake-recorder.h"
 
@@ -137,12 +143,14 @@ static void add_ended(const struct fake *fake, struct json_object *doc)
 {
     struct json_object *ended = add_object(doc, "ended");
     bool aborted = strcmp(fake->reason, "abort") == 0;
-    bool early = aborted || strcmp(fake->reason, "reserve") == 0;
+    bool exits = strcmp(fake->reason, "daemon-exit") == 0;
+    bool early = aborted || exits || strcmp(fake->reason, "reserve") == 0;
 
     json_object_object_add(ended, "realtime_ns", number(fake->ended_ns));
     json_object_object_add(ended, "reason", text(fake->reason));
     json_object_object_add(ended, "message",
                            text(aborted ? "Aborted on request."
+                                : exits ? "xentraced ended."
                                 : early ? "The disk reached its reserve."
                                         : "It was to end."));
     json_object_object_add(ended, "ok", json_object_new_boolean(!early));
@@ -165,8 +173,15 @@ static struct json_object *session_document(const struct fake *fake)
     part = add_object(doc, "output");
     json_object_object_add(part, "path", text(*fake->path ? fake->path : "-"));
     json_object_object_add(part, "kind", text(*fake->path ? "file" : "stream"));
+    if (fake->sidecar_fd >= 0) {
+        _cleanup_free_ char *sidecar = sidecar_path_of(fake->path);
+
+        json_object_object_add(part, "sidecar", text(sidecar ? sidecar : ""));
+    }
     json_object_object_add(
         part, "bytes", number(fake->rounds * NR_CPUS * (WINDOW_HEADER_BYTES + 2 * RECORD_SIZE)));
+    if (is_mode(fake, "disk"))
+        json_object_object_add(part, "room_bytes", number(UINT64_C(20000000)));
     if (is_mode(fake, "stuck"))
         json_object_object_add(part, fake->has_ended ? "held_bytes" : "waiting_since_ns",
                                number(fake->has_ended ? 4194304 : fake_stuck_since(realtime_ns())));
@@ -186,7 +201,10 @@ static struct json_object *session_document(const struct fake *fake)
     json_object_object_add(part, "list", text("0-1"));
     part = add_object(doc, "limits");
     json_object_object_add(part, "time_usec", number(fake->time_usec));
-    json_object_object_add(part, "on_reserve", text(fake->storage.on_reserve));
+    json_object_object_add(part, "on_reserve",
+                           text(*fake->storage.on_reserve ? fake->storage.on_reserve : "stop"));
+    if (is_mode(fake, "disk"))
+        json_object_object_add(part, "reserve_bytes", number(UINT64_C(5) << 30));
     fake_add_storage(doc, &fake->storage, fake->rounds, realtime_ns());
     add_ledger(fake, doc);
     part = add_object(doc, "host");
@@ -202,7 +220,7 @@ static const char wrong_types[] =
     "\"lost\":18446744073709551615,\"dropped\":18446744073709551615,\"cpus\":[1,null,[],{\"lost\":"
     "99999999999999999999999}]},\"host\":5,\"sessions\":{}}";
 
-static char *status_text(const struct fake *fake)
+static char *made_status_text(const struct fake *fake)
 {
     struct json_object *doc = json_object_new_object(), *part, *sessions;
     char *result;
@@ -234,6 +252,38 @@ static char *status_text(const struct fake *fake)
     result = strdup(json_object_to_json_string(doc));
     json_object_put(doc);
     return result;
+}
+
+/* The text of a file, "@SECONDS" replaced by nanoseconds since 1970. NULL: it cannot be read. */
+static char *file_text(const char *path)
+{
+    FILE *in = fopen(path, "re"), *out;
+    uint64_t now_ns = realtime_ns();
+    char *result = NULL;
+    size_t bytes;
+    int c;
+
+    out = in ? open_memstream(&result, &bytes) : NULL;
+    while (out && (c = fgetc(in)) != EOF) {
+        uint64_t seconds;
+
+        if (c == '@' && fscanf(in, "%" SCNu64, &seconds) == 1)
+            (void)fprintf(out, "%" PRIu64, now_ns - seconds * NSEC_PER_SEC);
+        else
+            (void)fputc(c, out);
+    }
+    if (out)
+        (void)fclose(out);
+    if (in)
+        (void)fclose(in);
+    return result;
+}
+
+static char *status_text(const struct fake *fake)
+{
+    if (strncmp(fake->mode, "file:", 5) == 0)
+        return file_text(fake->mode + 5);
+    return made_status_text(fake);
 }
 
 static char *session_text(const struct fake *fake)
@@ -453,9 +503,11 @@ static int handle_status(struct fake *fake, sd_bus_message *message)
 
     (void)sd_bus_message_read(message, "s", &name);
     pass_time(fake);
-    if (!*name)
+    if (!*name || strncmp(fake->mode, "file:", 5) == 0)
         return answer(fake, message, status_text(fake));
-    if (is_mode(fake, "die"))
+    if (is_mode(fake, "restart"))
+        end_session(fake, "daemon-exit");
+    if (is_mode(fake, "die") || is_mode(fake, "restart"))
         return quit(fake);
     if (!fake->has_session)
         return sd_bus_reply_method_errorf(message, ERROR_NO_SESSION, "There is no capture \"%s\".",
@@ -481,6 +533,12 @@ static int take_snapshot_option(void *context, sd_bus_message *message, const ch
         return fake_take_text(message, asked->path, sizeof(asked->path));
     if (strcmp(key, OPTION_LAST) == 0)
         return sd_bus_message_read(message, "v", "t", &asked->last_usec);
+    if (strcmp(key, OPTION_SINCE) == 0)
+        return sd_bus_message_read(message, "v", "t", &asked->since_ns);
+    if (strcmp(key, OPTION_UNTIL) == 0)
+        return sd_bus_message_read(message, "v", "t", &asked->until_ns);
+    if (strcmp(key, OPTION_UNTIL_AGO) == 0)
+        return sd_bus_message_read(message, "v", "t", &asked->until_ago_usec);
     if (strcmp(key, OPTION_MAX_SIZE) == 0)
         return sd_bus_message_read(message, "v", "t", &asked->max_size_bytes);
     if (strcmp(key, OPTION_OUTPUT) == 0)
@@ -566,6 +624,23 @@ static int handle_trigger(struct fake *fake, sd_bus_message *message)
     return answer_document(fake, message, doc);
 }
 
+static int handle_files(struct fake *fake, sd_bus_message *message)
+{
+    (void)fake;
+    return fake_files_handle(message);
+}
+
+static int handle_reload(struct fake *fake, sd_bus_message *message)
+{
+    if (is_mode(fake, "refuse"))
+        return sd_bus_reply_method_errorf(
+            message, ERROR_CONFIG,
+            "The configuration was not reloaded, the running one stays in force. "
+            "/etc/xentraced/xentraced.conf, line 3: there is no key 'pol' in [daemon]; did you "
+            "mean 'pool'? See xentraced.conf(5).");
+    return answer_document(fake, message, fake_reload());
+}
+
 /* Methods that an older daemon does not have. 0: another method. */
 static int handle_new(struct fake *fake, sd_bus_message *message)
 {
@@ -581,6 +656,10 @@ static int handle_new(struct fake *fake, sd_bus_message *message)
         handler = handle_stop_recorder;
     else if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, PROTOCOL_ABORT))
         handler = handle_abort;
+    else if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, PROTOCOL_RELOAD))
+        handler = handle_reload;
+    else if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, NULL))
+        handler = handle_files;
     if (!handler)
         return 0;
     if (is_mode(fake, "old")) /* as sd-bus says it */

@@ -34,6 +34,8 @@ int fake_take_storage(struct fake_storage *storage, sd_bus_message *message, con
         return sd_bus_message_read(message, "v", "t", &storage->keep_size_bytes);
     if (strcmp(key, OPTION_ON_RESERVE) == 0)
         return fake_take_text(message, storage->on_reserve, sizeof(storage->on_reserve));
+    if (strcmp(key, OPTION_PERSIST) == 0)
+        return sd_bus_message_read(message, "v", "b", &storage->persist);
     return -ENOENT;
 }
 

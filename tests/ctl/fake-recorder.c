@@ -105,16 +105,18 @@ struct json_object *fake_snapshot(const struct fake_snapshot *snapshot, uint64_t
         "},\"output\":{\"path\":\"%s\",\"kind\":\"%s\",\"bytes\":%" PRIu64
         "},\"events\":{\"spec\":\"all\"},\"host\":{\"hostname\":\"dom0\",\"tsc_khz\":2300000},"
         "\"snapshot\":{\"session\":\"%s\",\"label\":\"%s\",\"cause\":\"%s\",\"message\":\"last "
-        "%" PRIu64 ", size %" PRIu64 "\",\"ok\":%s,\"first_ns\":%" PRIu64 ",\"last_ns\":%" PRIu64
-        ",\"asked_usec\":%" PRIu64 ",\"held_usec\":%" PRIu64
+        "%" PRIu64 ", since %" PRIu64 ", until %" PRIu64 ", ago %" PRIu64 ", size %" PRIu64
+        "\",\"ok\":%s,\"first_ns\":%" PRIu64 ",\"last_ns\":%" PRIu64 ",\"asked_usec\":%" PRIu64
+        ",\"held_usec\":%" PRIu64
         ",\"shorter_because\":\"%s\",\"shorter_message\":\"%s\",\"records\":%" PRIu64
         ",\"lost\":%" PRIu64
         ",\"dropped\":0,\"evicted\":1000,\"pin_usec\":12,\"write_usec\":900000}}",
         snapshot->name, now_ns, snapshot->path, *snapshot->path == '/' ? "file" : "stream",
         snapshot->bytes, snapshot->session, snapshot->label,
         strcmp(snapshot->name, "crash") == 0 ? "trigger" : "request", snapshot->last_usec,
-        snapshot->max_size_bytes, snapshot->ok ? "true" : "false", now_ns - 300 * NSEC_PER_SEC,
-        now_ns, snapshot->last_usec, snapshot->held_usec, is_shorter ? "began" : "",
+        snapshot->since_ns, snapshot->until_ns, snapshot->until_ago_usec, snapshot->max_size_bytes,
+        snapshot->ok ? "true" : "false", now_ns - 300 * NSEC_PER_SEC, now_ns, snapshot->last_usec,
+        snapshot->held_usec, is_shorter ? "began" : "",
         is_shorter ? "Recording began at 12:03:04." : "", snapshot->records, snapshot->lost);
 }
 
@@ -152,13 +154,35 @@ static struct json_object *trigger(const char *name, const char *condition, cons
         suppressed_ns ? 1 : 0, suppressed_ns ? 2 : 0, suppressed_ns);
 }
 
+struct json_object *fake_reload(void)
+{
+    return document("{\"format\":\"xentraced-reload\",\"version\":1,"
+                    "\"files\":[\"/etc/xentraced/xentraced.conf\"],\"changes\":["
+                    "{\"change\":\"changed\",\"section\":\"trigger crash\",\"key\":\"cooldown\","
+                    "\"value\":\"5min\",\"origin\":\"/etc/xentraced/xentraced.conf:12\","
+                    "\"applied\":true},"
+                    "{\"change\":\"changed\",\"section\":\"daemon\",\"key\":\"pool\","
+                    "\"value\":\"1G\",\"origin\":\"/etc/xentraced/xentraced.conf:3\","
+                    "\"applied\":false},"
+                    "{\"change\":\"removed\",\"section\":\"trigger old\",\"key\":\"\","
+                    "\"value\":\"\",\"origin\":\"\",\"applied\":true}],"
+                    "\"warnings\":[\"\\u001bWarned.\"]}");
+}
+
 struct json_object *fake_triggers(uint64_t now_ns)
 {
     uint64_t before = now_ns - 120 * NSEC_PER_SEC;
-    struct json_object *array = json_object_new_array();
+    struct json_object *array = json_object_new_array(), *limited;
 
     json_object_array_add(array, trigger("crash", "domain-crash", "armed", before, before - 1, ""));
-    json_object_array_add(array, trigger("latency", "runnable-latency=50ms", "off", 0, 0, ""));
+    limited = trigger("latency", "runnable-latency=50ms", "off", 0, 0, "");
+    json_object_object_add(limited, "delay_usec", json_object_new_int(5000000));
+    json_object_object_add(limited, "last_usec", json_object_new_int(30000000));
+    json_object_array_add(array, limited);
+    limited = trigger("burst", "event=hw-irq", "armed", 0, 0, "");
+    json_object_object_add(limited, "count", json_object_new_int(100));
+    json_object_object_add(limited, "within_usec", json_object_new_int(1000000));
+    json_object_array_add(array, limited);
     json_object_array_add(array, trigger("manual", "manual", "armed", 0, 0, "The disk is full."));
     json_object_array_add(array, trigger("tired", "manual", "cooling", before, before, ""));
     return array;

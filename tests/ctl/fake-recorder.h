@@ -17,12 +17,14 @@ struct fake_storage {
     uint64_t segment_size_bytes, segment_time_usec, keep_size_bytes;
     uint32_t keep_files;
     char on_reserve[16];
+    int persist;
 };
 
 /* What a snapshot was asked with, and what came of it. */
 struct fake_snapshot {
     char name[64], session[64], label[64], path[4096];
     uint64_t last_usec, max_size_bytes;
+    uint64_t since_ns, until_ns, until_ago_usec;
     uint64_t held_usec; /* less than last_usec: it is shorter */
     uint64_t records, lost, bytes;
     bool ok;
@@ -44,6 +46,8 @@ struct json_object *fake_snapshot(const struct fake_snapshot *snapshot, uint64_t
 struct json_object *fake_snapshots(size_t count, uint64_t now_ns);
 
 /* A trigger of each kind; "manual" fires, "tired" is suppressed. */
+/* What a reload has changed: a key at once, one after a restart, a trigger that is gone. */
+struct json_object *fake_reload(void);
 struct json_object *fake_triggers(uint64_t now_ns);
 
 /* One of them after it was fired; NULL if there is none. */

@@ -23,6 +23,11 @@ void ctl_error(const char *format, ...)
     (void)format;
 }
 
+void ctl_warning(const char *format, ...)
+{
+    (void)format;
+}
+
 void ctl_error_sentence(const char *sentence)
 {
     (void)sentence;
@@ -139,12 +144,17 @@ static const struct options_case options_cases[] = {
     {"files without segments", "start --keep-files 5", -EINVAL, "the capture is one file", NULL},
     {"kept size without segments", "start --keep-size 5G", -EINVAL, "the capture is one file",
      NULL},
-    {"segments in a file", "start --segment-size 1M -o f", -EINVAL, "in its own directory", NULL},
-    {"segments to a pipe", "start --segment-time 5 -o -", -EINVAL, "in its own directory", NULL},
+    {"segments in a file", "start --segment-size 1M -o f", -EINVAL, "own directory", NULL},
+    {"segments to a pipe", "start --segment-time 5 -o -", -EINVAL, "own directory", NULL},
     {"less kept than one segment", "start --segment-size 2M --keep-size 1M", -EINVAL,
      "less than one segment", NULL},
     {"nothing known at the reserve", "start --on-reserve wait", -EINVAL, "stop rotate pause", NULL},
     {"rotate without segments", "start --on-reserve rotate", -EINVAL, "deletes the oldest", NULL},
+    {"to be continued", "start --segment-size 1M --persist", 0, NULL,
+     NOTHING " M=0 age=0 seg=1048576/0 keep=0/0 on=-"},
+    {"to be continued without segments", "start --persist", -EINVAL, "--segment-size", NULL},
+    {"a record to be continued", "record --segment-size 1M --persist", -EINVAL, "start --persist",
+     NULL},
 };
 
 static bool is_given(const struct capture_options *options, const char *name)
@@ -327,7 +337,7 @@ static void test_table(void)
     table_add(table, "longer");
     table_add(table, "1234567");
     table_add(table, "b c");
-    table_print(table, file, 1);
+    table_print(table, file, 1, 0);
     (void)fclose(file);
     check_text(text,
                " NAME      COUNT  FILE\n"
@@ -336,6 +346,75 @@ static void test_table(void)
                "table", "aligned");
     (void)table_free(table);
     free(text);
+}
+
+/* The name has 30 characters, of which the 3rd and the 28th have two bytes. */
+static void test_table_width(void)
+{
+    static const struct {
+        const char *name;
+        int width;
+        const char *expected;
+    } cases[] = {
+        {"any width", 0,
+         "NAME                            KIND     SIZE  CAUSE         FILE\n"
+         "ab\xc3\xa9"
+         "defghijklmnopqrstuvwxyz0\xc3\xa9"
+         "23  capture     1  request-from  /a/b\n"},
+        {"just wide enough", 65,
+         "NAME                            KIND     SIZE  CAUSE         FILE\n"
+         "ab\xc3\xa9"
+         "defghijklmnopqrstuvwxyz0\xc3\xa9"
+         "23  capture     1  request-from  /a/b\n"},
+        {"a line of its own", 64,
+         "NAME                            KIND     SIZE  CAUSE\n"
+         "ab\xc3\xa9"
+         "defghijklmnopqrstuvwxyz0\xc3\xa9"
+         "23  capture     1  request-from\n"
+         "    /a/b\n"},
+        {"shortened, the widest first", 55,
+         "NAME                        KIND     SIZE  CAUSE\n"
+         "ab\xc3\xa9"
+         "defghijkl...tuvwxyz0\xc3\xa9"
+         "23  capture     1  request-from\n"
+         "    /a/b\n"},
+        {"one left out, the others less short", 46,
+         "NAME                        SIZE  CAUSE\n"
+         "ab\xc3\xa9"
+         "defghijkl...tuvwxyz0\xc3\xa9"
+         "23     1  request-from\n"
+         "    /a/b\n"},
+        {"too narrow for what must be there", 20,
+         "NAME                      SIZE  CAUSE\n"
+         "ab\xc3\xa9"
+         "defghijk...uvwxyz0\xc3\xa9"
+         "23     1  requ...rom\n"
+         "    /a/b\n"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct table *table;
+        char *text = NULL;
+        size_t bytes;
+        FILE *file = open_memstream(&text, &bytes);
+
+        if (!file || table_new("~NAME ?KIND >SIZE ~CAUSE /FILE", &table) < 0) {
+            check(false, "table", "no memory");
+            return;
+        }
+        table_add(table, "ab\xc3\xa9"
+                         "defghijklmnopqrstuvwxyz0\xc3\xa9"
+                         "23");
+        table_add(table, "capture");
+        table_add(table, "1");
+        table_add(table, "request-from");
+        table_add(table, "/a/b");
+        table_print(table, file, 0, cases[i].width);
+        (void)fclose(file);
+        check_text(text, cases[i].expected, "table", cases[i].name);
+        (void)table_free(table);
+        free(text);
+    }
 }
 
 static void test_doc_parse(void)
@@ -478,6 +557,17 @@ static const char *read_file(const char *path)
     return text;
 }
 
+static int open_output(const char *typed, bool force, struct output **ret_output, char **ret_error)
+{
+    const struct output_options options = {
+        .typed = typed,
+        .nothing = "Nothing was started",
+        .force = force,
+    };
+
+    return output_open(&options, ret_output, ret_error);
+}
+
 /* In an empty directory of its own. */
 static void test_output(void)
 {
@@ -485,24 +575,21 @@ static void test_output(void)
     struct output *output = NULL;
     struct stat st;
 
-    check(output_open("f", false, "Nothing was started", &output, &error) == 0, "output",
-          "new file");
+    check(open_output("f", false, &output, &error) == 0, "output", "new file");
     check(stat("f", &st) == 0 && (st.st_mode & 0777 & ~0640u) == 0, "output", "mode");
     check(access("f.json", F_OK) == 0, "output", "new sidecar");
     output = output_free(output);
     check(access("f", F_OK) < 0 && access("f.json", F_OK) < 0, "output", "removed again");
 
     write_file("f", "old");
-    check(output_open("f", false, "Nothing was started", &output, &error) == -EEXIST, "output",
-          "exists");
+    check(open_output("f", false, &output, &error) == -EEXIST, "output", "exists");
     check(error && strstr(error, "--force"), "output", "what to do");
     check(access("f.json", F_OK) < 0, "output", "no sidecar left behind");
-    check(output_open("f", true, "Nothing was started", &output, &error) == 0, "output", "forced");
+    check(open_output("f", true, &output, &error) == 0, "output", "forced");
     check_text(read_file("f"), "old", "output", "untouched until the start");
     output = output_free(output);
     check_text(read_file("f"), "old", "output", "untouched when refused");
-    check(output_open("f", true, "Nothing was started", &output, &error) == 0, "output",
-          "forced again");
+    check(open_output("f", true, &output, &error) == 0, "output", "forced again");
     check(write(output->trace.fd, "new", 3) == 3, "output", "write");
     check(output_keep(output, &error) == 0, "output", "keep");
     output = output_free(output);
@@ -513,8 +600,7 @@ static void test_output(void)
     write_file("f.json", "old");
     free(error);
     error = NULL;
-    check(output_open("f", false, "Nothing was started", &output, &error) == -EEXIST, "output",
-          "sidecar exists");
+    check(open_output("f", false, &output, &error) == -EEXIST, "output", "sidecar exists");
     check(access("f", F_OK) < 0, "output", "no file left behind");
     check_text(read_file("f.json"), "old", "output", "sidecar untouched");
     (void)unlink("f.json");
@@ -541,6 +627,7 @@ int main(void)
     test_interval();
     test_str();
     test_table();
+    test_table_width();
     test_doc_parse();
     test_doc_read();
     test_doc_print();

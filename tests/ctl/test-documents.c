@@ -91,7 +91,7 @@ static void test_missing(void)
     } cases[] = {
         {"not counted", "{}", "unknown"},
         {"nothing", "{\"lost\":0,\"dropped\":0}", "none"},
-        {"by Xen", "{\"lost\":7000000000}", "7000000000 lost by Xen, 0 dropped by xentraced"},
+        {"by Xen", "{\"lost\":7000000000}", "7,000,000,000 lost by Xen, 0 dropped by xentraced"},
         {"by xentraced", "{\"lost\":0,\"dropped\":2}", "0 lost by Xen, 2 dropped by xentraced"},
     };
 
@@ -230,14 +230,14 @@ static void test_odd(void)
             continue;
         (void)json_object_array_add(array, json_object_get(doc));
         (void)json_object_array_add(array, json_object_new_int(7));
-        session_print(file, doc, true);
+        session_print(file, doc, true, i % 2 ? 80 : 0);
         session_print_result(file, doc);
         session_print_summary(file, doc);
         storage_print_segment(file, doc);
         snapshot_print(file, doc);
-        snapshot_print_list(file, array);
+        snapshot_print_list(file, array, i % 2 ? 80 : 0);
         trigger_print(file, doc);
-        trigger_print_list(file, array, 4);
+        trigger_print_list(file, array, 4, i % 2, i % 3 ? 80 : 0);
         (void)fclose(file);
         if (!text || !strstr(text, "State: ") || !strstr(text, "Snapshots\n")) {
             failures++;

@@ -75,7 +75,7 @@ load_stop() {
     real_xen_load=()
 }
 
-daemon_is_ready() { systemctl is-active -q xentraced && xentracectl version | grep -q xentraced; }
+daemon_is_ready() { systemctl is-active -q xentraced && xentracectl version | grep xentraced >/dev/null; }
 
 # dom0 has no JSON tool. The totals stand before the list of CPUs.
 total() { # total KEY <DOCUMENT

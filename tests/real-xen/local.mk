@@ -11,12 +11,16 @@ EXTRA_DIST += \
 	tests/real-xen/job-lib.sh \
 	tests/real-xen/main-job \
 	tests/real-xen/main-job.dom0.sh \
+	tests/real-xen/pictures-job \
+	tests/real-xen/pictures-job.dom0.sh \
 	tests/real-xen/pvh-job \
 	tests/real-xen/pvh-job.dom0.sh \
 	tests/real-xen/recorder-job \
 	tests/real-xen/recorder-job.dom0.sh \
 	tests/real-xen/records.py \
 	tests/real-xen/run \
+	tests/real-xen/service-job \
+	tests/real-xen/service-job.dom0.sh \
 	tests/real-xen/smoke.dom0.sh \
 	tests/real-xen/units/proc-xen.mount \
 	tests/real-xen/units/real-xen.service \

@@ -10,11 +10,12 @@ set -uo pipefail
 state=/var/lib/xentraced
 cpus=$(nproc)
 
-ended() { xentracectl status "$1" | grep -q 'State: ended'; }
+ended() { xentracectl status "$1" | grep 'State: ended' >/dev/null; }
 balances() { ledger_balances <"$state/$1.json"; } # balances NAME
 
 # Captures alone, and buffers that overflow soon; recorder-job has the flight recorder.
-printf '[capture]\nbuffer-pages=32\n[flight-recorder]\nenabled=no\n' >/etc/xentraced/xentraced.conf
+printf '[capture]\nbuffer-pages=32\n[disk]\nmax-use=none\nkeep-free=none\n[flight-recorder]\nenabled=no\n' >/etc/xentraced/xentraced.conf
+systemd-sysusers # the service's group
 check "the service starts" systemctl start xentraced
 check "and answers" wait_until 10 daemon_is_ready
 check "nothing was allocated or enabled by starting it" \
@@ -32,7 +33,7 @@ check "it stops" xentracectl stop nothing
 load_start
 check "start -e sched -c 0-7 -T 10" xentracectl start -e sched -c "0-$((cpus - 1))" -T 10 sched
 check "a second start with its name is refused" \
-    refuses "'sched' is being recorded" xentracectl start sched
+    refuses "'sched' is already running" xentracectl start sched
 check "a daemon beside it is refused with the first one's PID" \
     fails "PID $(systemctl show -P MainPID xentraced)" xentraced --socket /tmp/other --state-dir /tmp
 check "it ends by itself" wait_until 20 ended sched

@@ -33,8 +33,9 @@ PYTHON
 }
 
 # By default it would be 256 pages, half of which take a PVH dom0 in the emulator 20 s.
-printf '[capture]\nbuffer-pages=32\n[flight-recorder]\nevents=all\n' >/etc/xentraced/xentraced.conf
+printf '[capture]\nbuffer-pages=32\n[disk]\nmax-use=none\nkeep-free=none\n[flight-recorder]\nevents=all\n' >/etc/xentraced/xentraced.conf
 check "dom0 is a PVH domain" same "$(cat /sys/hypervisor/guest_type)" PVH
+systemd-sysusers # the service's group
 check "the service starts" systemctl start xentraced
 check "and answers" wait_until 20 daemon_is_ready
 

@@ -12,6 +12,7 @@ import sys
 import time
 
 PATH, INTERFACE = "/org/xentraced", "org.xentraced.Control1"
+HELLO = b"\0AUTH EXTERNAL\r\nDATA\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n"
 
 
 def pad(data, n):
@@ -65,7 +66,7 @@ class Peer:
             self.authenticate()
 
     def authenticate(self):
-        self.socket.sendall(b"\0AUTH EXTERNAL\r\nDATA\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n")
+        self.socket.sendall(HELLO)
         while self.input.count(b"\r\n") < 3:
             data = self.socket.recv(4096)
             if not data:
@@ -156,7 +157,7 @@ def command_failing_snapshot(path, name):
         body = start_body("", [("output", "h", 0), ("output-path", "s", name)])
         _, is_error, text = Peer(path).call("Snapshot", "sa{sv}", body, [file.fileno()])
     assert not is_error, text
-    assert '"ok":false' in text and "could not be written" in text, text
+    assert '"ok":false' in text and "Cannot write" in text, text
     print(text)
 
 

@@ -36,7 +36,11 @@ def flood(path, seconds, count, file, gid):
         poll.register(peer.socket, select.POLLIN)
         peers[peer.socket.fileno()] = peer
         call = peer.message("Status", "s", string(""))  # its serial may come again
-        peer.socket.send(HANDSHAKE + call * BATCH)
+        try:
+            peer.socket.send(HANDSHAKE + call * BATCH)
+        except ConnectionError:  # one user may have so many connections, and no more
+            poll.unregister(peer.socket)
+            del peers[peer.socket.fileno()]
     os.close(os.open(file, os.O_WRONLY | os.O_CREAT))
     while time.monotonic() < end and peers:
         for fd, _ in poll.poll(1000):

@@ -48,7 +48,7 @@ flood() { # flood CONNECTIONS
     check "$1: the flood ends" wait "$flooder"
     sed "s/^/# $1: /" "$dir/flooder"
     check "$1: not each connection that is refused is a line of the log" \
-        below "$(grep -c 'could not be served' "$dir/log")" 4
+        below "$(grep -c 'Refused a client' "$dir/log")" 4
     check "$1: the capture stops" ctl stop numbered
     check "$1: nothing was dropped" same "$(dropped "$dir/state/numbered.json")" 0
     check "$1: nothing was lost" same "$(number "$dir/state/numbered.json" ledger lost)" 0

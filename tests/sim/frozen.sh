@@ -112,6 +112,7 @@ call() { # call PHASE ARGUMENT...: of xentracectl, whose first argument names th
     shift
     timed ctl_soon "$@"
     echo "$1 $msec" >>"$dir/calls.$phase"
+    [ "$1 $status" != "status 4" ] || status=0 # what it reports is that records are being lost
     [ "$status" -eq 0 ] || echo "$phase: $* (status $status): $(cat "$dir/said")" >>"$dir/calls.failed"
 }
 calls() { # calls PHASE NUMBER: one of each, on the healthy file system
@@ -342,7 +343,7 @@ first() {
     client=$!
     sleep 0.3
     check "first: it is being opened" state_is early starting
-    check "first: status of everything" ctl_soon status
+    check "first: status of everything" reports ctl_soon status
     check "first: no ring of it can be written" fails "" ctl_soon snapshot --session early
     check "first: it can be aborted" is_answered ctl_soon stop --abort early
     check "first: ... and who started it is answered" wait_until 3 is_a_zombie "$client"
@@ -359,7 +360,7 @@ is_answered() { # COMMAND: it may fail, but it is answered
 # --- stop --abort. ---
 
 pool_is_free() {
-    ctl_soon --json status >"$dir/all" &&
+    reports ctl_soon --json status >"$dir/all" &&
         same "$(number "$dir/all" daemon pool_free_bytes)" "$(number "$dir/all" daemon pool_bytes)"
 }
 sidecar_is() { [ "$(number "$frozen/stuck.json" state 2>/dev/null)" = "$1" ]; }
@@ -420,8 +421,8 @@ service_start() {
 }
 has_been_ready() { [ "$(grep -c ' ready$' "$dir/service.log")" -ge "$1" ]; }
 logged() { grep -Eq "$1" "$dir/service.log"; }
-tracing_is_off() { "$xensim" stat | tr -d ' \n' | grep -q '"enabled":false'; }
-mask_is() { "$xensim" stat | tr -d ' \n' | grep -q "\"event_mask\":\"$1\""; }
+tracing_is_off() { "$xensim" stat | tr -d ' \n' | grep '"enabled":false' >/dev/null; }
+mask_is() { "$xensim" stat | tr -d ' \n' | grep "\"event_mask\":\"$1\"" >/dev/null; }
 tells_to_wait() { logged ' extend-timeout [1-9][0-9]*$'; }
 
 # A service with the recorder of one event class and a stuck capture of all.

@@ -8,7 +8,7 @@
 
 attack() { # attack NAME
     check "attack: ${1//_/ }" timeout 60 python3 "$(dirname "$script")/hostile.py" "$dir/control" "$1"
-    check "attack: ${1//_/ }: the next one is served" ctl status
+    check "attack: ${1//_/ }: the next one is served" reports ctl status
 }
 
 descriptors() { ls "/proc/$daemon/fd" | wc -l; }
@@ -47,7 +47,7 @@ nothing_runs() { [ "$(ctl list --running)" = "No capture is running." ]; }
 # More clients than there are descriptors: the last ones wait, and the daemon does not spin.
 few_descriptors() {
     local before
-    ulimit -n 24
+    ulimit -n 26 # so that none is left when a client is to be accepted: each takes 3
     daemon_start || exit 1
     python3 -c 'if True:
         import socket, sys, time
@@ -66,7 +66,7 @@ few_descriptors() {
     check "out of descriptors: less than a third of a CPU" below $((($(ticks) - before))) \
         "$(getconf CLK_TCK)"
     kill $!
-    check "afterwards clients are served" wait_until 15 ctl status
+    check "afterwards clients are served" wait_until 15 reports ctl status
 }
 ticks() { awk '{ print $14 + $15 }' "/proc/$daemon/stat"; }
 
@@ -76,14 +76,14 @@ full_house() {
         import sys, time
         sys.path.insert(0, sys.argv[2])
         from bus import Peer
-        peers = [Peer(sys.argv[1]) for _ in range(32)]
+        peers = [Peer(sys.argv[1]) for _ in range(64)]
         open(sys.argv[3], "x").close()
         time.sleep(60)' "$dir/control" "$(dirname "$script")" "$dir/full" &
-    check "32 clients are served" wait_until 20 test -e "$dir/full"
-    check "the 33rd client is told why" \
-        refuses "it serves as many clients as it can. Try again" ctl status
+    check "64 clients are served" wait_until 20 test -e "$dir/full"
+    check "the 65th client is told why" \
+        refuses "the limit of clients, in all or per user, is reached. Try again" ctl status
     kill $!
-    check "and served when there is room" wait_until 10 ctl status
+    check "and served when there is room" wait_until 10 reports ctl status
 }
 
 # --- The tools of D-Bus. ---
@@ -126,7 +126,7 @@ as_group() { # as_group GROUP|none COMMAND...: xentracectl as nobody
 }
 
 permissions() {
-    local command
+    local command i
     chmod 0755 "$dir"
     cp "$build/xentracectl" "$dir/xentracectl" # the build directory may be nobody's to read
     configure '[daemon]' 'control-group = tracers'
@@ -138,22 +138,92 @@ permissions() {
     check "group xentrace: status" as_group xentrace status
     check "group xentrace: list" as_group xentrace list
     check "group xentrace: version" as_group xentrace version
-    check "group xentrace: no start" refuses "You may look, but not start or stop.*sudo" \
+    check "group xentrace: no start" refuses "role operate. may start captures.*sudo" \
         as_group xentrace start
-    check "group xentrace: no start with a file" refuses "only root and members of the group set by" \
+    check "group xentrace: no start with a file" refuses "role operate. may start captures.*sudo" \
         as_group xentrace start -o - </dev/null
     ctl start running >/dev/null
-    check "group xentrace: no stop" refuses "You may look, but not start or stop" \
-        as_group xentrace stop
+    check "group xentrace: no stop" refuses "role operate. may stop captures" as_group xentrace stop
     check "nobody has started or stopped anything" same \
         "$(ctl list --running --names)" running
     check "control-group: status" as_group tracers status running
-    check "control-group: stop" as_group tracers stop running
+    for command in "stop running" "stop --abort running" "rotate running"; do
+        check "control-group: no $command: it is root's" \
+            refuses "Another user started this one: only root may" as_group tracers $command
+    done
+    check "control-group: no start of the recorder" refuses "Only root may start the flight recorder" \
+        as_group tracers start flight-recorder
+    check "control-group: no capture into the state directory" \
+        refuses "Only root may capture into the state directory. Name a file of your own with -o" \
+        as_group tracers start
+    check "root's capture still runs" same "$(ctl list --running --names)" running
+    ctl stop running >/dev/null
     mkdir -m 0777 "$dir/mine"
     check "control-group: a capture into a file of its own" \
         as_group tracers record --quiet -T 0.3 -o "$dir/mine/f.xentrace"
     check "control-group: it is its own" same "$(stat -c %u "$dir/mine/f.xentrace")" 65534
     check "control-group: and is complete" "$xensim" verify "$dir/mine/f.xentrace"
+    check "control-group: its sidecar says who asked" same 65534 \
+        "$(number "$dir/mine/f.json" requested_by uid)"
+    check "control-group: a capture of its own" as_group tracers start -o "$dir/mine/own.xentrace" own
+    check "control-group: ... stopped by another of the group" refuses "Another user started this one" \
+        env -u LD_PRELOAD setpriv --reuid=65533 --regid=65533 \
+        --groups "$(getent group tracers | cut -d: -f3)" "$dir/xentracectl" stop own
+    check "control-group: ... stopped by its owner" as_group tracers stop own
+    for i in 1 2 3 4; do
+        as_group tracers start -o "$dir/mine/$i.xentrace" "many-$i" >/dev/null
+    done
+    check "control-group: four captures at once, and no more" \
+        refuses "The limit is 4 running captures per user" \
+        as_group tracers start -o "$dir/mine/5.xentrace" many-5
+    check "root may start another" ctl record -q -T 0.2 roots
+    for i in 1 2 3 4; do
+        as_group tracers stop "many-$i" >/dev/null
+    done
+    check "audit: who did it" grep -q "Audit: Stop own by UID 65534 (xentracectl, PID [0-9]*): done" \
+        "$dir/log"
+    check "audit: who did not" \
+        grep -q "Audit: Stop running by UID 65534 (xentracectl, PID [0-9]*): refused. Another user" "$dir/log"
+    check "audit: root, too" grep -q "Audit: Start running by root, UID 0 (xentracectl, PID [0-9]*): done" \
+        "$dir/log"
+}
+
+# --- Files on a file system that does not answer: closing them waits for ever. ---
+
+never_closed() {
+    local here server
+    here=$(dirname "$script")
+    chmod 0755 "$dir"
+    cp "$build/xentracectl" "$dir/xentracectl" # the build directory may be nobody's to read
+    recorder_start memory=16M || exit 1
+    mkdir "$dir/fuse"
+    env -u LD_PRELOAD python3 "$here/outputs.py" fuse "$dir/fuse" "$dir/hang" >"$dir/served" 2>&1 &
+    server=$!
+    if ! wait_until 5 grep -q mounted "$dir/served"; then
+        skip "files that are never closed" "$(cat "$dir/served")"
+        return
+    fi
+    env -u LD_PRELOAD python3 "$here/clients.py" "$dir/control" never-closed "$dir/fuse/output" \
+        "$dir/hang" 65534 "$(getent group xentrace | cut -d: -f3)" >"$dir/passed" 2>&1 &
+    check "never closed: a viewer opens one" wait_until 10 grep -q opened "$dir/passed"
+    touch "$dir/hang"
+    check "never closed: it passes 32, and is then refused with the reason" wait_until 30 \
+        grep -q "^after 32 32 files that you passed are not closed yet" "$dir/passed"
+    check "never closed: the daemon answers" reports timeout 2 "$build/xentracectl" status
+    check "never closed: the viewer, too" reports as_group xentrace status
+    check "never closed: it can still not pass anything" refuses "are not closed yet" live_view 65534
+    check "never closed: another viewer may" live_view 65533
+    umount -l "$dir/fuse"
+    kill "$server" # all that waits fails now
+    check "never closed: when they are closed, it may again" wait_until 20 live_view 65534
+}
+live_view() { # live_view UID
+    env -u LD_PRELOAD setpriv --reuid="$1" --regid=65534 \
+        --groups "$(getent group xentrace | cut -d: -f3)" "$dir/xentracectl" \
+        snapshot --last 1s -o - 2>"$dir/refusal" | cat >/dev/null
+    case ${PIPESTATUS[0]} in 0 | 3) return 0 ;; esac # 3: the recorder has not run for a second yet
+    cat "$dir/refusal"
+    return 1
 }
 
 main() {
@@ -171,6 +241,8 @@ main() {
         chmod 0644 "$groups"
         mount --bind "$groups" /etc/group
         sim --rate 5M -- permissions
+        sim_clean
+        sim --rate 5M -- never_closed
         sim_clean
         umount /etc/group
         rm -f "$groups"

@@ -19,7 +19,8 @@
 #
 # Checks are those of tests/check.sh. A script's last line is `dispatch "$@"`.
 #
-# BUILD names the build directory; it is the current one by default.
+# BUILD names the build directory; it is the current one by default. KEEP=1 keeps the directories of
+# the runs.
 
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../check.sh"
@@ -75,6 +76,15 @@ recorder_start() { # recorder_start [KEY=VALUE]...: with the daemon
     recorder "$@"
     daemon_start && wait_until 10 recorder_runs
 }
+
+# Needs root. The caller unmounts it.
+on_small() { # on_small MIB: the state directory is an ext4 of that size
+    truncate -s "$1M" "$dir/image" && mkfs.ext4 -q "$dir/image" &&
+        mkdir -p "$dir/state" && mount -o loop "$dir/image" "$dir/state"
+}
+
+# So many snapshots are being written, or wait for their disk.
+writes() { [ "$(grep -lx snapshot "/proc/$daemon/task"/*/comm | wc -l)" -eq "$1" ]; } # writes COUNT
 
 # What the recorder's status says, as a document, in $dir/recorder.
 recorder_status() { ctl --json status flight-recorder >"$dir/recorder"; }
@@ -201,7 +211,8 @@ sim() {
     shift
     dir=$(mktemp -d "${TMPDIR:-/tmp}/xentraced-test.XXXXXX")
     # A flight recorder, or whatever else is not said here, is a test's to ask for.
-    printf '%s\n' '[capture]' "buffer-pages=$buffer_pages" '[flight-recorder]' enabled=no \
+    printf '%s\n' '[capture]' "buffer-pages=$buffer_pages" '[disk]' max-use=none \
+        keep-free=none '[flight-recorder]' enabled=no \
         >"$dir/xentraced.conf"
     ASAN_OPTIONS=log_path=$dir/sanitizer:${ASAN_OPTIONS:-} \
         UBSAN_OPTIONS=log_path=$dir/sanitizer:print_stacktrace=1:${UBSAN_OPTIONS:-} \
@@ -237,7 +248,7 @@ together() { # together FUNCTION CASE...
 # A disk that is told what was deleted (mount -o discard) stands still for that: now, not when the
 # next one captures.
 sim_clean() {
-    rm -rf "$dir"
+    [ -n "${KEEP:-}" ] && echo "# $dir" || rm -rf "$dir"
     sync
 }
 

@@ -3,9 +3,14 @@
 
 EXTRA_DIST += \
 	tests/sim/borrowing.sh \
+	tests/sim/budgets.sh \
 	tests/sim/bus.py \
+	tests/sim/clients.py \
+	tests/sim/clients.sh \
 	tests/sim/clock.sh \
+	tests/sim/compat.sh \
 	tests/sim/completeness.sh \
+	tests/sim/config.sh \
 	tests/sim/disk.sh \
 	tests/sim/disks.sh \
 	tests/sim/errors.sh \
@@ -21,19 +26,30 @@ EXTRA_DIST += \
 	tests/sim/lifecycle.sh \
 	tests/sim/locked.sh \
 	tests/sim/log.sh \
+	tests/sim/loss-report.sh \
 	tests/sim/losses.sh \
+	tests/sim/metrics.sh \
 	tests/sim/many-cpus.sh \
+	tests/sim/outputs.py \
+	tests/sim/outputs.sh \
 	tests/sim/patience.sh \
 	tests/sim/pause.sh \
+	tests/sim/persist.sh \
+	tests/sim/pictures.sh \
+	tests/sim/record.sh \
 	tests/sim/recorder-stop.sh \
 	tests/sim/restart.sh \
 	tests/sim/same-as-xentrace.sh \
+	tests/sim/sandbox.sh \
 	tests/sim/segments.sh \
 	tests/sim/several.sh \
 	tests/sim/silent.sh \
 	tests/sim/snapshots.sh \
 	tests/sim/steady.sh \
 	tests/sim/triggers.sh \
+	tests/sim/truth.py \
+	tests/sim/truth.sh \
+	tests/sim/vacuum.sh \
 	tests/sim/xenalyze.sh \
 	tests/sim/xenstored.sh
 

@@ -9,7 +9,7 @@
 mib=$((1024 * 1024))
 
 locked_bytes() { awk '/^VmLck:/ { print $2 * 1024 }' "/proc/$daemon/status"; }
-daemon_says() { ctl --json status >"$dir/all" && [ "$(number "$dir/all" daemon memory_locked)" = "$1" ]; }
+daemon_says() { reports ctl --json status >"$dir/all" && [ "$(number "$dir/all" daemon memory_locked)" = "$1" ]; }
 
 records() {
     check "$1: a capture" ctl start "$1"
@@ -32,7 +32,7 @@ unlocked() {
     configure '[daemon]' pool=16M
     recorder_start memory=16M || exit 1
     records unlocked
-    check "unlocked: the log has a line" grep -q 'Not all memory could be locked.*LimitMEMLOCK=' "$dir/log"
+    check "unlocked: the log has a line" grep -q 'Not all memory is locked.*LimitMEMLOCK=' "$dir/log"
     check "unlocked: within the limit" below "$(locked_bytes)" $((mib + 1))
     check "unlocked: status reports it" daemon_says false
     ctl status >"$dir/text"

@@ -30,7 +30,7 @@ levels() {
     check "a level that does not exist" refuses_usage "'loud': use err, warning" \
         "$build/xentraced" --log-level loud
     check "a level that does not exist, in the configuration" \
-        refuses "line 2: 'loud' is not a level: use err" with_level loud
+        refuses_with 78 "line 2: 'loud' is not a level: use err" with_level loud
 }
 with_level() { # with_level LEVEL
     printf '[daemon]\nlog-level=%s\n' "$1" >"$dir/other.conf"
@@ -58,7 +58,7 @@ hangs() {
     cat <&9 >"$dir/log" &
     check "the log flows again: the first lines are there" wait_until 10 grep -aq 'Ready at' "$dir/log"
     check "the log flows again: it reports what it lacks" \
-        wait_until 10 grep -aEq 'did not accept lines: [0-9]+ were left out' "$dir/log"
+        wait_until 10 grep -aEq 'did not accept lines: [0-9]+ lines were dropped' "$dir/log"
     kill $!
     wait $!
 
@@ -69,7 +69,7 @@ hangs() {
     check "the log hangs: ... within 5 s" below $((SECONDS - begin)) 5
     unset daemon
 }
-answers() { timeout 5 "$build/xentracectl" status >/dev/null 2>&1; }
+answers() { reports timeout 5 "$build/xentracectl" status >/dev/null 2>&1; }
 fill_pipe() {
     python3 -c 'if True:
         import os

@@ -16,6 +16,20 @@ ledger_above() { # ledger_above KEY NUMBER: in the status of the capture that ru
     above "$(number "$dir/live" ledger "$1")" "$2"
 }
 
+# shellcheck disable=SC2317 # called by check
+within_seconds() { # within_seconds NS SECONDS: that was so long ago at most
+    local now
+    now=$(date +%s%N)
+    ((now - $1 >= 0 && now - $1 < $2 * 1000000000))
+}
+
+# shellcheck disable=SC2317
+status_is_4() { # records are being lost: at most 10 s ago
+    local status=0
+    ctl status >/dev/null || status=$?
+    same "$status" 4
+}
+
 in_the_middle() {
     daemon_start || exit 1
     ctl start -e all lossy >/dev/null
@@ -23,6 +37,8 @@ in_the_middle() {
     lose_for 2
     kill -CONT "$daemon"
     check "middle: status tells it while it runs" wait_until 60 ledger_above lost 0
+    check "middle: and when it was" within_seconds "$(number "$dir/live" ledger last_loss_ns)" 60
+    check "middle: exit status 4" status_is_4
     check "middle: records come again" wait_until 60 \
         ledger_above delivered "$(number "$dir/live" ledger delivered)"
     ctl stop lossy >/dev/null

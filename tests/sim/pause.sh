@@ -29,7 +29,7 @@ clean_up() {
 }
 
 field() { number "$dir/of" "$@" 2>/dev/null || echo 0; } # field KEY...: 0 if it is not there
-look() { ctl --json status >"$dir/of"; }
+look() { reports ctl --json status >"$dir/of"; }
 pool_bytes() { look && field daemon pool_bytes; }
 pool_is_free() { look && [ "$(field daemon pool_free_bytes)" -eq "$(field daemon pool_bytes)" ]; }
 
@@ -86,7 +86,7 @@ grows() { # grows MOST-BYTES
     check "grows: nothing was dropped" same "$(number "$dir/paused.json" ledger dropped)" 0
     check "grows: status shows how large the pool became" above "$1" $((64 * mib))
     check "grows: ... and never more than it may be" below "$1" $((512 * mib + 1))
-    check "grows: ... to people too" grep -q 'memory for records: .* (at most 512M)' "$dir/status.text"
+    check "grows: ... to people too" grep -q 'emory for records: .* (at most 512M)' "$dir/status.text"
 }
 
 fixed() { # fixed MOST-BYTES

@@ -55,7 +55,7 @@ as_group() { # as_group GROUP COMMAND...
 
 # Who stopped it and when, in words and in the document.
 tells_who() {
-    ctl status >"$dir/status" && ctl --json status >"$dir/status.json" || return
+    reports ctl status >"$dir/status" && reports ctl --json status >"$dir/status.json" || return
     grep -Eq "^Flight recorder: stopped by root, UID 0 \(xentracectl, PID $stopper\) .*\. To start it: xentracectl start flight-recorder$" \
         "$dir/status" || { cat "$dir/status"; return 1; }
     same "$(number "$dir/status.json" recorder stopped uid)" 0 &&
@@ -69,7 +69,7 @@ stays_stopped() { # stays_stopped WHEN
     check "$1: nothing is traced" tracing_is false
     check "$1: status says who stopped it, and when" tells_who
     check "$1: a snapshot says why there is none, and what to type" refuses \
-        "The flight recorder was stopped by root, UID 0 .*xentracectl start flight-recorder. starts it again" \
+        "The flight recorder was stopped by root, UID 0 .*To start it: xentracectl start flight-recorder" \
         ctl snapshot
     check "$1: status of it says who" grep -q "topped by root, UID 0 (xentracectl, PID $stopper)" \
         <(ctl status flight-recorder 2>&1)
@@ -104,7 +104,7 @@ recorder_stop() {
 
     # By mistake, or by somebody who may not.
     check "stop by its name is refused: with what it would mean, and what to type" refuses \
-        "discards its history of [0-9].*xentracectl snapshot.*xentracectl stop --recorder" \
+        "discards its history of [0-9].*xentracectl snapshot" \
         ctl stop flight-recorder
     check "stop --abort, too" refuses "discards its history of" ctl stop --abort flight-recorder
     ctl stop --all >/dev/null
@@ -115,7 +115,7 @@ recorder_stop() {
         as_group tracers stop --recorder
     check "nor by its name" refuses "discards its history" as_group tracers stop flight-recorder
     check "start of one that runs: says so" grep -q "is running already, since" \
-        <(as_group tracers start flight-recorder)
+        <(ctl start flight-recorder)
     check "after all that it runs" recorder_runs
     check "... with its history" same "$(ring_memory)" 1
 
@@ -141,17 +141,20 @@ recorder_stop() {
     stays_stopped "killed again"
 
     # Started again.
-    check "start with options is refused" refuses "starts it, without options" ctl start flight-recorder -e sched
-    check "... into a file, too" refuses "starts it, without options" \
+    check "start with options is refused" refuses "start it without options" ctl start flight-recorder -e sched
+    check "... into a file, too" refuses "start it without options" \
         ctl start flight-recorder -o "$dir/mine.xentrace"
     check "... which is not left" test ! -e "$dir/mine.xentrace" -a ! -e "$dir/mine.json"
-    check "record is no way to start it" refuses "starts it, without options" ctl record flight-recorder
-    check "the group xentrace may not start it" refuses "You may look, but not start or stop" \
+    check "record is no way to start it" refuses "start it without options" ctl record flight-recorder
+    check "the group xentrace may not start it" refuses "Only root may start the flight recorder" \
         as_group xentrace start flight-recorder
+    check "nor may control-group=" refuses "Only root may start the flight recorder" \
+        as_group tracers start flight-recorder
     check "it is still stopped" recorder_is stopped
-    check "start flight-recorder, by control-group=" grep -q "is running again, with a new ring of 16M" \
-        <(as_group tracers start flight-recorder)
-    check "the log has a line of who did it" grep -q "Started by UID 65534 (xentracectl, PID" "$dir/log"
+    check "start flight-recorder, by root" grep -q "is running again, with a new ring of 16M" \
+        <(ctl start flight-recorder)
+    check "the log has a line of who did it" \
+        grep -q "Audit: Start flight-recorder by root, UID 0 (xentracectl, PID [0-9]*): done" "$dir/log"
     records_again started
     check "started: triggers watch" ctl trigger hand
     check "... and write" wait_until 10 compgen -G "$dir/state/snapshot-hand-*.json"
@@ -191,8 +194,8 @@ by_hand() {
     check "by hand: the daemon ends" daemon_stop
     daemon_start || exit 1
     check "switched off: status says nothing of a stop" recorder_is off
-    check "switched off: cannot be started" refuses "switched off.*enabled=yes" ctl start flight-recorder
-    check "switched off: nothing to stop" refuses "switched off" ctl stop --recorder
+    check "switched off: cannot be started" refuses "disabled.*enabled=yes" ctl start flight-recorder
+    check "switched off: nothing to stop" refuses "disabled" ctl stop --recorder
 }
 
 # A vCPU that was waiting when the recorder was stopped has not waited since then.

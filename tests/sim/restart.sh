@@ -132,7 +132,7 @@ reconfigured() {
     n=$(readies)
     kill_daemon
     wait_until 10 has_been_ready $((n + 1))
-    check "the recorder is switched off: there is none" refuses "Nothing is being recorded into memory" ctl snapshot
+    check "the recorder is switched off: there is none" refuses "No ring is running" ctl snapshot
     check "the recorder is switched off: it is forgotten" grep -q ' removed 1 of ring$' "$dir/service.log"
     check "the recorder is switched off: tracing, too" tracing_is false
     recorder memory=8M
@@ -176,7 +176,7 @@ carried() { # carried SIGNAL: of the daemon KILL, of its manager HUP
     carried_into smaller $((4 * mib)) 2
     check "$1, smaller: not all of it" begins_later before-smaller after-smaller
     check "$1, smaller: the log reports what was carried over, and what was not" \
-        grep -Eq "History of [0-9a-z.]+ carried over from a ring of 16M; what was older than [0-9:]{8} did not fit\.$" \
+        grep -Eq "History of [0-9a-z.]+ carried over from a ring of 16M; records older than [0-9:]{8} did not fit\.$" \
         "$dir/log"
 
     ctl snapshot before-same >/dev/null
@@ -237,7 +237,7 @@ carried_and_killed() {
         rm -f "$dir/state/before-$i.xentrace" "$dir/state/after-$i.xentrace"
     done
     echo "# $(readies) of $((2 * times + 1)) were ready"
-    check "killed while carrying: nothing was dropped" refute grep -q "is dropped" "$dir/log"
+    check "killed while carrying: nothing was dropped" refute grep -q "was discarded" "$dir/log"
     settle_recorder
     cp "$dir/recorder" "$dir/document"
     check "killed while carrying: the manager ends" ends_as_signalled
@@ -303,7 +303,7 @@ damaged() {
         : >"$dir/log"
         check "$what: the daemon comes up" again kill_daemon
         check "$what: it is told and dropped" \
-            grep -Eq "kept over the restart is dropped: $regex.*Recording begins anew" "$dir/log"
+            grep -Eq "kept across the restart was discarded: $regex.*Recording starts with" "$dir/log"
         check "$what: recording begins anew" same "$(restored)" 0
         sleep 0.3
         check "$what: a snapshot of an hour is short of that" is_short_of_an_hour began
@@ -311,12 +311,12 @@ damaged() {
         ctl snapshot "$what" >/dev/null
         check "$what: a snapshot is complete" whole "$dir/state/$what.xentrace"
     done <<'END'
-magic|it is no ring
-version|it is of another version of xentraced
+magic|it is not a ring
+version|it is from another version of xentraced
 cpus|
-chunks|its size is not what it says
+chunks|its size differs from its header
 states|
-everything|it is no ring
+everything|it is not a ring
 END
     check "damaged: none is piling up in the manager" same \
         "$(grep ' started ' "$dir/service.log" | tail -n 1 | grep -o 'with [0-9]*')" "with 2"
@@ -339,7 +339,7 @@ foreign() {
         manager=$!
         wait_until 10 has_been_ready 1
         check "a foreign $what: the daemon comes up" again kill_daemon
-        check "a foreign $what: it is told" grep -Eq "kept over the restart is (dropped|of no use)" "$dir/log"
+        check "a foreign $what: it is told" grep -Eq "kept across the restart (was discarded|is unusable)" "$dir/log"
         sleep 0.3
         check "a foreign $what: a snapshot" ctl snapshot "foreign-$what"
         check "a foreign $what: complete" whole "$dir/state/foreign-$what.xentrace"
@@ -448,7 +448,7 @@ capture() {
         sleep 1.3
         again kill_daemon || exit 1
         check "a capture, killed $i: the recorder goes on" same "$(restored)" "$i"
-        check "a capture, killed $i: it does not" refuses "no session 'file-$i'" ctl status "file-$i"
+        check "a capture, killed $i: it does not" refuses "no capture 'file-$i'" ctl status "file-$i"
         ctl --json info "$dir/state/file-$i.xentrace" >"$dir/info"
         damage=$(number "$dir/info" files 0 damage kind 2>/dev/null) || damage=none
         if [ "$damage" = torn-window ]; then
@@ -492,7 +492,7 @@ unread_virq() {
     check "unread VIRQ: it takes every later one" same "$(virqs)" $((before_virqs + 5))
     service_stop
 }
-virqs() { ctl --json status >"$dir/status" && number "$dir/status" daemon virqs; }
+virqs() { reports ctl --json status >"$dir/status" && number "$dir/status" daemon virqs; }
 
 # --- A manager that hangs. ---
 
@@ -502,7 +502,7 @@ hanging_manager() {
     kill -STOP "$manager"
     # It waits 2 s for the manager to have the note that it was stopped.
     check "the manager hangs: stop of the recorder" timeout 4 "$build/xentracectl" stop --recorder
-    check "the manager hangs: status" timeout 2 "$build/xentracectl" status
+    check "the manager hangs: status" reports timeout 2 "$build/xentracectl" status
     check "the manager hangs: a capture starts" timeout 2 "$build/xentracectl" start beside
     sleep 0.3
     check "the manager hangs: and stops" timeout 2 "$build/xentracectl" stop beside

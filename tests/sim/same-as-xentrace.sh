@@ -31,7 +31,7 @@ replay_all() {
     "$xensim" wait
     sleep 0.3
 }
-is_enabled() { "$xensim" stat | tr -d ' \n' | grep -q '"enabled":true'; }
+is_enabled() { "$xensim" stat | tr -d ' \n' | grep '"enabled":true' >/dev/null; }
 
 main() {
     local sample options

@@ -189,8 +189,8 @@ fails_with() { # fails_with ERROR COMMAND...: with one sentence; busctl shows no
     local expected=$1 output
     shift
     case $expected in
-        NotSegmented) expected="is not recorded in segments" ;;
-        NoSuchSession) expected="No capture is being recorded in segments|is not being recorded" ;;
+        NotSegmented) expected="has no segments" ;;
+        NoSuchSession) expected="No capture with segments is running|is not running" ;;
         Empty) expected="has recorded nothing since" ;;
     esac
     output=$("$@" 2>&1) && { echo "it does not fail: $output"; return 1; }
@@ -202,7 +202,7 @@ wrong_options() {
     check "--keep-files alone" fails_with "need --segment-size" start wrong keep-files u 3
     check "--keep-size alone" fails_with "need --segment-size" start wrong keep-size-bytes t $((9 * mib))
     check "--on-reserve rotate alone" fails_with "it needs --segment-size" start wrong on-reserve s rotate
-    check "--on-reserve nonsense" fails_with "is stop, rotate or pause" start wrong on-reserve s nonsense
+    check "--on-reserve nonsense" fails_with "use stop, rotate or pause" start wrong on-reserve s nonsense
     check "a short segment" fails_with "at least 1M" start wrong segment-size-bytes t $((mib - 1))
     check "a hasty segment" fails_with "at least 1 s" start wrong segment-time-usec t 999999
     check "one file" fails_with "from 2" start wrong segment-size-bytes t $mib keep-files u 1
@@ -394,7 +394,7 @@ pause() { # pause [OPTION]...: a capture, with segments or without
     check "pause: it still does" paused pause
     check "pause: it is told" grep -q "Paused" "$dir/log"
     check "pause: the reserve was not touched" above "$(available)" $((20 * mib - 1))
-    [ $# -eq 0 ] || check "pause: rotate is refused" fails_with "waits for space" rotate pause
+    [ $# -eq 0 ] || check "pause: rotate is refused" fails_with "until there is space" rotate pause
     rm "$dir/small/ballast"
     check "pause: it goes on when there is space" wait_until 10 not_paused pause
     check "pause: which is reported" grep -q "There is space again" "$dir/log"

@@ -172,7 +172,7 @@ parts() {
         check "--max-size $size: not exceeded" below "$(size_of "$file")" $((size + 1))
         check "--max-size $size: and made use of" above "$(size_of "$file")" $((size - mib * 5 / 8))
     done
-    check "--max-size 1: is told to be too little" refuses "Not even the newest round.*--max-size" \
+    check "--max-size 1: is told to be too little" refuses "The newest round.*larger --max-size" \
         ctl snapshot --max-size 1 too-small
 
     "$xensim" pause
@@ -195,7 +195,7 @@ shorter() { # shorter REGEX OPTION...: a snapshot covers less than was asked for
     shift
     ctl snapshot "$@" >"$dir/shorter" 2>&1 || status=$?
     same "$status" 3 && matches "Holds: .* of the .* asked for$" "$(cat "$dir/shorter")" &&
-        matches "$regex" "$(cat "$dir/shorter")" && grep -Eq "Wrote .* asked for\. .*$regex" "$dir/log"
+        matches "$regex" "$(cat "$dir/shorter")" && grep -Eq "Wrote .* requested\. .*$regex" "$dir/log"
 }
 is_shorter() { # is_shorter DOCUMENT BECAUSE SECONDS-ASKED-FOR
     same "$(of_snapshot "$1" shorter_because)" "$2" && same "$(of_snapshot "$1" ok)" true &&
@@ -221,7 +221,7 @@ too_short() {
     check "full: what it holds is all there was" above \
         $((held / 1000 + 200)) "$(age_of "$dir/state/full.json" snapshot first_ns last_ns)"
     check "full: status" shows_history "[0-9.]+s; full, [0-9.]+M/s"
-    check "max-age" shorter "keeps records for 400ms only: --max-age\." --session aged --last 10s aged-10
+    check "max-age" shorter "keeps records for only 400ms, as set by --max-age\." --session aged --last 10s aged-10
     check "max-age: its sidecar" is_shorter "$dir/state/aged-10.json" max-age 10
     check "max-age: status" shows_history "[0-9.m]*s; 400ms at most, [0-9.]+M/s" aged
     check "max-age: what is left is not too short" ctl snapshot --session aged --last 300ms aged-1
@@ -265,7 +265,7 @@ END
     check "a name in use is refused" refuses "mine.xentrace exists.*another name" ctl snapshot mine
     check "and its file is as it was" cmp "$dir/mine" "$dir/state/mine.xentrace"
     check "a name with a slash" refuses_usage "not a valid name" ctl snapshot a/b
-    check "a hidden name" refuses "cannot be a name" ctl snapshot .hidden
+    check "a hidden name" refuses "not a valid name" ctl snapshot .hidden
     check "both --last and --max-size" refuses_usage "not both" ctl snapshot --last 1 --max-size 1M
 
     for i in 1 2 3 4; do
@@ -279,6 +279,8 @@ END
     kill -USR2 "$daemon"
     wait_until 10 grep -q "Snapshot .*sigusr2.*Wrote" "$dir/log"
     check "SIGUSR2: complete" whole "$dir"/state/snapshot-sigusr2-*.xentrace
+    check "SIGUSR2: audit: who sent it" wait_until 5 grep -q \
+        "Audit: Snapshot (SIGUSR2) snapshot-sigusr2-[-0-9]* by root, UID 0 (bash, PID $$): done" "$dir/log"
     check "SIGUSR2: its cause" same \
         "$(of_snapshot "$dir"/state/snapshot-sigusr2-*.json cause)" signal
     check "nothing hidden is left" nothing_hidden
@@ -311,7 +313,7 @@ outputs() {
     ctl snapshot -o - 2>"$dir/of-head" | head -c 100000 >"$dir/head"
     status=${PIPESTATUS[0]}
     check "a reader that goes away: status 1" same "$status" 1
-    check "a reader that goes away: it is told" grep -q "could not be written" "$dir/of-head"
+    check "a reader that goes away: it is told" grep -q "Cannot write" "$dir/of-head"
     check "a reader that goes away: what came is right" same "$(size_of "$dir/head")" 100000
     check "the next one works" ctl snapshot next
     check "and is complete" whole "$dir/state/next.xentrace"
@@ -323,7 +325,7 @@ empty() {
     recorder_start memory=8M || exit 1
     sleep 0.3
     check "an empty ring: since when it runs" \
-        refuses "holds no records: it has run for [1-9][0-9.]*m?s.*nothing it records has happened" \
+        refuses "holds no records: it has been running for [1-9][0-9.]*m?s.*none of its events occurred" \
         ctl snapshot nothing
     check "an empty ring, into a file" refuses "holds no records" ctl snapshot -o "$dir/nothing.xentrace"
     kill -USR2 "$daemon"
@@ -443,7 +445,7 @@ small_disk() { # small_disk RESERVE-MIB
     check "a part of it fits ($1)" ctl snapshot --max-size 20M part
     check "a part of it fits ($1): complete" whole "$dir/state/part.xentrace"
     if [ "$1" -gt 0 ]; then # what is left would do, if nothing were reserved
-        check "the reserve is kept" refuses "are to stay free" ctl snapshot --max-size 20M more
+        check "the reserve is kept" refuses "and the reserve is" ctl snapshot --max-size 20M more
         check "the reserve is kept: it would have been the reserve" above "$(available)" $((20 * mib))
     fi
     nothing_lost "no space ($1)"
@@ -461,7 +463,7 @@ signal_reserve() {
     recorder_start memory=32M || exit 1
     wait_until 30 recorder_has $((20 * mib))
     kill -USR2 "$daemon"
-    check "SIGUSR2 keeps the reserve" wait_until 10 grep -q "(signal). .*are to stay free" "$dir/log"
+    check "SIGUSR2 keeps the reserve" wait_until 10 grep -q "(signal). .*and the reserve is" "$dir/log"
     check "SIGUSR2 keeps the reserve: no file" same "$(find "$dir/state" -type f)" ""
     check "SIGUSR2: the daemon ends well" daemon_stop
     unset daemon
@@ -479,7 +481,7 @@ torn() {
     ctl start -M 16M ends >/dev/null
     wait_until 20 recorder_has $((16 * mib))
     prlimit --pid "$daemon" --fsize=$((3 * mib)):
-    check "a write fails: it is told" refuses "could not be written: .*take another snapshot" \
+    check "a write fails: it is told" refuses "Cannot write .*take another snapshot" \
         ctl snapshot torn
     check "a write fails: no file is left" same "$(ls -A "$dir/memory/state" | grep -v '^ends\.')" ""
     check "a write fails: a client's file is told of" python3 "$(dirname "$script")/bus.py" "$dir/control" \
@@ -488,7 +490,7 @@ torn() {
     check "a write fails: and has what was written" above "$(size_of "$dir/memory/own")" $((2 * mib))
     ctl stop ends >"$dir/stopped" 2>&1
     check "a write fails at the end of -M: that says what is lost" \
-        grep -q "could not be written: .*the rest is counted as dropped" "$dir/stopped"
+        grep -q "Cannot write .*the remaining records are counted as dropped" "$dir/stopped"
     check "a write fails at the end of -M: whole windows stay" whole "$dir/memory/state/ends.xentrace"
     ctl --json info "$dir/memory/state/ends.xentrace" >"$dir/info"
     check "a write fails at the end of -M: delivered is what is in the file" same \
@@ -555,7 +557,7 @@ in_memory() {
     check "-M: a snapshot of the only ring" ctl snapshot midway
     check "-M: the snapshot is complete" whole "$dir/state/midway.xentrace"
     check "-M: by name" ctl snapshot --session stopped named
-    check "-M: there is no ring of another name" refuses "no session 'none'" ctl snapshot --session none
+    check "-M: there is no ring of another name" refuses "no capture 'none'" ctl snapshot --session none
     "$xensim" pause
     "$xensim" stat >"$dir/stat"
     check "-M: stop" ctl stop stopped
@@ -577,7 +579,7 @@ in_memory() {
     check "-M -o -: complete" whole "$dir/piped"
     check "-M -o FILE" ctl record --quiet -M 16M -T 1 -o "$dir/own.xentrace"
     check "-M -o FILE: complete" whole "$dir/own.xentrace"
-    check "-M --max-size is one too many" refuses 'give either --memory or --max-size' \
+    check "-M --max-size is one too many" refuses 'use either --memory or --max-size' \
         ctl start -M 16M --max-size 3M limited
     check "... and leaves no file" same "$(compgen -G "$dir/state/limited*")" ""
 
@@ -616,7 +618,7 @@ max_age() {
     # anything of it.
     check "--max-age: also while none come" wait_until 10 uses_at_most aged $((mib / 4))
     sleep 0.6
-    check "--max-age: a snapshot of nothing" refuses "nothing" ctl snapshot --session aged too-late
+    check "--max-age: a snapshot of nothing" refuses "holds no records" ctl snapshot --session aged too-late
     "$xensim" resume
     sleep 0.2
     check "--max-age: stop" ctl stop aged
@@ -636,7 +638,7 @@ in_memory_slowly() {
     client=$!
     wait_until 5 test -s "$dir/slowly"
     check "-M, while its end is written: no snapshot any more" \
-        refuses "Nothing is being recorded into memory" timeout 5 "$build/xentracectl" snapshot late
+        refuses "No ring is running" timeout 5 "$build/xentracectl" snapshot late
     check "-M, while its end is written: nor by name" refuses "does not record into memory" \
         timeout 5 "$build/xentracectl" snapshot --session slowly late
     check "-M into a slow reader: it ends well" wait "$client"
@@ -646,17 +648,24 @@ in_memory_slowly() {
 }
 
 memory_share() {
+    local part
     configure '[daemon]' memory-share=1
     recorder memory=2G
     daemon_start || exit 1
     check "a recorder that is too large: the log says so, with numbers" grep -Eq "flight-recorder: \
-Not started. A ring of 2G is more than dom0 can spare: [0-9.]+[MG] are free, .* 1 % of that, [0-9.]+[MG]\." \
+Not started. A ring of 2G is more than dom0 can spare: [0-9.]+[MG] is free, .* 1 % of that, [0-9.]+[MG]\." \
         "$dir/log"
-    check "and a snapshot" refuses "Nothing is being recorded into memory.*could not be started" ctl snapshot
+    check "and a snapshot" refuses "No ring is running.*could not be started" ctl snapshot
     check "a capture in memory, too" refuses \
-        "A ring of 1G is more than dom0 can spare: [0-9.]+[MG] are free.* 1 %.*Ask for less" ctl start -M 1G
+        "A ring of 1G is more than dom0 can spare: [0-9.]+[MG] is free.* 1 %.*Use a smaller ring" ctl start -M 1G
     check "a smaller one" ctl start -M 4M smaller
     check "and its end" ctl stop smaller
+    part=$(($(awk '/^MemAvailable/ { print $2 }' /proc/meminfo) * 6 / 1000 / 1024))M # 0.6 %
+    check "one of more than half of the share" ctl start -M "$part" half
+    check "a second one: the share is for all rings together" refuses \
+        "is free, rings have [0-9.]+[MG], and memory-share= limits all rings together to 1 %" ctl start -M "$part" more
+    check "the end of the first" ctl stop half
+    check "then there is room again" ctl start -M "$part" again
 }
 
 large() {

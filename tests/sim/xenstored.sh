@@ -72,6 +72,12 @@ beginning() {
     check "it hangs from the beginning: the capture is complete" whole "$dir/state/hung.xentrace"
     check "it hangs from the beginning: ids are known, names are not" \
         same "$(names_of "$dir/state/hung.json")" "0= 1= 2="
+    check "it hangs from the beginning: the sidecar reports that names are missing" \
+        same "$(number "$dir/state/hung.json" domain_names)" unavailable
+    check "it hangs from the beginning: info, too" shows 'names are missing: xenstored was not reached' \
+        ctl info "$dir/state/hung.xentrace"
+    check "it hangs from the beginning: the UUIDs are known" shows ' - +7765620.-' \
+        ctl info "$dir/state/hung.xentrace"
     check "it hangs from the beginning: the log says so" \
         wait_until 10 grep -q "Xenstore does not answer. Until it does" "$dir/log"
     ctl start over >/dev/null
@@ -83,6 +89,8 @@ beginning() {
     check "it answers: of the recorder, too" wait_until 5 knows "0=Domain-0 1=web 2=db" flight-recorder
     check "it answers: who crashed meanwhile is reported" wait_until 5 has_fired 1
     check "it answers: with or without a name" fired_for '^Domain 1 .*crashed\.$'
+    check "it answers: no name is missing" same \
+        "$(ctl --json status over | number /dev/stdin domain_names)" complete
     check "it answers: stop" ctl stop over
     check "it answers: the sidecar has the names" \
         same "$(names_of "$dir/state/over.json")" "0=Domain-0 1=web 2=db"
@@ -124,6 +132,38 @@ middle() {
     check "the capture that went through it is complete" whole "$dir/state/through.xentrace"
 }
 
+# --- Domains come and go. ---
+
+spans_of() { # spans_of DOCUMENT: "7=short 3 4": who, and how many seconds it was there
+    python3 -c 'if True:
+        import json, sys
+        for d in json.load(open(sys.argv[1]))["domains"]:
+            print("%d=%s %d" % (d["domid"], d["name"], (d["last_seen_ns"] - d["first_seen_ns"]) / 1e9))' "$1"
+}
+
+# Between two looks of a recorder, which are a minute apart.
+short() {
+    recorder memory=8M
+    daemon_start && wait_until 10 recorder_runs || exit 1
+    wait_until 5 knows "0=Domain-0 1=web 2=db" flight-recorder
+    "$xensim" domain add 7 short
+    wait_until 5 knows "0=Domain-0 1=web 2=db 7=short" flight-recorder
+    sleep 2
+    "$xensim" domain remove 7
+    sleep 2
+    check "a domain that is gone: a snapshot" ctl snapshot gone
+    check "a domain that is gone: it is in the snapshot" \
+        same "$(names_of "$dir/state/gone.json")" "0=Domain-0 1=web 2=db 7=short"
+    check "a domain that is gone: with its time" shows '^7=short [23]$' spans_of "$dir/state/gone.json"
+    "$xensim" domain add 8 other
+    wait_until 5 knows "0=Domain-0 1=web 2=db 7=short 8=other" flight-recorder
+    sleep 3
+    check "a domain that is gone for longer: a snapshot" ctl snapshot --last 1s later
+    check "a domain that is gone for longer: it is none of that" \
+        same "$(names_of "$dir/state/later.json")" "0=Domain-0 1=web 2=db 8=other"
+    check "who runs, until now" shows '^0=Domain-0 ([6-9]|1[0-9])$' spans_of "$dir/state/later.json"
+}
+
 # --- SIGTERM. ---
 
 term() {
@@ -151,7 +191,7 @@ absent() {
     check "it does not run: the daemon comes up" daemon_start
     check "it does not run: start, status, stop" do_all without "$dir/without"
     check "it does not run: the log says what that means" \
-        grep -q "Xenstore cannot be watched: .*crashes of domains fire no trigger" "$dir/log"
+        grep -q "Cannot watch xenstore: .*crashes of domains fire no trigger" "$dir/log"
     ctl start over >/dev/null
     "$xensim" fault no-xenstore off
     check "it is started: the names are there" wait_until 15 knows "0=Domain-0 1=web 2=db" over
@@ -182,7 +222,7 @@ names() {
     check "names: the sidecar is valid UTF-8" iconv -f UTF-8 -t UTF-8 "$dir/state/named.json"
 }
 
-parts=(beginning middle term absent names)
+parts=(beginning middle short term absent names)
 [ -n "${SIM_INSIDE:-}" ] || [ $# -eq 0 ] || parts=("$@")
 
 main() {
@@ -191,6 +231,7 @@ main() {
         case $part in
             beginning) sim --cpus 2 --rate 4M --fault xenstore-hangs -- beginning ;;
             absent) sim --cpus 2 --rate 4M --fault no-xenstore -- absent ;;
+            short) sim --cpus 2 --rate 200K -- short ;; # the ring holds all of it
             *) sim --cpus 2 --rate 4M -- "$part" ;;
         esac
         sim_clean

@@ -2,16 +2,24 @@
 # One program per module, linked with the library that it tests.
 
 check_PROGRAMS += \
+	tests/unit/test-account \
+	tests/unit/test-audit \
+	tests/unit/test-budget \
 	tests/unit/test-burst \
 	tests/unit/test-calls \
+	tests/unit/test-capture-config \
 	tests/unit/test-clock-history \
 	tests/unit/test-clock-watch \
 	tests/unit/test-collector \
 	tests/unit/test-collector-buffers \
+	tests/unit/test-collector-holds \
 	tests/unit/test-collector-polls \
 	tests/unit/test-collector-pool \
 	tests/unit/test-collector-sinks \
 	tests/unit/test-config \
+	tests/unit/test-config-files \
+	tests/unit/test-config-keys \
+	tests/unit/test-config-merge \
 	tests/unit/test-cpu-set \
 	tests/unit/test-domain-names \
 	tests/unit/test-domain-watch \
@@ -21,26 +29,34 @@ check_PROGRAMS += \
 	tests/unit/test-extent \
 	tests/unit/test-joining \
 	tests/unit/test-history \
-	tests/unit/test-mailbox \
+	tests/unit/test-log tests/unit/test-loss-report tests/unit/test-metrics tests/unit/test-mailbox \
 	tests/unit/test-memory \
 	tests/unit/test-output \
 	tests/unit/test-output-file \
+	tests/unit/test-persist \
+	tests/unit/test-passed-file \
+	tests/unit/test-place \
 	tests/unit/test-pool \
 	tests/unit/test-record \
 	tests/unit/test-recorder-stop \
+	tests/unit/test-relay \
+	tests/unit/test-rights \
 	tests/unit/test-ring \
 	tests/unit/test-ring-adopt \
 	tests/unit/test-ring-carry \
 	tests/unit/test-ring-hostile \
 	tests/unit/test-ring-borrow \
 	tests/unit/test-ring-pins \
+	tests/unit/test-ring-share \
 	tests/unit/test-ring-writer \
 	tests/unit/test-runnable \
 	tests/unit/test-segments \
+	tests/unit/test-sasl \
 	tests/unit/test-session \
 	tests/unit/test-session-name \
 	tests/unit/test-silence \
 	tests/unit/test-snapshot \
+	tests/unit/test-snapshot-span \
 	tests/unit/test-sink \
 	tests/unit/test-sink-limits \
 	tests/unit/test-sink-ring \
@@ -49,6 +65,7 @@ check_PROGRAMS += \
 	tests/unit/test-systemd \
 	tests/unit/test-tbuf \
 	tests/unit/test-text \
+	tests/unit/test-time-spec \
 	tests/unit/test-trace-file \
 	tests/unit/test-trace-file-cuts \
 	tests/unit/test-tracing \
@@ -57,10 +74,15 @@ check_PROGRAMS += \
 	tests/unit/test-tsc \
 	tests/unit/test-units \
 	tests/unit/test-uring \
+	tests/unit/test-user-limits \
 	tests/unit/test-utf8 \
+	tests/unit/test-vacuum \
+	tests/unit/test-vacuum-policy \
+	tests/unit/test-vacate \
 	tests/unit/test-walk \
 	tests/unit/test-watch \
 	tests/unit/test-watchdog \
+	tests/unit/test-wire \
 	tests/unit/test-worker \
 	tests/unit/test-xen \
 	tests/unit/test-xenstore
@@ -74,6 +96,8 @@ tests_unit_test_suggest_SOURCES = tests/unit/test-suggest.c tests/unit/test.h
 tests_unit_test_suggest_LDADD = libcommon.a
 tests_unit_test_text_SOURCES = tests/unit/test-text.c tests/unit/test.h
 tests_unit_test_text_LDADD = libcommon.a
+tests_unit_test_time_spec_SOURCES = tests/unit/test-time-spec.c tests/unit/test.h
+tests_unit_test_time_spec_LDADD = libcommon.a
 tests_unit_test_trace_file_SOURCES = \
 	tests/unit/test-trace-file.c tests/unit/trace-bytes.h tests/unit/test.h
 tests_unit_test_trace_file_LDADD = libcommon.a
@@ -166,6 +190,10 @@ tests_unit_test_collector_pool_SOURCES = \
 	tests/unit/test-collector-pool.c tests/unit/collector-rig.h \
 	tests/unit/fake-xen-host.h tests/unit/test.h
 tests_unit_test_collector_pool_LDADD = libcollector.a libcommon.a $(URING_LIBS)
+tests_unit_test_collector_holds_SOURCES = \
+	tests/unit/test-collector-holds.c tests/unit/collector-rig.h \
+	tests/unit/fake-xen-host.h tests/unit/test.h
+tests_unit_test_collector_holds_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 tests_unit_test_collector_sinks_SOURCES = \
 	tests/unit/test-collector-sinks.c tests/unit/collector-rig.h \
 	tests/unit/fake-xen-host.h tests/unit/test.h
@@ -182,14 +210,69 @@ tests_unit_test_uring_LDFLAGS = \
 	-Wl,--wrap=io_uring_submit_and_wait \
 	-Wl,--wrap=io_uring_submit_and_wait_timeout
 
+tests_unit_test_audit_SOURCES = tests/unit/test-audit.c tests/unit/test.h
+tests_unit_test_audit_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
+tests_unit_test_relay_SOURCES = tests/unit/test-relay.c tests/unit/test.h
+tests_unit_test_relay_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_relay_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
+tests_unit_test_rights_SOURCES = tests/unit/test-rights.c tests/unit/test.h
+tests_unit_test_rights_LDADD = libdaemon.a libcommon.a
+tests_unit_test_sasl_SOURCES = tests/unit/test-sasl.c tests/unit/test.h
+tests_unit_test_sasl_LDADD = libdaemon.a libcommon.a
+tests_unit_test_wire_SOURCES = tests/unit/test-wire.c tests/unit/test.h
+tests_unit_test_wire_LDADD = libdaemon.a libcommon.a
 tests_unit_test_calls_SOURCES = tests/unit/test-calls.c tests/unit/test.h
 tests_unit_test_calls_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_unit_test_calls_LDADD = $(xentraced_LDADD)
 tests_unit_test_config_SOURCES = tests/unit/test-config.c tests/unit/test.h
 tests_unit_test_config_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
+tests_unit_test_ring_share_SOURCES = tests/unit/test-ring-share.c tests/unit/test.h
+tests_unit_test_ring_share_LDADD = libdaemon.a libcommon.a
+tests_unit_test_user_limits_SOURCES = tests/unit/test-user-limits.c tests/unit/test.h
+tests_unit_test_user_limits_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_user_limits_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS) $(INIH_LIBS)
+tests_unit_test_budget_SOURCES = tests/unit/test-budget.c tests/unit/test.h
+tests_unit_test_budget_LDADD = libdaemon.a libcommon.a
+# Replaces the journal.
+tests_unit_test_log_SOURCES = tests/unit/test-log.c tests/unit/test.h
+tests_unit_test_log_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
+# Replaces the session, the log and sd-event.
+tests_unit_test_loss_report_SOURCES = tests/unit/test-loss-report.c tests/unit/test.h
+tests_unit_test_loss_report_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_loss_report_LDADD = libdaemon.a libcommon.a
+tests_unit_test_metrics_SOURCES = tests/unit/test-metrics.c tests/unit/test.h
+tests_unit_test_metrics_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
+tests_unit_test_metrics_LDADD = libcommon.a $(JSON_LIBS)
+tests_unit_test_account_SOURCES = tests/unit/test-account.c tests/unit/test.h
+tests_unit_test_account_LDADD = libcollector.a libcommon.a
+tests_unit_test_capture_config_SOURCES = tests/unit/test-capture-config.c tests/unit/test.h
+tests_unit_test_capture_config_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
+tests_unit_test_persist_SOURCES = tests/unit/test-persist.c tests/unit/test.h
+tests_unit_test_persist_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
+tests_unit_test_persist_LDADD = $(xentraced_LDADD)
+tests_unit_test_vacuum_policy_SOURCES = tests/unit/test-vacuum-policy.c tests/unit/test.h
+tests_unit_test_vacuum_policy_LDADD = libdaemon.a libcommon.a
+tests_unit_test_vacuum_SOURCES = tests/unit/test-vacuum.c tests/unit/test.h
+tests_unit_test_vacuum_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_vacuum_LDADD = $(xentraced_LDADD)
+tests_unit_test_config_files_SOURCES = tests/unit/test-config-files.c tests/unit/test.h
+tests_unit_test_config_files_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
+# With the manual and the file that is installed.
+tests_unit_test_config_keys_SOURCES = tests/unit/test-config-keys.c tests/unit/test.h
+tests_unit_test_config_keys_CFLAGS = $(AM_CFLAGS) -DTOP_SRCDIR=\"$(abs_top_srcdir)\"
+tests_unit_test_config_keys_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
+tests_unit_test_config_merge_SOURCES = tests/unit/test-config-merge.c tests/unit/test.h
+tests_unit_test_config_merge_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
 tests_unit_test_output_file_SOURCES = tests/unit/test-output-file.c tests/unit/test.h
 tests_unit_test_output_file_LDADD = libdaemon.a libcommon.a
+tests_unit_test_passed_file_SOURCES = tests/unit/test-passed-file.c tests/unit/test.h
+tests_unit_test_passed_file_LDADD = libdaemon.a libcommon.a -lutil
+tests_unit_test_passed_file_LDFLAGS = -Wl,--wrap=statx -Wl,--wrap=fstatfs
 # Outputs with real workers, on a real directory.
+# With a real worker, on a real directory, as those that follow.
+tests_unit_test_place_SOURCES = tests/unit/test-place.c tests/unit/test.h
+tests_unit_test_place_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
+tests_unit_test_place_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
 tests_unit_test_output_SOURCES = tests/unit/test-output.c tests/unit/test.h
 tests_unit_test_output_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_output_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
@@ -223,6 +306,8 @@ tests_unit_test_silence_LDADD = libdaemon.a libcommon.a
 tests_unit_test_snapshot_SOURCES = tests/unit/test-snapshot.c tests/unit/ring-rig.h tests/unit/test.h
 tests_unit_test_snapshot_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_unit_test_snapshot_LDADD = libdaemon.a libcollector.a libcommon.a $(URING_LIBS)
+tests_unit_test_snapshot_span_SOURCES = tests/unit/test-snapshot-span.c tests/unit/test.h
+tests_unit_test_snapshot_span_LDADD = libdaemon.a libcollector.a libcommon.a
 tests_unit_test_domain_names_SOURCES = tests/unit/test-domain-names.c tests/unit/test.h
 tests_unit_test_domain_names_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_domain_names_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
@@ -246,6 +331,8 @@ tests_unit_test_triggers_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_unit_test_triggers_LDADD = \
 	libdaemon.a libcollector.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS) $(INIH_LIBS)
 
+tests_unit_test_vacate_SOURCES = tests/unit/test-vacate.c tests/unit/test.h
+tests_unit_test_vacate_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
 tests_unit_test_worker_SOURCES = tests/unit/test-worker.c tests/unit/test.h
 tests_unit_test_worker_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
 # Replaces the collector.

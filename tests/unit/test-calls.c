@@ -13,6 +13,7 @@
 #include <systemd/sd-bus.h>
 
 #include "common/protocol.h"
+#include "daemon/control/reload.h"
 #include "tests/unit/test.h"
 
 #define TURNS_MAX 1000
@@ -174,6 +175,94 @@ static void test_kept(struct bench *bench)
     CHECK_UINT(bench->calls.count, 0);
 }
 
+static void fill(struct calls *calls, uid_t first_uid, size_t count)
+{
+    calls->count = 0;
+    for (size_t i = 0; i < count; i++)
+        calls->kept[calls->count++].audit.who.uid = first_uid + (uid_t)(i / CALLS_OF_USER_MAX);
+}
+
+static void test_places(struct bench *bench)
+{
+    struct calls *calls = &bench->calls;
+    struct failure failure = {0};
+
+    test_case("one user may have so many calls that wait, and not one more");
+    fill(calls, 1000, CALLS_OF_USER_MAX - 1);
+    CHECK_INT(calls_check(calls, 1000, &failure), 0);
+    fill(calls, 1000, CALLS_OF_USER_MAX);
+    CHECK_INT(calls_check(calls, 1000, &failure), -EBUSY);
+    CHECK_STR(failure.name, ERROR_BUSY);
+    test_case("others, and root, have places of their own");
+    CHECK_INT(calls_check(calls, 1001, &failure), 0);
+    CHECK_INT(calls_check(calls, 0, &failure), 0);
+    fill(calls, 1000, CALLS_OF_USERS_MAX);
+    CHECK_INT(calls_check(calls, 2000, &failure), -EBUSY);
+    CHECK_INT(calls_check(calls, 0, &failure), 0);
+    test_case("root may have all of them");
+    memset(calls->kept, 0, sizeof(calls->kept));
+    calls->count = CALLS_MAX - 1;
+    CHECK_INT(calls_check(calls, 0, &failure), 0);
+    calls->count = CALLS_MAX;
+    CHECK_INT(calls_check(calls, 0, &failure), -EBUSY);
+    memset(calls->kept, 0, sizeof(calls->kept));
+    calls->count = 0;
+}
+
+static int keep_reload(struct bench *bench, sd_bus_message *message)
+{
+    const struct call kept = {.message = message, .reload = 7};
+
+    return calls_keep(&bench->calls, &kept);
+}
+
+static void test_reload(struct bench *bench)
+{
+    const struct failure failure = {.name = ERROR_CONFIG, .text = "Line 3 is wrong."};
+    struct reload_result result = {.number = 6};
+
+    test_case("a reload is answered by a reading that began after it");
+    call(bench, keep_reload);
+    result.document = json_object_new_object();
+    calls_handle_reload(&bench->calls, &result);
+    process(bench);
+    CHECK(!is_answered);
+    result.number = 7;
+    calls_handle_reload(&bench->calls, &result);
+    process(bench);
+    CHECK_STR(text, "{}");
+    CHECK_UINT(bench->calls.count, 0);
+    json_object_put(result.document);
+
+    test_case("a reload that is refused");
+    call(bench, keep_reload);
+    result = (struct reload_result){.number = 7, .failure = &failure};
+    calls_handle_reload(&bench->calls, &result);
+    process(bench);
+    CHECK_STR(error_name, ERROR_CONFIG);
+}
+
+/* A call without a message: nothing is sent, whatever becomes of it. */
+static void test_signal(struct bench *bench)
+{
+    const struct call of_signal = {.reload = 7};
+    const struct failure failure = {.name = ERROR_CONFIG, .text = "Line 3 is wrong."};
+    struct json_object *document = json_object_new_object();
+
+    test_case("a signal's call is not that of a client who leaves");
+    CHECK_INT(calls_keep(&bench->calls, &of_signal), 1);
+    calls_forget_bus(&bench->calls, bench->server);
+    CHECK_UINT(bench->calls.count, 1);
+    test_case("it is carried out");
+    calls_handle_reload(&bench->calls, &(struct reload_result){.number = 7, .document = document});
+    CHECK_UINT(bench->calls.count, 0);
+    test_case("it is refused");
+    CHECK_INT(calls_keep(&bench->calls, &of_signal), 1);
+    calls_handle_reload(&bench->calls, &(struct reload_result){.number = 7, .failure = &failure});
+    CHECK_UINT(bench->calls.count, 0);
+    json_object_put(document);
+}
+
 int main(void)
 {
     static struct bench bench;
@@ -181,6 +270,9 @@ int main(void)
     bench_start(&bench);
     test_answers(&bench);
     test_kept(&bench);
+    test_places(&bench);
+    test_reload(&bench);
+    test_signal(&bench);
     bench_done(&bench);
     return test_end();
 }

@@ -279,6 +279,57 @@ static void test_adopting(void)
     host_end(&host);
 }
 
+/* The way back: to the moment that has that date, or to the step that passed it over. */
+static void test_finding(void)
+{
+    static const struct {
+        const char *name;
+        int64_t step_sec;    /* after an hour; then another hour */
+        int64_t since_sec;   /* after the start, by the wall clock as it was then */
+        int64_t first, last; /* seconds after the start, by the TSC */
+    } cases[] = {
+        {"before the first pair", 0, -100, -100, -100},
+        {"between two readings", 0, 1800, 1800, 1800},
+        {"now", 0, 7200, 7200, 7200},
+        {"in the future", 0, 9000, 9000, 9000},
+        {"before a step ahead", 600, 3000, 3000, 3000},
+        {"passed over by a step ahead", 600, 3900, 3600, 3600},
+        {"after a step ahead", 600, 4260, 3660, 3660},
+        {"before a step back", -600, 2940, 2940, 2940},
+        {"shown twice, because of a step back", -600, 3300, 3300, 3900},
+        {"after a step back", -600, 3660, 4260, 4260},
+    };
+
+    struct host limits;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        uint64_t ns = START_NS + (uint64_t)(cases[i].since_sec * 1000000000);
+        int64_t first_off, last_off;
+        struct host host;
+
+        host_begin(&host, cases[i].name, 0);
+        host_run_minutes(&host, 60);
+        host_run(&host, 0.001);
+        host.now.realtime_ns += (uint64_t)(cases[i].step_sec * 1000000000);
+        host_read(&host, true);
+        host_run_minutes(&host, 60);
+        first_off = (int64_t)(clock_history_tsc(host.history, ns, CLOCK_FIRST) -
+                              SEC(5000 + cases[i].first));
+        last_off =
+            (int64_t)(clock_history_tsc(host.history, ns, CLOCK_LAST) - SEC(5000 + cases[i].last));
+        CHECK(first_off > -(int64_t)SEC(1) / 500 && first_off < (int64_t)SEC(1) / 500);
+        CHECK(last_off > -(int64_t)SEC(1) / 500 && last_off < (int64_t)SEC(1) / 500);
+        host_end(&host);
+    }
+
+    host_begin(&limits, "beyond what the TSC can count", 0);
+    CHECK_UINT(clock_history_tsc(limits.history, 0, CLOCK_FIRST), 1);
+    CHECK_UINT(clock_history_tsc(limits.history, 0, CLOCK_LAST), 1);
+    CHECK_UINT(clock_history_tsc(limits.history, INT64_MAX, CLOCK_FIRST), INT64_MAX);
+    CHECK_UINT(clock_history_tsc(limits.history, INT64_MAX, CLOCK_LAST), INT64_MAX);
+    host_end(&limits);
+}
+
 static void test_reading(void)
 {
     struct clock_pair pairs[CLOCK_PAIRS_MAX];
@@ -338,6 +389,7 @@ int main(void)
     test_forgetting();
     test_suspend();
     test_adopting();
+    test_finding();
     test_reading();
     return test_end();
 }

@@ -8,6 +8,7 @@
 #include <syslog.h>
 
 #include "common/util.h"
+#include "daemon/config/config-read.h"
 #include "tests/unit/test.h"
 
 /* A file with TEXT. */
@@ -20,13 +21,30 @@ static int write_file(const char *text)
     return fd;
 }
 
+/* The first error, as the daemon reports it; *RET_CONFIG is written on success only. */
+static int load(const char *path, bool required, struct config *ret_config, char **ret_error)
+{
+    const struct config_source source = {.file = path, .is_required = required, .log_level = -1};
+    _cleanup_reading_ struct config_reading *reading = NULL;
+    int r = config_read(&source, &reading);
+
+    if (r < 0)
+        return r;
+    if (reading->nr_errors > 0) {
+        *ret_error = config_describe_first_error(reading);
+        return -EINVAL;
+    }
+    *ret_config = reading->config;
+    return 0;
+}
+
 static int load_text(const char *text, struct config *ret_config, char **ret_error)
 {
     char path[64];
     _cleanup_fd_ int fd = write_file(text);
 
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    return config_load(path, true, ret_config, ret_error);
+    return load(path, true, ret_config, ret_error);
 }
 
 struct good_case {
@@ -41,31 +59,36 @@ struct good_case {
 };
 
 #define DEFAULT_POOL (UINT64_C(64) << 20)
+#define AUTO         DISK_RESERVE_AUTO
 
 static const struct good_case good_cases[] = {
-    {"empty", "", {DEFAULT_POOL, "", 0, 0}},
-    {"comments", "# one\n; two\n\n[daemon]\n", {DEFAULT_POOL, "", 0, 0}},
+    {"empty", "", {DEFAULT_POOL, "", 0, AUTO}},
+    {"comments", "# one\n; two\n\n[daemon]\n", {DEFAULT_POOL, "", 0, AUTO}},
     {"all keys",
-     "[daemon]\npool = 128M\ncontrol-group = wheel\n[capture]\nbuffer-pages = 64\nreserve=1G\n",
-     {UINT64_C(128) << 20, "wheel", 64, UINT64_C(1) << 30}},
-    {"the smallest pool", "[daemon]\npool=2M\n", {UINT64_C(2) << 20, "", 0, 0}},
-    {"the largest pool", "[daemon]\npool=64G\n", {UINT64_C(64) << 30, "", 0, 0}},
+     "[daemon]\npool = 128M\ncontrol-group = daemon\n[capture]\nbuffer-pages = 64\nreserve=1G\n",
+     {UINT64_C(128) << 20, "daemon", 64, UINT64_C(1) << 30}},
+    {"the smallest pool", "[daemon]\npool=2M\n", {UINT64_C(2) << 20, "", 0, AUTO}},
+    {"the largest pool", "[daemon]\npool=64G\n", {UINT64_C(64) << 30, "", 0, AUTO}},
     {"a pool that does not grow",
      "[daemon]\npool-max=128M\npool=128M\n",
-     {UINT64_C(128) << 20, "", 0, 0}},
+     {UINT64_C(128) << 20, "", 0, AUTO}},
     {"one that grows as far as suits the host",
      "[daemon]\npool-max=2M\npool-max=auto\n",
-     {DEFAULT_POOL, "", 0, 0}},
-    {"buffers that suit the host", "[capture]\nbuffer-pages=auto\n", {DEFAULT_POOL, "", 0, 0}},
-    {"the smallest buffers", "[capture]\nbuffer-pages=1\n", {DEFAULT_POOL, "", 1, 0}},
-    {"the largest buffers", "[capture]\nbuffer-pages=65535\n", {DEFAULT_POOL, "", 65535, 0}},
+     {DEFAULT_POOL, "", 0, AUTO}},
+    {"buffers that suit the host", "[capture]\nbuffer-pages=auto\n", {DEFAULT_POOL, "", 0, AUTO}},
+    {"the smallest buffers", "[capture]\nbuffer-pages=1\n", {DEFAULT_POOL, "", 1, AUTO}},
+    {"the largest buffers", "[capture]\nbuffer-pages=65535\n", {DEFAULT_POOL, "", 65535, AUTO}},
     {"a number alone is MiB",
      "[capture]\nreserve=512\n",
      {DEFAULT_POOL, "", 0, UINT64_C(512) << 20}},
     {"no reserve", "[capture]\nreserve=0\n", {DEFAULT_POOL, "", 0, 0}},
-    {"no group", "[daemon]\ncontrol-group=\n", {DEFAULT_POOL, "", 0, 0}},
-    {"the last one counts", "[daemon]\npool=2M\npool=4M\n", {UINT64_C(4) << 20, "", 0, 0}},
-    {"DOS line ends", "[daemon]\r\npool=2M\r\n", {UINT64_C(2) << 20, "", 0, 0}},
+    {"no group", "[daemon]\ncontrol-group=\n", {DEFAULT_POOL, "", 0, AUTO}},
+    {"the last one counts", "[daemon]\npool=2M\npool=4M\n", {UINT64_C(4) << 20, "", 0, AUTO}},
+    {"an empty value is the default", "[daemon]\npool=2M\npool=\n", {DEFAULT_POOL, "", 0, AUTO}},
+    {"a mark of UTF-8", "\xef\xbb\xbf[daemon]\npool=2M\n", {UINT64_C(2) << 20, "", 0, AUTO}},
+    {"a file for metrics", "[daemon]\nmetrics-file=/run/x.prom\n", {DEFAULT_POOL, "", 0, AUTO}},
+    {"no file for metrics", "[daemon]\nmetrics-file=\n", {DEFAULT_POOL, "", 0, AUTO}},
+    {"DOS line ends", "[daemon]\r\npool=2M\r\n", {UINT64_C(2) << 20, "", 0, AUTO}},
 };
 
 static void test_good(void)
@@ -82,6 +105,48 @@ static void test_good(void)
         CHECK_STR(config.control_group, c->config.control_group);
         CHECK_UINT(config.buffer_pages, c->config.buffer_pages);
         CHECK_UINT(config.reserve_bytes, c->config.reserve_bytes);
+    }
+}
+
+static void test_disk(void)
+{
+    static const struct {
+        const char *text;
+        struct disk_limits limits;
+        bool is_wrong;
+    } cases[] = {
+        {"", {{0}, {0}, 0}, false},
+        {"max-use=auto\nkeep-free=auto\nmax-file-age=none\n", {{0}, {0}, 0}, false},
+        {"max-use=2G\n", {{DISK_LIMIT_BYTES, UINT64_C(2) << 30}, {0}, 0}, false},
+        {"max-use=20%\nkeep-free=0\n", {{DISK_LIMIT_PERCENT, 20}, {DISK_LIMIT_NONE, 0}, 0}, false},
+        {"keep-free=none\nmax-use=0%\n", {{DISK_LIMIT_NONE, 0}, {DISK_LIMIT_NONE, 0}, 0}, false},
+        {"max-file-age=14d\n", {{0}, {0}, UINT64_C(14) * 24 * 3600 * 1000000}, false},
+        {"max-use=%\n", {{0}, {0}, 0}, true},
+        {"max-use=100%\n", {{0}, {0}, 0}, true},
+        {"keep-free=1x%\n", {{0}, {0}, 0}, true},
+        {"keep-free=much\n", {{0}, {0}, 0}, true},
+        {"max-file-age=old\n", {{0}, {0}, 0}, true},
+        {"max-uses=1\n", {{0}, {0}, 0}, true},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        _cleanup_free_ char *error = NULL;
+        struct config config = {0};
+        char text[128];
+
+        test_case(*cases[i].text ? cases[i].text : "an empty [disk]");
+        (void)snprintf(text, sizeof(text), "[disk]\n%s", cases[i].text);
+        if (cases[i].is_wrong) {
+            CHECK(load_text(text, &config, &error) < 0);
+            CHECK(error && strstr(error, "line 2"));
+            continue;
+        }
+        CHECK_INT(load_text(text, &config, &error), 0);
+        CHECK_INT(config.disk.max_use.kind, cases[i].limits.max_use.kind);
+        CHECK_UINT(config.disk.max_use.value, cases[i].limits.max_use.value);
+        CHECK_INT(config.disk.keep_free.kind, cases[i].limits.keep_free.kind);
+        CHECK_UINT(config.disk.keep_free.value, cases[i].limits.keep_free.value);
+        CHECK_UINT(config.disk.max_age_usec, cases[i].limits.max_age_usec);
     }
 }
 
@@ -161,6 +226,42 @@ static void test_recorder(void)
         CHECK_UINT(config.recorder.max_age_usec, c->max_age_usec);
         CHECK(config.recorder.keep_enabled == c->keep_enabled);
         CHECK_UINT(config.nr_triggers, 0);
+    }
+}
+
+static void test_limits(void)
+{
+    static const struct {
+        const char *name, *text;
+        uint64_t interval_usec;
+        uint32_t per_day;
+        uint64_t bytes_per_day, keep_bytes; /* by config_limits() */
+    } cases[] = {
+        {"limits", "", 10000000, 100, 1024 * MIB, 256 * MIB},
+        {"limits of a large recorder", "[flight-recorder]\nmemory=1G\n", 10000000, 100, 16384 * MIB,
+         4096 * MIB},
+        {"all limits",
+         "[limits]\nsnapshot-interval=1min\nsnapshots-per-day=5\nsnapshot-bytes-per-day=100M\n"
+         "keep-for-triggers=0\n",
+         60000000, 5, 100 * MIB, 0},
+        {"limits that are automatic again",
+         "[limits]\nsnapshot-interval=0\nsnapshot-bytes-per-day=1\nsnapshot-bytes-per-day=auto\n"
+         "keep-for-triggers=auto\n",
+         0, 100, 1024 * MIB, 256 * MIB},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        _cleanup_free_ char *error = NULL;
+        struct config config = {0};
+        struct limits_config limits;
+
+        test_case(cases[i].name);
+        CHECK_INT(load_text(cases[i].text, &config, &error), 0);
+        limits = config_limits(&config);
+        CHECK_UINT(limits.snapshot_interval_usec, cases[i].interval_usec);
+        CHECK_UINT(limits.snapshots_per_day, cases[i].per_day);
+        CHECK_UINT(limits.snapshot_bytes_per_day, cases[i].bytes_per_day);
+        CHECK_UINT(limits.keep_for_triggers_bytes, cases[i].keep_bytes);
     }
 }
 
@@ -338,6 +439,42 @@ static void test_triggers(void)
     }
 }
 
+static void test_trigger_domains(void)
+{
+    static const struct {
+        const char *name, *text, *domain;
+        uint32_t max_per_domain, kept_for_new;
+    } cases[] = {
+        {"a third for a domain", "condition=domain-crash", "", 3, 2},
+        {"of few", "condition=lost-records\nmax-per-day=2", "", 1, 0},
+        {"of one", "runnable-latency=1s\nmax-per-day=1", "", 1, 0},
+        {"all of it for the only domain", "condition=domain-crash\ndomain=web", "web", 10, 0},
+        {"a third for several", "condition=domain-crash\ndomain=web*\nmax-per-day=30", "web*", 10,
+         6},
+        {"as is said", "condition=domain-crash\nmax-per-domain=5", "", 5, 2},
+        {"no budgets", "condition=domain-crash\nmax-per-domain=10", "", 10, 0},
+        {"automatic again", "condition=domain-crash\nmax-per-domain=10\nmax-per-domain=auto", "", 3,
+         2},
+        {"events have no domains", "event=sched-min", "", 0, 0},
+        {"unless they are those of one", "event=sched-min\ndomain=db", "db", 10, 0},
+        {"nobody has a button", "condition=manual", "", 0, 0},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        _cleanup_free_ char *error = NULL;
+        struct config config = {0};
+        char text[256];
+
+        test_case(cases[i].name);
+        (void)snprintf(text, sizeof(text), "[trigger x]\n%s\n", cases[i].text);
+        CHECK_INT(load_text(text, &config, &error), 0);
+        CHECK_STR(error, NULL);
+        CHECK_STR(config.triggers[0].domain, cases[i].domain);
+        CHECK_UINT(config.triggers[0].max_per_domain, cases[i].max_per_domain);
+        CHECK_UINT(config.triggers[0].kept_for_new, cases[i].kept_for_new);
+    }
+}
+
 struct bad_case {
     const char *name;
     const char *text;
@@ -355,94 +492,123 @@ static const struct bad_case bad_cases[] = {
      "pool-max=32M is less than pool=33M"},
     {"no size for the most", "[daemon]\npool-max=much\n", "line 2",
      "'much' is not a size from 2M to 64G"},
-    {"an empty pool", "[daemon]\npool=\n", "line 2", "'' is not a size"},
     {"no pages", "[capture]\nbuffer-pages=0\n", "line 2", "'0' is neither 'auto' nor a number"},
     {"too many pages", "[capture]\nbuffer-pages=65536\n", "line 2", "from 1 to 65535"},
     {"negative pages", "[capture]\nbuffer-pages=-1\n", "line 2",
      "'-1' is neither 'auto' nor a number"},
     {"no template", "[capture]\nsegment-unit=compress.service\n", "line 2",
-     "'compress.service' is not the name of a unit's template"},
+     "'compress.service' is not the name of a template unit"},
     {"a template without a name", "[capture]\nsegment-unit=@.service\n", "line 2",
-     "'@.service' is not the name of a unit's template"},
+     "'@.service' is not the name of a template unit"},
     {"a command", "[capture]\nsegment-unit=/bin/sh -c @.service\n", "line 2",
-     "is not the name of a unit's template"},
+     "is not the name of a template unit"},
     {"a level that there is not", "[daemon]\nlog-level=loud\n", "line 2",
      "'loud' is not a level: use err, warning, notice, info or debug"},
-    {"a negative reserve", "[capture]\nreserve=-1M\n", "line 2", "'-1M' is not a size"},
-    {"a group too long",
+    {"a negative reserve", "[capture]\nreserve=-1M\n", "line 2",
+     "'-1M' is neither 'auto' nor a size"},
+    {"a group that there is not",
      "[daemon]\n"
      "control-group=0123456789012345678901234567890123456789012345678901234567890123\n",
-     "line 2", "the group's name is too long"},
+     "line 2", "this group does not exist: create it (groupadd --system 0123"},
+    {"metrics in no directory", "[daemon]\nmetrics-file=x.prom\n", "line 2",
+     "'x.prom' is not the absolute path of a file"},
+    {"metrics in a directory", "[daemon]\nmetrics-file=/run/\n", "line 2",
+     "'/run/' is not the absolute path of a file"},
     {"an unknown key", "[daemon]\npoool=1M\n", "line 2",
      "there is no key 'poool' in [daemon]; did you mean 'pool'?"},
     {"a key unlike any", "[daemon]\ncolour=red\n", "line 2",
      "there is no key 'colour' in [daemon];"},
     {"another section's key", "[capture]\npool=2M\n", "line 2", "'pool' belongs in [daemon]"},
-    {"an unknown section", "[deamon]\npool=2M\n", "line 2", "'pool' belongs in [daemon]"},
+    {"an unknown section", "[deamon]\npool=2M\n", "line 1",
+     "there is no section [deamon]; did you mean [daemon]? See xentraced.conf(5)."},
+    {"an unknown section without keys", "[flight-recoder]\n", "line 1",
+     "there is no section [flight-recoder]; did you mean [flight-recorder]?"},
+    {"an unknown section with a name", "[triger x]\n", "line 1",
+     "there is no section [triger x]; did you mean [trigger]?"},
+    {"a section unlike any", "[colours]\n", "line 1", "there is no section [colours];"},
+    {"a name for a section that has none", "[daemon x]\n", "line 1", "no section [daemon x]"},
+    {"a header that is indented", " [daemon]\npool=2M\n", "line 2",
+     "the header [daemon] must be at the beginning of the line"},
+    {"a key that is indented", "[daemon]\npool=2M\n pool-max=4M\n", "line 3",
+     "a line that begins with a blank continues the one before"},
     {"no section", "pool=2M\n", "line 1", "'pool' belongs in [daemon]"},
-    {"no equals sign", "[daemon]\npool 2M\n", "line 2", "this is not 'key = value'"},
+    {"no equals sign", "[daemon]\npool 2M\n", "line 2", "not of the form 'key = value'"},
     {"the first of two", "[daemon]\npool=x\nbogus=1\n", "line 2", "'x' is not a size"},
     {"no equals sign, then a bad value", "[daemon]\npool 2M\n\npool=x\n", "line 2",
-     "this is not 'key = value'"},
+     "not of the form 'key = value'"},
     {"no share", "[daemon]\nmemory-share=0\n", "line 2", "'0' is not a number from 1 to 90"},
     {"all memory", "[daemon]\nmemory-share=91%\n", "line 2", "is not a number from 1 to 90"},
     {"not a share", "[daemon]\nmemory-share=5x\n", "line 2", "is not a number from 1 to 90"},
+    {"no snapshots", "[limits]\nsnapshots-per-day=0\n", "line 2", "not a number from 1 to 1000"},
+    {"no bytes", "[limits]\nsnapshot-bytes-per-day=0\n", "line 2", "'0' is neither 'auto' nor"},
+    {"not an interval", "[limits]\nsnapshot-interval=often\n", "line 2", "is not a time"},
     {"neither yes nor no", "[flight-recorder]\nenabled=maybe\n", "line 2",
      "'maybe' is neither 'yes' nor 'no'"},
     {"too small a ring", "[flight-recorder]\nmemory=1023K\n", "line 2", "'1023K' is not a size"},
     {"unknown events", "[flight-recorder]\nevents=scehd\n", "line 2",
-     "There are no events called \"scehd\"; did you mean \"sched\"?"},
+     "There are no events named \"scehd\"; did you mean \"sched\"?"},
     {"not CPUs", "[flight-recorder]\ncpus=one\n", "line 2", "\"one\""},
     {"not an age", "[flight-recorder]\nmax-age=old\n", "line 2", "'old' is not a time"},
     {"keep-enabled, too", "[flight-recorder]\nkeep-enabled=2\n", "line 2", "'2' is neither"},
     {"the trigger's key", "[flight-recorder]\nevent=sched\n", "line 2",
-     "'event' belongs in [trigger NAME], not [flight-recorder]"},
+     "there is no key 'event' in [flight-recorder]; did you mean 'events'?"},
     {"the recorder's key", "[trigger x]\nevents=sched\n", "line 2",
-     "'events' belongs in [flight-recorder], not [trigger x]"},
+     "there is no key 'events' in [trigger x]; did you mean 'event'?"},
     {"a trigger's misspelt key", "[trigger x]\ncooldwon=1\n", "line 2",
      "there is no key 'cooldwon' in [trigger x]; did you mean 'cooldown'?"},
     {"a trigger without a name", "[trigger]\ncondition=manual\n", "line 1",
-     "'' cannot be a trigger's name"},
-    {"a name with a slash", "\n[trigger a/b]\ncondition=manual\n", "line 2", "'a/b' cannot be"},
-    {"a name with a blank", "[trigger a b]\ncondition=manual\n", "line 1", "'a b' cannot be"},
+     "'' is not a valid name for a trigger"},
+    {"a name with a slash", "\n[trigger a/b]\ncondition=manual\n", "line 2",
+     "'a/b' is not a valid"},
+    {"a name with a blank", "[trigger a b]\ncondition=manual\n", "line 1", "'a b' is not a valid"},
     {"a name too long", "[trigger 012345678901234567890123456789012]\ncondition=manual\n", "line 1",
-     "cannot be a trigger's name"},
-    {"a hidden name", "[trigger .x]\n", "line 1", "'.x' cannot be"},
+     "is not a valid name for a trigger"},
+    {"a hidden name", "[trigger .x]\n", "line 1", "'.x' is not a valid"},
     {"two of a name", "[trigger x]\ncondition=manual\n\n[trigger x]\ncondition=manual\n", "line 4",
-     "there is a trigger 'x' already, at line 1"},
+     "the trigger 'x' is already defined at line 1"},
     {"no condition", "[daemon]\n[trigger x]\ndelay=1s\n", "line 2",
      "the trigger 'x' has no condition"},
     {"nothing at all", "[trigger x]\n", "line 1", "the trigger 'x' has no condition"},
     {"two conditions", "[trigger x]\nevent=sched-min\ncondition=manual\n", "line 1",
-     "has two conditions, event and manual: make it two triggers"},
-    {"two words", "[trigger x]\ncondition=domain-crash\ncondition=manual\n", "line 1",
-     "has two conditions, domain-crash and manual"},
+     "has two conditions, event and manual: use two triggers"},
+    {"two words", "[trigger x]\ncondition=domain-crash\ncondition=manual\n", "line 3",
+     "condition= is already set at line 2"},
     {"a condition without its key", "[trigger x]\ncondition=event\n", "line 1", "needs event="},
-    {"an unknown condition", "[trigger x]\ncondition=crash\n", "line 2", "'crash' is no condition"},
+    {"an unknown condition", "[trigger x]\ncondition=crash\n", "line 2",
+     "'crash' is not a condition"},
     {"events that are none", "[trigger x]\nevent=gen\n", "line 2", "condition=lost-records"},
-    {"no such events", "[trigger x]\nevent=bogus\n", "line 2", "no events called \"bogus\""},
-    {"no latency", "[trigger x]\nrunnable-latency=0\n", "line 2", "'0' is no time at all"},
+    {"no such events", "[trigger x]\nevent=bogus\n", "line 2", "no events named \"bogus\""},
+    {"no latency", "[trigger x]\nrunnable-latency=0\n", "line 2",
+     "'0' is not a time greater than 0"},
     {"not a latency", "[trigger x]\nrunnable-latency=50k\n", "line 2", "'50k' is not a time"},
     {"a count alone", "[trigger x]\nevent=sched-min\ncount=5\n", "line 1",
-     "one of count= and within= without the other"},
+     "needs both count= and within=, or neither"},
     {"a time alone", "[trigger x]\nevent=sched-min\nwithin=5\n", "line 1",
-     "one of count= and within= without the other"},
+     "needs both count= and within=, or neither"},
     {"a count of crashes", "[trigger x]\ncondition=domain-crash\ncount=2\nwithin=1\n", "line 1",
-     "which go with event= only"},
+     "which require event="},
     {"no count", "[trigger x]\ncount=0\n", "line 2", "'0' is not a number from 1 to 1000"},
     {"too high a count", "[trigger x]\ncount=1001\n", "line 2", "from 1 to 1000"},
     {"a count beyond everything", "[trigger x]\ncount=99999999999999999999999\n", "line 2",
      "from 1 to 1000"},
     {"a negative count", "[trigger x]\ncount=-1\n", "line 2", "'-1' is not a number"},
-    {"within no time", "[trigger x]\nwithin=0\n", "line 2", "'0' is no time at all"},
+    {"within no time", "[trigger x]\nwithin=0\n", "line 2", "'0' is not a time greater than 0"},
     {"none a day", "[trigger x]\nmax-per-day=0\n", "line 2", "'0' is not a number"},
-    {"not a delay", "[trigger x]\ndelay=\n", "line 2", "'' is not a time"},
+    {"not a delay", "[trigger x]\ndelay=soon\n", "line 2", "'soon' is not a time"},
     {"not a cooldown", "[trigger x]\ncooldown=x\n", "line 2", "'x' is not a time"},
     {"not a part of the ring", "[trigger x]\nlast=all\n", "line 2", "'all' is not a time"},
     {"not recorded", "[trigger x]\nevent=hvm,sched-min\n", "line 1",
-     "events=sched-min,dom0op-domops of [flight-recorder] leaves out: add hvm,sched-min to it"},
+     "events=sched-min,dom0op-domops in [flight-recorder] does not include: add hvm,sched-min"},
     {"latencies not recorded", "[trigger x]\nrunnable-latency=1s\n[flight-recorder]\nevents=hw\n",
-     "line 1", "leaves out: add sched-min to it"},
+     "line 1", "does not include: add sched-min"},
+    {"a domain's button", "\n[trigger x]\ncondition=manual\ndomain=web\n", "line 2",
+     "has domain= or max-per-domain=, but manual does not concern a domain"},
+    {"a part of nobody's", "[trigger x]\nevent=sched-min\nmax-per-domain=2\n", "line 1",
+     "event does not concern a domain"},
+    {"none for a domain", "[trigger x]\nmax-per-domain=0\n", "line 2", "from 1 to 1000"},
+    {"whose events they are is not recorded",
+     "[trigger x]\nevent=hvm\ndomain=web\n[flight-recorder]\nevents=hvm\n", "line 1",
+     "add hvm, and sched-min, which shows the domains"},
     {"too many triggers",
      "[trigger 1]\ncondition=manual\n[trigger 2]\ncondition=manual\n"
      "[trigger 3]\ncondition=manual\n[trigger 4]\ncondition=manual\n"
@@ -453,11 +619,15 @@ static const struct bad_case bad_cases[] = {
      "[trigger 13]\ncondition=manual\n[trigger 14]\ncondition=manual\n"
      "[trigger 15]\ncondition=manual\n[trigger 16]\ncondition=manual\n"
      "[trigger 17]\ncondition=manual\n",
-     "line 33", "there may be 16 triggers at most"},
-    {"an unclosed header", "[trigger x\ncondition=manual\n", "line 1", "this is not 'key = value'"},
-    {"a bad header, then no equals sign", "[trigger /]\nx\n", "line 1", "'/' cannot be"},
+     "line 33", "at most 16 triggers are supported"},
+    {"an unclosed header", "[trigger x\ncondition=manual\n", "line 1",
+     "not of the form 'key = value'"},
+    {"a bad header, then no equals sign", "[trigger /]\nx\n", "line 1", "'/' is not a valid"},
     {"no equals sign, then a bad header", "x\n[trigger /]\n", "line 1",
-     "this is not 'key = value'"},
+     "not of the form 'key = value'"},
+    {"bytes that are no text", "[daemon]\np\xff\x1bool=2M\n", "line 2",
+     "there is no key 'p\xef\xbf\xbd\\x1bool' in [daemon]"},
+    {"a header of such bytes", "[d\xff]\n", "line 1", "no section [d\xef\xbf\xbd]"},
     {"a bad value, then no equals sign", "[daemon]\npool=x\npool 2M\n", "line 2",
      "'x' is not a size"},
 };
@@ -486,25 +656,28 @@ static void test_files(void)
     struct config config = {0};
 
     test_case("missing");
-    CHECK_INT(config_load("/nonexistent/xentraced.conf", false, &config, &missing), 0);
+    CHECK_INT(load("/nonexistent/xentraced.conf", false, &config, &missing), 0);
     CHECK_UINT(config.buffer_pages, 0);
     CHECK_UINT(config.pool_bytes, DEFAULT_POOL);
     CHECK_STR(missing, NULL);
-    CHECK_INT(config_load("/nonexistent/xentraced.conf", true, &config, &missing), -ENOENT);
+    CHECK_INT(load("/nonexistent/xentraced.conf", true, &config, &missing), -EINVAL);
     CHECK(missing && strstr(missing, "/nonexistent/xentraced.conf"));
 
     test_case("a directory");
-    CHECK_INT(config_load("/", false, &config, &unreadable), -EIO);
-    CHECK(unreadable && strstr(unreadable, "Cannot read the configuration /: "));
+    CHECK_INT(load("/", false, &config, &unreadable), -EINVAL);
+    CHECK(unreadable && strstr(unreadable, "Cannot read the configuration /: Is a directory"));
 }
 
 int main(void)
 {
     test_good();
+    test_disk();
     test_log_level();
     test_recorder();
+    test_limits();
     test_default_events();
     test_triggers();
+    test_trigger_domains();
     test_bad();
     test_files();
     return test_end();

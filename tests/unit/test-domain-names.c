@@ -25,6 +25,7 @@ static pthread_t main_thread;
 static struct {
     unsigned int count;
     uint32_t domid[DOMAINS_MAX];
+    uint8_t uuid; /* all bytes of all of them */
     int error;
 } xen;
 
@@ -34,8 +35,10 @@ int xen_host_list_domain_states(struct xen_host *host, struct xen_domain_state *
     CHECK(!host && max >= xen.count && pthread_equal(pthread_self(), main_thread));
     if (xen.error)
         return xen.error;
-    for (unsigned int i = 0; i < xen.count; i++)
+    for (unsigned int i = 0; i < xen.count; i++) {
         ret_states[i] = (struct xen_domain_state){.domid = xen.domid[i]};
+        memset(ret_states[i].uuid, xen.uuid, sizeof(ret_states[i].uuid));
+    }
     return (int)xen.count;
 }
 
@@ -179,18 +182,53 @@ static void test_names(struct workers *workers, struct domain_names *names)
     runs(1, (uint32_t[]){0});
     domain_names_refresh(names);
     CHECK_STR(known(names), "0=Domain-0 ");
+    CHECK_UINT(nr_changes, 2);
     runs(2, (uint32_t[]){0, 3});
     domain_names_refresh(names);
     workers_run_all(workers);
     CHECK_STR(known(names), "0=Domain-0 3= ");
-    CHECK_UINT(nr_changes, 1);
+    CHECK_UINT(nr_changes, 2);
 
     test_case("renamed");
     name(0, 0, "dom0");
     domain_names_refresh(names);
     workers_run_all(workers);
     CHECK_STR(known(names), "0=dom0 3= ");
-    CHECK_UINT(nr_changes, 2);
+    CHECK_UINT(nr_changes, 3);
+
+    test_case("UUIDs are known at once");
+    CHECK_UINT(domain_names_find(names, 3)->uuid[15], 0);
+    xen.uuid = 0xab;
+    domain_names_refresh(names);
+    CHECK_UINT(nr_changes, 4);
+    CHECK_UINT(domain_names_find(names, 3)->uuid[15], 0xab);
+    CHECK(!domain_names_find(names, 4));
+    workers_run_all(workers);
+    CHECK_UINT(domain_names_find(names, 3)->uuid[0], 0xab);
+    domain_names_refresh(names);
+    workers_run_all(workers);
+    CHECK_UINT(nr_changes, 4);
+    xen.uuid = 0;
+    domain_names_refresh(names);
+    workers_run_all(workers);
+    nr_changes = 2;
+
+    test_case("UUIDs are known at once");
+    CHECK_UINT(domain_names_find(names, 3)->uuid[15], 0);
+    xen.uuid = 0xab;
+    domain_names_refresh(names);
+    CHECK_UINT(nr_changes, 3);
+    CHECK_UINT(domain_names_find(names, 3)->uuid[15], 0xab);
+    CHECK(!domain_names_find(names, 4));
+    workers_run_all(workers);
+    CHECK_UINT(domain_names_find(names, 3)->uuid[0], 0xab);
+    domain_names_refresh(names);
+    workers_run_all(workers);
+    CHECK_UINT(nr_changes, 3);
+    xen.uuid = 0;
+    domain_names_refresh(names);
+    workers_run_all(workers);
+    nr_changes = 2;
 
     test_case("Xen does not answer: what was known is known still");
     xen.error = -EACCES;
@@ -226,7 +264,8 @@ static void test_hanging_store(struct workers *workers, struct domain_names *nam
     workers_run_all(workers);
     CHECK_UINT(times_asked(), 2);
     CHECK_STR(known(names), "0=dom0 6=new ");
-    CHECK_UINT(nr_changes, 1);
+    CHECK_UINT(nr_changes, 2); /* one had gone */
+    CHECK(domain_names_are_available(names));
 }
 
 /* Takes the seconds after which it is asked again. */
@@ -238,6 +277,7 @@ static void test_absent_store(sd_event *event, struct workers *workers, struct d
     workers_run_all(workers);
     CHECK_UINT(times_asked(), 1);
     CHECK_STR(known(names), "0=dom0 6=new ");
+    CHECK(!domain_names_are_available(names));
 
     test_case("... and it is asked again, without anybody's doing, until it answers");
     set_error(0);

@@ -22,6 +22,14 @@ static struct ledger ledger_of(const struct bench *bench, unsigned int out, unsi
     return ledger;
 }
 
+static uint64_t last_loss_of(const struct bench *bench, unsigned int out)
+{
+    struct sink_totals totals;
+
+    sink_read_totals(bench->outs[out].sink, &totals);
+    return totals.last_loss_tsc;
+}
+
 static uint64_t dropped_by(const struct bench *bench, unsigned int out)
 {
     uint64_t dropped = 0;
@@ -345,6 +353,7 @@ static void test_one_starves(uint64_t seed)
     CHECK_UINT(dropped_by(&bench, 0), 0);
     CHECK(dropped_by(&bench, 1) > 0);
     CHECK_UINT(dropped_by(&bench, 2), 0);
+    CHECK(last_loss_of(&bench, 1) > 0);
     bench_done(&bench);
 }
 
@@ -552,6 +561,7 @@ static void test_losses(uint64_t seed)
         CHECK_UINT(ledger_of(&bench, 1, cpu).lost, cpu == 2 ? 0 : 11 + cpu);
         CHECK_UINT(ledger_of(&bench, 1, cpu).produced, cpu == 2 ? 0 : 11 + cpu);
     }
+    CHECK(last_loss_of(&bench, 1) > 0);
     bench_write_all(&bench, true);
     bench_check(&bench, 0);
     bench_done(&bench);
@@ -625,6 +635,39 @@ static void test_ring_begins(uint64_t seed)
     CHECK_UINT(first_round(&bench), 0);
     bench_done(&bench);
     ring_free(ring);
+}
+
+/*
+ * The last daemon has died in the middle of a round: the first CPUs, which have had their turn,
+ * must not have their next one before the others have had theirs.
+ */
+static void test_ring_resumes(uint64_t seed)
+{
+    struct sink_config config = bench_config(ALL_EVENTS, ALL_CPUS);
+    unsigned int last_cpu;
+    struct ring *ring;
+    struct bench bench;
+
+    test_case("a ring resumes in the middle of a round");
+    for (unsigned int last = 0; last < BENCH_CPUS; last++) {
+        if (ring_new(RING_MIN_BYTES, BENCH_CPUS, true, NULL, &ring) < 0)
+            exit(EXIT_FAILURE);
+        bench_init(&bench, SMALL_PAGES, seed);
+        CHECK(!ring_last_cpu(ring, &last_cpu));
+        drain_resume_round(bench.drain, last);
+        (void)bench_add(&bench, &config, ring);
+        produce_all(&bench, 400);
+        (void)bench_round(&bench);
+        for (unsigned int cpu = 0; cpu < BENCH_CPUS; cpu++)
+            CHECK_INT(bench_waiting(&bench, cpu) > 0, cpu <= last && last + 1 < BENCH_CPUS);
+        CHECK(ring_last_cpu(ring, &last_cpu));
+        CHECK_UINT(last_cpu, BENCH_CPUS - 1);
+        drain_all(&bench);
+        for (unsigned int cpu = 0; cpu < BENCH_CPUS; cpu++)
+            CHECK_UINT(bench_waiting(&bench, cpu), 0);
+        bench_done(&bench);
+        ring_free(ring);
+    }
 }
 
 /* Whatever happens to a window, the ring knows where its consumer is. */
@@ -804,6 +847,7 @@ int main(void)
     test_last_records(seed);
     test_losses(seed);
     test_ring_begins(seed);
+    test_ring_resumes(seed);
     test_ring_cons(seed);
     test_broken(seed);
     test_joined(seed);

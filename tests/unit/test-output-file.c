@@ -64,7 +64,8 @@ static void test_adopt(void)
             exit(EXIT_FAILURE);
         fd = open(path, c->flags | O_CLOEXEC);
         output_file_init(&output, 0, 5 * MIB);
-        CHECK_INT(output_file_adopt(&output, dup(fd), c->path, &failure) < 0, c->error != NULL);
+        CHECK_INT(output_file_adopt(&output, dup(fd), c->path, false, &failure) < 0,
+                  c->error != NULL);
         CHECK_STR(failure.name, c->error);
         if (!c->error) {
             CHECK(output.is_stream == c->is_stream);
@@ -88,7 +89,7 @@ static void test_adopt_pipe(void)
     if (pipe2(fds, O_CLOEXEC) < 0)
         exit(EXIT_FAILURE);
     output_file_init(&output, 0, UINT64_MAX);
-    CHECK_INT(output_file_adopt(&output, dup(fds[1]), "fifo", &failure), 0);
+    CHECK_INT(output_file_adopt(&output, dup(fds[1]), "fifo", false, &failure), 0);
     CHECK(output.is_stream && !output.is_final);
     CHECK_UINT(output.granted_bytes, UINT64_MAX);
     output_file_extend(&output, 1000);

@@ -258,6 +258,15 @@ static void test_names(void)
     CHECK(!exists("a-003.xentrace"));
     CHECK(exists("a.xentrace"));
     CHECK(exists("a-002.json"));
+
+    begin("another will do, but only a few");
+    request.number_max = 2;
+    make(&request, answer_open);
+    answers("open");
+    CHECK_INT(last_error, -EEXIST);
+    CHECK(!exists("a-003.xentrace"));
+    output_free(output);
+    answers("");
     empty_directory();
 
     begin("a hidden file gets its place, but no other's");
@@ -437,6 +446,7 @@ static void test_adopt(void)
         .path = "client",
         .max_bytes = MIB,
     };
+    int pipe_fds[2];
     struct stat st;
 
     begin("a client's file: the client's descriptor stays its own");
@@ -465,6 +475,23 @@ static void test_adopt(void)
     fd_close(&request.fd);
     answers("");
     CHECK(exists("c"));
+    CHECK_UINT(count_descriptors(), descriptors);
+
+    begin("its sidecar is a pipe: neither is taken");
+    CHECK_INT(pipe2(pipe_fds, O_CLOEXEC), 0);
+    request.fd = openat(directory_fd, "d", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    request.sidecar = &(struct sidecar){.fd = pipe_fds[1], .path = (char *)"d.json"};
+    make(&request, answer_open);
+    answers("open");
+    CHECK_STR(last_failure.name, ERROR_OUTPUT);
+    CHECK(strstr(last_failure.text, "The sidecar d.json is a pipe"));
+    CHECK_INT(output->figures.fd, -1);
+    output_free(output);
+    fd_close(&request.fd);
+    answers("");
+    request.sidecar = NULL;
+    fd_close(&pipe_fds[0]);
+    fd_close(&pipe_fds[1]);
     CHECK_UINT(count_descriptors(), descriptors);
 
     begin("a descriptor that is none");

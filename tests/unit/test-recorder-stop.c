@@ -127,8 +127,8 @@ static void test_sentences(void)
     stop.realtime_ns = clock_pair_now().realtime_ns - 300 * NSEC_PER_SEC;
     CHECK(recorder_stop_explain(&stop, &failure) < 0);
     CHECK_STR(failure.name, ERROR_NO_RING);
-    CHECK_STR(failure.text, "The flight recorder was stopped by root, UID 0 5min ago. `xentracectl "
-                            "start flight-recorder` starts it again.");
+    CHECK_STR(failure.text, "The flight recorder was stopped by root, UID 0 5min ago. To start it: "
+                            "xentracectl start flight-recorder");
     test_case("the wall clock was set back");
     stop.realtime_ns += 3600 * NSEC_PER_SEC;
     CHECK(recorder_stop_explain(&stop, &failure) < 0);

@@ -66,7 +66,7 @@ static void open_file(struct rig *rig, uint64_t reserve_bytes)
     if (fd < 0)
         die("a file");
     output_file_init(&rig->file, reserve_bytes, UINT64_MAX);
-    (void)output_file_adopt(&rig->file, fd, "file", &rig->failure);
+    (void)output_file_adopt(&rig->file, fd, "file", false, &rig->failure);
     rig->failure.name = NULL;
     rig->read_fd = -1;
 }
@@ -78,7 +78,7 @@ static void open_pipe(struct rig *rig, int flags)
     if (pipe2(fds, O_CLOEXEC) < 0 || fcntl(fds[1], F_SETFL, flags) < 0)
         die("a pipe");
     output_file_init(&rig->file, 0, UINT64_MAX);
-    CHECK_INT(output_file_adopt(&rig->file, fds[1], "pipe", &rig->failure), 0);
+    CHECK_INT(output_file_adopt(&rig->file, fds[1], "pipe", false, &rig->failure), 0);
     rig->read_fd = fds[0];
 }
 
@@ -188,6 +188,28 @@ static void test_file(void)
     rig_done(&rig);
 }
 
+/* Before anything is written, or space taken. */
+static void test_too_long(void)
+{
+    struct rig rig;
+    struct stat st;
+
+    rig_init(&rig, "longer than is allowed", 60);
+    open_file(&rig, 0);
+    rig.write.allowed_bytes = rig.expected_bytes - 1;
+    CHECK_INT(ring_write_run(&rig.file, &rig.write, &rig.failure), -EFBIG);
+    CHECK(rig.write.is_planned && rig.write.is_too_long);
+    CHECK_UINT(rig.write.plan.bytes, rig.expected_bytes);
+    CHECK_UINT(rig.write.written_bytes, 0);
+    CHECK(!rig.failure.name);
+    CHECK(fstat(rig.file.fd, &st) == 0 && st.st_size == 0);
+    test_case("as long as is allowed");
+    rig.write.allowed_bytes = rig.expected_bytes;
+    CHECK_INT(ring_write_run(&rig.file, &rig.write, &rig.failure), 0);
+    CHECK(!rig.write.is_too_long);
+    rig_done(&rig);
+}
+
 /* What goes before the beginning is given up; the first piece is a copy. */
 static void test_bounds(void)
 {
@@ -213,6 +235,100 @@ static void test_bounds(void)
                  rig.expected + rig.expected_bytes - PAGE_BYTES, PAGE_BYTES) == 0);
     free(got);
     rig_done(&rig);
+}
+
+/* What a file holds: the TSCs of its records; false if it is not whole windows of whole records. */
+static bool read_tscs(const uint8_t *p, uint64_t bytes, uint64_t *ret_records, uint64_t *ret_first,
+                      uint64_t *ret_last)
+{
+    const uint8_t *end = p + bytes;
+    struct window_header window;
+    uint32_t words[RIG_RECORD_BYTES / 4];
+
+    *ret_records = *ret_first = *ret_last = 0;
+    while (p < end) {
+        memcpy(&window, p, sizeof(window));
+        p += WINDOW_HEADER_BYTES;
+        if (window.header != WINDOW_HEADER || window.bytes > (uint64_t)(end - p))
+            return false;
+        for (uint32_t at = 0; at + RIG_RECORD_BYTES <= window.bytes; at += RIG_RECORD_BYTES) {
+            memcpy(words, p + at, sizeof(words));
+            if (words[0] != RIG_RECORD)
+                break; /* the padding */
+            *ret_last = words[1] | (uint64_t)words[2] << 32;
+            *ret_first = *ret_first ? *ret_first : *ret_last;
+            ++*ret_records;
+        }
+        p += window.bytes;
+    }
+    return true;
+}
+
+/*
+ * A part in the middle: all of that time, and no more than a round before and after it. The TSCs
+ * of the rig's records ascend, 4000 in a round; the ring has gone round several times.
+ */
+static void check_part(uint64_t since_ago, uint64_t until_ago, uint64_t max_extra)
+{
+    uint64_t records, first, last, since_tsc, until_tsc;
+    uint8_t *got = aligned_alloc(PAGE_BYTES, RING_BYTES);
+    struct rig rig;
+
+    rig_init(&rig, "a part in the middle into a file", 60);
+    open_file(&rig, 0);
+    since_tsc = since_ago ? rig.ring.tsc - since_ago : 0;
+    until_tsc = rig.ring.tsc - until_ago;
+    rig.write.bounds = (struct snapshot_bounds){.since_tsc = since_tsc, .until_tsc = until_tsc};
+    if (!got)
+        die("memory");
+    if (CHECK_INT(ring_write_run(&rig.file, &rig.write, &rig.failure), 0)) {
+        CHECK_UINT(read_all(&rig, got, RING_BYTES), rig.write.plan.bytes);
+        CHECK(read_tscs(got, rig.write.plan.bytes, &records, &first, &last));
+        CHECK_UINT(records, rig.write.plan.records);
+        CHECK_UINT(first, rig.write.plan.first_tsc);
+        CHECK_UINT(last, rig.write.plan.last_tsc);
+        CHECK_UINT(last - first + 1, records); /* none is missing */
+        CHECK(!since_tsc || (first <= since_tsc && first + max_extra > since_tsc));
+        CHECK(last >= min_u64(until_tsc, rig.ring.tsc - 1));
+        CHECK(last < until_tsc + max_extra);
+    }
+    free(got);
+    rig_done(&rig);
+}
+
+static void test_middle(void)
+{
+    for (uint64_t until_ago = 1; until_ago < 40000; until_ago += 1999) {
+        check_part(0, until_ago, 4001);
+        check_part(until_ago + 1, until_ago, 4001);
+        check_part(until_ago + 4100, until_ago, 4001);
+        check_part(until_ago + 17000, until_ago, 4001);
+    }
+}
+
+/* A chunk that an earlier daemon left damaged: it is not walked, whatever is asked for. */
+static void test_damaged(void)
+{
+    for (uint64_t until_ago = 1; until_ago < 160000; until_ago += 19999) {
+        struct window_header *window;
+        const struct chunk *chunk;
+        struct rig rig;
+        int r;
+
+        rig_init(&rig, "up to a time, after a damaged chunk", 60);
+        open_file(&rig, 0);
+        chunk = ring_pin_first(rig.ring.ring, rig.write.pin);
+        chunk = ring_pin_next(rig.ring.ring, rig.write.pin, chunk);
+        window = (struct window_header *)(void *)(chunk->data);
+        window->bytes = UINT32_MAX - WINDOW_HEADER_BYTES; /* back to where it is */
+        rig.write.bounds.verify_seq = chunk->seq;
+        rig.write.bounds.until_tsc = rig.ring.tsc - until_ago;
+        r = ring_write_run(&rig.file, &rig.write, &rig.failure);
+        CHECK(r == 0 || r == -ENODATA);
+        CHECK(r < 0 || rig.write.plan.damaged);
+        window->bytes = 2000 * RIG_RECORD_BYTES; /* else the rig finds fault with it */
+        rig_done(&rig);
+    }
 }
 
 /* The pipe's reader stalls while the ring goes round; then it reads: it gets what was pinned. */
@@ -330,6 +446,21 @@ static void test_no_plan(void)
     CHECK(!rig.failure.name);
     rig_done(&rig);
 
+    rig_init(&rig, "nothing is as old", 60);
+    open_file(&rig, 0);
+    rig.write.bounds.until_tsc = 1;
+    CHECK_INT(ring_write_run(&rig.file, &rig.write, &rig.failure), -ENODATA);
+    CHECK(!rig.write.is_planned);
+    rig_done(&rig);
+
+    rig_init(&rig, "nothing is from before its end", 60);
+    open_file(&rig, 0);
+    rig.write.bounds.since_tsc = rig.ring.tsc - 1;
+    rig.write.bounds.until_tsc = rig.ring.tsc - 20000;
+    CHECK_INT(ring_write_run(&rig.file, &rig.write, &rig.failure), -ENODATA);
+    CHECK(!rig.write.is_planned);
+    rig_done(&rig);
+
     rig_init(&rig, "too little space is asked for", 10);
     open_file(&rig, 0);
     rig.write.bounds.max_bytes = PAGE_BYTES;
@@ -365,7 +496,10 @@ int main(void)
 {
     (void)signal(SIGPIPE, SIG_IGN);
     test_file();
+    test_too_long();
     test_bounds();
+    test_middle();
+    test_damaged();
     test_slow_reader(0);
     test_slow_reader(O_NONBLOCK);
     test_abort(0);

@@ -73,7 +73,7 @@ static const struct option_case option_cases[] = {
     {"keep-size alone", {.keep_size_bytes = 99 * MIB}, "need --segment-size", false, 0},
     {"rotate alone", {.on_reserve = "rotate"}, "needs --segment-size", false, 0},
     {"pause alone", {.on_reserve = "pause"}, NULL, false, 0},
-    {"output", {.segment_size_bytes = MIB, .has_output = true}, "leave out --output", false, 0},
+    {"output", {.segment_size_bytes = MIB, .has_output = true}, "omit --output", false, 0},
     {"memory", {.segment_size_bytes = MIB, .memory_bytes = MIB}, "either --memory", false, 0},
     {"max-size", {.segment_size_bytes = MIB, .max_size_bytes = MIB}, "--keep-size", false, 0},
 };
@@ -386,7 +386,7 @@ static void test_next_fails(void)
     test_case("next: it cannot be made");
     rig_run(&rig, &by_size);
     asks("prepare a.00002", -EIO);
-    CHECK(strstr(log_text, "Segment 1 becomes longer"));
+    CHECK(strstr(log_text, "Segment 1 exceeds its limit"));
     log_text[0] = '\0';
     asks_nothing();
     CHECK_INT(segments_rotate(&rig.session, &number, &failure), -EIO);
@@ -529,7 +529,7 @@ static void test_abort(void)
     asks("publish a.00002 as a.00002", -EIO);
     hears(""); /* not the reason for the end */
     CHECK_STR(rig.session.message, "");
-    CHECK(strstr(log_text, "cannot be given its name"));
+    CHECK(strstr(log_text, "Cannot rename the current segment"));
     asks("prepare a.00003", 0);
     asks("finish a.00001 at 100", 0);
     asks("sidecar a.00001", 0);
@@ -669,7 +669,7 @@ static void test_keep_files(int directory_fd)
     CHECK_INT(room_made, -1); /* before it is known what is there */
     rig_stop(&rig);
     asks("remove a.00002", 0);
-    CHECK(strstr(log_text, "Segment 2 could not be deleted"));
+    CHECK(strstr(log_text, "Cannot delete segment 2"));
     CHECK_UINT(rig.segments->deleted, 1);
     CHECK_UINT(rig.segments->files[0]->segment.number, 3);
     check_balance(&rig, 40, 10);
@@ -815,7 +815,7 @@ static void test_room(void)
     asks("sidecar a.00002", 0);
     asks("remove a.00002", 0);
     asks("prepare a.00004", -ENOSPC);
-    CHECK(strstr(log_text, "Segment 3 becomes longer"));
+    CHECK(strstr(log_text, "Segment 3 exceeds its limit"));
     asks_nothing();
     rig_stop(&rig);
     rig_close(&rig);

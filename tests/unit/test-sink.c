@@ -9,6 +9,8 @@
 
 #include <sys/mman.h>
 
+#include "collector/xen.h"
+
 /* --- Filling. --- */
 
 struct fill_case {
@@ -380,19 +382,22 @@ static void test_long_queue(uint64_t seed)
     struct disk *disk = disk_new_large(&config, QUEUE_CHUNKS + 8, seed);
     void *base = pool_base(disk->rig.pool);
     uint64_t bytes = pool_bytes(disk->rig.pool), before;
-    uint64_t delivered;
+    uint64_t delivered, began_tsc;
 
     test_case("a long queue fails");
     for (unsigned int i = 0; i < QUEUE_CHUNKS; i++)
         disk_put_chunk(disk, 2000);
     disk_submit(disk);
     delivered = disk_ledger(disk).delivered;
+    began_tsc = xen_read_tsc();
+    CHECK(disk_totals(disk).last_loss_tsc < began_tsc);
     before = free_chunks(disk);
     (void)mprotect(base, bytes, PROT_NONE);
     CHECK_INT(disk_end_write(disk, 0, -EIO), -EIO);
     (void)mprotect(base, bytes, PROT_READ | PROT_WRITE);
     CHECK_UINT(disk_ledger(disk).delivered, 0);
     CHECK_UINT(disk_ledger(disk).dropped, delivered);
+    CHECK(disk_totals(disk).last_loss_tsc >= began_tsc);
     CHECK_UINT(disk_totals(disk).queued_bytes, 0);
     CHECK_UINT(disk_totals(disk).windows, 0);
     for (unsigned int turns = 0; sink_retry_usec(disk->rig.sink) != 0 && CHECK(turns < 10);

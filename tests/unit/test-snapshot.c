@@ -7,6 +7,8 @@
  *   pinned     the collector has pinned the ring        closed   the session's sink has come back
  *   empty, narrow, full    writing has failed: no records, a max-size too small, no space
  *   late       the disk has not answered for 2 s        free     the event loop has ended
+ *   giveup     somebody else needs what it holds        aborted  ... writing has ended because of
+ * that
  *
  * What the snapshot asks for in between, and what its owner hears, is written down likewise: open,
  * pin, run, finish:BYTES, publish:NAME, seal:NAME, remove, done, failed:ERROR, released, and the
@@ -174,12 +176,10 @@ struct output *output_free(struct output *output)
     return NULL;
 }
 
-void output_run(struct output *output,
-                int (*run)(struct output_file *file, void *argument, struct failure *failure),
-                void *argument, output_done_fn done)
+void output_run(struct output *output, output_run_fn run, void *argument, output_done_fn done)
 {
     CHECK(run == ring_write_run);
-    output->run_argument = argument;
+    output->jobs[OUTPUT_RUN].argument = argument;
     request(output, OUTPUT_RUN, done);
     note("run");
 }
@@ -380,7 +380,7 @@ static void rig_init_since(struct rig *rig, bool is_clients, uint64_t last_usec,
         .output_path = "client",
         .output_fd = -1,
         .sidecar_fd = -1,
-        .last_usec = last_usec,
+        .span.last_usec = last_usec,
     };
     struct failure failure = {0};
 
@@ -449,12 +449,22 @@ static void answer(int error, const char *name)
 /* The worker has written; or has failed, before or after there was a plan. */
 static void answer_write(int error, bool is_planned)
 {
-    struct ring_write *write = fake.output->run_argument;
+    struct ring_write *write = fake.output->jobs[OUTPUT_RUN].argument;
 
     write->is_planned = is_planned;
     write->plan.bytes = is_planned ? BYTES : 0;
     write->written_bytes = error >= 0 ? BYTES : is_planned ? WRITTEN : 0;
     answer(error, error == -ENOSPC ? ERROR_NO_SPACE : NULL);
+}
+
+static void give_up(struct snapshot *snapshot)
+{
+    struct failure failure = {0};
+    bool is_writing = snapshot->state == SNAPSHOT_WRITING;
+
+    (void)failure_set(&failure, -EDQUOT, ERROR_LIMIT, "words");
+    snapshot_give_up(snapshot, &failure);
+    CHECK(snapshot->write.is_aborted == is_writing);
 }
 
 static void play(struct rig *rig, const char *word)
@@ -478,6 +488,10 @@ static void play(struct rig *rig, const char *word)
         answer_write(-EFBIG, false);
     else if (strcmp(word, "full") == 0)
         answer_write(-ENOSPC, true);
+    else if (strcmp(word, "giveup") == 0)
+        give_up(rig->snapshot);
+    else if (strcmp(word, "aborted") == 0)
+        answer_write(-ECANCELED, true);
     else if (strcmp(word, "late") == 0)
         pass(2100 * USEC_PER_MSEC);
     else if (strcmp(word, "free") == 0)
@@ -530,6 +544,17 @@ static const struct life_case life_cases[] = {
      "open pin run finish:8192 publish:own remove failed:Output released gone"},
     {"nor be removed", false, "ok pinned eio eio",
      "open pin run remove failed:Output released gone"},
+
+    {"it is given up", false, "ok pinned giveup aborted ok",
+     "open pin run remove failed:LimitReached released gone"},
+    {"a client's is", true, "ok pinned giveup aborted ok",
+     "open pin run finish:4096 failed:LimitReached released gone"},
+    {"it is given up when all is written", false, "ok pinned giveup ok ok",
+     "open pin run remove failed:LimitReached released gone"},
+    {"it is given up twice, and fails", false, "ok pinned giveup giveup eio ok",
+     "open pin run remove failed:LimitReached released gone"},
+    {"nothing is given up before it is written", false, "giveup ok giveup pinned ok ok ok ok",
+     "open pin run finish:8192 publish:own seal:own done released gone"},
 
     {"the session ends while it is opened", false, "closed ok ok ok ok ok",
      "open run finish:8192 publish:own seal:own done released gone"},
@@ -587,7 +612,7 @@ static void test_pins(void)
     rig_done(&rig);
 }
 
-/* 5 s after its reader's last progress, but not sooner; and not before it was asked to hurry. */
+/* 5 s after its reader's last progress, not sooner, and not before there is something to read. */
 static void test_patience(void)
 {
     struct rig rig;
@@ -595,10 +620,8 @@ static void test_patience(void)
     test_case("patience with a reader");
     rig_init(&rig, true);
     play(&rig, "ok");
-    play(&rig, "pinned");
     pass(60 * USEC_PER_SEC);
-    CHECK(!rig.snapshot->write.is_aborted);
-    snapshot_limit_patience(rig.snapshot);
+    play(&rig, "pinned");
     pass(4900 * USEC_PER_MSEC);
     for (unsigned int i = 0; i < 10; i++) { /* slowly, but it reads */
         rig.snapshot->write.progress_usec = fake.now_usec;
@@ -608,12 +631,14 @@ static void test_patience(void)
     pass(300 * USEC_PER_MSEC);
     CHECK(rig.snapshot->write.is_aborted);
     answer_write(-ECANCELED, true);
+    CHECK(strstr(rig.snapshot->failure.text, "has read nothing for 5 s"));
+    CHECK_INT(rig.snapshot->pin, -1);
     play(&rig, "ok");
     CHECK_STR(fake.text, "open pin run finish:4096 failed:Output released gone");
     rig_done(&rig);
 }
 
-/* The timer that watches the reader does not outlive the writing. */
+/* The timer that watches the reader does not outlive the writing; a file has none. */
 static void test_patience_over(void)
 {
     struct rig rig;
@@ -621,17 +646,24 @@ static void test_patience_over(void)
     test_case("patience is over with the writing");
     rig_init(&rig, true);
     play(&rig, "ok");
-    snapshot_limit_patience(rig.snapshot);
-    pass(60 * USEC_PER_SEC); /* there is nothing to read yet */
     play(&rig, "pinned");
-    rig.snapshot->write.progress_usec = fake.now_usec;
+    pass(USEC_PER_SEC);
     play(&rig, "ok");
-    fake.nr_fired = 0;
     pass(60 * USEC_PER_SEC);
-    CHECK_UINT(fake.nr_fired, 1);
-    CHECK(!rig.snapshot->write.is_aborted);
+    CHECK_UINT(fake.nr_fired, 0);
     play(&rig, "ok");
     CHECK_STR(fake.text, "open pin run finish:8192 done released gone");
+    rig_done(&rig);
+
+    test_case("a file has no reader");
+    rig_init(&rig, false);
+    play(&rig, "ok");
+    play(&rig, "pinned");
+    pass(60 * USEC_PER_SEC);
+    CHECK_UINT(fake.nr_fired, 0);
+    for (unsigned int i = 0; i < 4; i++)
+        play(&rig, "ok");
+    CHECK(!rig.snapshot);
     rig_done(&rig);
 }
 
@@ -683,7 +715,7 @@ static void test_shorter(void)
         {"everything is never too short", 0, 0, HISTORY_NO_LIMIT, " s."},
         {"what was asked for", USEC_PER_SEC, 2000 * USEC_PER_SEC, HISTORY_NO_LIMIT, " s."},
         {"the ring does not go back as far", 4 * DAY, 2 * DAY, HISTORY_BEGAN,
-         " of the 4d asked for. Recording began at "},
+         " of the 4d requested. Recording began at "},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -62,9 +62,10 @@ _printf_(1, 2) static void note(const char *format, ...)
 
 /* --- The fakes. --- */
 
-void log_line(int priority, const char *session, const char *format, ...)
+void log_event(int priority, const struct log_about *about, const char *format, ...)
 {
-    (void)session, (void)format;
+    (void)format;
+    CHECK(about->id && about->session && about->file);
     note(priority == LOG_WARNING ? "paused" : "continues");
 }
 

@@ -5,10 +5,10 @@
  *
  *   on@0 off@5    there is a ring, or none any more     f@10   the condition comes true
  *   t@20          the timer                             w@12   the snapshot is written
- *   e@12          ... could not be written
+ *   e@12          ... could not be written               g@12   ... not even at the last attempt
  *
- * After each word: the state (Off, Armed, Delaying, Writing, Cooling, eXhausted), with a "!" if a
- * snapshot is asked for, and the time at which it wants to be called, "-" for none.
+ * After each word: the state (Off, Armed, Delaying, Writing, Retrying, Cooling, eXhausted), with a
+ * "!" if a snapshot is asked for, and the time at which it wants to be called, "-" for none.
  */
 
 #include "daemon/triggers/trigger.h"
@@ -40,8 +40,19 @@ static const struct life_case life_cases[] = {
     {"fires when the delay is over, before the timer", 5, 60, 10, "on@0 f@1 f@7 t@8",
      "A- D6 D6 W!-", 2, 0, 0, 1, 0, 0},
     {"cools, exactly", 0, 60, 10, "on@0 f@0 w@0 f@59 f@60", "A- W!- C60 C60 W!-", 3, 1, 0, 0, 1, 0},
-    {"cools although it failed", 0, 60, 10, "on@0 f@1 e@2 f@61 t@62", "A- W!- C62 C62 A-", 2, 0, 1,
-     0, 1, 0},
+    {"cools although it was given up", 0, 60, 10, "on@0 f@1 g@2 f@61 t@62", "A- W!- C62 C62 A-", 2,
+     0, 1, 0, 1, 0},
+    {"tries again", 0, 60, 10, "on@0 f@1 e@2 f@2 t@2 t@3 w@4", "A- W!- R3 R3 R3 W!- C64", 2, 1, 0,
+     1, 0, 0},
+    {"tries again for a minute", 0, 60, 10,
+     "on@0 f@1 e@2 t@3 e@3 t@5 e@5 t@9 e@9 t@17 e@17 t@33 e@33 t@65 e@65",
+     "A- W!- R3 W!- R5 W!- R9 W!- R17 W!- R33 W!- R65 W!- C125", 1, 0, 1, 0, 0, 0},
+    {"each snapshot has all its attempts", 0, 0, 10, "on@0 f@1 e@2 t@3 w@3 f@4 e@5 t@6 g@7",
+     "A- W!- R3 W!- A- W!- R6 W!- A-", 2, 1, 1, 0, 0, 0},
+    {"the ring ends before it is tried again", 0, 60, 10, "on@0 f@1 e@2 off@3 t@4 on@5",
+     "A- W!- R3 O- O- C63", 1, 0, 1, 0, 0, 0},
+    {"the ring ends during an attempt", 0, 60, 10, "on@0 f@1 off@2 e@3", "A- W!- W- O-", 1, 0, 1, 0,
+     0, 0},
     {"no cooldown", 0, 0, 10, "on@0 f@1 w@2 f@2 w@3", "A- W!- A- W!- A-", 2, 2, 0, 0, 0, 0},
     {"the timer comes early", 0, 60, 10, "on@0 f@1 w@3 t@62 t@63", "A- W!- C63 C63 A-", 1, 1, 0, 0,
      0, 0},
@@ -50,7 +61,7 @@ static const struct life_case life_cases[] = {
     {"two a day, rolling", 0, 0, 2,
      "on@0 f@10 w@10 f@100 w@100 f@200 f@86410 w@86411 f@86412 t@86500",
      "A- W!- A- W!- X86410 X86410 W!- X86500 X86500 A-", 5, 3, 0, 0, 0, 2},
-    {"what failed is not one of the day's", 0, 0, 1, "on@0 f@1 e@2 f@3 e@4 f@5 w@6 f@7",
+    {"what failed is not one of the day's", 0, 0, 1, "on@0 f@1 g@2 f@3 g@4 f@5 w@6 f@7",
      "A- W!- A- W!- A- W!- X86406 X86406", 4, 1, 2, 0, 0, 1},
     {"exhausted before it is cool", 0, 60, 1, "on@0 f@0 w@0 f@1 f@60", "A- W!- C60 C60 X86400", 3,
      1, 0, 0, 1, 1},
@@ -68,11 +79,14 @@ static const struct life_case life_cases[] = {
      "A- W!- X86400 O- X86400 O- A-", 1, 1, 0, 0, 0, 0},
 };
 
+static const struct trigger_domain nobody;
+
 static char letter_of(enum trigger_state state)
 {
     static const char letters[] = {
-        [TRIGGER_OFF] = 'O',     [TRIGGER_ARMED] = 'A',   [TRIGGER_DELAYING] = 'D',
-        [TRIGGER_WRITING] = 'W', [TRIGGER_COOLING] = 'C', [TRIGGER_EXHAUSTED] = 'X',
+        [TRIGGER_OFF] = 'O',      [TRIGGER_ARMED] = 'A',   [TRIGGER_DELAYING] = 'D',
+        [TRIGGER_WRITING] = 'W',  [TRIGGER_COOLING] = 'C', [TRIGGER_EXHAUSTED] = 'X',
+        [TRIGGER_RETRYING] = 'R',
     };
 
     return letters[state];
@@ -90,12 +104,14 @@ static void play(struct trigger *trigger, const char *word, char *states, size_t
     if (word[0] == 'o')
         trigger_set_ring(trigger, word[1] == 'n', usec);
     else if (word[0] == 'f')
-        action = trigger_fire(trigger, usec, REAL + seconds * NSEC_PER_SEC, reason);
+        action = trigger_fire(trigger, usec, REAL + seconds * NSEC_PER_SEC, reason, &nobody);
     else if (word[0] == 't')
         action = trigger_advance(trigger, usec);
     else if (word[0] == 'w')
         trigger_written(trigger, usec, reason);
-    else
+    else if (word[0] == 'g')
+        trigger->retries = TRIGGER_RETRIES;
+    if (word[0] == 'e' || word[0] == 'g')
         trigger_failed(trigger, usec, reason);
     if (trigger_next_usec(trigger) != TRIGGER_NO_TIME)
         (void)snprintf(next, sizeof(next), "%" PRIu64, trigger_next_usec(trigger) / USEC_PER_SEC);
@@ -130,7 +146,70 @@ static void test_lives(void)
         CHECK_UINT(trigger.suppressed.max_per_day, c->exhausted);
         CHECK_UINT(trigger.fired, c->written + c->failed + c->busy + c->cooling + c->exhausted +
                                       (trigger.state == TRIGGER_DELAYING) +
+                                      (trigger.state == TRIGGER_RETRYING) +
                                       (trigger.state == TRIGGER_WRITING));
+        trigger_done(&trigger);
+    }
+}
+
+/*
+ * Budgets of domains: 5 a day, of which 2 for one domain and 1 kept for those that had none. Each
+ * word is a domain's letter and a time in hours (Z and U have the same UUID, U and u the same
+ * name); "+" if it has its snapshot, "-" if it has had its part, "x" if the day's are used up.
+ */
+struct domain_case {
+    const char *name;
+    const char *words;
+    const char *answers;
+};
+
+static const struct domain_case domain_cases[] = {
+    {"one domain has its part", "A0 A1 A2 A3", "++--"},
+    {"the others have theirs", "A0 A1 A2 B3 C4", "++-++"},
+    {"one is kept for who had none", "A0 A1 B2 B3 A4 B5 C6",
+     "+++"
+     "+--+"},
+    {"... also if there is nobody", "A0 A1 B2 C3 C4 B5", "++++--"},
+    {"then the day is over, for all", "A0 A1 B2 C3 D4 E5 A6", "+++++xx"},
+    {"a day later it has it again", "A0 A1 A23 A24 A24 A25", "++-+-+"},
+    {"... and is new again", "A0 B1 B2 C3 C4 A24 A25 B26", "++++-+++"},
+    {"by the same UUID it is the same", "Z0 U1 Z2 Z3 A4", "++--+"},
+    {"by the same name it is, too", "u0 U1 u2 U3 A4", "++--+"},
+    {"nobody's has no budget", "?0 ?1 ?2 ?3 ?4 ?5", "+++++x"},
+};
+
+static void test_domains(void)
+{
+    const struct trigger_config config = {.max_per_day = 5, .max_per_domain = 2, .kept_for_new = 1};
+
+    for (size_t i = 0; i < ARRAY_SIZE(domain_cases); i++) {
+        const struct domain_case *c = &domain_cases[i];
+        char words[128], answers[32] = "", *rest = NULL;
+        struct trigger trigger;
+        size_t n = 0;
+
+        test_case(c->name);
+        CHECK_INT(trigger_init(&trigger, &config), 0);
+        trigger_set_ring(&trigger, true, 0);
+        (void)snprintf(words, sizeof(words), "%s", c->words);
+        for (char *w = strtok_r(words, " ", &rest); w; w = strtok_r(NULL, " ", &rest)) {
+            uint64_t now = strtoull(w + 1, NULL, 10) * 3600 * USEC_PER_SEC;
+            uint64_t exhausted = trigger.suppressed.max_per_day;
+            struct trigger_domain domain = {0};
+
+            domain.name[0] = w[0] == '?' ? '\0' : strchr("Uu", w[0]) ? 'u' : w[0];
+            domain.uuid[0] = w[0] == 'Z' || w[0] == 'U' ? '5' : '\0';
+
+            if (trigger_fire(&trigger, now, 0, "", &domain) == TRIGGER_SNAPSHOT) {
+                trigger_written(&trigger, now, "path");
+                answers[n++] = '+';
+            } else {
+                answers[n++] = trigger.suppressed.max_per_day > exhausted ? 'x' : '-';
+            }
+        }
+        CHECK_STR(answers, c->answers);
+        CHECK_UINT(trigger.fired, trigger.written + trigger.suppressed.max_per_day +
+                                      trigger.suppressed.max_per_domain);
         trigger_done(&trigger);
     }
 }
@@ -154,7 +233,7 @@ static void test_rolling(void)
             may = false;
         if (n >= 1 && now - written[n - 1] < 600 * USEC_PER_SEC)
             may = false;
-        if (!CHECK((trigger_fire(&trigger, now, 0, "") == TRIGGER_SNAPSHOT) == may))
+        if (!CHECK((trigger_fire(&trigger, now, 0, "", &nobody) == TRIGGER_SNAPSHOT) == may))
             break;
         if (may) {
             written[n++] = now;
@@ -162,6 +241,95 @@ static void test_rolling(void)
         }
     }
     trigger_done(&trigger);
+}
+
+/* --- Another configuration. --- */
+
+struct reconfigure_case {
+    const char *name;
+    struct trigger_config before;
+    const char *words;
+    uint64_t at; /* seconds */
+    struct trigger_config after;
+    char state;
+    uint64_t next; /* seconds; 0: none */
+};
+
+#define SECONDS(n) ((n)*USEC_PER_SEC)
+
+static const struct reconfigure_case reconfigure_cases[] = {
+    {"armed", {.max_per_day = 1}, "on@0", 5, {.max_per_day = 3}, 'A', 0},
+    {"off", {.max_per_day = 1}, "on@0 off@1", 5, {.max_per_day = 3}, 'O', 0},
+    {"a longer cooldown",
+     {.cooldown_usec = SECONDS(10), .max_per_day = 9},
+     "on@0 f@0 w@1",
+     5,
+     {.cooldown_usec = SECONDS(60), .max_per_day = 9},
+     'C',
+     61},
+    {"a longer one, when the first is over",
+     {.cooldown_usec = SECONDS(10), .max_per_day = 9},
+     "on@0 f@0 w@1 t@11",
+     12,
+     {.cooldown_usec = SECONDS(60), .max_per_day = 9},
+     'C',
+     61},
+    {"a shorter cooldown",
+     {.cooldown_usec = SECONDS(60), .max_per_day = 9},
+     "on@0 f@0 w@1",
+     5,
+     {.cooldown_usec = SECONDS(2), .max_per_day = 9},
+     'A',
+     0},
+    {"a delay stays as it began",
+     {.delay_usec = SECONDS(60), .max_per_day = 9},
+     "on@0 f@1",
+     5,
+     {.max_per_day = 9},
+     'D',
+     61},
+    {"more a day", {.max_per_day = 1}, "on@0 f@0 w@1", 5, {.max_per_day = 2}, 'A', 0},
+    {"fewer a day",
+     {.max_per_day = 9},
+     "on@0 f@0 w@1 f@2 w@2 f@3 w@3",
+     5,
+     {.max_per_day = 2},
+     'X',
+     DAY + 2},
+    {"many more a day, after many",
+     {.max_per_day = 2},
+     "on@0 f@0 w@1 f@2 w@2",
+     5,
+     {.max_per_day = 9},
+     'A',
+     0},
+    {"while it writes", {.max_per_day = 9}, "on@0 f@0", 5, {.max_per_day = 1}, 'W', 0},
+};
+
+static void test_reconfiguring(void)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(reconfigure_cases); i++) {
+        const struct reconfigure_case *c = &reconfigure_cases[i];
+        char words[256], states[256] = "";
+        struct trigger trigger;
+        uint64_t fired, next;
+        char *rest = NULL;
+
+        test_case(c->name);
+        CHECK_INT(trigger_init(&trigger, &c->before), 0);
+        (void)snprintf(words, sizeof(words), "%s", c->words);
+        for (char *w = strtok_r(words, " ", &rest); w; w = strtok_r(NULL, " ", &rest))
+            play(&trigger, w, states, sizeof(states));
+        fired = trigger.fired;
+        CHECK_INT(trigger_reconfigure(&trigger, &c->after, SECONDS(c->at)), 0);
+        next = trigger_next_usec(&trigger);
+        CHECK_INT(letter_of(trigger.state), c->state);
+        CHECK_UINT(next == TRIGGER_NO_TIME ? 0 : next / USEC_PER_SEC, c->next);
+        CHECK_UINT(trigger.fired, fired);
+        if (trigger.state == TRIGGER_WRITING)
+            trigger_written(&trigger, SECONDS(c->at + 1), "path");
+        trigger_done(&trigger);
+    }
 }
 
 /* --- The document. --- */
@@ -214,7 +382,11 @@ static void test_document(void)
     play(&trigger, "f@1", states, sizeof(states));
     play(&trigger, "w@2", states, sizeof(states));
     play(&trigger, "f@70", states, sizeof(states));
+    CHECK_UINT(trigger_last_usec(&trigger, 70 * USEC_PER_SEC), 30 * USEC_PER_SEC);
     play(&trigger, "e@71", states, sizeof(states));
+    play(&trigger, "t@72", states, sizeof(states));
+    CHECK_UINT(trigger_last_usec(&trigger, 72 * USEC_PER_SEC), 32 * USEC_PER_SEC);
+    play(&trigger, "g@71", states, sizeof(states));
     play(&trigger, "f@72", states, sizeof(states));
     document = document_of_trigger(&trigger);
     CHECK_STR(text_of(document, "condition"), "runnable-latency=50ms");
@@ -228,7 +400,7 @@ static void test_document(void)
     CHECK_STR(text_of(document, "last_reason"), "Because of f@70.");
     CHECK_UINT(count_of(document, "written"), 1);
     CHECK_STR(text_of(document, "last_snapshot"), "Because of w@2.");
-    CHECK_STR(text_of(document, "last_error"), "Because of e@71.");
+    CHECK_STR(text_of(document, "last_error"), "Because of g@71.");
     CHECK(json_object_object_get_ex(document, "suppressed", &suppressed));
     CHECK_UINT(count_of(suppressed, "busy"), 0);
     CHECK_UINT(count_of(suppressed, "cooldown"), 1);
@@ -249,7 +421,9 @@ static void test_document(void)
 int main(void)
 {
     test_lives();
+    test_domains();
     test_rolling();
+    test_reconfiguring();
     test_document();
     return test_end();
 }

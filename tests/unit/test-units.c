@@ -88,6 +88,7 @@ static const struct parse_case duration_cases[] = {
     {"m", "5m", 1, 0, 5 * MIN},
     {"h", "2h", 1, 0, 120 * MIN},
     {"d", "1d", 1, 0, 24 * 60 * MIN},
+    {"words", "1 week 2days 1 hour 3 minutes 1 second", 1, 0, UINT64_C(781381000000)},
     {"sum", "1min 30s", 1, 0, 90 * USEC_PER_SEC},
     {"sum without a blank", "1min30s", 1, 0, 90 * USEC_PER_SEC},
     {"sum of all", "1d 2h 3min 4s 5ms 6us", 1, 0, UINT64_C(93784005006)},

@@ -57,16 +57,23 @@ static void put_change(struct window *window, uint32_t states, uint16_t domid, u
 #define WOKEN 0x210u
 #define RUNS  0x100u
 
-static void put_lost(struct window *window, uint32_t count, uint64_t first_tsc, uint64_t tsc)
+static void put_lost_of(struct window *window, uint16_t domid, uint32_t count, uint64_t first_tsc,
+                        uint64_t tsc)
 {
     const struct lost_record lost = {
         .header = LOST_RECORD_HEADER,
         .tsc = {(uint32_t)tsc, (uint32_t)(tsc >> 32)},
         .count = count,
+        .domid = domid,
         .first_tsc = {(uint32_t)first_tsc, (uint32_t)(first_tsc >> 32)},
     };
 
     put_words(window, &lost, sizeof(lost));
+}
+
+static void put_lost(struct window *window, uint32_t count, uint64_t first_tsc, uint64_t tsc)
+{
+    put_lost_of(window, 0, count, first_tsc, tsc);
 }
 
 /* Shows the window to the set, and empties it. */
@@ -321,6 +328,126 @@ static void test_together(void)
 }
 
 /* A record that reaches beyond the window (which the walk rules out) is not touched. */
+/* --- Domains. --- */
+
+#define STOPS 0x010u /* running to runnable */
+
+/*
+ * What CPU 1's buffer shows, in words: r3 domain 3 runs there, w3 a vCPU of it is woken there, s3
+ * it stops, e an event, l3 records were lost while it ran, x the sink has dropped some. And r3@2,
+ * e@2 on CPU 2. Domain 3 is wanted, nobody else.
+ */
+struct domain_case {
+    const char *name;
+    const char *words;
+    bool matches;
+};
+
+static const struct domain_case event_domain_cases[] = {
+    {"an event of a domain that is wanted", "r3 e", true},
+    {"of another", "r4 e", false},
+    {"of nobody knows whom", "e", false},
+    {"when another has run in between", "r3 s3 r4 e", false},
+    {"when the idle domain has", "r3 s3 r32767 e", false},
+    {"when it was stopped, and runs again", "r3 s3 r4 s4 r3 e", true},
+    {"woken is not running", "r4 w3 e", false},
+    {"on another CPU", "r3@2 e", false},
+    {"on that CPU", "r3@2 e@2", true},
+    {"after a loss", "r3 l3 e", false},
+    {"after a loss, when it has begun to run", "l4 r3 e", true},
+    {"after a gap", "r3 x e", false},
+    {"both before and after another's", "r3 s3 r4 e s4 r3 e", true},
+};
+
+static void play_domains(struct watch_set *set, const char *text)
+{
+    char words[128], *rest = NULL;
+    uint64_t tsc = 1000;
+
+    (void)snprintf(words, sizeof(words), "%s", text);
+    for (char *w = strtok_r(words, " ", &rest); w; w = strtok_r(NULL, " ", &rest), tsc += 10) {
+        unsigned int cpu = strchr(w, '@') ? 2 : 1;
+        uint16_t domid = (uint16_t)strtoul(w + 1, NULL, 10);
+        struct window window = {0};
+
+        if (w[0] == 'x')
+            watch_reset(set);
+        else if (w[0] == 'l')
+            put_lost_of(&window, domid, 5, tsc, tsc);
+        else if (w[0] == 'e')
+            put(&window, 0x00041001, 1, tsc);
+        else
+            put_change(&window, w[0] == 'r' ? RUNS : w[0] == 'w' ? WOKEN : STOPS, domid, 0, tsc);
+        show(set, cpu, &window);
+    }
+}
+
+static void test_event_domains(void)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(event_domain_cases); i++) {
+        const struct domain_case *c = &event_domain_cases[i];
+        struct watch_config config = on_event(0x00041000, 1, 0);
+        struct watch_set *set;
+        struct watch_hit hit;
+
+        test_case(c->name);
+        config.by_domain = true;
+        set = set_of(&config, 1);
+        watch_want_domain(set, 0, 3, true);
+        play_domains(set, c->words);
+        CHECK(watch_end_round(set, true) == c->matches);
+        if (CHECK(watch_take(set, 0, &hit) == c->matches) && c->matches)
+            CHECK_UINT(hit.domid, 3);
+        watch_set_free(set);
+    }
+}
+
+static void test_domains(void)
+{
+    struct watch_config configs[] = {
+        {.kind = WATCH_LOST, .by_domain = true, .wants_all = true},
+        {.kind = WATCH_RUNNABLE, .latency_tsc = 200, .by_domain = true, .wants_all = true},
+    };
+    struct watch_set *set = set_of(configs, ARRAY_SIZE(configs));
+    struct window window = {0};
+    struct watch_hit hit;
+
+    test_case("all domains are wanted, but one");
+    watch_want_domain(set, 0, 7, false);
+    watch_want_domain(set, 0, 70000, false); /* nobody has that id */
+    put_lost_of(&window, 7, 5, 90, 100);
+    show(set, 0, &window);
+    CHECK(!watch_end_round(set, true));
+    put_lost_of(&window, 6, 5, 190, 200);
+    show(set, 0, &window);
+    CHECK(watch_end_round(set, true));
+    CHECK(watch_take(set, 0, &hit));
+    CHECK_UINT(hit.domid, 6);
+
+    test_case("and that one again");
+    watch_want_domain(set, 0, 7, true);
+    watch_arm(set, 0);
+    put_lost_of(&window, 7, 5, 290, 300);
+    show(set, 0, &window);
+    CHECK(watch_end_round(set, true));
+    CHECK(watch_take(set, 0, &hit));
+    CHECK_UINT(hit.domid, 7);
+
+    test_case("the longest wait of those that are wanted");
+    watch_want_domain(set, 1, 4, false);
+    put_change(&window, WOKEN, 3, 0, 1000);
+    put_change(&window, WOKEN, 4, 0, 1000);
+    put_change(&window, RUNS, 3, 0, 1300);
+    put_change(&window, RUNS, 4, 0, 1900);
+    show(set, 0, &window);
+    (void)watch_end_round(set, true);
+    CHECK(watch_end_round(set, true));
+    CHECK(watch_take(set, 1, &hit));
+    CHECK_UINT(hit.domid, 3);
+    CHECK_UINT(hit.waited_tsc, 300);
+    watch_set_free(set);
+}
+
 static void test_cut(void)
 {
     const struct watch_config configs[] = {on_event(0x00021000, 1, 0), {.kind = WATCH_LOST}};
@@ -461,6 +588,100 @@ static void test_cost(void)
     watch_set_free(set);
 }
 
+/* --- Other watches, while the set is lent. --- */
+
+static bool comes_true(struct watch_set *set, uint32_t event)
+{
+    struct window window = {0};
+
+    put(&window, event, 0, 100);
+    show(set, 0, &window);
+    return watch_end_round(set, true);
+}
+
+static void test_replacing(void)
+{
+    const struct watch_config before[] = {on_event(0x00021000, 1, 0)};
+    const struct watch_config after[] = {on_event(0x00041000, 1, 0), on_event(0x00021000, 2, 50)};
+    struct watch_set *set = set_of(before, 1);
+    struct watch_hit hit;
+
+    test_case("other watches");
+    CHECK(watch_is_active(set));
+    CHECK(comes_true(set, 0x00021001));
+    CHECK_INT(watch_set_replace(set, after, 2), 0);
+    CHECK(!watch_take(set, 0, &hit)); /* it was for the other one */
+    CHECK(!comes_true(set, 0x00021001));
+    CHECK(comes_true(set, 0x00041001));
+    CHECK(watch_take(set, 0, &hit));
+    CHECK_UINT(hit.event, 0x00041001);
+
+    test_case("a burst begins with the new ones");
+    CHECK_INT(watch_set_replace(set, after, 2), 0);
+    CHECK(!comes_true(set, 0x00021001));
+    CHECK(comes_true(set, 0x00021001));
+    CHECK(watch_take(set, 1, &hit));
+
+    test_case("replaced twice before the collector looks");
+    CHECK_INT(watch_set_replace(set, before, 1), 0);
+    CHECK_INT(watch_set_replace(set, after, 2), 0);
+    watch_arm(set, 1);
+    CHECK(comes_true(set, 0x00041001));
+
+    test_case("nothing to look for");
+    CHECK_INT(watch_set_replace(set, NULL, 0), 0);
+    CHECK(!watch_is_active(set));
+    CHECK(!comes_true(set, 0x00041001));
+    CHECK(!watch_is_active(NULL));
+
+    test_case("something again");
+    CHECK_INT(watch_set_replace(set, before, 1), 0);
+    CHECK(watch_is_active(set));
+    CHECK(comes_true(set, 0x00021001));
+    CHECK_INT(watch_set_replace(set, before, WATCH_MAX + 1), -EINVAL);
+    CHECK(watch_take(set, 0, &hit));                /* nothing has changed */
+    CHECK_INT(watch_set_replace(set, after, 2), 0); /* freed before the collector takes it */
+    watch_set_free(set);
+}
+
+struct replacing {
+    struct watch_set *set;
+    bool is_over; /* atomic */
+};
+
+static void *replacing_collector(void *userdata)
+{
+    struct replacing *replacing = userdata;
+
+    while (!__atomic_load_n(&replacing->is_over, __ATOMIC_RELAXED))
+        (void)comes_true(replacing->set, 0x00021001);
+    return NULL;
+}
+
+static void test_replacing_beside(void)
+{
+    const struct watch_config configs[] = {on_event(0x00021000, 1, 0), on_event(0x00041000, 1, 0)};
+    struct replacing replacing = {.set = set_of(configs, 1)};
+    struct watch_hit hit;
+    unsigned int hits = 0;
+    pthread_t thread;
+
+    test_case("replaced beside the collector");
+    if (pthread_create(&thread, NULL, replacing_collector, &replacing) != 0)
+        exit(EXIT_FAILURE);
+    for (unsigned int i = 0; i < 2000; i++) {
+        CHECK_INT(watch_set_replace(replacing.set, configs, i % 3), 0);
+        hits += i % 3 > 0 && watch_take(replacing.set, 0, &hit);
+    }
+    CHECK_INT(watch_set_replace(replacing.set, configs, 1), 0);
+    while (!watch_take(replacing.set, 0, &hit))
+        ;
+    printf("# %u of 2000 came true at once\n", hits);
+    __atomic_store_n(&replacing.is_over, true, __ATOMIC_RELAXED);
+    (void)pthread_join(thread, NULL);
+    watch_set_free(replacing.set);
+}
+
 int main(void)
 {
     test_events();
@@ -468,9 +689,13 @@ int main(void)
     test_arming();
     test_lost();
     test_together();
+    test_event_domains();
+    test_domains();
     test_cut();
     test_bad();
     test_threads();
+    test_replacing();
+    test_replacing_beside();
     test_cost();
     return test_end();
 }

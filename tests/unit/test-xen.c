@@ -391,10 +391,12 @@ static void test_domains(void)
         test_case(domain_cases[i].name);
         fake.nr_domains = 2;
         fake.domains[1].domain = 7;
+        memcpy(fake.domains[1].handle, "0123456789abcdef", XEN_UUID_BYTES);
         fake.domains[1].flags = domain_cases[i].flags;
         CHECK_INT(xen_host_list_domain_states(host, states, 4), 2);
         CHECK_UINT(states[0].domid, 0);
         CHECK_UINT(states[1].domid, 7);
+        CHECK(memcmp(states[1].uuid, "0123456789abcdef", XEN_UUID_BYTES) == 0);
         CHECK(states[1].shut_down == domain_cases[i].shut_down);
         CHECK(states[1].crashed == domain_cases[i].crashed);
     }

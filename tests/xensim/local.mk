@@ -55,6 +55,8 @@ tests_xensim_xensim_SOURCES = $(xensim_core) \
 	tests/xensim/run-options.c \
 	tests/xensim/run-options.h \
 	tests/xensim/run.c \
+	tests/xensim/truth.c \
+	tests/xensim/truth.h \
 	tests/xensim/verify-beside.c \
 	tests/xensim/verify-report.c \
 	tests/xensim/verify.c \

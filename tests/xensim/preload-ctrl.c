@@ -177,6 +177,8 @@ EXPORT int xc_domain_getinfolist(xc_interface *xch, uint32_t first_domain, unsig
             .nr_online_vcpus = domains[i].vcpus,
             .max_vcpu_id = domains[i].vcpus - 1,
         };
+        if (domains[i].domid > 0)
+            memcpy(info[n].handle, domains[i].name, sizeof(info[n].handle));
         n++;
     }
     return (int)n;

@@ -127,6 +127,7 @@ int producer_run(struct sim *sim, const struct producer_options *o)
     struct producer_summary summary = {.workload = o->workload ? o->workload->name : "none"};
     struct rusage usage;
     void *state = NULL;
+    int r = 0;
 
     /* It ends when it is told to, after the command: a Ctrl-C is for the command. */
     (void)signal(SIGINT, SIG_IGN);
@@ -139,6 +140,8 @@ int producer_run(struct sim *sim, const struct producer_options *o)
         summary.rate_asked = o->options.rate_max ? 0 : (double)o->options.rate_bytes;
         sim->shared->producer_pid = (uint32_t)getpid();
         produce(sim, o, state, &summary);
+        if (o->workload->finish)
+            r = o->workload->finish(&o->options, state);
         o->workload->stop(state);
     } else {
         sim->shared->producer_pid = (uint32_t)getpid();
@@ -147,5 +150,7 @@ int producer_run(struct sim *sim, const struct producer_options *o)
     (void)getrusage(RUSAGE_SELF, &usage); /* cannot fail with these arguments */
     summary.cpu_sec = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
                       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-    return report_write(sim, &summary, o->report_file, o->quiet) < 0 ? 1 : 0;
+    if (report_write(sim, &summary, o->report_file, o->quiet) < 0)
+        r = -EIO;
+    return r < 0 ? 1 : 0;
 }

@@ -29,6 +29,8 @@ static const char usage[] =
     "  --tsc exact|moved|now, --tsc-exact  replay: the file's TSCs, moved to now (default), the "
     "clock\n"
     "  --tsc-offset S       Xen's clock is ahead of rdtsc by so much, as in a PVH dom0 (0)\n"
+    "  --seed N             sched: another course of events (0)\n"
+    "  --truth FILE         sched: what happened, as JSON\n"
     "  --tick USEC          the producer's step (200)\n"
     "  --burst USEC         produce for so long of each second only\n"
     "  --duration S         produce for S seconds of tracing only\n"
@@ -60,6 +62,8 @@ enum {
     OPT_PAUSED,
     OPT_FAULT,
     OPT_REPORT,
+    OPT_SEED,
+    OPT_TRUTH,
     OPT_QUIET,
 };
 
@@ -84,6 +88,8 @@ static const struct option long_options[] = {
     {"paused", no_argument, NULL, OPT_PAUSED},
     {"fault", required_argument, NULL, OPT_FAULT},
     {"report", required_argument, NULL, OPT_REPORT},
+    {"seed", required_argument, NULL, OPT_SEED},
+    {"truth", required_argument, NULL, OPT_TRUTH},
     {"quiet", no_argument, NULL, OPT_QUIET},
     {NULL, 0, NULL, 0},
 };
@@ -170,6 +176,11 @@ static int parse_producer_option(int option, struct producer_options *p)
     case OPT_REPORT:
         p->report_file = optarg;
         return 0;
+    case OPT_SEED:
+        return parse_u64(optarg, UINT64_MAX - 1, &p->options.seed);
+    case OPT_TRUTH:
+        p->options.truth_file = optarg;
+        return 0;
     case OPT_QUIET:
         p->quiet = true;
         return 0;
@@ -221,6 +232,10 @@ static int parse_arguments(int argc, char **argv, struct run_options *o)
     }
     if (optind >= argc || o->cpus == 0 || o->producer.tick_usec == 0)
         return -EINVAL;
+    if (o->producer.options.truth_file && o->producer.workload != &workload_sched) {
+        (void)fputs("xensim: --truth needs --workload sched\n", stderr);
+        return -EINVAL;
+    }
     if (!has_rate && o->producer.workload == &workload_numbered)
         o->producer.options.rate_bytes = 10u << 20;
     else if (has_rate && !o->producer.options.rate_max && o->producer.options.rate_bytes == 0)

@@ -21,6 +21,8 @@ struct workload_options {
     double replay_speed;
     uint64_t replay_loops; /* 0: for ever */
     enum workload_tsc tsc;
+    uint64_t seed;          /* of what is random */
+    const char *truth_file; /* sched: what happened; NULL: is not kept */
 };
 
 struct workload {
@@ -30,6 +32,9 @@ struct workload {
     /* Returns bytes made (before masks); sets *RET_FINISHED when nothing will ever come again. */
     uint64_t (*produce)(struct sim *sim, const struct workload_options *options, void *state,
                         uint64_t nsec, bool *ret_finished);
+    /* Nothing will be produced any more. 0, or a negative errno and a sentence on stderr. May be
+     * NULL. */
+    int (*finish)(const struct workload_options *options, void *state);
     void (*stop)(void *state);
 };
 

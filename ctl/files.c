@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+#include "ctl/files.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "common/units.h"
+#include "ctl/str.h"
+#include "ctl/table.h"
+
+#define FORMAT "xentraced-files"
+
+/* --- Calls. --- */
+
+static int explain_fill(int r, char **ret_error)
+{
+    errno = -r;
+    return str_refuse(r, ret_error, "Cannot create the call to xentraced: %m.");
+}
+
+static int append_number(sd_bus_message *call, const char *key, uint64_t number)
+{
+    return number ? sd_bus_message_append(call, "{sv}", key, "t", number) : 0;
+}
+
+static int append_limits(sd_bus_message *call, const struct files_limits *limits)
+{
+    int r;
+
+    r = sd_bus_message_open_container(call, 'a', "{sv}");
+    if (r < 0)
+        return r;
+    r = append_number(call, OPTION_MAX_USE, limits->max_use_bytes);
+    if (r < 0)
+        return r;
+    r = append_number(call, OPTION_KEEP_FREE, limits->keep_free_bytes);
+    if (r < 0)
+        return r;
+    r = append_number(call, OPTION_FILE_AGE, limits->max_age_usec);
+    if (r < 0)
+        return r;
+    if (limits->dry_run)
+        r = sd_bus_message_append(call, "{sv}", OPTION_DRY_RUN, "b", 1);
+    return r < 0 ? r : sd_bus_message_close_container(call);
+}
+
+/* LIMITS, NAMES: what MEMBER takes; NULL both: nothing. */
+static int ask(const char *socket, const char *member, const struct files_limits *limits,
+               char *const *names, struct json_object **ret_files, char **ret_error)
+{
+    _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL;
+    _cleanup_client_ struct client *client = NULL;
+    int r;
+
+    r = client_new(socket, &client, ret_error);
+    if (r < 0)
+        return r;
+    r = client_make_call(client, member, &call, ret_error);
+    if (r < 0)
+        return r;
+    if (limits)
+        r = append_limits(call, limits);
+    else if (names)
+        r = sd_bus_message_append_strv(call, (char **)names);
+    if (r < 0)
+        return explain_fill(r, ret_error);
+    return client_call(client, call, CLIENT_LONG_TIMEOUT_USEC, FORMAT, ret_files, ret_error);
+}
+
+int files_list(const char *socket, struct json_object **ret_files, char **ret_error)
+{
+    return ask(socket, PROTOCOL_FILES, NULL, NULL, ret_files, ret_error);
+}
+
+int files_vacuum(const char *socket, const struct files_limits *limits,
+                 struct json_object **ret_files, char **ret_error)
+{
+    return ask(socket, PROTOCOL_VACUUM, limits, NULL, ret_files, ret_error);
+}
+
+int files_remove(const char *socket, char *const *names, struct json_object **ret_files,
+                 char **ret_error)
+{
+    return ask(socket, PROTOCOL_REMOVE, NULL, names, ret_files, ret_error);
+}
+
+/* --- Pictures. --- */
+
+static const char *or_dash(const char *text)
+{
+    return *text ? text : "-";
+}
+
+/* "trigger crash", "request", "start". */
+static void add_cause(struct table *table, struct json_object *entry)
+{
+    const char *label = doc_text(entry, "label", "");
+
+    table_add(table, "%s%s%s", or_dash(doc_text(entry, "cause", "")), *label ? " " : "", label);
+}
+
+/* Whether vacuum may remove it. */
+static const char *describe_use(struct json_object *entry)
+{
+    if (doc_flag(entry, "open"))
+        return "open";
+    if (!doc_flag(entry, "removable"))
+        return "kept";
+    if (doc_flag(entry, "first"))
+        return "first";
+    return doc_flag(entry, "protected") ? "last" : "yes";
+}
+
+static void print_table(FILE *file, struct json_object *files, bool only_removed, int width)
+{
+    struct json_object *list = doc_array(files, "files");
+    _cleanup_table_ struct table *table = NULL;
+
+    if (table_new(only_removed ? "~NAME ?KIND >SIZE TIME ?~CAUSE ~DOMAIN"
+                               : "~NAME ?KIND >SIZE TIME ?~CAUSE ~DOMAIN VACUUM",
+                  &table) < 0)
+        return;
+    for (size_t i = 0; i < doc_length(list); i++) {
+        struct json_object *entry = doc_at(list, i);
+        char size[UNITS_TEXT_MAX], time[STR_TIME_MAX];
+
+        if (only_removed && !doc_flag(entry, "removed"))
+            continue;
+        table_add(table, "%s", doc_text(entry, "name", "-"));
+        table_add(table, "%s", doc_text(entry, "kind", "-"));
+        table_add(table, "%s", size_format(size, doc_number(entry, "bytes")));
+        table_add(table, "%s", str_time(time, doc_number(entry, "time_ns")));
+        add_cause(table, entry);
+        table_add(table, "%s", or_dash(doc_text(entry, "domain", "")));
+        if (!only_removed)
+            table_add(table, "%s", describe_use(entry));
+    }
+    table_print(table, file, 0, width);
+}
+
+static void print_sums(FILE *file, struct json_object *files)
+{
+    uint64_t max_use = doc_number(files, "limits.max_use_bytes");
+    uint64_t keep_free = doc_number(files, "limits.keep_free_bytes");
+    uint64_t age = doc_number(files, "limits.max_age_usec");
+    char bytes[UNITS_TEXT_MAX], removable[UNITS_TEXT_MAX], left[UNITS_TEXT_MAX];
+    char limit[UNITS_TEXT_MAX];
+
+    (void)fprintf(file, "\n%s in %s, %s of it removable; %s free on the disk\n",
+                  size_format(bytes, doc_number(files, "bytes")),
+                  doc_text(files, "state_dir", "an unknown directory"),
+                  size_format(removable, doc_number(files, "removable_bytes")),
+                  size_format(left, doc_number(files, "disk.free_bytes")));
+    (void)fprintf(file, "Limits: max-use=%s", max_use ? size_format(limit, max_use) : "none");
+    (void)fprintf(file, " keep-free=%s", keep_free ? size_format(limit, keep_free) : "none");
+    (void)fprintf(file, " max-file-age=%s\n", age ? duration_format(limit, age) : "none");
+}
+
+void files_print(FILE *file, struct json_object *files, int width)
+{
+    if (doc_length(doc_array(files, "files")))
+        print_table(file, files, false, width);
+    else
+        (void)fprintf(file, "There is no trace in %s.\n",
+                      doc_text(files, "state_dir", "the state directory"));
+    print_sums(file, files);
+}
+
+void files_print_names(FILE *file, struct json_object *files)
+{
+    struct json_object *list = doc_array(files, "files");
+
+    for (size_t i = 0; i < doc_length(list); i++)
+        (void)fprintf(file, "%s\n", doc_text(doc_at(list, i), "name", "-"));
+}
+
+void files_print_removed(FILE *file, struct json_object *files, int width)
+{
+    bool dry_run = doc_flag(files, "dry_run");
+    uint64_t count = doc_number(files, "removed");
+    char bytes[UNITS_TEXT_MAX];
+
+    if (count)
+        print_table(file, files, true, width);
+    (void)fprintf(file, "%s%" PRIu64 " trace%s, %s%s.\n", dry_run ? "Would remove " : "Removed ",
+                  count, count == 1 ? "" : "s",
+                  size_format(bytes, doc_number(files, "removed_bytes")),
+                  dry_run ? ". This was a dry run: all traces are still there" : "");
+}

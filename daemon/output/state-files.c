@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * A sidecar says what its trace is; it is read once, and again when it has changed. It is ours only
+ * if the trace is: a plain file of this user, with one name.
+ */
+
+#include "daemon/output/state-files.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <json-c/json.h>
+
+#include "common/units.h"
+#include "common/util.h"
+
+#define TRACE_SUFFIX      ".xentrace"
+#define SIDECAR_MAX_BYTES (UINT64_C(32) << 20) /* of 16,383 CPUs: 6 MiB */
+
+/* --- Names. --- */
+
+bool state_name_is_segment(const char *name, const char *session)
+{
+    size_t length = strlen(session), digits;
+
+    if (strncmp(name, session, length) != 0 || name[length] != '.')
+        return false;
+    digits = strspn(name + length + 1, "0123456789");
+    return digits >= 5 && name[length + 1 + digits] == '\0';
+}
+
+const char *state_name_find_session(const char *name, const struct state_names *running)
+{
+    for (size_t i = 0; i < running->count; i++)
+        if (strcmp(name, running->names[i]) == 0 || state_name_is_segment(name, running->names[i]))
+            return running->names[i];
+    return NULL;
+}
+
+/* --- What a sidecar says. --- */
+
+static struct json_object *find(struct json_object *object, const char *key)
+{
+    struct json_object *value = NULL;
+
+    (void)json_object_object_get_ex(object, key, &value); /* NULL of what is no object */
+    return value;
+}
+
+static void copy_text(char *to, size_t size, struct json_object *object, const char *key)
+{
+    struct json_object *value = find(object, key);
+
+    if (value && json_object_is_type(value, json_type_string))
+        (void)snprintf(to, size, "%s", json_object_get_string(value));
+}
+
+static bool text_is(struct json_object *object, const char *key, const char *expected)
+{
+    struct json_object *value = find(object, key);
+
+    return value && json_object_is_type(value, json_type_string) &&
+           strcmp(json_object_get_string(value), expected) == 0;
+}
+
+/* "Domain 3 (web) crashed.": web. */
+static void take_domain(struct state_file *file, struct json_object *snapshot)
+{
+    struct json_object *reason = find(snapshot, "reason");
+    const char *text = reason ? json_object_get_string(reason) : NULL;
+    const char *begin, *end;
+
+    copy_text(file->domain, sizeof(file->domain), snapshot, "domain");
+    if (file->domain[0] || !text || strncmp(text, "Domain ", 7) != 0)
+        return;
+    begin = strchr(text, '(');
+    end = begin ? strrchr(begin, ')') : NULL;
+    if (end)
+        (void)snprintf(file->domain, sizeof(file->domain), "%.*s", (int)(end - begin - 1),
+                       begin + 1);
+}
+
+/* Root's, and what nobody asked for, are the host's. */
+static bool is_of_user(struct json_object *sidecar)
+{
+    struct json_object *requester = find(sidecar, "requested_by"), *uid = find(requester, "uid");
+
+    return requester &&
+           !(json_object_is_type(uid, json_type_int) && json_object_get_int64(uid) == 0);
+}
+
+static void describe_snapshot(struct state_file *file, struct json_object *sidecar)
+{
+    struct json_object *snapshot = find(sidecar, "snapshot");
+
+    file->kind = STATE_FILE_SNAPSHOT;
+    copy_text(file->cause, sizeof(file->cause), snapshot, "cause");
+    copy_text(file->session, sizeof(file->session), snapshot, "session");
+    copy_text(file->label, sizeof(file->label), snapshot, "label");
+    take_domain(file, snapshot);
+}
+
+static bool is_set(struct json_object *object, const char *key)
+{
+    return json_object_get_uint64(find(object, key)) > 0;
+}
+
+static void describe_capture(struct state_file *file, struct json_object *sidecar)
+{
+    struct json_object *segments = find(sidecar, "segments");
+    bool is_configured = json_object_get_boolean(find(find(sidecar, "options"), "configured"));
+
+    file->kind = find(sidecar, "segment") ? STATE_FILE_SEGMENT : STATE_FILE_CAPTURE;
+    file->is_of_ring =
+        file->kind == STATE_FILE_SEGMENT &&
+        (is_configured || is_set(segments, "keep_files") || is_set(segments, "keep_size_bytes") ||
+         text_is(find(sidecar, "limits"), "on_reserve", "rotate"));
+    (void)snprintf(file->cause, sizeof(file->cause), "%s", is_configured ? "configured" : "start");
+    copy_text(file->session, sizeof(file->session), sidecar, "name");
+}
+
+static char *read_text(int directory_fd, const char *name, size_t *ret_bytes)
+{
+    _cleanup_fd_ int fd =
+        openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    _cleanup_free_ char *text = NULL;
+    size_t bytes = 0;
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+        (uint64_t)st.st_size > SIDECAR_MAX_BYTES)
+        return NULL;
+    text = malloc((size_t)st.st_size + 1);
+    while (text && bytes < (size_t)st.st_size) {
+        ssize_t n = read(fd, text + bytes, (size_t)st.st_size - bytes);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return NULL;
+        bytes += (size_t)n;
+    }
+    if (text)
+        text[bytes] = '\0';
+    *ret_bytes = bytes;
+    return TAKE_PTR(text);
+}
+
+struct json_object *state_sidecar_read(int directory_fd, const char *name)
+{
+    struct json_tokener *tokener = json_tokener_new();
+    struct json_object *sidecar = NULL;
+    _cleanup_free_ char *text = NULL;
+    char file[NAME_MAX + 8];
+    size_t bytes = 0;
+
+    (void)snprintf(file, sizeof(file), "%s.json", name);
+    text = read_text(directory_fd, file, &bytes);
+    if (tokener && text)
+        sidecar = json_tokener_parse_ex(tokener, text, (int)bytes + 1); /* SIDECAR_MAX_BYTES */
+    if (tokener)
+        json_tokener_free(tokener);
+    return sidecar;
+}
+
+/* Whatever it holds, the worst is a file of unknown kind, which stays. */
+static void read_sidecar(int directory_fd, struct state_file *file)
+{
+    struct json_object *sidecar = state_sidecar_read(directory_fd, file->name);
+
+    if (text_is(sidecar, "format", "xentraced-snapshot"))
+        describe_snapshot(file, sidecar);
+    else if (text_is(sidecar, "format", "xentraced-session"))
+        describe_capture(file, sidecar);
+    file->is_of_user = is_of_user(sidecar);
+    json_object_put(sidecar);
+}
+
+/* --- The directory. --- */
+
+static bool has_time(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+static const struct state_file *find_known(const struct state_files *before, const char *name)
+{
+    for (size_t i = 0; before && i < before->count; i++)
+        if (strcmp(before->files[i].name, name) == 0)
+            return &before->files[i];
+    return NULL;
+}
+
+static void state_file_describe(struct state_file *file, int directory_fd,
+                                const struct state_files *before)
+{
+    const struct state_file *known = find_known(before, file->name);
+    char sidecar[NAME_MAX + 8];
+    struct stat st;
+
+    (void)snprintf(sidecar, sizeof(sidecar), "%s.json", file->name);
+    if (fstatat(directory_fd, sidecar, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return;
+    file->bytes += (uint64_t)st.st_size;
+    file->sidecar_inode = st.st_ino;
+    file->sidecar_time = st.st_mtim;
+    if (known && known->sidecar_inode == st.st_ino && has_time(&known->sidecar_time, &st.st_mtim)) {
+        uint64_t bytes = file->bytes, time_ns = file->time_ns;
+
+        *file = *known;
+        file->bytes = bytes;
+        file->time_ns = time_ns;
+        return;
+    }
+    read_sidecar(directory_fd, file);
+}
+
+/* -ENOENT: it is none of the files that this is about, or has just gone. */
+static int state_file_read(struct state_file *file, int directory_fd, const char *entry,
+                           const struct state_files *before, const struct state_names *running)
+{
+    size_t length = strlen(entry), suffix = strlen(TRACE_SUFFIX);
+    struct stat st;
+
+    if (entry[0] == '.' || length <= suffix || strcmp(entry + length - suffix, TRACE_SUFFIX) != 0 ||
+        fstatat(directory_fd, entry, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return -ENOENT;
+    *file = (struct state_file){
+        .bytes = (uint64_t)st.st_size,
+        .time_ns = (uint64_t)st.st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec,
+    };
+    (void)snprintf(file->name, sizeof(file->name), "%.*s", (int)(length - suffix), entry);
+    if (S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_nlink == 1)
+        state_file_describe(file, directory_fd, before);
+    file->is_of_running = state_name_find_session(file->name, running);
+    /* A segment has its sidecar when it is finished. */
+    file->is_open = file->is_of_running && file->kind != STATE_FILE_SEGMENT;
+    return 0;
+}
+
+static int compare_time(const void *a, const void *b)
+{
+    const struct state_file *left = a, *right = b;
+
+    if (left->time_ns != right->time_ns)
+        return left->time_ns < right->time_ns ? -1 : 1;
+    return strcmp(left->name, right->name);
+}
+
+static int state_files_add(struct state_files *files, size_t *room)
+{
+    struct state_file *longer;
+
+    if (files->count < *room)
+        return 0;
+    *room = *room ? 2 * *room : 32;
+    longer = reallocarray(files->files, *room, sizeof(*longer));
+    if (!longer)
+        return -ENOMEM;
+    files->files = longer;
+    return 0;
+}
+
+static int state_files_list(struct state_files *files, DIR *directory,
+                            const struct state_files *before, const struct state_names *running)
+{
+    const struct dirent *entry;
+    size_t room = 0;
+
+    while ((entry = readdir(directory))) {
+        if (state_files_add(files, &room) < 0)
+            return -ENOMEM;
+        if (state_file_read(&files->files[files->count], dirfd(directory), entry->d_name, before,
+                            running) == 0)
+            files->count++;
+    }
+    if (files->count > 0)
+        qsort(files->files, files->count, sizeof(files->files[0]), compare_time);
+    return 0;
+}
+
+int state_files_read(int directory_fd, const struct state_files *before,
+                     const struct state_names *running, struct state_files **ret_files)
+{
+    int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+    struct state_files *files;
+    struct statvfs st;
+    int r;
+
+    if (!directory) {
+        r = -errno;
+        fd_close(&fd);
+        return r;
+    }
+    files = calloc(1, sizeof(*files));
+    r = files ? state_files_list(files, directory, before, running) : -ENOMEM;
+    if (r >= 0 && fstatvfs(dirfd(directory), &st) == 0) {
+        files->total_bytes = (uint64_t)st.f_blocks * st.f_frsize;
+        files->free_bytes = (uint64_t)st.f_bavail * st.f_frsize;
+    }
+    (void)closedir(directory);
+    if (r < 0) {
+        state_files_free(files);
+        return r;
+    }
+    *ret_files = files;
+    return 0;
+}
+
+struct state_files *state_files_free(struct state_files *files)
+{
+    if (files)
+        free(files->files);
+    free(files);
+    return NULL;
+}
+
+/* --- Who uses them. --- */
+
+static bool is_leasable(int directory_fd, const char *name)
+{
+    char file[NAME_MAX + 1];
+    _cleanup_fd_ int fd = -1;
+
+    (void)snprintf(file, sizeof(file), "%.*s%s", (int)(NAME_MAX - strlen(TRACE_SUFFIX)), name,
+                   TRACE_SUFFIX);
+    fd = openat(directory_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return errno == ENOENT;
+    /*
+     * The lease is released immediately: another process that opens the file in between waits only
+     * for that.
+     */
+    if (fcntl(fd, F_SETLEASE, F_WRLCK) < 0)
+        return errno != EAGAIN && errno != EWOULDBLOCK;
+    (void)fcntl(fd, F_SETLEASE, F_UNLCK);
+    return true;
+}
+
+void state_files_look_for_open(int directory_fd, struct state_files *files)
+{
+    for (size_t i = 0; i < files->count; i++) {
+        struct state_file *file = &files->files[i];
+
+        if (!file->is_open && file->kind != STATE_FILE_UNKNOWN)
+            file->is_open = !is_leasable(directory_fd, file->name);
+    }
+}
+
+void state_sidecar_remove(int directory_fd, const char *name)
+{
+    char file[NAME_MAX + 1];
+
+    (void)snprintf(file, sizeof(file), "%.*s.json", (int)(NAME_MAX - strlen(TRACE_SUFFIX)), name);
+    (void)unlinkat(directory_fd, file, 0); /* there may be none */
+}
+
+int state_file_remove(int directory_fd, const char *name)
+{
+    char file[NAME_MAX + 1];
+
+    (void)snprintf(file, sizeof(file), "%.*s%s", (int)(NAME_MAX - strlen(TRACE_SUFFIX)), name,
+                   TRACE_SUFFIX);
+    if (unlinkat(directory_fd, file, 0) < 0 && errno != ENOENT)
+        return -errno;
+    state_sidecar_remove(directory_fd, name);
+    return 0;
+}

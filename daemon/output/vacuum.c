@@ -1,0 +1,650 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The default of keep-free= is what was free when the daemon started, if that was less: as with
+ * journald, a disk that others have filled is no reason to remove each snapshot as soon as it is
+ * written, but what is written afterwards makes room for itself.
+ *
+ * The files of the last look are kept, so that sidecars are read once. A result points to them, so
+ * one request is carried out at a time, until its `done` is over.
+ */
+
+#include "daemon/output/vacuum.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <systemd/sd-event.h>
+
+#include "common/protocol.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "daemon/base/log.h"
+#include "daemon/base/worker.h"
+
+#define LOOK_USEC  (60 * USEC_PER_SEC)
+#define POKE_USEC  (500 * USEC_PER_MSEC) /* several files are often finished together */
+#define SLACK_USEC (250 * USEC_PER_MSEC)
+#define EVICT_MAX  VACUUM_RUNNING_MAX
+
+/*
+ * State that is kept between jobs. It belongs to the job, including its `done`; requests that arrive
+ * meanwhile wait.
+ */
+struct vacuum_memory {
+    struct state_files *files;
+    uint64_t first_free_bytes; /* when the daemon started */
+    bool has_looked;
+};
+
+struct vacuum {
+    struct vacuum_context context;
+    struct worker *worker;
+    struct sd_event_source *source;
+    struct vacuum_memory *memory;
+    uint64_t last_ticket;
+    bool is_looking; /* the timer's own job is under way */
+    bool is_poked;   /* it looks soon */
+    bool is_short_logged;
+    uint64_t lines_since_usec; /* of the log, about removed files; 0: none yet */
+    unsigned int lines;
+    bool is_freed;
+    struct vacuum_job *current; /* on the worker, or in its `done`; NULL: none */
+    struct vacuum_job *waiting; /* in order */
+    size_t nr_waiting;
+};
+
+struct eviction {
+    char session[SESSION_NAME_MAX + 1];
+    unsigned int count;
+};
+
+struct vacuum_job {
+    struct job job;
+    struct vacuum_job *next;
+    struct vacuum *vacuum;
+    struct vacuum_memory *memory;
+    struct vacuum_request request;
+    char **names;
+    int directory_fd;
+    const char *directory;
+    char running_names[VACUUM_RUNNING_MAX][SESSION_NAME_MAX + 1];
+    struct state_names running;
+
+    /* The outcome. */
+    struct vacuum_file *plan;
+    struct vacuum_limits limits;
+    struct vacuum_outcome outcome;
+    struct failure failure;
+    struct eviction evictions[EVICT_MAX];
+    size_t nr_evictions;
+
+    void (*done)(void *userdata, uint64_t ticket, const struct vacuum_result *result);
+    void *userdata;
+    uint64_t ticket;
+};
+
+/* --- On the worker. --- */
+
+static uint64_t realtime_ns(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
+    return (uint64_t)now.tv_sec * NSEC_PER_SEC + (uint64_t)now.tv_nsec;
+}
+
+static int job_read_files(struct vacuum_job *job)
+{
+    struct vacuum_memory *memory = job->memory;
+    struct state_files *files;
+    int r;
+
+    r = state_files_read(job->directory_fd, memory->files, &job->running, &files);
+    if (r < 0)
+        return failure_set(&job->failure, r, ERROR_OUTPUT,
+                           "Cannot read the state directory %s: %s.", job->directory, strerror(-r));
+    state_files_free(memory->files);
+    memory->files = files;
+    if (!memory->has_looked)
+        memory->first_free_bytes = files->free_bytes;
+    memory->has_looked = true;
+    return 0;
+}
+
+static struct vacuum_limits job_limits(const struct vacuum_job *job)
+{
+    const struct disk_limits *config = &job->request.limits;
+    const struct vacuum_memory *memory = job->memory;
+    uint64_t total_bytes = memory->files->total_bytes;
+    struct vacuum_limits limits = {
+        .max_use_bytes = disk_limit_bytes(config->max_use, total_bytes, DISK_MAX_USE_PERCENT),
+        .keep_free_bytes = disk_limit_bytes(config->keep_free, total_bytes, DISK_KEEP_FREE_PERCENT),
+        .max_age_usec = config->max_age_usec,
+    };
+
+    if (config->keep_free.kind == DISK_LIMIT_AUTO)
+        limits.keep_free_bytes = min_u64(limits.keep_free_bytes, memory->first_free_bytes);
+    return limits;
+}
+
+static enum vacuum_class class_of(const struct state_file *file, uint64_t now_ns)
+{
+    if (file->kind == STATE_FILE_SNAPSHOT)
+        return vacuum_class_of_snapshot(file->is_of_user, strcmp(file->cause, "trigger") == 0,
+                                        file->time_ns, now_ns);
+    if (!file->is_of_ring)
+        return VACUUM_NEVER;
+    return file->is_of_user ? VACUUM_FIRST : VACUUM_ANY;
+}
+
+static int job_make_plan(struct vacuum_job *job, uint64_t now_ns)
+{
+    const struct state_files *files = job->memory->files;
+
+    job->plan = calloc(files->count + 1, sizeof(*job->plan));
+    if (!job->plan)
+        return failure_set(&job->failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
+    for (size_t i = 0; i < files->count; i++)
+        job->plan[i] = (struct vacuum_file){
+            .vacuum_class = class_of(&files->files[i], now_ns),
+            .is_open = files->files[i].is_open,
+            .bytes = files->files[i].bytes,
+            .time_ns = files->files[i].time_ns,
+        };
+    return 0;
+}
+
+/* A running session deletes its segments itself, oldest first, which are these. */
+static void job_note_eviction(struct vacuum_job *job, const struct state_file *file)
+{
+    const char *session = state_name_find_session(file->name, &job->running);
+    size_t i = 0;
+
+    while (i < job->nr_evictions && strcmp(job->evictions[i].session, session) != 0)
+        i++;
+    if (i == EVICT_MAX)
+        return; /* there are not so many sessions */
+    if (i == job->nr_evictions)
+        (void)snprintf(job->evictions[job->nr_evictions++].session, SESSION_NAME_MAX + 1, "%s",
+                       session);
+    job->evictions[i].count++;
+}
+
+/* SEGMENT has gone: with a capture's last one goes the sidecar of the capture. */
+static void job_remove_capture(const struct vacuum_job *job, const struct state_file *segment)
+{
+    const struct state_files *files = job->memory->files;
+
+    if (segment->kind != STATE_FILE_SEGMENT ||
+        !state_name_is_segment(segment->name, segment->session))
+        return;
+    for (size_t i = 0; i < files->count; i++)
+        if (!job->plan[i].goes && (strcmp(files->files[i].name, segment->session) == 0 ||
+                                   state_name_is_segment(files->files[i].name, segment->session)))
+            return;
+    state_sidecar_remove(job->directory_fd, segment->session);
+}
+
+static void job_remove_chosen(struct vacuum_job *job)
+{
+    const struct state_files *files = job->memory->files;
+    int r;
+
+    for (size_t i = 0; i < files->count; i++) {
+        const struct state_file *file = &files->files[i];
+
+        if (!job->plan[i].goes)
+            continue;
+        if (file->is_of_running) {
+            job_note_eviction(job, file);
+            continue;
+        }
+        r = state_file_remove(job->directory_fd, file->name);
+        if (r >= 0) {
+            job_remove_capture(job, file);
+            continue;
+        }
+        job->plan[i].goes = false;
+        job->outcome.files--;
+        job->outcome.bytes -= file->bytes;
+        (void)failure_set(&job->failure, r, ERROR_OUTPUT, "Cannot remove %s/%s.xentrace: %s.",
+                          job->directory, file->name, strerror(-r));
+    }
+}
+
+/* The first look goes without finding out what is open: mostly there is nothing to do. */
+static void job_clean(struct vacuum_job *job)
+{
+    struct state_files *files = job->memory->files;
+    uint64_t now_ns = realtime_ns();
+
+    job->limits = job_limits(job);
+    if (job_make_plan(job, now_ns) < 0)
+        return;
+    job->outcome = vacuum_choose(job->plan, files->count, &job->limits, files->free_bytes, now_ns);
+    if (job->outcome.files == 0)
+        return;
+    state_files_look_for_open(job->directory_fd, files);
+    for (size_t i = 0; i < files->count; i++)
+        job->plan[i].is_open = files->files[i].is_open;
+    job->outcome = vacuum_choose(job->plan, files->count, &job->limits, files->free_bytes, now_ns);
+    if (!job->request.dry_run)
+        job_remove_chosen(job);
+}
+
+static void job_list(struct vacuum_job *job)
+{
+    job->limits = job_limits(job);
+    state_files_look_for_open(job->directory_fd, job->memory->files);
+    (void)job_make_plan(job, realtime_ns());
+}
+
+/* As typed: a path in the directory, or a name, with or without its ending. */
+static void strip_name(const struct vacuum_job *job, char *name)
+{
+    static const char *const endings[] = {".xentrace", ".json"};
+    size_t length = strlen(job->directory);
+
+    if (strncmp(name, job->directory, length) == 0 && name[length] == '/')
+        memmove(name, name + length + 1, strlen(name + length + 1) + 1);
+    for (size_t i = 0; i < ARRAY_SIZE(endings); i++) {
+        size_t ending = strlen(endings[i]), all = strlen(name);
+
+        if (all > ending && strcmp(name + all - ending, endings[i]) == 0)
+            name[all - ending] = '\0';
+    }
+}
+
+/* Marks what NAME means: one trace, or the segments of a capture. Returns how many. */
+static size_t job_mark(struct vacuum_job *job, const char *name)
+{
+    const struct state_files *files = job->memory->files;
+    size_t count = 0;
+
+    for (size_t i = 0; i < files->count; i++) {
+        if (strcmp(files->files[i].name, name) != 0 &&
+            !state_name_is_segment(files->files[i].name, name))
+            continue;
+        count++;
+        job->plan[i].goes = true;
+    }
+    return count;
+}
+
+static int job_check_name(struct vacuum_job *job, const char *name)
+{
+    const char *session = state_name_find_session(name, &job->running);
+
+    if (session)
+        return failure_set(&job->failure, -EBUSY, ERROR_BUSY,
+                           "'%s' belongs to the running capture '%s'. Nothing was removed. To end "
+                           "the capture: xentracectl stop %s",
+                           name, session, session);
+    if (!name[0] || name[0] == '.' || strchr(name, '/') || job_mark(job, name) == 0)
+        return failure_set(&job->failure, -ENOENT, ERROR_NO_FILE,
+                           "There is no trace '%s' in %s. Nothing was removed. To see all traces: "
+                           "xentracectl list --files",
+                           name, job->directory);
+    return 0;
+}
+
+/* All of them, or none. */
+static void job_remove_named(struct vacuum_job *job)
+{
+    const struct state_files *files = job->memory->files;
+
+    job->limits = job_limits(job);
+    if (job_make_plan(job, realtime_ns()) < 0)
+        return;
+    for (size_t i = 0; i < job->request.nr_names; i++) {
+        strip_name(job, job->names[i]);
+        if (job_check_name(job, job->names[i]) < 0)
+            return;
+    }
+    for (size_t i = 0; i < files->count; i++) {
+        job->outcome.files += job->plan[i].goes;
+        job->outcome.bytes += job->plan[i].goes ? files->files[i].bytes : 0;
+    }
+    job_remove_chosen(job);
+    for (size_t i = 0; i < job->request.nr_names; i++) /* of a capture with segments: its own */
+        state_sidecar_remove(job->directory_fd, job->names[i]);
+}
+
+static void vacuum_run(struct job *base)
+{
+    struct vacuum_job *job = job_container(base, struct vacuum_job, job);
+
+    if (job_read_files(job) < 0)
+        return;
+    switch (job->request.action) {
+    case VACUUM_LIST:
+        job_list(job);
+        break;
+    case VACUUM_CLEAN:
+        job_clean(job);
+        break;
+    case VACUUM_REMOVE:
+        job_remove_named(job);
+        break;
+    }
+}
+
+/* --- Main thread. --- */
+
+static void vacuum_job_free(struct vacuum_job *job)
+{
+    for (size_t i = 0; i < job->request.nr_names && job->names; i++)
+        free(job->names[i]);
+    free(job->names);
+    free(job->plan);
+    free(job);
+}
+
+static void vacuum_destroy(struct vacuum *vacuum)
+{
+    if (vacuum->memory)
+        state_files_free(vacuum->memory->files);
+    free(vacuum->memory);
+    free(vacuum);
+}
+
+static void vacuum_evict(const struct vacuum *vacuum, const struct vacuum_job *job)
+{
+    for (size_t i = 0; i < job->nr_evictions; i++)
+        vacuum->context.evict(vacuum->context.userdata, job->evictions[i].session,
+                              job->evictions[i].count);
+}
+
+/* The directory stays over its limits: reported once, and again after they were kept. */
+static void vacuum_log_short(struct vacuum *vacuum, const struct vacuum_job *job)
+{
+    char use[UNITS_TEXT_MAX], keep[UNITS_TEXT_MAX];
+
+    if (job->failure.name || job->outcome.is_enough) {
+        vacuum->is_short_logged = vacuum->is_short_logged && !job->outcome.is_enough;
+        return;
+    }
+    if (!vacuum->is_short_logged)
+        log_warning("%s exceeds its limits (max-use=%s, keep-free=%s), and it contains nothing "
+                    "more that xentraced may remove. To see all traces: xentracectl list --files",
+                    vacuum->context.state_dir, size_format(use, job->limits.max_use_bytes),
+                    size_format(keep, job->limits.keep_free_bytes));
+    vacuum->is_short_logged = true;
+}
+
+/* Whether another line may name a removed file. */
+static bool vacuum_admit_line(struct vacuum *vacuum)
+{
+    uint64_t now_usec = 0;
+
+    /* Cannot fail for a clock that exists. */
+    (void)sd_event_now(vacuum->context.event, CLOCK_MONOTONIC, &now_usec);
+    if (!vacuum->lines_since_usec || now_usec - vacuum->lines_since_usec >= VACUUM_LINES_USEC) {
+        vacuum->lines_since_usec = now_usec;
+        vacuum->lines = 0;
+    }
+    return vacuum->lines++ < VACUUM_LINES_MAX;
+}
+
+/* A sentence without its stop. */
+static const char *describe_reason(char *text, size_t size, const struct vacuum_job *job,
+                                   enum vacuum_reason reason)
+{
+    char limit[UNITS_TEXT_MAX];
+
+    switch (reason) {
+    case VACUUM_TOO_OLD:
+        (void)snprintf(text, size, "it was older than %s",
+                       duration_format(limit, job->limits.max_age_usec));
+        break;
+    case VACUUM_MAX_USE:
+        (void)snprintf(text, size, "the directory had more than %s that may be removed",
+                       size_format(limit, job->limits.max_use_bytes));
+        break;
+    case VACUUM_KEEP_FREE:
+        (void)snprintf(text, size, "the disk had less than %s free",
+                       size_format(limit, job->limits.keep_free_bytes));
+        break;
+    }
+    return text;
+}
+
+static void vacuum_log_file(const struct vacuum *vacuum, const struct vacuum_job *job, size_t i)
+{
+    const struct state_file *file = &job->memory->files->files[i];
+    const struct requester *who = &job->request.who;
+    char path[PATH_MAX + NAME_MAX], bytes[UNITS_TEXT_MAX], reason[128] = "";
+    char requester[REQUESTER_TEXT_MAX] = "";
+
+    (void)snprintf(path, sizeof(path), "%s/%s.xentrace", vacuum->context.state_dir, file->name);
+    if (job->request.action == VACUUM_CLEAN)
+        describe_reason(reason, sizeof(reason), job, job->plan[i].reason);
+    if (who->is_set)
+        requester_describe(requester, who);
+    log_event(LOG_NOTICE, &(struct log_about){.file = path}, "%sRemoved %s (%s): %s%s%s%s.",
+              who->is_set ? "Audit: " : "", path, size_format(bytes, file->bytes), reason,
+              reason[0] && requester[0] ? ", " : "", requester[0] ? "asked for by " : "",
+              requester);
+}
+
+/* Segments of a running session are deleted by it, in a moment. */
+static void vacuum_log_removed(struct vacuum *vacuum, const struct vacuum_job *job)
+{
+    const struct state_files *files = job->memory->files;
+    uint64_t left_out_bytes = 0;
+    size_t left_out = 0;
+    char bytes[UNITS_TEXT_MAX];
+
+    for (size_t i = 0; i < files->count; i++) {
+        if (!job->plan[i].goes)
+            continue;
+        if (vacuum_admit_line(vacuum)) {
+            vacuum_log_file(vacuum, job, i);
+        } else {
+            left_out++;
+            left_out_bytes += files->files[i].bytes;
+        }
+    }
+    if (left_out > 0)
+        log_line(LOG_NOTICE, NULL, "%sRemoved %zu more trace%s (%s) from %s.",
+                 job->request.who.is_set ? "Audit: " : "", left_out, left_out == 1 ? "" : "s",
+                 size_format(bytes, left_out_bytes), vacuum->context.state_dir);
+}
+
+static void vacuum_log(struct vacuum *vacuum, const struct vacuum_job *job)
+{
+    if (job->failure.name && !job->done) /* else whoever asked has the reason */
+        log_error("%s", job->failure.text);
+    if (job->outcome.files > 0 && !job->request.dry_run)
+        vacuum_log_removed(vacuum, job);
+}
+
+static void vacuum_end_look(struct vacuum *vacuum, const struct vacuum_job *job)
+{
+    vacuum->is_looking = false;
+    vacuum_log_short(vacuum, job);
+}
+
+/* The first of those that wait, unless one is under way. */
+static void vacuum_begin_next(struct vacuum *vacuum)
+{
+    const struct vacuum_context *context = &vacuum->context;
+    struct vacuum_job *job = vacuum->waiting;
+
+    if (vacuum->current || !job)
+        return;
+    vacuum->waiting = job->next;
+    vacuum->nr_waiting--;
+    vacuum->current = job;
+    job->running = (struct state_names){
+        .names = job->running_names,
+        .count = context->list_running(context->userdata, job->running_names, VACUUM_RUNNING_MAX),
+    };
+    worker_send(vacuum->worker, &job->job);
+}
+
+static void vacuum_report(struct vacuum *vacuum, const struct vacuum_job *job)
+{
+    const struct vacuum_result result = {
+        .files = job->failure.name && !job->plan ? NULL : job->memory->files,
+        .plan = job->plan,
+        .limits = job->limits,
+        .outcome = job->outcome,
+        .dry_run = job->request.dry_run,
+        .failure = &job->failure,
+    };
+
+    vacuum_log(vacuum, job);
+    vacuum_evict(vacuum, job);
+    if (job->done)
+        job->done(job->userdata, job->ticket, &result);
+    else
+        vacuum_end_look(vacuum, job);
+}
+
+static void vacuum_done(struct job *base)
+{
+    struct vacuum_job *job = job_container(base, struct vacuum_job, job);
+    struct vacuum *vacuum = job->vacuum;
+
+    if (!vacuum->is_freed)
+        vacuum_report(vacuum, job);
+    vacuum->current = NULL;
+    vacuum_job_free(job);
+    if (vacuum->is_freed)
+        vacuum_destroy(vacuum);
+    else
+        vacuum_begin_next(vacuum);
+}
+
+static void vacuum_enqueue(struct vacuum *vacuum, struct vacuum_job *job)
+{
+    struct vacuum_job **end = &vacuum->waiting;
+
+    while (*end)
+        end = &(*end)->next;
+    *end = job;
+    vacuum->nr_waiting++;
+}
+
+static int job_copy_names(struct vacuum_job *job, const struct vacuum_request *request)
+{
+    job->names = calloc(request->nr_names + 1, sizeof(*job->names));
+    if (!job->names)
+        return -ENOMEM;
+    for (size_t i = 0; i < request->nr_names; i++) {
+        job->names[i] = strdup(request->names[i]);
+        if (!job->names[i])
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+int vacuum_send(struct vacuum *vacuum, const struct vacuum_request *request,
+                void (*done)(void *userdata, uint64_t ticket, const struct vacuum_result *result),
+                void *userdata, uint64_t *ret_ticket)
+{
+    const struct vacuum_context *context = &vacuum->context;
+    bool is_of_user = request->who.is_set && request->who.uid != 0;
+    struct vacuum_job *job;
+
+    if (vacuum->nr_waiting >= (is_of_user ? VACUUM_WAITING_MAX / 2 : VACUUM_WAITING_MAX))
+        return -EAGAIN;
+    job = calloc(1, sizeof(*job));
+    if (!job)
+        return -ENOMEM;
+    job->job = (struct job){.run = vacuum_run, .done = vacuum_done};
+    job->vacuum = vacuum;
+    job->memory = vacuum->memory;
+    job->request = *request;
+    job->directory_fd = context->state_dir_fd;
+    job->directory = context->state_dir;
+    job->done = done;
+    job->userdata = userdata;
+    job->ticket = ++vacuum->last_ticket;
+    if (job_copy_names(job, request) < 0) {
+        vacuum_job_free(job);
+        return -ENOMEM;
+    }
+    if (ret_ticket)
+        *ret_ticket = job->ticket;
+    vacuum_enqueue(vacuum, job);
+    vacuum_begin_next(vacuum);
+    return 0;
+}
+
+/* A disk that does not answer is asked once. */
+static int vacuum_handle_time(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    struct vacuum *vacuum = userdata;
+    const struct vacuum_request request = {
+        .action = VACUUM_CLEAN,
+        .limits = vacuum->context.limits,
+    };
+
+    (void)usec;
+    vacuum->is_poked = false;
+    if (!vacuum->is_looking)
+        vacuum->is_looking = vacuum_send(vacuum, &request, NULL, NULL, NULL) >= 0;
+    /* Neither can fail for a source that exists, in this process. */
+    (void)sd_event_source_set_time_relative(source, LOOK_USEC);
+    (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+    return 0;
+}
+
+int vacuum_new(const struct vacuum_context *context, struct vacuum **ret_vacuum)
+{
+    struct vacuum *vacuum = calloc(1, sizeof(*vacuum));
+    int r;
+
+    if (!vacuum)
+        return -ENOMEM;
+    vacuum->context = *context;
+    vacuum->memory = calloc(1, sizeof(*vacuum->memory));
+    r = vacuum->memory ? worker_new(context->workers, "vacuum", &vacuum->worker) : -ENOMEM;
+    if (r >= 0)
+        r = sd_event_add_time_relative(context->event, &vacuum->source, CLOCK_MONOTONIC, 0,
+                                       SLACK_USEC, vacuum_handle_time, vacuum);
+    if (r < 0) {
+        vacuum_free(vacuum);
+        return r;
+    }
+    *ret_vacuum = vacuum;
+    return 0;
+}
+
+struct vacuum *vacuum_free(struct vacuum *vacuum)
+{
+    if (!vacuum)
+        return NULL;
+    vacuum->source = sd_event_source_disable_unref(vacuum->source);
+    vacuum->worker = worker_free(vacuum->worker);
+    vacuum->is_freed = true;
+    while (vacuum->waiting) {
+        struct vacuum_job *next = vacuum->waiting->next;
+
+        vacuum_job_free(vacuum->waiting);
+        vacuum->waiting = next;
+    }
+    if (!vacuum->current)
+        vacuum_destroy(vacuum);
+    return NULL;
+}
+
+void vacuum_poke(struct vacuum *vacuum)
+{
+    if (vacuum->is_poked)
+        return; /* else one after the other would put it off */
+    vacuum->is_poked = true;
+    /* Neither can fail for a source that exists, in this process. */
+    (void)sd_event_source_set_time_relative(vacuum->source, POKE_USEC);
+    (void)sd_event_source_set_enabled(vacuum->source, SD_EVENT_ONESHOT);
+}
+
+void vacuum_set_limits(struct vacuum *vacuum, const struct disk_limits *limits)
+{
+    vacuum->context.limits = *limits;
+    vacuum_poke(vacuum);
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The kernel may still be completing the last writes of a process that was killed: a file is read
+ * when nobody has it open any more, which a lease shows.
+ */
+
+#include "daemon/session/segment-recovery.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <json-c/json.h>
+
+#include "common/protocol.h"
+#include "common/trace-file.h"
+#include "common/util.h"
+#include "daemon/output/output-file.h"
+#include "daemon/output/state-files.h"
+
+#define LEASE_TRIES      200u
+#define LEASE_PAUSE_MSEC 10
+
+/* --- A finished one, by its sidecar. --- */
+
+static struct json_object *member(struct json_object *object, const char *key)
+{
+    struct json_object *value = NULL;
+
+    (void)json_object_object_get_ex(object, key, &value); /* NULL of what is no object */
+    return value;
+}
+
+static uint64_t number_of(struct json_object *object, const char *key)
+{
+    return json_object_get_uint64(member(object, key));
+}
+
+static int take_sidecar_cpus(struct recovered_segment *segment, struct json_object *cpus,
+                             unsigned int nr_cpus)
+{
+    if (!json_object_is_type(cpus, json_type_array))
+        return -EBADMSG;
+    for (size_t i = 0; i < json_object_array_length(cpus); i++) {
+        struct json_object *entry = json_object_array_get_idx(cpus, i);
+        uint64_t cpu = number_of(entry, "cpu");
+
+        if (cpu >= nr_cpus)
+            return -EBADMSG;
+        segment->cpus[cpu].delivered = number_of(entry, "delivered");
+        segment->cpus[cpu].last_tsc = number_of(entry, "last_tsc");
+    }
+    return 0;
+}
+
+static int take_sidecar(struct recovered_segment *segment, struct json_object *sidecar,
+                        unsigned int nr_cpus)
+{
+    struct json_object *object = member(sidecar, "segment");
+    struct segment *facts = &segment->segment;
+
+    facts->bytes = number_of(object, "bytes");
+    facts->first_tsc = number_of(object, "first_tsc");
+    facts->last_tsc = number_of(object, "last_tsc");
+    facts->first_ns = number_of(object, "first_ns");
+    facts->last_ns = number_of(object, "last_ns");
+    facts->records = number_of(object, "records");
+    facts->lost = number_of(object, "lost");
+    facts->dropped = number_of(object, "dropped");
+    facts->complete_from_tsc = number_of(object, "complete_from_tsc");
+    facts->reason = segment_reason_parse(json_object_get_string(member(object, "reason")));
+    return take_sidecar_cpus(segment, member(member(object, "ledger"), "cpus"), nr_cpus);
+}
+
+/* --- One that was being written. --- */
+
+static void await_last_writes(int fd)
+{
+    const struct timespec pause = {.tv_nsec = LEASE_PAUSE_MSEC * 1000000};
+
+    for (unsigned int i = 0; i < LEASE_TRIES; i++) {
+        if (fcntl(fd, F_SETLEASE, F_WRLCK) >= 0 || errno != EAGAIN) {
+            (void)fcntl(fd, F_SETLEASE, F_UNLCK);
+            return;
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
+static void take_summary(struct recovered_segment *segment,
+                         const struct trace_file_summary *summary, unsigned int nr_cpus)
+{
+    struct segment *facts = &segment->segment;
+
+    facts->bytes = summary->sound_bytes;
+    facts->first_tsc = summary->first_tsc;
+    facts->last_tsc = summary->last_tsc;
+    facts->records = summary->records;
+    facts->lost = summary->lost;
+    facts->reason = SEGMENT_RESTART;
+    segment->windows = summary->windows;
+    memcpy(segment->class_records, summary->class_records, sizeof(segment->class_records));
+    for (unsigned int cpu = 0; cpu < nr_cpus && cpu < summary->nr_cpus; cpu++)
+        segment->cpus[cpu] = (struct recovered_cpu){
+            .delivered = summary->cpus[cpu].records,
+            .told = summary->cpus[cpu].lost,
+            .last_tsc = summary->cpus[cpu].last_tsc,
+        };
+}
+
+/* Returns 1 if nothing is in it: then the file is gone. */
+static int read_trace(struct recovered_segment *segment, const struct recovery_request *request,
+                      const char *name)
+{
+    struct trace_file_summary *summary = NULL;
+    char file[NAME_MAX + 1];
+    _cleanup_fd_ int fd = -1;
+    bool is_empty;
+    int r;
+
+    (void)snprintf(file, sizeof(file), "%s.xentrace", name);
+    fd = openat(request->directory_fd, file, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return -errno;
+    await_last_writes(fd);
+    r = trace_file_scan(fd, &summary);
+    if (r < 0)
+        return r;
+    is_empty = summary->sound_bytes == 0;
+    take_summary(segment, summary, request->nr_cpus);
+    trace_file_summary_free(summary);
+    if (is_empty)
+        return state_file_remove(request->directory_fd, name) < 0 ? -errno : 1;
+    if (ftruncate(fd, (off_t)segment->segment.bytes) < 0 || fsync(fd) < 0)
+        return -errno;
+    segment->is_read = true;
+    return 0;
+}
+
+/* --- All of them. --- */
+
+static int recover_segment(struct recovered_segment *segment,
+                           const struct recovery_request *request, uint32_t number)
+{
+    struct json_object *sidecar;
+    char name[SEGMENT_NAME_MAX];
+    bool is_finished = number <= request->finished_number;
+    int r = -EBADMSG;
+
+    (void)snprintf(name, sizeof(name), "%s.%05u", request->name, number);
+    *segment = (struct recovered_segment){.segment.number = number};
+    segment->cpus = calloc(request->nr_cpus, sizeof(*segment->cpus));
+    if (!segment->cpus)
+        return -ENOMEM;
+    sidecar = state_sidecar_read(request->directory_fd, name);
+    segment->has_sidecar = member(sidecar, "segment");
+    if (segment->has_sidecar && (is_finished || !request->has_state))
+        r = take_sidecar(segment, sidecar, request->nr_cpus);
+    json_object_put(sidecar);
+    if (r >= 0)
+        return 0;
+    r = read_trace(segment, request, name);
+    if (is_finished)
+        segment->is_read = false; /* the ledger has it */
+    return r;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+
+    return left < right ? -1 : left > right;
+}
+
+static int add_number(uint32_t **numbers, size_t *count, uint32_t number)
+{
+    uint32_t *longer = reallocarray(*numbers, *count + 1, sizeof(*longer));
+
+    if (!longer)
+        return -ENOMEM;
+    *numbers = longer;
+    longer[(*count)++] = number;
+    return 0;
+}
+
+/* NAME.00001.xentrace: 1; 0: another file. */
+static uint32_t number_of_file(const char *file, const char *session)
+{
+    size_t length = strlen(file), suffix = strlen(".xentrace");
+    char name[NAME_MAX + 1];
+
+    if (length <= suffix || strcmp(file + length - suffix, ".xentrace") != 0)
+        return 0;
+    (void)snprintf(name, sizeof(name), "%.*s", (int)(length - suffix), file);
+    if (!state_name_is_segment(name, session))
+        return 0;
+    return (uint32_t)strtoul(strrchr(name, '.') + 1, NULL, 10);
+}
+
+static int list_numbers(const struct recovery_request *request, uint32_t **ret_numbers,
+                        size_t *ret_count)
+{
+    int fd = openat(request->directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *entry;
+    int r = 0;
+
+    if (!directory) {
+        r = -errno;
+        fd_close(&fd);
+        return r;
+    }
+    while (r >= 0 && (entry = readdir(directory))) {
+        uint32_t number = number_of_file(entry->d_name, request->name);
+
+        if (number > 0)
+            r = add_number(ret_numbers, ret_count, number);
+    }
+    (void)closedir(directory);
+    if (r >= 0 && *ret_count > 0)
+        qsort(*ret_numbers, *ret_count, sizeof(**ret_numbers), compare_numbers);
+    return r;
+}
+
+static int recover_numbers(const struct recovery_request *request, const uint32_t *numbers,
+                           size_t count, struct recovery *recovery, struct failure *failure)
+{
+    recovery->segments = calloc(count + 1, sizeof(*recovery->segments));
+    if (!recovery->segments)
+        return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
+    for (size_t i = 0; i < count; i++) {
+        struct recovered_segment *segment = &recovery->segments[recovery->count];
+        int r = recover_segment(segment, request, numbers[i]);
+
+        if (r == 0) {
+            recovery->count++;
+            recovery->last_number = numbers[i];
+            continue;
+        }
+        free(segment->cpus);
+        if (r < 0)
+            return failure_set(failure, r, ERROR_OUTPUT,
+                               "Cannot complete %s/%s.%05u.xentrace, which was being written "
+                               "before the restart: %s.",
+                               request->directory, request->name, numbers[i], strerror(-r));
+    }
+    return 0;
+}
+
+int recovery_read(const struct recovery_request *request, struct recovery *ret_recovery,
+                  struct failure *failure)
+{
+    uint32_t *numbers = NULL;
+    size_t count = 0;
+    int r;
+
+    *ret_recovery = (struct recovery){0};
+    output_file_sweep_segments(request->directory_fd, request->name); /* gives them their names */
+    r = list_numbers(request, &numbers, &count);
+    if (r < 0)
+        (void)failure_set(failure, r, ERROR_OUTPUT, "Cannot read the state directory %s: %s.",
+                          request->directory, strerror(-r));
+    else
+        r = recover_numbers(request, numbers, count, ret_recovery, failure);
+    free(numbers);
+    if (r < 0)
+        recovery_done(ret_recovery);
+    return r;
+}
+
+void recovery_done(struct recovery *recovery)
+{
+    for (size_t i = 0; i < recovery->count; i++)
+        free(recovery->segments[i].cpus);
+    free(recovery->segments);
+    *recovery = (struct recovery){0};
+}

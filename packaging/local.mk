@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Packages: debian/ for dpkg-buildpackage, the spec for rpmbuild. tests/packages/run builds both.
+
+EXTRA_DIST += \
+	debian/changelog \
+	debian/control \
+	debian/copyright \
+	debian/rules \
+	debian/source/format \
+	debian/tests/client \
+	debian/tests/control \
+	debian/tests/demo \
+	debian/xentrace-tools.install \
+	debian/xentraced.install \
+	debian/xentraced.postrm \
+	debian/xentraced.prerm \
+	packaging/xentraced.spec

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * draw-monitor ROWS COLS KEYS STATUS [BEFORE]: prints the picture that `xentracectl monitor` shows
+ * of the document in the file STATUS, 1 s after BEFORE, when KEYS were pressed: characters, of
+ * which u d l r p n b e are the arrows, page up and down, Home and End. "-": none.
+ *
+ * With COLORS=1 in the environment, colors are printed, too; with ERROR, that is why there is no
+ * newer document.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "ctl/ctl.h"
+#include "ctl/frame.h"
+#include "ctl/monitor.h"
+#include "ctl/screen.h"
+
+/* Of main.c, which is not linked. */
+void ctl_error(const char *format, ...)
+{
+    (void)format;
+}
+
+void ctl_error_sentence(const char *sentence)
+{
+    (void)sentence;
+}
+
+static int key_of(char letter)
+{
+    static const struct {
+        char letter;
+        int key;
+    } keys[] = {
+        {'u', SCREEN_KEY_UP},    {'d', SCREEN_KEY_DOWN},    {'l', SCREEN_KEY_LEFT},
+        {'r', SCREEN_KEY_RIGHT}, {'p', SCREEN_KEY_PAGE_UP}, {'n', SCREEN_KEY_PAGE_DOWN},
+        {'b', SCREEN_KEY_HOME},  {'e', SCREEN_KEY_END},     {'x', SCREEN_KEY_ESCAPE},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+        if (keys[i].letter == letter)
+            return keys[i].key;
+    }
+    return letter;
+}
+
+static int read_document(const char *path, struct json_object **ret_doc)
+{
+    int r = doc_read_file(path, ret_doc);
+
+    if (r < 0)
+        (void)fprintf(stderr, "%s: %s\n", path, strerror(-r));
+    else
+        doc_make_printable(*ret_doc);
+    return r;
+}
+
+static int draw(unsigned int rows, unsigned int cols, struct monitor_view *view,
+                const struct monitor_facts *facts)
+{
+    const char *colors = getenv("COLORS");
+    _cleanup_frame_ struct frame frame = {0};
+
+    if (frame_init(&frame, rows, cols) < 0)
+        return 1;
+    monitor_draw(&frame, facts, view, palette_of(colors && *colors == '1'));
+    frame_print(&frame, stdout, "\n");
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    _cleanup_doc_ struct json_object *status = NULL, *before = NULL;
+    struct monitor_view view = {0};
+    struct monitor_facts facts = {
+        .elapsed_usec = USEC_PER_SEC,
+        .disk = {.free_bytes = UINT64_C(12) << 30, .bytes = UINT64_C(40) << 30},
+        .error = getenv("ERROR"),
+        .time = "12:03:04 UTC",
+    };
+    unsigned int rows, cols;
+
+    if (argc < 5)
+        return 2;
+    rows = (unsigned int)atoi(argv[1]);
+    cols = (unsigned int)atoi(argv[2]);
+    if (strcmp(argv[4], "-") != 0 && read_document(argv[4], &status) < 0)
+        return 2;
+    if (argc > 5 && read_document(argv[5], &before) < 0)
+        return 2;
+    facts.status = status;
+    facts.before = before;
+    for (const char *key = argv[3]; *key && strcmp(argv[3], "-") != 0; key++) {
+        _cleanup_frame_ struct frame frame = {0}; /* keys mean what the picture before shows */
+
+        if (frame_init(&frame, rows, cols) < 0)
+            return 1;
+        monitor_draw(&frame, &facts, &view, palette_of(0));
+        if (monitor_press(&view, key_of(*key)))
+            return 0;
+    }
+    return draw(rows, cols, &view, &facts);
+}

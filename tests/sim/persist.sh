@@ -1,0 +1,218 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# A capture in segments that continues: its daemon is killed at any moment, or restarted, and the next
+# one goes on in the next segment. Per CPU every record is in a segment, or lost or dropped with its
+# exact count, which the ledger and the next segment have.
+
+. "$(dirname "$0")/lib.sh"
+
+for program in xensim/service; do
+    if [ ! -e "$build/tests/$program" ]; then
+        echo "$script: $build/tests/$program is not built: run make check, or set BUILD" >&2
+        exit 1
+    fi
+done
+
+times=${KILLS:-6}
+seed=${SEED:-$RANDOM}
+state=${dir:-}/state
+
+# --- The daemon as a service; see docs/xensim.md. ---
+
+service_start() {
+    : >"$dir/service.log"
+    : >"$dir/log"
+    "$build/tests/xensim/service" --log "$dir/service.log" --pid-file "$dir/pid" -- \
+        "$build/xentraced" --config "$dir/xentraced.conf" --socket "$dir/control" \
+        --state-dir "$dir/state" 2>>"$dir/log" &
+    manager=$!
+    wait_until 20 has_been_ready 1
+}
+readies() { grep -c ' ready$' "$dir/service.log"; }
+has_been_ready() { [ "$(readies)" -ge "$1" ]; }
+kill_daemon() { kill -KILL "$(cat "$dir/pid")"; }
+restart() { kill -HUP "$manager"; }
+again() { # again COMMAND...: COMMAND ends the daemon; the next one is waited for
+    local n
+    n=$(readies)
+    "$@"
+    wait_until 20 has_been_ready $((n + 1)) || { cat "$dir/service.log" "$dir/log" >&2; return 1; }
+}
+pause_random() { sleep "$(printf 0.%03d $((RANDOM % 450 + 150)))"; }
+ends_as_signalled() {
+    local status=0
+    kill -TERM "$manager" && wait "$manager" || status=$?
+    [ "$status" -eq 0 ] || { echo "status $status"; tail -n 3 "$dir/service.log"; return 1; }
+}
+
+say() { ctl --json status "$1" >"$dir/document" && number "$dir/document" "${@:2}"; }
+writes() { # writes NAME: it has a segment that is being written
+    ctl --json status "$1" >"$dir/writes" 2>/dev/null && [ "$(number "$dir/writes" output bytes)" -gt 0 ] &&
+        [ -n "$(number "$dir/writes" output path)" ]
+}
+segments_of() { ls "$dir"/state/"$1".*.xentrace; }
+no_gap_in_numbers() { # no_gap_in_numbers NAME
+    segments_of "$1" | sed 's/.*\.\([0-9]*\)\.xentrace/\1/' | awk '
+        NR > 1 && $1 + 0 != last + 1 { print "after " last ": " $1; bad = 1 } { last = $1 + 0 } END { exit bad }'
+}
+agree() { # agree FILE...: what is in it, and what its sidecar says
+    ctl info "$@" >"$dir/info" || { tail -n 20 "$dir/info"; return 1; }
+    ! grep -B 20 Differs "$dir/info"
+}
+has_sidecars() {
+    local file
+    for file in $(segments_of "$1"); do
+        [ -s "${file%.xentrace}.json" ] || { echo "$file has no sidecar"; return 1; }
+    done
+}
+
+# --- Every record, over many lives. ---
+
+lives() { # lives NAME END
+    local i name=$1 end=$2
+    RANDOM=$seed
+    for i in $(seq "$times"); do
+        pause_random
+        check "$name $end $i: the next one comes up" again "$end"
+        check "$name $end $i: it continues" wait_until 10 writes "$name"
+        check "$name $end $i: and reports that" same "$(say "$name" segments continued)" "$i"
+    done
+}
+all_is_there() { # all_is_there NAME: nothing is produced any more
+    local files
+    "$xensim" stat >"$dir/stat"
+    check "$1: stop" ctl stop "$1"
+    ctl --json status "$1" >"$dir/document"
+    mapfile -t files < <(segments_of "$1")
+    check "$1: ${#files[@]} segments, with every number or its loss" \
+        "$xensim" verify --from-start --report "$dir/stat" --warn-rounds "${files[@]}"
+    check "$1: each is one that every reader reads" "$xensim" rules "${files[@]}"
+    check "$1: each agrees with its sidecar" agree "${files[@]}"
+    check "$1: numbers ascend without a gap" no_gap_in_numbers "$1"
+    check "$1: each has its sidecar" has_sidecars "$1"
+    check "$1: the ledger balances" balances "$dir/document"
+    echo "# $(number "$dir/document" ledger lost) lost, $(number "$dir/document" ledger dropped) dropped of $(number "$dir/document" ledger produced)"
+    check "$1: nothing is left to continue" test -z "$(ls "$dir" | grep ^persist-)"
+}
+
+by_hand() { # by_hand END
+    service_start || exit 1
+    check "start --persist" ctl start long --segment-size 4M --persist
+    lives long "$1"
+    "$xensim" pause
+    all_is_there long
+    check "the manager ends" ends_as_signalled
+}
+with_recorder() { # with_recorder END: another takes the records meanwhile
+    recorder memory=16M
+    "$xensim" pause
+    service_start || exit 1
+    wait_until 10 recorder_runs
+    check "start --persist" ctl start long --segment-size 4M --persist
+    "$xensim" resume
+    lives long "$1"
+    ctl snapshot all >/dev/null
+    "$xensim" pause
+    all_is_there long
+    check "the recorder goes on, too" same "$(ctl --json status flight-recorder | number /dev/stdin ring restored)" "$times"
+    check "its snapshot is whole" whole "$dir/state/all.xentrace"
+    check "the manager ends" ends_as_signalled
+}
+
+# --- In the configuration. ---
+
+configured() {
+    configure '[capture always]' segment-size=2M keep-files=4
+    service_start || exit 1
+    check "it starts with the daemon" wait_until 10 writes always
+    check "it is the configuration's" same "$(say always options configured)" true
+    again kill_daemon
+    check "killed: it continues" wait_until 10 writes always
+    check "killed: in the same ledger" same "$(say always segments continued)" 1
+    check "the oldest go" wait_until 20 test ! -e "$dir/state/always.00001.xentrace"
+    check "at most so many are kept" test "$(segments_of always | wc -l)" -le 5
+    check "stop" ctl stop always
+    check "the ledger balances" balances <(ctl --json status always)
+    before=$(segments_of always | tail -n 1)
+    check "the manager ends" ends_as_signalled
+    service_start || exit 1
+    check "the next start: it begins again" wait_until 10 writes always
+    check "the next start: with a ledger of its own" same "$(say always segments continued)" 0
+    check "the next start: after the segments there are" test "$(segments_of always | tail -n 1)" '>' "$before"
+    check "older ones still count" wait_until 20 test ! -e "$before"
+    check "the manager ends" ends_as_signalled
+}
+
+# --- What does not continue. ---
+
+ended() {
+    service_start || exit 1
+    check "--persist needs segments" refuses '--segment-size' ctl start wrong --persist
+    ctl start plain --segment-size 4M >/dev/null
+    ctl start long --segment-size 4M --persist >/dev/null
+    wait_until 10 writes long
+    check "its state is kept" test -s "$dir/persist-long.json"
+    check "one that was not asked to has none" test ! -e "$dir/persist-plain.json"
+    ctl stop long >/dev/null
+    check "one that was stopped has none" test ! -e "$dir/persist-long.json"
+    again kill_daemon
+    check "it does not continue" refuses 'no capture' ctl status long
+    ctl start long2 --segment-size 4M --persist >/dev/null
+    wait_until 10 writes long2
+    echo '{"format":"xentraced-persist"}' >"$dir/persist-long2.json"
+    again kill_daemon
+    check "a damaged state is reported" grep -q 'long2.* is not continued' "$dir/log"
+    check "and removed" test ! -e "$dir/persist-long2.json"
+    check "its segments are there" segments_of long2
+    check "the manager ends" ends_as_signalled
+}
+refuses() { # refuses REGEX COMMAND...
+    local regex=$1 output
+    shift
+    output=$("$@" 2>&1) && { echo "it does not fail: $output"; return 1; }
+    grep -Eq -- "$regex" <<<"$output" || { echo "$output"; return 1; }
+}
+
+hasty() { # it is ended while it is being continued
+    local i how
+    service_start || exit 1
+    for i in 1 2 3 4 5 6; do
+        how=$([ $((i % 2)) -eq 1 ] || echo --abort)
+        ctl start "long$i" --segment-size 4M --persist >/dev/null
+        wait_until 10 writes "long$i"
+        check "hasty $i: the next one comes up" again kill_daemon
+        check "hasty $i: stop $how" ctl stop $how "long$i"
+        check "hasty $i: it has ended" wait_until 10 state_is "long$i" ended
+        check "hasty $i: the ledger balances" balances <(ctl --json status "long$i")
+        check "hasty $i: nothing is left to continue" test -z "$(ls "$dir" | grep ^persist-)"
+        mapfile -t files < <(segments_of "long$i")
+        check "hasty $i: what there is is whole" "$xensim" verify --warn-rounds "${files[@]}"
+    done
+    check "the manager ends" ends_as_signalled
+}
+
+killed() { by_hand kill_daemon; }
+restarted() { by_hand restart; }
+killed_beside() { with_recorder kill_daemon; }
+restarted_beside() { with_recorder restart; }
+
+main() {
+    local part
+    for part in ${PARTS:-killed restarted killed_beside restarted_beside}; do
+        echo "# SEED=$seed"
+        SEED=$seed sim --cpus 3 --rate 20M -- "$part"
+        case $part in
+        killed | restarted | killed_beside | restarted_beside)
+            check "$part: the ledger is the producer's" produced_as_reported "$dir/document" "$dir/report"
+            ;;
+        esac
+        sim_clean
+    done
+    [ -n "${PARTS:-}" ] || for part in configured ended hasty; do
+        sim --cpus 2 --rate 5M -- "$part"
+        sim_clean
+    done
+}
+
+dispatch "$@"

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What a capture leaves to the next daemon: the state as JSON, what is found on the disk, and the
+ * ledger that follows from both and the account.
+ */
+
+#include "daemon/session/persist.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <json-c/json.h>
+
+#include "common/record.h"
+#include "common/util.h"
+#include "daemon/base/log.h"
+#include "daemon/session/segment-recovery.h"
+#include "daemon/session/segments-state.h"
+#include "tests/unit/test.h"
+
+#define CPUS 2u
+
+static char path[64];
+static int directory_fd;
+
+/* --- The state. --- */
+
+static void test_state(void)
+{
+    struct ledger past[CPUS] = {{.produced = 10,
+                                 .delivered = 5,
+                                 .lost = 2,
+                                 .dropped = 2,
+                                 .evicted = 1,
+                                 .first_tsc = 3,
+                                 .last_tsc = UINT64_MAX},
+                                {.produced = UINT64_C(1) << 40}};
+    uint64_t pending[CPUS] = {0, 77};
+    char events[] = "sched", cpus[] = "0-1", on_reserve[] = "rotate";
+    const struct persist_state state = {
+        .name = "long",
+        .is_configured = true,
+        .events = events,
+        .cpus = cpus,
+        .on_reserve = on_reserve,
+        .segment_size_bytes = 4096,
+        .keep_files = 7,
+        .reserve_bytes = UINT64_C(5) << 30,
+        .started = {.realtime_ns = 5, .tsc = 6},
+        .continued = 3,
+        .first_number = 2,
+        .finished_number = 9,
+        .written = 8,
+        .deleted = 1,
+        .nr_cpus = CPUS,
+        .past = past,
+        .pending = pending,
+        .totals = {.output_bytes = 99, .windows = 4, .class_records = {1, 2}},
+    };
+    json_object *json = persist_to_json(&state), *broken;
+    struct persist_state *back = NULL;
+
+    test_case("a state is read as it was written");
+    if (!CHECK_INT(persist_from_json(json, &back), 0))
+        return;
+    CHECK_STR(back->name, "long");
+    CHECK(back->is_configured);
+    CHECK_STR(back->events, "sched");
+    CHECK_STR(back->cpus, "0-1");
+    CHECK_STR(back->on_reserve, "rotate");
+    CHECK_UINT(back->segment_size_bytes, 4096);
+    CHECK_UINT(back->keep_files, 7);
+    CHECK_UINT(back->reserve_bytes, UINT64_C(5) << 30);
+    CHECK_UINT(back->started.tsc, 6);
+    CHECK_UINT(back->continued, 3);
+    CHECK_UINT(back->first_number, 2);
+    CHECK_UINT(back->finished_number, 9);
+    CHECK_UINT(back->nr_cpus, CPUS);
+    CHECK_INT(memcmp(back->past, past, sizeof(past)), 0);
+    CHECK_INT(memcmp(back->pending, pending, sizeof(pending)), 0);
+    CHECK_UINT(back->totals.output_bytes, 99);
+    CHECK_UINT(back->totals.class_records[1], 2);
+    CHECK(persist_options(back).persist && persist_options(back).resume == back);
+    persist_free(back);
+
+    test_case("what is none is refused");
+    json_object_object_add(json, "version", json_object_new_int(2));
+    CHECK_INT(persist_from_json(json, &back), -EBADMSG);
+    json_object_put(json);
+    broken =
+        json_tokener_parse("{\"format\":\"xentraced-persist\",\"version\":1,\"name\":\"../x\"}");
+    CHECK_INT(persist_from_json(broken, &back), -EBADMSG);
+    json_object_put(broken);
+    broken = json_tokener_parse("[1]");
+    CHECK_INT(persist_from_json(broken, &back), -EBADMSG);
+    json_object_put(broken);
+}
+
+/* --- The ledger. --- */
+
+static const struct {
+    const char *name;
+    struct ledger past;
+    struct account_sum taken;
+    struct recovered_sums sums;
+    struct ledger expected;
+    uint64_t missing;
+} ledgers[] = {
+    {"nothing happened", {0}, {0}, {0}, {0}, 0},
+    {"all of it is on the disk",
+     {.produced = 10, .delivered = 10},
+     {30, 0},
+     {.on_disk = 10, .read = 20},
+     {.produced = 30, .delivered = 30},
+     0},
+    {"some was in memory",
+     {.produced = 10, .delivered = 10},
+     {30, 0},
+     {.on_disk = 10, .read = 15},
+     {.produced = 30, .delivered = 25, .dropped = 5},
+     5},
+    {"Xen had lost some, and a file reports it",
+     {0},
+     {30, 4},
+     {.read = 20, .told = 4},
+     {.produced = 30, .delivered = 20, .lost = 4, .dropped = 6},
+     6},
+    {"... or none does",
+     {0},
+     {30, 4},
+     {.read = 20},
+     {.produced = 30, .delivered = 20, .lost = 4, .dropped = 6},
+     10},
+    {"the file had to report what the one before had missed",
+     {.produced = 50, .delivered = 40, .dropped = 10},
+     {80, 0},
+     {.on_disk = 40, .read = 25, .told = 10, .pending = 10},
+     {.produced = 80, .delivered = 65, .dropped = 15},
+     5},
+    {"... but it did not come to that",
+     {.produced = 50, .delivered = 40, .dropped = 10},
+     {80, 0},
+     {.on_disk = 40, .pending = 10},
+     {.produced = 80, .delivered = 40, .dropped = 40},
+     40},
+    {"a segment was deleted meanwhile",
+     {.produced = 50, .delivered = 50},
+     {50, 0},
+     {.on_disk = 30},
+     {.produced = 50, .delivered = 30, .evicted = 20},
+     0},
+    {"an account that is behind the disk",
+     {.produced = 10, .delivered = 10},
+     {5, 0},
+     {.on_disk = 10, .read = 7},
+     {.produced = 17, .delivered = 17},
+     0},
+};
+
+static void test_ledgers(void)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(ledgers); i++) {
+        struct ledger past = ledgers[i].past, added;
+        uint64_t missing;
+
+        test_case(ledgers[i].name);
+        missing = segments_settle_ledger(&past, ledgers[i].taken, &ledgers[i].sums, &added);
+        CHECK_UINT(missing, ledgers[i].missing);
+        CHECK_UINT(past.produced, ledgers[i].expected.produced);
+        CHECK_UINT(past.delivered, ledgers[i].expected.delivered);
+        CHECK_UINT(past.lost, ledgers[i].expected.lost);
+        CHECK_UINT(past.dropped, ledgers[i].expected.dropped);
+        CHECK_UINT(past.evicted, ledgers[i].expected.evicted);
+        CHECK_UINT(past.produced, past.delivered + past.lost + past.dropped + past.evicted);
+        CHECK_UINT(added.produced, added.delivered + added.lost + added.dropped);
+    }
+}
+
+/* --- The disk. --- */
+
+/* WINDOWS of two records each, of CPUs in turn, and TAIL zero bytes. */
+static void write_trace(const char *file, unsigned int windows, off_t tail)
+{
+    int fd = openat(directory_fd, file, O_WRONLY | O_CREAT | O_TRUNC, 0640);
+    uint32_t tsc = 0;
+
+    for (uint32_t i = 0; i < windows; i++) {
+        uint32_t words[3 + 6] = {WINDOW_HEADER, i % CPUS, 24};
+
+        for (unsigned int n = 0; n < 2; n++) {
+            words[3 + 3 * n] = 0x80021002u;
+            words[4 + 3 * n] = ++tsc;
+        }
+        if (write(fd, words, sizeof(words)) != sizeof(words))
+            exit(EXIT_FAILURE);
+    }
+    if (tail && ftruncate(fd, (off_t)(windows * 36) + tail) < 0)
+        exit(EXIT_FAILURE);
+    close(fd);
+}
+
+static void write_text(const char *file, const char *text)
+{
+    int fd = openat(directory_fd, file, O_WRONLY | O_CREAT | O_TRUNC, 0640);
+
+    if (fd < 0 || write(fd, text, strlen(text)) < 0)
+        exit(EXIT_FAILURE);
+    close(fd);
+}
+
+static bool is_there(const char *file)
+{
+    return faccessat(directory_fd, file, F_OK, 0) == 0;
+}
+
+static off_t size_of(const char *file)
+{
+    struct stat st;
+
+    return fstatat(directory_fd, file, &st, 0) == 0 ? st.st_size : -1;
+}
+
+static void test_recovery(void)
+{
+    struct recovery_request request = {
+        .directory_fd = directory_fd,
+        .directory = path,
+        .name = "long",
+        .nr_cpus = CPUS,
+        .has_state = true,
+        .finished_number = 2,
+    };
+    struct recovery recovery;
+    struct failure failure = {0};
+
+    test_case("nothing is there");
+    CHECK_INT(recovery_read(&request, &recovery, &failure), 0);
+    CHECK_UINT(recovery.count, 0);
+    CHECK_UINT(recovery.last_number, 0);
+    recovery_done(&recovery);
+
+    write_trace("long.00001.xentrace", 4, 0);
+    write_text(
+        "long.00001.json",
+        "{\"segment\":{\"bytes\":144,\"records\":8,\"reason\":\"size\",\"ledger\":{\"cpus\":["
+        "{\"cpu\":0,\"delivered\":5},{\"cpu\":1,\"delivered\":3,\"last_tsc\":9}]}}}");
+    write_trace("long.00002.xentrace", 2, 0); /* finished, but its sidecar is lost */
+    write_trace("long.00003.xentrace", 6, 0);
+    write_trace(".long.00004.xentrace.next", 3, 5000); /* not named yet */
+    write_text(".long.00005.xentrace.next", "");       /* prepared */
+    write_trace("longer.00009.xentrace", 1, 0);        /* another's */
+    write_trace("long.2.xentrace", 1, 0);
+
+    test_case("finished ones are known by their sidecars, others are read and cut");
+    CHECK_INT(recovery_read(&request, &recovery, &failure), 0);
+    if (!CHECK_UINT(recovery.count, 4))
+        return;
+    CHECK_UINT(recovery.last_number, 4);
+    CHECK(!recovery.segments[0].is_read && !recovery.segments[1].is_read);
+    CHECK_UINT(recovery.segments[0].cpus[0].delivered, 5);
+    CHECK_UINT(recovery.segments[0].cpus[1].last_tsc, 9);
+    CHECK_INT(recovery.segments[0].segment.reason, SEGMENT_SIZE);
+    CHECK_UINT(recovery.segments[1].cpus[0].delivered, 2);
+    CHECK(recovery.segments[2].is_read && recovery.segments[3].is_read);
+    CHECK_UINT(recovery.segments[2].cpus[1].delivered, 6);
+    CHECK_UINT(recovery.segments[3].segment.records, 6);
+    CHECK_INT(recovery.segments[3].segment.reason, SEGMENT_RESTART);
+    CHECK_INT(size_of("long.00004.xentrace"), 3 * 36);
+    CHECK(!is_there(".long.00004.xentrace.next") && !is_there(".long.00005.xentrace.next"));
+    recovery_done(&recovery);
+
+    test_case("one in which nothing is goes");
+    write_trace("long.00006.xentrace", 0, 4096);
+    CHECK_INT(recovery_read(&request, &recovery, &failure), 0);
+    CHECK_UINT(recovery.last_number, 4);
+    CHECK(!is_there("long.00006.xentrace"));
+    recovery_done(&recovery);
+
+    test_case("without a state, those with a sidecar are finished");
+    request.has_state = false;
+    request.finished_number = 0;
+    CHECK_INT(recovery_read(&request, &recovery, &failure), 0);
+    CHECK_UINT(recovery.count, 4);
+    CHECK(!recovery.segments[0].is_read && recovery.segments[1].is_read);
+    recovery_done(&recovery);
+}
+
+int main(void)
+{
+    char command[128];
+
+    strcpy(path, "/tmp/test-persist.XXXXXX");
+    if (!mkdtemp(path))
+        return TEST_SKIPPED;
+    directory_fd = open(path, O_RDONLY | O_DIRECTORY);
+    if (directory_fd < 0)
+        return EXIT_FAILURE;
+    test_state();
+    test_ledgers();
+    test_recovery();
+    snprintf(command, sizeof(command), "rm -rf %s", path);
+    CHECK_INT(system(command), 0);
+    return test_end();
+}
