@@ -237,7 +237,8 @@ static void collect_exits(void *context, const struct tally *tally)
     struct exits_list *exits = context;
 
     for (size_t i = 0; i < exits->nr; i++) {
-        if (exits->list[i].domain != tally->who >> 16 || exits->list[i].reason != tally->what)
+        if (exits->list[i].domain != tally->who >> 16 ||
+            exits->list[i].reason != (uint32_t)tally->what)
             continue;
         exits->list[i].count += tally->count;
         exits->list[i].cycles += tally->cycles;
@@ -246,7 +247,7 @@ static void collect_exits(void *context, const struct tally *tally)
     if (exits->nr == exits->max)
         return; /* no sound trace has as many */
     exits->list[exits->nr++] =
-        (struct exits){tally->who >> 16, tally->what, tally->count, tally->cycles};
+        (struct exits){tally->who >> 16, (uint32_t)tally->what, tally->count, tally->cycles};
 }
 
 static uint64_t running_cycles(const struct measures *measures, uint32_t domain)
@@ -265,7 +266,7 @@ static void find_exits(struct findings *findings)
     struct exits list[256];
     struct exits_list exits = {.list = list, .max = ARRAY_SIZE(list)};
 
-    tallies_each(&measures->tallies, TALLY_EXIT, collect_exits, &exits);
+    tallies_each(&measures->details.tallies, TALLY_EXIT, collect_exits, &exits);
     for (size_t i = 0; i < exits.nr; i++) {
         char name[INPUT_TEXT_MAX], count[NUMBER_MAX], reason[EXIT_REASON_TEXT_MAX];
         double part = percent(list[i].cycles, running_cycles(measures, list[i].domain));
@@ -289,7 +290,7 @@ static void add_interrupt(void *context, const struct tally *tally)
 
     if (rate >= MANY_INTERRUPTS)
         findings_add(findings, "interrupts", (double)rate,
-                     str_format("CPU %" PRIu32 " handled %s interrupts a second of IRQ %" PRIu32
+                     str_format("CPU %" PRIu32 " handled %s interrupts a second of IRQ %" PRIu64
                                 ".",
                                 tally->who, number(count, rate), tally->what));
 }
@@ -303,7 +304,7 @@ static void add_injected(void *context, const struct tally *tally)
     if (rate >= MANY_INTERRUPTS)
         findings_add(
             findings, "interrupts", (double)rate,
-            str_format("%s received %s interrupts a second with vector 0x%" PRIx32 ".",
+            str_format("%s received %s interrupts a second with vector 0x%" PRIx64 ".",
                        input_vcpu(findings->input, name, tally->who, findings->measures->last_tsc),
                        number(count, rate), tally->what));
 }
@@ -364,13 +365,13 @@ static void keep_heaviest(struct findings *findings, size_t first)
 
 static void find_interrupts(struct findings *findings)
 {
-    tallies_each(&findings->measures->tallies, TALLY_INTERRUPT, add_interrupt, findings);
-    tallies_each(&findings->measures->tallies, TALLY_INJECTED, add_injected, findings);
+    tallies_each(&findings->measures->details.tallies, TALLY_INTERRUPT, add_interrupt, findings);
+    tallies_each(&findings->measures->details.tallies, TALLY_INJECTED, add_injected, findings);
 }
 
 static void find_yields(struct findings *findings)
 {
-    tallies_each(&findings->measures->tallies, TALLY_YIELD, add_yields, findings);
+    tallies_each(&findings->measures->details.tallies, TALLY_YIELD, add_yields, findings);
 }
 
 int findings_new(const struct input *input, const struct measures *measures,

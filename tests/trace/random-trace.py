@@ -56,6 +56,18 @@ class Host:
             events.append(self.set(self.rng.choice(waiting), RUNNING, cpu))
         return events
 
+    def detail(self):
+        """A record of a class that is not sched or an exit, or about a scheduler's decision."""
+        rng = self.rng
+        words = rng.choice(list(self.state)), rng.randrange(4), rng.choice((0, 1, 800, 2400))
+        event = rng.choice((
+            0x20100d, 0x20200e, 0x201001, 0x201101, 0x201006, 0x201104, 0x802008, 0x801001, 0x801002,
+            0x801003, 0x82004, 0x8200f, 0x10f001, 0x10f004, 0x10f012, 0x28005, 0x28004, 0x22004, 0x22207,
+            0x2220b))
+        if event == 0x801001:
+            words = rng.choices((800, 2400), k=2)
+        return event, *(words + words)[:rng.randint(0, 6)]
+
     def step(self, cpu):
         """What CPU writes now: (event, words...)."""
         rng = self.rng
@@ -74,8 +86,11 @@ class Host:
             if rng.random() < 0.5:
                 return [(rng.choice((0x81002, 0x81003, 0x81102, 0x81503)), reason, 1, 2)]
             return [(rng.choice((0x81001, 0x81401)),)]
+        if kind < 0.88:
+            return [(rng.choice((0x82016, 0x82217, 0x82117, 0x82316)),
+                     *rng.choices((0xfee00000, 0x3f8), k=rng.randint(0, 3)))]
         if kind < 0.9:
-            return [(rng.choice((0x82016, 0x82217, 0x82117, 0x82316)), 0xfee00000)]
+            return [self.detail()]
         if kind < 0.92: # senseless
             return [(0x21001 | rng.randrange(4) << 8 | rng.randrange(4) << 4,
                      rng.choice(list(self.state)))]
