@@ -115,6 +115,8 @@ class Trace:
         self.blind = set()
         self.ran = {}        # CPU: counted running intervals
         self.worst = {kind: [] for kind in KINDS}
+        self.intervals = []  # counted: (key, state, CPU, from, to, whether a loss ends it)
+        self.waits = []      # (key, CPU, from, to)
         self.events = {}
         self.mismatches = self.incomplete = 0
         self.reasons, self.io, self.losses = {}, {}, []
@@ -159,8 +161,9 @@ class Trace:
         if number:
             self.events[event] = self.events.get(event, 0) + number
 
-    def count_interval(self, key, vcpu, state, to):
+    def count_interval(self, key, vcpu, state, to, lost=False):
         length = to - vcpu.since
+        self.intervals.append((key, state, vcpu.cpu, vcpu.since, to, lost))
         vcpu.cycles[state] += length
         vcpu.intervals[state] += 1
         if state == RUNNING:
@@ -179,7 +182,7 @@ class Trace:
         for key, vcpu in self.vcpus.items():
             if vcpu.state is None or (vcpu.state == RUNNING and vcpu.cpu != cpu):
                 continue
-            self.count_interval(key, vcpu, vcpu.state, now)
+            self.count_interval(key, vcpu, vcpu.state, now, True)
             self.forget(vcpu)
         self.blind.add(cpu)
 
@@ -242,6 +245,7 @@ class Trace:
         if kind == "preempt":
             add(self.preemptions, (name(key), vcpu.by or "unknown"), now - start)
             vcpu.preempted = None
+        self.waits.append((key, cpu, start, now))
         worst = self.worst[kind]
         if len(worst) >= WORST and now - start < worst[-1][0]:
             return
