@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Waits of at least 1 ms: who, for how long, since when. cc waits.c $(pkg-config --cflags --libs libxentrace) */
+/* Waits of at least 1 ms: who, for how long, since when. cc waits.c $(pkg-config --cflags --libs
+ * libxentrace) */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +10,8 @@
 static int print_wait(void *context, const struct xentrace_interval *interval)
 {
     struct xentrace *trace = context;
-    uint64_t from = interval->from_tsc, nsec = xentrace_ticks_to_nsec(trace, interval->to_tsc - from);
+    uint64_t from = interval->from_tsc,
+             nsec = xentrace_ticks_to_nsec(trace, interval->to_tsc - from);
     const char *name = xentrace_domain_name(trace, interval->domid, from);
 
     if (interval->wait == XENTRACE_NO_WAIT || nsec < 1000000)

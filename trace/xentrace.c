@@ -38,6 +38,8 @@ struct xentrace {
     uint64_t tsc_khz;
     bool khz_is_assumed;
     bool is_svm;
+    unsigned int xen; /* EVENT_XEN(); 0: unknown */
+    struct event_cache cache;
     bool has_first;
     uint64_t first_tsc;
     struct xentrace_domain domain;
@@ -227,9 +229,9 @@ static int trace_advance(struct xentrace *trace)
     return 1;
 }
 
-static const struct event_info *trace_event_info(const struct xentrace *trace)
+static const struct event_info *trace_event_info(struct xentrace *trace)
 {
-    return event_info_find(record_event(trace->current.header), merge_words(&trace->current));
+    return event_cache_find(&trace->cache, trace->current.header, trace->xen);
 }
 
 /* Time since the first record. A hostile trace may have one that is older. */
@@ -317,13 +319,22 @@ int xentrace_damage(const struct xentrace *trace, uint64_t *ret_offset)
 static uint32_t type_of(enum event_type type)
 {
     static const uint8_t types[] = {
-        [EVENT_NUMBER] = XENTRACE_NUMBER,   [EVENT_SIGNED] = XENTRACE_SIGNED,
-        [EVENT_HEX] = XENTRACE_HEX,         [EVENT_ADDRESS] = XENTRACE_ADDRESS,
-        [EVENT_VCPU] = XENTRACE_VCPU,       [EVENT_DOMAIN] = XENTRACE_DOMAIN,
-        [EVENT_CPU] = XENTRACE_CPU,         [EVENT_NSEC] = XENTRACE_NSEC,
-        [EVENT_USEC] = XENTRACE_USEC,       [EVENT_TICKS] = XENTRACE_TICKS,
-        [EVENT_REASON] = XENTRACE_REASON,   [EVENT_HYPERCALL] = XENTRACE_HYPERCALL,
+        [EVENT_NUMBER] = XENTRACE_NUMBER,
+        [EVENT_SIGNED] = XENTRACE_SIGNED,
+        [EVENT_HEX] = XENTRACE_HEX,
+        [EVENT_ADDRESS] = XENTRACE_ADDRESS,
+        [EVENT_VCPU] = XENTRACE_VCPU,
+        [EVENT_DOMAIN] = XENTRACE_DOMAIN,
+        [EVENT_CPU] = XENTRACE_CPU,
+        [EVENT_NSEC] = XENTRACE_NSEC,
+        [EVENT_USEC] = XENTRACE_USEC,
+        [EVENT_MHZ] = XENTRACE_MHZ,
+        [EVENT_TICKS] = XENTRACE_TICKS,
+        [EVENT_REASON] = XENTRACE_REASON,
+        [EVENT_HYPERCALL] = XENTRACE_HYPERCALL,
+        [EVENT_SHUTDOWN] = XENTRACE_SHUTDOWN,
         [EVENT_FLAG] = XENTRACE_FLAG,
+        [EVENT_ARGUMENT] = XENTRACE_ARGUMENT,
     };
 
     return type < ARRAY_SIZE(types) ? types[type] : XENTRACE_NUMBER;
@@ -343,6 +354,8 @@ static size_t trace_add_field(struct xentrace *trace, size_t nr, const struct ev
         field->text = exit_reason_name(trace->is_svm, (uint32_t)value, trace->reasons[nr]);
     else if (of->type == EVENT_HYPERCALL)
         field->text = event_hypercall_name(value);
+    else if (of->type == EVENT_SHUTDOWN)
+        field->text = event_shutdown_name(value);
     return nr + 1;
 }
 
@@ -396,6 +409,8 @@ static const char *trace_text(struct xentrace *trace, text_fn fn)
     struct merge_record record = trace->current;
     const struct record_text_style style = {
         .is_svm = trace->is_svm,
+        .xen = trace->xen,
+        .cache = &trace->cache,
         .first_tsc = min_u64(trace->first_tsc, record.tsc),
         .tsc_khz = trace->tsc_khz,
     };
@@ -440,8 +455,7 @@ uint64_t xentrace_realtime_nsec(const struct xentrace *trace, uint64_t tsc)
     return sidecar_realtime_nsec(trace->sidecar, tsc);
 }
 
-int xentrace_find_realtime(const struct xentrace *trace, uint64_t realtime_nsec,
-                           uint64_t *ret_tsc)
+int xentrace_find_realtime(const struct xentrace *trace, uint64_t realtime_nsec, uint64_t *ret_tsc)
 {
     return sidecar_find_tsc(trace->sidecar, realtime_nsec, ret_tsc) ? 0 : -ENODATA;
 }
@@ -477,6 +491,11 @@ const char *xentrace_hostname(const struct xentrace *trace)
 const char *xentrace_scheduler(const struct xentrace *trace)
 {
     return sidecar_scheduler(trace->sidecar);
+}
+
+const char *xentrace_xen_version(const struct xentrace *trace)
+{
+    return sidecar_xen_version(trace->sidecar);
 }
 
 const char *xentrace_reason(const struct xentrace *trace)
@@ -599,8 +618,10 @@ static int trace_new(struct source *source, const char *path,
     if (r < 0)
         return r;
     trace->is_svm = sidecar_vendor(trace->sidecar) == SIDECAR_VENDOR_AMD;
-    trace->tsc_khz = options && options->tsc_khz ? options->tsc_khz
-                                                 : sidecar_tsc_khz(trace->sidecar);
+    if (sidecar_xen_version(trace->sidecar))
+        trace->xen = event_xen_parse(sidecar_xen_version(trace->sidecar));
+    trace->tsc_khz =
+        options && options->tsc_khz ? options->tsc_khz : sidecar_tsc_khz(trace->sidecar);
     trace->khz_is_assumed = trace->tsc_khz == 0;
     if (trace->khz_is_assumed)
         trace->tsc_khz = ASSUMED_KHZ;

@@ -71,7 +71,8 @@ struct xentrace_record {
     uint64_t nsec; /* since the first record of the trace */
     uint32_t cpu;
     uint32_t event;   /* as in <xen/trace.h>: TRC_*, without the number of words */
-    const char *name; /* "runnable_to_running"; NULL: the event is unknown. Static */
+    const char *name; /* "runnable_to_running"; NULL: the event is unknown. Static. The events that
+                       * guests make are called "guest": the low 12 bits of `event` are theirs */
     uint32_t nr_words;
     uint32_t words[XENTRACE_WORDS_MAX];
 };
@@ -88,15 +89,18 @@ enum xentrace_type {
     XENTRACE_SIGNED,     /* value is an int64_t */
     XENTRACE_HEX,        /* a mask, a value that people read in hexadecimal */
     XENTRACE_ADDRESS,    /* virtual, physical, a frame number */
-    XENTRACE_VCPU,       /* domain << 16 | vCPU */
+    XENTRACE_VCPU,       /* domain << 16 | vCPU; UINT32_MAX: none */
     XENTRACE_DOMAIN,
     XENTRACE_CPU,
     XENTRACE_NSEC,
     XENTRACE_USEC,
-    XENTRACE_TICKS,     /* of the TSC; the low bits, if the field has 32 */
-    XENTRACE_REASON,    /* of a VM exit */
+    XENTRACE_TICKS,  /* of the TSC; the low bits, if the field has 32 */
+    XENTRACE_REASON, /* of a VM exit */
     XENTRACE_HYPERCALL,
     XENTRACE_FLAG, /* 0 or 1 */
+    XENTRACE_MHZ,
+    XENTRACE_SHUTDOWN, /* why a domain shuts down */
+    XENTRACE_ARGUMENT, /* of a hypercall; read in hexadecimal */
 };
 
 struct xentrace_field {
@@ -104,7 +108,7 @@ struct xentrace_field {
     uint32_t type; /* enum xentrace_type */
     uint32_t bits;
     uint64_t value;
-    const char *text; /* of a REASON or HYPERCALL: the value's name; else NULL */
+    const char *text; /* of a REASON, HYPERCALL, SHUTDOWN: the value's name; else NULL */
 };
 
 /*
@@ -124,7 +128,8 @@ const char *xentrace_json(struct xentrace *trace);
 
 /* --- Time. --- */
 
-/* Ticks of the TSC in a millisecond. *_is_assumed: 1 if neither the options nor a sidecar have it. */
+/* Ticks of the TSC in a millisecond. *_is_assumed: 1 if neither the options nor a sidecar have it.
+ */
 uint64_t xentrace_tsc_khz(const struct xentrace *trace);
 int xentrace_tsc_khz_is_assumed(const struct xentrace *trace);
 
@@ -134,8 +139,7 @@ uint64_t xentrace_first_tsc(const struct xentrace *trace);
 /* The wall clock at TSC, in nanoseconds since 1970; 0: unknown. */
 uint64_t xentrace_realtime_nsec(const struct xentrace *trace, uint64_t tsc);
 /* The first TSC at which the wall clock is not before REALTIME_NSEC. 0, or -ENODATA: unknown. */
-int xentrace_find_realtime(const struct xentrace *trace, uint64_t realtime_nsec,
-                           uint64_t *ret_tsc);
+int xentrace_find_realtime(const struct xentrace *trace, uint64_t realtime_nsec, uint64_t *ret_tsc);
 /* Lengths of time, cut off. */
 uint64_t xentrace_ticks_to_nsec(const struct xentrace *trace, uint64_t ticks);
 uint64_t xentrace_nsec_to_ticks(const struct xentrace *trace, uint64_t nsec);
@@ -153,6 +157,7 @@ int xentrace_select(struct xentrace *trace, uint64_t from_tsc, uint64_t until_ts
 
 /* Each returns NULL if it is unknown. Valid as long as the trace. */
 const char *xentrace_hostname(const struct xentrace *trace);
+const char *xentrace_xen_version(const struct xentrace *trace); /* "4.17.6" */
 const char *xentrace_scheduler(const struct xentrace *trace);   /* "credit2" */
 const char *xentrace_cpu_vendor(const struct xentrace *trace);  /* "intel", "amd" */
 const char *xentrace_reason(const struct xentrace *trace);      /* why the snapshot was taken */
@@ -162,8 +167,8 @@ uint64_t xentrace_complete_from_tsc(const struct xentrace *trace);
 /* A domain that the sidecar lists. Domain IDs may occur more than once: Xen uses them again. */
 struct xentrace_domain {
     uint32_t domid;
-    const char *name; /* NULL: unknown */
-    const char *uuid; /* NULL: unknown */
+    const char *name;                         /* NULL: unknown */
+    const char *uuid;                         /* NULL: unknown */
     uint64_t first_seen_nsec, last_seen_nsec; /* wall clock */
 };
 
@@ -196,10 +201,10 @@ enum xentrace_wait {
 /* A vCPU was in a runstate, and both ends are known. */
 struct xentrace_interval {
     uint32_t domid, vcpu;
-    uint32_t runstate;         /* enum xentrace_runstate */
-    uint32_t wait;             /* enum xentrace_wait: while it was runnable. Not of the idle domain */
-    uint32_t cpu;              /* where it ran; else XENTRACE_NO_CPU */
-    uint32_t begin_cpu;        /* the CPU that logged its beginning: who woke it, for example */
+    uint32_t runstate;  /* enum xentrace_runstate */
+    uint32_t wait;      /* enum xentrace_wait: while it was runnable. Not of the idle domain */
+    uint32_t cpu;       /* where it ran; else XENTRACE_NO_CPU */
+    uint32_t begin_cpu; /* the CPU that logged its beginning: who woke it, for example */
     uint64_t from_tsc, to_tsc;
     int ends_in_loss; /* 1: it is counted up to where records are missing */
 };
@@ -217,9 +222,9 @@ struct xentrace_exit {
 };
 
 /*
- * Functions that are called when an interval or an exit has ended, in the order of their ends. NULL:
- * not wanted. A result other than 0 makes xentrace_run() return. They must not call functions for
- * the trace, except those for times and facts.
+ * Functions that are called when an interval or an exit has ended, in the order of their ends.
+ * NULL: not wanted. A result other than 0 makes xentrace_run() return. They must not call functions
+ * for the trace, except those for times and facts.
  */
 struct xentrace_observer {
     size_t size; /* sizeof(struct xentrace_observer) */

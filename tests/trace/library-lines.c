@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What test-library compares with the client's output: library-lines records|intervals|measures FILE
- * [FROM UNTIL], through the shared library. FILE - is standard input.
+ * What test-library compares with the client's output: library-lines records|intervals|measures
+ * FILE [FROM UNTIL], through the shared library. FILE - is standard input.
  */
 
 #include <inttypes.h>
