@@ -17,14 +17,15 @@ libtrace_a_SOURCES = \
 	trace/state.c trace/state.h \
 	trace/story.c trace/story.h \
 	trace/tallies.c trace/tallies.h \
-	trace/worst.c trace/worst.h \
-	trace/xentrace.c trace/xentrace.h
+	trace/timeline.c trace/timeline.h \
+	trace/worst.c trace/worst.h
 
 # The shared library: the same sources, as position-independent code with hidden symbols. It is not made
 # with the sanitizers, since any program may load it. What it does not need of common/ is left out.
 # -version-info CURRENT:REVISION:AGE: with a new function, CURRENT and AGE are raised by one; the soname
 # stays.
 include_HEADERS += trace/xentrace.h
+libtrace_a_SOURCES += trace/xentrace.c trace/xentrace.h
 lib_LTLIBRARIES += libxentrace.la
 libxentrace_la_CFLAGS = -std=gnu17 $(WARN_CFLAGS) $(SHARED_CFLAGS) $(JSON_CFLAGS) \
 	-ffunction-sections -fdata-sections
