@@ -468,7 +468,7 @@ static void add_domains(struct json_object *doc, struct measures *measures)
 
         doc_add_number(entry, "vcpus", domain->nr_vcpus);
         for (unsigned int j = 0; j < STATE_RUNSTATES; j++)
-            doc_add_number(cycles, runstate_names[j], domain->cycles[j]);
+            doc_add_number(cycles, state_runstate_name(j), domain->cycles[j]);
         doc_add_number(entry, "switches_in", domain->switches_in);
         doc_add_number(entry, "migrations", domain->migrations);
         if (measures->parts & MEASURES_WAITS) {
