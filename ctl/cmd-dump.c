@@ -2,20 +2,24 @@
 /* xentracectl dump: a line for each record. */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/event-set.h"
 #include "ctl/args.h"
 #include "ctl/columns.h"
 #include "ctl/condition.h"
 #include "ctl/ctl.h"
+#include "ctl/format-file.h"
 #include "ctl/input.h"
 #include "ctl/str.h"
 #include "trace/events.h"
 #include "trace/merge.h"
 #include "trace/record-text.h"
 #include "trace/sidecar.h"
+#include "trace/source.h"
 
 #define BUFFER_BYTES (256u * 1024u)
 
@@ -24,7 +28,7 @@
 
 struct options {
     char *events;
-    const char *fields, *where; /* NULL: not given */
+    const char *fields, *where, *format_file; /* NULL: not given */
 };
 
 static const struct args_option dump_options[] = {
@@ -32,6 +36,8 @@ static const struct args_option dump_options[] = {
      .help = "events: sched,hvm-entryexit,0x0010f000 (default all)"},
     {"fields", 0, "LIST", ARGS_TEXT, offsetof(struct options, fields),
      .help = "print these fields only: time,cpu,name,vcpu"},
+    {"format-file", 0, "FILE", ARGS_FILE, offsetof(struct options, format_file),
+     .help = "print as xentrace_format does with its formats FILE"},
     {"where", 0, "CONDITION", ARGS_TEXT, offsetof(struct options, where),
      .help = "records that match: 'vcpu = d1v2 and cpu = 3'"},
     {},
@@ -156,6 +162,52 @@ static int dump_file(struct printer *printer, const struct input_options *input_
     return CTL_OK;
 }
 
+/* In the order of the file, which is not that of time: the program had no other. */
+static int print_formats(const struct printer *printer, const struct format_file *formats,
+                         const char *path)
+{
+    int fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                                    : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    struct source *source = NULL;
+    int r = fd < 0 ? -errno : source_new_fd(fd, &source);
+
+    if (r >= 0)
+        r = format_file_print(formats, source, printer->has_events ? &printer->events : NULL,
+                              stdout);
+    if (r >= 0 && source_bytes(source) > 0 && source_offset(source) == 0)
+        r = -EBADMSG;
+    source_free(source);
+    if (r == -EPIPE)
+        return CTL_FAILURE; /* main() reports it */
+    if (r == -EBADMSG)
+        ctl_error("%s does not begin with a window of trace records. See: xentracectl info %s",
+                  path, path);
+    else if (r < 0)
+        ctl_error("Cannot read %s: %s.", path, strerror(-r));
+    return r < 0 ? CTL_FAILURE : CTL_OK;
+}
+
+static int dump_formats(const struct printer *printer, const char *format_path, const char *path)
+{
+    _cleanup_format_file_ struct format_file *formats = NULL;
+    char *error = NULL;
+
+    if (format_file_new(format_path, &formats, &error) < 0) {
+        ctl_error_sentence(error);
+        free(error);
+        return CTL_FAILURE;
+    }
+    return print_formats(printer, formats, path);
+}
+
+static int check_options(const struct ctl *ctl, const struct options *options, char **ret_error)
+{
+    if (options->format_file && (options->fields || options->where || ctl->json))
+        return str_refuse(-EINVAL, ret_error,
+                          "--format-file cannot be combined with --fields, --where and --json.");
+    return 0;
+}
+
 static int cmd_dump(struct ctl *ctl, int argc, char **argv)
 {
     static struct printer printer;
@@ -168,9 +220,16 @@ static int cmd_dump(struct ctl *ctl, int argc, char **argv)
     if (r == 0 && optind == argc)
         r = str_refuse(-EINVAL, &error, "dump needs the name of a trace file.");
     if (r == 0)
+        r = check_options(ctl, &options, &error);
+    if (r == 0)
         r = printer_init(&printer, &options, ctl->json, &error);
     input_options.path = argv[optind];
-    r = r < 0 ? args_exit(&verb_dump, r, error) : dump_file(&printer, &input_options);
+    if (r < 0)
+        r = args_exit(&verb_dump, r, error);
+    else if (options.format_file)
+        r = dump_formats(&printer, options.format_file, input_options.path);
+    else
+        r = dump_file(&printer, &input_options);
     printer_done(&printer);
     free(options.events);
     return r;
