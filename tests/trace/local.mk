@@ -2,11 +2,11 @@
 
 check_SCRIPTS += tests/trace/test-dump tests/trace/test-events tests/trace/test-intervals \
 	tests/trace/test-measures tests/trace/test-mutations \
-	tests/trace/test-timeline tests/trace/test-views
-EXTRA_DIST += tests/trace/oracle.py tests/trace/oracle-timeline.py tests/trace/random-trace.py tests/trace/events-of-xen \
+	tests/trace/test-timeline
+EXTRA_DIST += tests/trace/format-oracle.py tests/trace/oracle.py tests/trace/oracle-timeline.py tests/trace/random-trace.py tests/trace/events-of-xen \
 	tests/trace/test-dump tests/trace/test-events tests/trace/test-intervals \
 	tests/trace/test-measures tests/trace/test-mutations \
-	tests/trace/test-timeline tests/trace/test-views
+	tests/trace/test-timeline
 
 # Prints docs/events.md, which test-events compares.
 noinst_PROGRAMS += tests/trace/print-events
@@ -22,3 +22,6 @@ EXTRA_DIST += tests/trace/test-library
 noinst_PROGRAMS += tests/trace/library-lines
 tests_trace_library_lines_SOURCES = tests/trace/library-lines.c
 tests_trace_library_lines_LDADD = libxentrace.la
+
+check_SCRIPTS += tests/trace/test-views
+EXTRA_DIST += tests/trace/test-views
