@@ -53,9 +53,13 @@ static void add_findings(struct json_object *doc, const struct findings *finding
 
     for (size_t i = 0; i < findings_count(findings); i++) {
         struct json_object *entry = doc_append_object(list);
+        char *command = findings_command(findings, i);
 
         doc_add_text(entry, "kind", findings_at(findings, i)->kind);
         doc_add_text(entry, "text", findings_at(findings, i)->text);
+        if (command)
+            doc_add_text(entry, "command", command);
+        free(command);
     }
 }
 

@@ -49,7 +49,20 @@ static void findings_add(struct findings *findings, const char *kind, double wei
         free(text);
         return;
     }
-    findings->list[findings->nr++] = (struct finding){kind, text, weight};
+    findings->list[findings->nr++] = (struct finding){.kind = kind, .text = text, .weight = weight};
+}
+
+/* The one that was added last is about VCPU, at TSC. */
+static void findings_point(struct findings *findings, uint32_t vcpu, uint64_t tsc)
+{
+    struct finding *finding;
+
+    if (findings->nr == 0)
+        return;
+    finding = &findings->list[findings->nr - 1];
+    finding->has_vcpu = true;
+    finding->vcpu = vcpu;
+    finding->tsc = tsc;
 }
 
 /* "12,000". */
@@ -102,12 +115,12 @@ static void find_losses(struct findings *findings)
     }
     if (!longest)
         return;
-    findings_add(findings, "lost", 0,
-                 str_format("%s records were lost in %zu gaps, the longest of %s on CPU %" PRIu32
-                            ".",
-                            number(records, measures->lost), measures->nr_losses,
-                            input_span(findings->input, span, longest->to_tsc - longest->from_tsc),
-                            longest->cpu));
+    (void)input_span(findings->input, span, longest->to_tsc - longest->from_tsc);
+    findings_add(
+        findings, "lost", 0,
+        str_format("%s records were lost in %zu gap%s, the longest of %s on CPU %" PRIu32 ".",
+                   measures->lost > 0 ? number(records, measures->lost) : "An unknown number of",
+                   measures->nr_losses, measures->nr_losses == 1 ? "" : "s", span, longest->cpu));
 }
 
 /* --- Waits. --- */
@@ -128,6 +141,7 @@ static void find_open_waits(struct findings *findings)
                      str_format("%s still waited for a CPU when the trace ended, since %s.",
                                 input_vcpu(findings->input, name, vcpu->key, vcpu->since),
                                 input_span(findings->input, span, cycles)));
+        findings_point(findings, vcpu->key, vcpu->since);
     }
 }
 
@@ -183,6 +197,7 @@ static void find_waits(struct findings *findings)
             seen[nr_seen++] = waits[i].key;
             findings_add(findings, "wait", (double)waits[i].cycles,
                          describe_wait(findings, &waits[i]));
+            findings_point(findings, waits[i].key, waits[i].from_tsc);
         }
     }
 }
@@ -420,4 +435,39 @@ size_t findings_count(const struct findings *findings)
 const struct finding *findings_at(const struct findings *findings, size_t i)
 {
     return &findings->list[i];
+}
+
+/* The view that has the numbers of a kind of findings. */
+static const char *view_of(const char *kind)
+{
+    static const struct {
+        const char *kind, *view;
+    } views[] = {
+        {"lost", "losses"},           {"overcommitted", "cpus"}, {"exits", "exits"},
+        {"interrupts", "interrupts"}, {"yields", "scheduler"},   {"migrations", "migrations"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(views); i++)
+        if (strcmp(views[i].kind, kind) == 0)
+            return views[i].view;
+    return "vcpus";
+}
+
+char *findings_command(const struct findings *findings, size_t i)
+{
+    const struct finding *finding = &findings->list[i];
+    const struct input *input = findings->input;
+    uint64_t first_tsc = findings->measures->first_tsc;
+    uint64_t msec = input_nsec(input, finding->tsc - first_tsc) / (NSEC_PER_SEC / 1000);
+    char *path = strcmp(input->path, "-") == 0 ? NULL : str_shell_quote(input->path);
+    char *command = NULL;
+
+    if (path && finding->has_vcpu && finding->tsc >= first_tsc)
+        command = str_format("xentracectl why --at +%" PRIu64 ".%03us d%" PRIu32 "v%" PRIu32 " %s",
+                             msec / 1000, (unsigned int)(msec % 1000), finding->vcpu >> 16,
+                             finding->vcpu & 0xffff, path);
+    else if (path)
+        command = str_format("xentracectl report --view %s %s", view_of(finding->kind), path);
+    free(path);
+    return command;
 }

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/util.h"
 #include "ctl/findings.h"
@@ -12,7 +13,8 @@
 #include "trace/sidecar.h"
 #include "trace/source.h"
 
-#define CPUS_SHOWN 8u
+#define CPUS_SHOWN  8u
+#define WAITS_SHOWN 3u
 
 /* --- Quality. --- */
 
@@ -116,6 +118,31 @@ static void print_cpus(FILE *file, const struct measures *measures)
     (void)fputc('\n', file);
 }
 
+/* Each command once. */
+static void print_commands(FILE *file, const struct findings *findings)
+{
+    size_t count = findings_count(findings);
+    char **commands = calloc(count + 1, sizeof(char *));
+    size_t nr = 0;
+
+    for (size_t i = 0; commands && i < count; i++) {
+        char *command = findings_command(findings, i);
+        bool is_new = command;
+
+        for (size_t j = 0; j < nr && is_new; j++)
+            is_new = strcmp(commands[j], command) != 0;
+        if (!is_new) {
+            free(command);
+            continue;
+        }
+        (void)fprintf(file, "%s  %s\n", nr == 0 ? "More:\n" : "", command);
+        commands[nr++] = command;
+    }
+    for (size_t i = 0; i < nr; i++)
+        free(commands[i]);
+    free(commands);
+}
+
 static void print_findings(FILE *file, const struct findings *findings)
 {
     size_t count = findings_count(findings);
@@ -123,6 +150,7 @@ static void print_findings(FILE *file, const struct findings *findings)
     (void)fputs(count > 0 ? "\nFindings:\n" : "\nNothing stands out.\n", file);
     for (size_t i = 0; i < count; i++)
         (void)fprintf(file, "  %s\n", findings_at(findings, i)->text);
+    print_commands(file, findings);
 }
 
 void report_print(FILE *file, int width, const struct input *input, struct measures *measures,
@@ -138,5 +166,6 @@ void report_print(FILE *file, int width, const struct input *input, struct measu
     report_print_quality(file, input, measures);
     view_print_domains(&output);
     print_cpus(file, measures);
+    view_print_longest(&output, WAITS_SHOWN);
     print_findings(file, findings);
 }

@@ -156,24 +156,60 @@ static void add_ran(struct table *table, const struct view_output *output,
     free(ran);
 }
 
+#define WAIT_COLUMNS "SINCE VCPU >WAITED >CPU RAN-MEANWHILE"
+
+static void add_wait(struct table *table, const struct view_output *output,
+                     const struct worst_wait *wait)
+{
+    char when[INPUT_TEXT_MAX];
+
+    table_add(table, "%s",
+              input_when(output->input, when, wait->from_tsc, output->measures->first_tsc));
+    view_add_vcpu(table, output, wait->key);
+    view_add_span(table, output, wait->cycles);
+    table_add(table, "%" PRIu32, merge_cpu_of(output->measures->merge, wait->stream));
+    add_ran(table, output, wait);
+}
+
+void view_print_longest(const struct view_output *output, unsigned int count)
+{
+    unsigned int nr[STATE_WAITS], next[STATE_WAITS] = {0};
+    const struct worst_wait *of[STATE_WAITS];
+    _cleanup_table_ struct table *table = NULL;
+    bool is_empty = true;
+
+    if (table_new(WAIT_COLUMNS, &table) < 0)
+        return;
+    for (unsigned int i = 0; i < STATE_WAITS; i++)
+        of[i] = worst_of(output->measures->worst, i, &nr[i]);
+    for (; count > 0; count--) {
+        unsigned int longest = STATE_WAITS;
+
+        for (unsigned int i = 0; i < STATE_WAITS; i++)
+            if (next[i] < nr[i] && (longest == STATE_WAITS ||
+                                    of[i][next[i]].cycles > of[longest][next[longest]].cycles))
+                longest = i;
+        if (longest == STATE_WAITS)
+            break;
+        add_wait(table, output, &of[longest][next[longest]++]);
+        is_empty = false;
+    }
+    if (is_empty)
+        return;
+    (void)fputs("\nLongest waits:\n", output->file);
+    table_print(table, output->file, 2, output->width);
+}
+
 static bool print_worst(const struct view_output *output, enum state_wait kind)
 {
     _cleanup_table_ struct table *table = NULL;
     unsigned int nr;
     const struct worst_wait *waits = worst_of(output->measures->worst, kind, &nr);
 
-    if (nr == 0 || table_new("SINCE VCPU >WAITED >CPU RAN-MEANWHILE", &table) < 0)
+    if (nr == 0 || table_new(WAIT_COLUMNS, &table) < 0)
         return false;
-    for (unsigned int i = 0; i < nr; i++) {
-        char when[INPUT_TEXT_MAX];
-
-        table_add(table, "%s",
-                  input_when(output->input, when, waits[i].from_tsc, output->measures->first_tsc));
-        view_add_vcpu(table, output, waits[i].key);
-        view_add_span(table, output, waits[i].cycles);
-        table_add(table, "%" PRIu32, merge_cpu_of(output->measures->merge, waits[i].stream));
-        add_ran(table, output, &waits[i]);
-    }
+    for (unsigned int i = 0; i < nr; i++)
+        add_wait(table, output, &waits[i]);
     (void)fprintf(output->file, "\n%s:\n", wait_names[kind]);
     table_print(table, output->file, 0, output->width);
     return true;

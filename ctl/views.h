@@ -71,6 +71,9 @@ void view_print_tallies(const struct view_output *output, const struct view_list
 struct tally *view_by_domain(const struct view_output *output, enum tally_kind kind,
                              size_t *ret_count);
 
+/* The COUNT longest waits of all kinds, as a table. */
+void view_print_longest(const struct view_output *output, unsigned int count);
+
 /* --- The views. --- */
 
 void view_print_domains(const struct view_output *output);
