@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "ctl/measures-doc.h"
+#include "trace/measures-doc.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/doc-make.h"
 #include "common/util.h"
-#include "ctl/doc.h"
 #include "trace/domains.h"
 #include "trace/exit-reasons.h"
 #include "trace/measures.h"
@@ -241,9 +241,11 @@ static void add_worst(struct json_object *doc, const struct measures *measures,
 /* The object at KEY of DOC, which is made if it is not there. */
 static struct json_object *object_at(struct json_object *doc, const char *key)
 {
-    struct json_object *object = doc_find(doc, key);
+    struct json_object *object = NULL;
 
-    return object ? object : doc_add_object(doc, key);
+    if (doc && json_object_object_get_ex(doc, key, &object))
+        return object;
+    return doc_add_object(doc, key);
 }
 
 static struct key who_key(uint32_t who)
