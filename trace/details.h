@@ -99,7 +99,8 @@ void details_note_yield(struct details *details, const struct merge_record *reco
 static inline void details_record(struct details *details, const struct merge_record *record,
                                   uint32_t event)
 {
-    if ((event >> 16 & details->classes) != 0)
+    /* Most of the class hvm are entries and exits, which the state reports. */
+    if ((event >> 16 & details->classes) != 0 && (event & 0xffff000u) != TRC_HVM_ENTRYEXIT)
         details_record_slow(details, record, event);
     if (__builtin_expect(event == TRC_SCHED_YIELD, 0))
         details_note_yield(details, record);
