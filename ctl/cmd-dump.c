@@ -131,13 +131,13 @@ static int printer_init(struct printer *printer, const struct options *options, 
 /* XEN: its version; NULL: unknown. */
 static void printer_begin(struct printer *printer, bool is_svm, const char *xen, uint64_t tsc_khz)
 {
-    static struct event_cache cache;
+    static struct record_text_cache texts;
 
     printer->style = (struct record_text_style){
         .is_svm = is_svm,
         .xen = xen ? event_xen_parse(xen) : 0,
         .tsc_khz = tsc_khz,
-        .cache = &cache,
+        .texts = &texts,
     };
 }
 
