@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The object `measures` of `report --json`: docs/measures.md. Only the parts that were computed are
+ * there. Any thread.
+ */
+
+#include <json-c/json.h>
+
+struct measures;
+
+/* Adds it to DOC. Without memory keys are left out. Takes the waits from the vCPUs. */
+void measures_doc_add(struct json_object *doc, struct measures *measures);
