@@ -17,6 +17,7 @@ libctl_a_SOURCES = \
 	ctl/args-table.c ctl/args-table.h \
 	ctl/child.c ctl/child.h \
 	ctl/cmd-bridge.c \
+	ctl/cmd-cut.c \
 	ctl/cmd-dump.c \
 	ctl/cmd-events.c \
 	ctl/cmd-info.c \
@@ -40,6 +41,7 @@ libctl_a_SOURCES = \
 	ctl/cmd-xentrace.c \
 	ctl/cmd-why.c \
 	ctl/ctl.h \
+	ctl/derived.c ctl/derived.h \
 	ctl/disk.c ctl/disk.h \
 	ctl/doc.c ctl/doc.h \
 	ctl/doctor.c ctl/doctor-daemon.c ctl/doctor-host.c ctl/doctor.h ctl/doctor-internal.h \

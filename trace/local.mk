@@ -5,6 +5,7 @@ noinst_LIBRARIES += libtrace.a
 libtrace_a_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
 libtrace_a_SOURCES = \
 	trace/counts.c trace/counts.h \
+	trace/cut.c trace/cut.h \
 	trace/events.c trace/events.h \
 	trace/exit-reasons.c trace/exit-reasons.h \
 	trace/measures.c trace/measures.h \
