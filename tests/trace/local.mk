@@ -1,5 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 
-check_SCRIPTS += tests/trace/test-cut tests/trace/test-dump tests/trace/test-intervals tests/trace/test-measures tests/trace/test-mutations
-EXTRA_DIST += tests/trace/oracle.py tests/trace/random-trace.py \
-	tests/trace/test-cut tests/trace/test-dump tests/trace/test-intervals tests/trace/test-measures tests/trace/test-mutations
+trace_tests = \
+	tests/trace/test-cut \
+	tests/trace/test-dump \
+	tests/trace/test-events \
+	tests/trace/test-intervals \
+	tests/trace/test-measures \
+	tests/trace/test-mutations
+
+check_SCRIPTS += $(trace_tests)
+EXTRA_DIST += $(trace_tests) \
+	tests/trace/events-of-xen \
+	tests/trace/oracle.py \
+	tests/trace/random-trace.py
+
+# Prints docs/events.md, which test-events compares.
+noinst_PROGRAMS += tests/trace/print-events
+tests_trace_print_events_SOURCES = tests/trace/print-events.c
+tests_trace_print_events_LDADD = libtrace.a libcommon.a
