@@ -31,6 +31,7 @@ libctl_a_SOURCES = \
 	ctl/cmd-start.c \
 	ctl/cmd-status.c \
 	ctl/cmd-stop.c \
+	ctl/cmd-top.c \
 	ctl/cmd-trigger.c \
 	ctl/cmd-vacuum.c \
 	ctl/cmd-version.c \
@@ -48,6 +49,7 @@ libctl_a_SOURCES = \
 	ctl/frame.c ctl/frame.h \
 	ctl/health.c ctl/health.h \
 	ctl/monitor.c ctl/monitor.h \
+	ctl/monitor-loop.c ctl/monitor-loop.h \
 	ctl/number.c ctl/number.h \
 	ctl/domains.c ctl/domains.h \
 	ctl/hint.c ctl/hint.h \
@@ -67,6 +69,7 @@ libctl_a_SOURCES = \
 	ctl/report.c ctl/report.h \
 	ctl/request.c ctl/request.h \
 	ctl/screen.c ctl/screen.h \
+	ctl/second.c ctl/second.h \
 	ctl/session.c ctl/session.h \
 	ctl/snapshot.c ctl/snapshot.h \
 	ctl/stop.c ctl/stop.h \
@@ -76,6 +79,7 @@ libctl_a_SOURCES = \
 	ctl/table.c ctl/table.h \
 	ctl/tar.c ctl/tar.h \
 	ctl/target.c ctl/target.h \
+	ctl/top.c ctl/top.h \
 	ctl/trigger.c ctl/trigger.h \
 	ctl/verbs.c
 
