@@ -25,6 +25,7 @@ libctl_a_SOURCES = \
 	ctl/cmd-metrics.c \
 	ctl/cmd-record.c \
 	ctl/cmd-reload.c \
+	ctl/cmd-repair.c \
 	ctl/cmd-report.c \
 	ctl/cmd-rotate.c \
 	ctl/cmd-snapshot.c \

@@ -12,6 +12,7 @@ libtrace_a_SOURCES = \
 	trace/measures.c trace/measures.h \
 	trace/merge.c trace/merge.h \
 	trace/record-text.c trace/record-text.h \
+	trace/repair.c trace/repair.h \
 	trace/sample.c trace/sample.h \
 	trace/sidecar.c trace/sidecar.h \
 	trace/source.c trace/source.h \

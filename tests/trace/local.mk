@@ -6,11 +6,13 @@ trace_tests = \
 	tests/trace/test-events \
 	tests/trace/test-intervals \
 	tests/trace/test-measures \
-	tests/trace/test-mutations
+	tests/trace/test-mutations \
+	tests/trace/test-repair
 
 check_SCRIPTS += $(trace_tests)
 EXTRA_DIST += $(trace_tests) \
 	tests/trace/events-of-xen \
+	tests/trace/mutations.py \
 	tests/trace/oracle.py \
 	tests/trace/random-trace.py
 
