@@ -7,13 +7,15 @@ trace_tests = \
 	tests/trace/test-intervals \
 	tests/trace/test-measures \
 	tests/trace/test-mutations \
-	tests/trace/test-repair
+	tests/trace/test-repair \
+	tests/trace/test-timeline
 
 check_SCRIPTS += $(trace_tests)
 EXTRA_DIST += $(trace_tests) \
 	tests/trace/events-of-xen \
 	tests/trace/mutations.py \
 	tests/trace/oracle.py \
+	tests/trace/oracle-timeline.py \
 	tests/trace/random-trace.py
 
 # Prints docs/events.md, which test-events compares.
