@@ -18,6 +18,7 @@ libctl_a_SOURCES = \
 	ctl/child.c ctl/child.h \
 	ctl/cmd-bridge.c \
 	ctl/cmd-cut.c \
+	ctl/cmd-diff.c \
 	ctl/cmd-dump.c \
 	ctl/cmd-events.c \
 	ctl/cmd-info.c \

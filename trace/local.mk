@@ -5,6 +5,7 @@ noinst_LIBRARIES += libtrace.a
 libtrace_a_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
 libtrace_a_SOURCES = \
 	trace/activity.c trace/activity.h \
+	trace/compare.c trace/compare.h \
 	trace/counts.c trace/counts.h \
 	trace/cut.c trace/cut.h \
 	trace/events.c trace/events.h \

@@ -2,6 +2,7 @@
 
 trace_tests = \
 	tests/trace/test-cut \
+	tests/trace/test-diff \
 	tests/trace/test-dump \
 	tests/trace/test-events \
 	tests/trace/test-intervals \
