@@ -1,25 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+# Parts, damaged files, and differences.
+check_SCRIPTS += tests/trace/test-cut tests/trace/test-diff tests/trace/test-repair
+EXTRA_DIST += tests/trace/test-cut tests/trace/test-diff tests/trace/test-repair tests/trace/mutations.py
 
-trace_tests = \
-	tests/trace/test-cut \
-	tests/trace/test-diff \
-	tests/trace/test-dump \
-	tests/trace/test-events \
-	tests/trace/test-intervals \
-	tests/trace/test-measures \
-	tests/trace/test-mutations \
-	tests/trace/test-repair \
+check_SCRIPTS += tests/trace/test-dump tests/trace/test-events tests/trace/test-intervals \
+	tests/trace/test-measures tests/trace/test-mutations \
 	tests/trace/test-timeline
-
-check_SCRIPTS += $(trace_tests)
-EXTRA_DIST += $(trace_tests) \
-	tests/trace/events-of-xen \
-	tests/trace/mutations.py \
-	tests/trace/oracle.py \
-	tests/trace/oracle-timeline.py \
-	tests/trace/random-trace.py
+EXTRA_DIST += tests/trace/format-oracle.py tests/trace/oracle.py tests/trace/oracle-timeline.py tests/trace/random-trace.py tests/trace/events-of-xen \
+	tests/trace/test-dump tests/trace/test-events tests/trace/test-intervals \
+	tests/trace/test-measures tests/trace/test-mutations \
+	tests/trace/test-timeline
 
 # Prints docs/events.md, which test-events compares.
 noinst_PROGRAMS += tests/trace/print-events
 tests_trace_print_events_SOURCES = tests/trace/print-events.c
 tests_trace_print_events_LDADD = libtrace.a libcommon.a
+
+# The library's interface: linked statically, so that the sanitizers see it; and through the shared library.
+check_PROGRAMS += tests/trace/test-xentrace
+tests_trace_test_xentrace_SOURCES = tests/trace/test-xentrace.c tests/unit/test.h
+tests_trace_test_xentrace_LDADD = libtrace.a libcommon.a $(JSON_LIBS)
+check_SCRIPTS += tests/trace/test-library
+EXTRA_DIST += tests/trace/test-library
+noinst_PROGRAMS += tests/trace/library-lines
+tests_trace_library_lines_SOURCES = tests/trace/library-lines.c
+tests_trace_library_lines_LDADD = libxentrace.la
