@@ -30,11 +30,11 @@ struct options {
 
 static const struct args_option cut_options[] = {
     {"since", 'S', "TIME", ARGS_TEXT, AT(since),
-     .help = "from TIME on: +3.5s (after the beginning of the trace),\n"
-             "-40s (before its end), 03:10, \"2026-11-21 03:10:05\", @UNIX"},
+     .help = "from TIME on: +3.5s (after the trace begins), -40s\n"
+             "(before its end), 03:10, \"2026-11-21 03:10\", @UNIX"},
     {"until", 'U', "TIME", ARGS_TEXT, AT(until), .help = "the records before TIME"},
     {"output", 'o', "FILE", ARGS_FILE, AT(output),
-     .help = "write to FILE, with its sidecar; - is standard output"},
+     .help = "to FILE, with its sidecar; - is standard output"},
     {"force", 0, NULL, ARGS_DESTROY, AT(force),
      .help = "replace FILE and its sidecar if they exist"},
     {},
