@@ -47,6 +47,7 @@ libctl_a_SOURCES = \
 	ctl/disk.c ctl/disk.h \
 	ctl/doc.c ctl/doc.h \
 	ctl/doctor.c ctl/doctor-daemon.c ctl/doctor-host.c ctl/doctor.h ctl/doctor-internal.h \
+	ctl/follow.c ctl/follow.h \
 	ctl/format-file.c ctl/format-file.h \
 	ctl/frame.c ctl/frame.h \
 	ctl/health.c ctl/health.h \
@@ -85,7 +86,13 @@ libctl_a_SOURCES = \
 	ctl/timeline-text.c ctl/timeline-text.h \
 	ctl/top.c ctl/top.h \
 	ctl/trigger.c ctl/trigger.h \
-	ctl/verbs.c
+	ctl/verbs.c \
+	ctl/view-domains.c \
+	ctl/view-exits.c \
+	ctl/view-hardware.c \
+	ctl/view-scheduler.c \
+	ctl/view-waits.c \
+	ctl/views.c ctl/views.h
 
 xentracectl_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 xentracectl_SOURCES = ctl/main.c
