@@ -5,16 +5,15 @@ noinst_LIBRARIES += libtrace.a
 libtrace_a_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
 libtrace_a_SOURCES = \
 	trace/activity.c trace/activity.h \
-	trace/compare.c trace/compare.h \
 	trace/counts.c trace/counts.h \
-	trace/cut.c trace/cut.h \
+	trace/details.c trace/details.h \
+	trace/domains.c trace/domains.h \
 	trace/events.c trace/events.h \
 	trace/exit-reasons.c trace/exit-reasons.h \
 	trace/measures.c trace/measures.h \
 	trace/measures-doc.c trace/measures-doc.h \
 	trace/merge.c trace/merge.h \
 	trace/record-text.c trace/record-text.h \
-	trace/repair.c trace/repair.h \
 	trace/sample.c trace/sample.h \
 	trace/sidecar.c trace/sidecar.h \
 	trace/source.c trace/source.h \
@@ -23,6 +22,9 @@ libtrace_a_SOURCES = \
 	trace/tallies.c trace/tallies.h \
 	trace/timeline.c trace/timeline.h \
 	trace/worst.c trace/worst.h
+
+# Parts, damaged files, and differences.
+libtrace_a_SOURCES += trace/compare.c trace/compare.h trace/cut.c trace/cut.h trace/repair.c trace/repair.h
 
 # The shared library: the same sources, as position-independent code with hidden symbols. It is not made
 # with the sanitizers, since any program may load it. What it does not need of common/ is left out.
