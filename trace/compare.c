@@ -169,11 +169,12 @@ static void collect_exit(void *context, const struct tally *tally)
 {
     struct collect_exits *collect = context;
     struct compare_domain *domain = side_find(collect->side, tally->who >> 16);
+    uint32_t reason = (uint32_t)tally->what;
     struct compare_exit *exit;
 
     if (!domain)
         return;
-    exit = domain->nr_exits < COMPARE_REASONS_MAX ? domain_exit(domain, tally->what) : NULL;
+    exit = domain->nr_exits < COMPARE_REASONS_MAX ? domain_exit(domain, reason) : NULL;
     if (exit)
         exit->count += tally->count;
     else if (domain->nr_exits < COMPARE_REASONS_MAX)
@@ -224,7 +225,7 @@ static int side_fill(struct compare_side *side, const struct measures *measures,
         if (r < 0)
             return r;
     }
-    tallies_each(&measures->tallies, TALLY_EXIT, collect_exit, &collect);
+    tallies_each(&measures->details.tallies, TALLY_EXIT, collect_exit, &collect);
     side_finish(side);
     return collect.error;
 }
