@@ -30,6 +30,7 @@ libctl_a_SOURCES = \
 	ctl/cmd-start.c \
 	ctl/cmd-status.c \
 	ctl/cmd-stop.c \
+	ctl/cmd-timeline.c \
 	ctl/cmd-top.c \
 	ctl/cmd-trigger.c \
 	ctl/cmd-vacuum.c \
@@ -39,11 +40,14 @@ libctl_a_SOURCES = \
 	ctl/copy.c ctl/copy.h \
 	ctl/completion-data.c ctl/completion-data.h \
 	ctl/cmd-xentrace.c \
+	ctl/columns.c ctl/columns.h \
+	ctl/condition.c ctl/condition.h \
 	ctl/cmd-why.c \
 	ctl/ctl.h \
 	ctl/disk.c ctl/disk.h \
 	ctl/doc.c ctl/doc.h \
 	ctl/doctor.c ctl/doctor-daemon.c ctl/doctor-host.c ctl/doctor.h ctl/doctor-internal.h \
+	ctl/format-file.c ctl/format-file.h \
 	ctl/frame.c ctl/frame.h \
 	ctl/health.c ctl/health.h \
 	ctl/monitor.c ctl/monitor.h \
@@ -56,11 +60,11 @@ libctl_a_SOURCES = \
 	ctl/input.c ctl/input.h \
 	ctl/intervals.c ctl/intervals.h \
 	ctl/last-report.c ctl/last-report.h \
-	ctl/measures-doc.c ctl/measures-doc.h \
 	ctl/options.c ctl/options.h \
 	ctl/output.c ctl/output.h \
 	ctl/pager.c ctl/pager.h \
 	ctl/progress.c ctl/progress.h \
+	ctl/record-key.c ctl/record-key.h \
 	ctl/recorder.c ctl/recorder.h \
 	ctl/remote.c ctl/remote.h \
 	ctl/remote-run.c ctl/remote-run.h \
@@ -78,6 +82,8 @@ libctl_a_SOURCES = \
 	ctl/table.c ctl/table.h \
 	ctl/tar.c ctl/tar.h \
 	ctl/target.c ctl/target.h \
+	ctl/timeline-doc.c ctl/timeline-doc.h \
+	ctl/timeline-text.c ctl/timeline-text.h \
 	ctl/top.c ctl/top.h \
 	ctl/trigger.c ctl/trigger.h \
 	ctl/verbs.c

@@ -16,6 +16,22 @@
 
 #define TABLE_BITS_FIRST 8u
 
+/* --- Names. --- */
+
+const char *state_runstate_name(enum state_runstate runstate)
+{
+    static const char *const names[] = {"running", "runnable", "blocked", "offline", "unknown"};
+
+    return names[runstate];
+}
+
+const char *state_wait_name(enum state_wait wait)
+{
+    static const char *const names[] = {"wake", "preempt", "other"};
+
+    return names[wait];
+}
+
 /* --- vCPUs. --- */
 
 static unsigned int table_slot(const struct state *state, uint32_t key)
@@ -228,6 +244,8 @@ void state_hvm(struct state *state, const struct merge_record *record, uint32_t 
         drop_exit(state, vcpu);
         vcpu->has_left = true;
         vcpu->exit_reason = reason;
+        vcpu->exit_stream = record->stream;
+        vcpu->exit_since = record->tsc;
         vcpu->exit_run_cycles = 0;
         vcpu->exit_lead_cycles = record->tsc - vcpu->since;
     } else if (state_is_entry(event) && vcpu && vcpu->has_left) {

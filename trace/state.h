@@ -35,6 +35,11 @@ enum state_wait {
 };
 #define STATE_WAITS 3u
 
+/* "running", "runnable", "blocked", "offline", "unknown". Static, as documents have it. */
+const char *state_runstate_name(enum state_runstate runstate);
+/* "wake", "preempt", "other". Static. */
+const char *state_wait_name(enum state_wait wait);
+
 #define STATE_DOMAIN_IDLE    32767u
 #define STATE_DOMAIN_DEFAULT 32768u
 
@@ -56,6 +61,8 @@ struct state_vcpu {
 
     bool has_left; /* an exit is not over: */
     uint32_t exit_reason;
+    uint32_t exit_stream; /* of the CPU on which it left */
+    uint64_t exit_since;
     uint64_t exit_run_cycles;  /* what it has run in the intervals that were closed since */
     uint64_t exit_lead_cycles; /* what it had run by then in the first of them */
 
