@@ -17,8 +17,15 @@ tests_trace_print_events_LDADD = libtrace.a libcommon.a
 check_PROGRAMS += tests/trace/test-xentrace
 tests_trace_test_xentrace_SOURCES = tests/trace/test-xentrace.c tests/unit/test.h
 tests_trace_test_xentrace_LDADD = libtrace.a libcommon.a $(JSON_LIBS)
-check_SCRIPTS += tests/trace/test-library
-EXTRA_DIST += tests/trace/test-library
+check_SCRIPTS += tests/trace/test-library tests/trace/test-python
+EXTRA_DIST += tests/trace/test-library tests/trace/test-python
 noinst_PROGRAMS += tests/trace/library-lines
 tests_trace_library_lines_SOURCES = tests/trace/library-lines.c
 tests_trace_library_lines_LDADD = libxentrace.la
+
+check_SCRIPTS += tests/trace/test-views
+EXTRA_DIST += tests/trace/test-views
+
+# Of xenalyze: 77 without it.
+check_SCRIPTS += tests/trace/test-xenalyze
+EXTRA_DIST += tests/trace/compare-xenalyze.py tests/trace/test-xenalyze
