@@ -60,6 +60,7 @@ libctl_a_SOURCES = \
 	ctl/findings.c ctl/findings.h \
 	ctl/input.c ctl/input.h \
 	ctl/intervals.c ctl/intervals.h \
+	ctl/last-report.c ctl/last-report.h \
 	ctl/options.c ctl/options.h \
 	ctl/output.c ctl/output.h \
 	ctl/pager.c ctl/pager.h \
