@@ -9,6 +9,7 @@
 #include "ctl/args.h"
 #include "ctl/ctl.h"
 #include "ctl/input.h"
+#include "ctl/selection.h"
 #include "ctl/str.h"
 #include "trace/merge.h"
 #include "trace/record-text.h"
@@ -18,11 +19,13 @@
 
 struct options {
     char *events;
+    struct selection_options selection;
 };
 
 static const struct args_option dump_options[] = {
     {"events", 'e', "LIST", ARGS_EVENTS, offsetof(struct options, events),
      .help = "events: sched,hvm-entryexit,0x0010f000 (default all)"},
+    SELECTION_OPTIONS(struct options, selection),
     {},
 };
 
@@ -61,7 +64,7 @@ static bool dump(struct input *input, const struct event_set *events, text_fn te
         if (item != MERGE_RECORD)
             continue;
         if (!has_begun)
-            style.first_tsc = record.tsc;
+            style.first_tsc = input->origin_tsc ? input->origin_tsc : record.tsc;
         has_begun = true;
         if ((event & ~UINT32_C(0x500)) == 0x81003) /* no other processor has that */
             style.is_svm = true;
@@ -74,8 +77,7 @@ static bool dump(struct input *input, const struct event_set *events, text_fn te
     return buffer_flush(&buffer);
 }
 
-static int dump_file(struct ctl *ctl, const struct options *options,
-                     const struct input_options *input_options)
+static int dump_file(struct ctl *ctl, const struct options *options, const char *path)
 {
     _cleanup_input_ struct input *input = NULL;
     struct event_set events;
@@ -84,7 +86,7 @@ static int dump_file(struct ctl *ctl, const struct options *options,
 
     r = options->events ? event_set_parse(options->events, &events, &error) : 0;
     if (r >= 0)
-        r = input_open(input_options, &input, &error);
+        r = selection_open(&options->selection, path, false, &input, &error);
     if (r < 0) {
         ctl_error_sentence(error);
         free(error);
@@ -101,20 +103,20 @@ static int dump_file(struct ctl *ctl, const struct options *options,
 
 static int cmd_dump(struct ctl *ctl, int argc, char **argv)
 {
-    struct input_options input_options = {.part = MERGE_ALL};
     struct options options = {};
     char *error = NULL;
     int r;
 
     r = args_parse(ctl, dump_options, argc, argv, 1, &options, NULL, &error);
+    if (r == 0)
+        r = selection_check(&options.selection, &error);
     if (r == 0 && optind == argc)
         r = str_refuse(-EINVAL, &error, "dump needs the name of a trace file.");
     if (r < 0) {
         free(options.events);
         return args_exit(&verb_dump, r, error);
     }
-    input_options.path = argv[optind];
-    r = dump_file(ctl, &options, &input_options);
+    r = dump_file(ctl, &options, argv[optind]);
     free(options.events);
     return r;
 }

@@ -13,17 +13,20 @@
 #include "ctl/intervals.h"
 #include "ctl/measures-doc.h"
 #include "ctl/report.h"
+#include "ctl/selection.h"
 #include "ctl/str.h"
 #include "trace/measures.h"
 #include "trace/sidecar.h"
 
 struct options {
     const char *view;
+    struct selection_options selection;
 };
 
 static const struct args_option report_options[] = {
     {"view", 0, "VIEW", ARGS_CHOICE, offsetof(struct options, view), 0, "intervals",
      .help = "intervals: every run, wait and sleep of each vCPU"},
+    SELECTION_OPTIONS(struct options, selection),
     {},
 };
 
@@ -49,7 +52,7 @@ static void add_findings(struct json_object *doc, const struct findings *finding
     }
 }
 
-static int report(struct ctl *ctl, const struct input_options *options)
+static int report(struct ctl *ctl, const struct options *options, const char *path)
 {
     _cleanup_input_ struct input *input = NULL;
     _cleanup_(measures_freep) struct measures *measures = NULL;
@@ -58,7 +61,7 @@ static int report(struct ctl *ctl, const struct input_options *options)
     char *error = NULL;
     int r;
 
-    r = input_open(options, &input, &error);
+    r = selection_open(&options->selection, path, false, &input, &error);
     if (r < 0) {
         ctl_error_sentence(error);
         free(error);
@@ -67,7 +70,7 @@ static int report(struct ctl *ctl, const struct input_options *options)
     r = measures_new(&input->merge, sidecar_vendor(input->sidecar) == SIDECAR_VENDOR_AMD,
                      &measures);
     if (r < 0) {
-        ctl_error("Cannot read %s to its end: %s.", options->path, strerror(-r));
+        ctl_error("Cannot read %s to its end: %s.", path, strerror(-r));
         return CTL_FAILURE;
     }
     r = findings_new(input, measures, &findings);
@@ -86,13 +89,13 @@ static int report(struct ctl *ctl, const struct input_options *options)
     return CTL_OK;
 }
 
-static int report_intervals(struct ctl *ctl, const struct input_options *options)
+static int report_intervals(struct ctl *ctl, const struct options *options, const char *path)
 {
     _cleanup_input_ struct input *input = NULL;
     char *error = NULL;
     int r;
 
-    r = input_open(options, &input, &error);
+    r = selection_open(&options->selection, path, false, &input, &error);
     if (r < 0) {
         ctl_error_sentence(error);
         free(error);
@@ -104,7 +107,7 @@ static int report_intervals(struct ctl *ctl, const struct input_options *options
         return CTL_FAILURE;
     }
     if (r < 0) {
-        ctl_error("Cannot read %s to its end: %s.", options->path, strerror(-r));
+        ctl_error("Cannot read %s to its end: %s.", path, strerror(-r));
         return CTL_FAILURE;
     }
     return CTL_OK;
@@ -112,20 +115,20 @@ static int report_intervals(struct ctl *ctl, const struct input_options *options
 
 static int cmd_report(struct ctl *ctl, int argc, char **argv)
 {
-    struct input_options input_options = {.part = MERGE_ALL};
     struct options options = {};
     char *error = NULL;
     int r;
 
     r = args_parse(ctl, report_options, argc, argv, 1, &options, NULL, &error);
+    if (r == 0)
+        r = selection_check(&options.selection, &error);
     if (r == 0 && optind == argc)
         r = str_refuse(-EINVAL, &error, "report needs the name of a trace file.");
     if (r < 0)
         return args_exit(&verb_report, r, error);
-    input_options.path = argv[optind];
     if (options.view)
-        return report_intervals(ctl, &input_options);
-    return report(ctl, &input_options);
+        return report_intervals(ctl, &options, argv[optind]);
+    return report(ctl, &options, argv[optind]);
 }
 
 const struct verb verb_report = {

@@ -12,6 +12,7 @@
 #include "ctl/ctl.h"
 #include "ctl/doc.h"
 #include "ctl/input.h"
+#include "ctl/selection.h"
 #include "ctl/str.h"
 #include "trace/exit-reasons.h"
 #include "trace/measures.h"
@@ -26,15 +27,19 @@
 
 struct options {
     const char *at;
+    struct selection_options selection;
     uint64_t window_usec;
 };
 
 static const struct args_option why_options[] = {
     {"at", 0, "TIME", ARGS_TEXT, offsetof(struct options, at),
-     .help = "around +3.5s (after the beginning of the trace) or -2s\n"
-             "(before its end); default: the longest wait"},
+     .help = "around TIME: 02:51:00.5 (wall clock), +3.5s (after the\n"
+             "beginning of the trace), -2s (before its end);\n"
+             "default: the longest wait"},
     {"window", 0, "TIME", ARGS_DURATION, offsetof(struct options, window_usec), USEC_PER_MSEC,
      .help = "length of the excerpt: 500 (ms), 2s (default 200ms)"},
+    SELECTION_SPAN_OPTIONS(struct options, selection),
+    SELECTION_CLOCK_OPTIONS(struct options, selection),
     {},
 };
 
@@ -46,11 +51,6 @@ static void measures_freep(struct measures **measures)
 static void story_freep(struct story **story)
 {
     story_free(*story);
-}
-
-static uint64_t ticks_of(const struct input *input, uint64_t usec)
-{
-    return (uint64_t)((unsigned __int128)usec * input->tsc_khz / 1000);
 }
 
 /* --- Whose. --- */
@@ -109,25 +109,6 @@ static const struct state_vcpu *find_vcpu(const struct measures *measures, uint3
         }
     }
     return found;
-}
-
-/* --- When. --- */
-
-static int parse_at(const struct input *input, const struct measures *measures, const char *text,
-                    uint64_t *ret_tsc, char **ret_error)
-{
-    uint64_t usec, ticks;
-
-    if ((text[0] != '+' && text[0] != '-') || duration_parse(text + 1, USEC_PER_SEC, &usec) < 0)
-        return str_refuse(-EINVAL, ret_error,
-                          "--at \"%s\" is not a time: write +3.5s (after the beginning of the "
-                          "trace) or -2s (before its end).",
-                          text);
-    ticks = ticks_of(input, usec);
-    if (ticks > measures_span(measures))
-        return str_refuse(-ERANGE, ret_error, "--at %s is outside the trace.", text);
-    *ret_tsc = text[0] == '+' ? measures->first_tsc + ticks : measures->last_tsc - ticks;
-    return 0;
 }
 
 /* --- Printing. --- */
@@ -246,20 +227,34 @@ struct question {
     uint64_t first_tsc; /* of the trace */
 };
 
+static int refuse_at(const struct input *input, const struct measures *measures, const char *at,
+                     char **ret_error)
+{
+    char from[INPUT_TEXT_MAX], to[INPUT_TEXT_MAX];
+
+    return str_refuse(-ERANGE, ret_error, "--at %s is outside of what is read: %s to %s.", at,
+                      input_when(input, from, measures->first_tsc, measures->first_tsc),
+                      input_when(input, to, measures->last_tsc, measures->first_tsc));
+}
+
 /* Around --at, or the vCPU's longest wait. */
 static int find_time(const struct input *input, const struct measures *measures,
                      const struct state_vcpu *vcpu, const struct options *options,
                      struct question *question, char **ret_error)
 {
-    uint64_t window = ticks_of(input, options->window_usec ? options->window_usec : WINDOW_USEC);
+    uint64_t window = input_ticks(input, options->window_usec ? options->window_usec : WINDOW_USEC);
     const struct measures_vcpu *measured = measures_of(vcpu);
     uint64_t at = measures->first_tsc;
     int r;
 
     if (options->at) {
-        r = parse_at(input, measures, options->at, &at, ret_error);
+        r = selection_find_tsc("--at", options->at, input,
+                               input->origin_tsc ? input->origin_tsc : measures->first_tsc,
+                               measures->last_tsc, &at, ret_error);
         if (r < 0)
             return r;
+        if (at < measures->first_tsc || at > measures->last_tsc)
+            return refuse_at(input, measures, options->at, ret_error);
     } else if (measured) {
         at = measured->longest_from + measured->longest_cycles / 2;
         if (!options->window_usec)
@@ -272,20 +267,16 @@ static int find_time(const struct input *input, const struct measures *measures,
     return 0;
 }
 
-/* Reads all of the trace. */
-static int ask(const struct input_options *input_options, const struct options *options,
-               const char *whose, struct question *question, char **ret_error)
+/* Reads all of what was selected. */
+static int ask(struct input *input, const struct options *options, const char *whose,
+               struct question *question, char **ret_error)
 {
     _cleanup_(measures_freep) struct measures *measures = NULL;
-    _cleanup_input_ struct input *input = NULL;
     const struct state_vcpu *vcpu;
     uint32_t domain = 0;
     int64_t number = -1;
     int r;
 
-    r = input_open(input_options, &input, ret_error);
-    if (r < 0)
-        return r;
     r = parse_vcpu(input, whose, &domain, &number, ret_error);
     if (r < 0)
         return r;
@@ -304,18 +295,15 @@ static int ask(const struct input_options *input_options, const struct options *
 }
 
 /* Reads the part of it that matters, and some of what came before. */
-static int answer(const struct input_options *input_options, const struct question *question,
-                  char **ret_error)
+static int answer(struct input *input, const struct question *question, char **ret_error)
 {
-    struct input_options options = *input_options;
     _cleanup_(story_freep) struct story *story = NULL;
-    _cleanup_input_ struct input *input = NULL;
-    uint64_t lead;
+    uint64_t lead = input_ticks(input, LEAD_USEC);
+    struct merge_part part = MERGE_ALL;
     int r;
 
-    lead = LEAD_USEC * INPUT_ASSUMED_KHZ / 1000;
-    options.part.from = question->from > lead ? question->from - lead : 0;
-    r = input_open(&options, &input, ret_error);
+    part.from = question->from > lead ? question->from - lead : 0;
+    r = input_begin(input, part, ret_error);
     if (r < 0)
         return r;
     r = story_new(&input->merge, question->key, question->from, question->until, &story);
@@ -325,33 +313,42 @@ static int answer(const struct input_options *input_options, const struct questi
     return 0;
 }
 
+static int why(const struct options *options, const char *whose, const char *path, char **ret_error)
+{
+    _cleanup_input_ struct input *input = NULL;
+    struct question question = {0};
+    int r;
+
+    r = selection_open(&options->selection, path, true, &input, ret_error);
+    if (r < 0)
+        return r;
+    r = ask(input, options, whose, &question, ret_error);
+    return r < 0 ? r : answer(input, &question, ret_error);
+}
+
 static int cmd_why(struct ctl *ctl, int argc, char **argv)
 {
-    struct input_options input_options = {.part = MERGE_ALL};
-    struct question question = {0};
     struct options options = {};
     char *error = NULL;
     int r;
 
     r = args_parse(ctl, why_options, argc, argv, 2, &options, NULL, &error);
+    if (r == 0)
+        r = selection_check(&options.selection, &error);
+    if (r == 0 && options.at)
+        r = selection_check_time("--at", options.at, &error);
     if (r == 0 && optind + 2 != argc)
         r = str_refuse(-EINVAL, &error,
                        "why needs a vCPU and the name of a trace file: web.1 FILE");
-    if (r == 0 && strcmp(argv[optind + 1], "-") == 0)
-        r = str_refuse(-EINVAL, &error,
-                       "why reads the trace twice: give it a file, not standard input.");
     if (r < 0)
         return args_exit(&verb_why, r, error);
-    input_options.path = argv[optind + 1];
-    r = ask(&input_options, &options, argv[optind], &question, &error);
-    if (r >= 0)
-        r = answer(&input_options, &question, &error);
+    r = why(&options, argv[optind], argv[optind + 1], &error);
     if (r >= 0)
         return CTL_OK;
     if (error)
         ctl_error_sentence(error);
     else
-        ctl_error("Cannot read %s: %s.", input_options.path, strerror(-r));
+        ctl_error("Cannot read %s: %s.", argv[optind + 1], strerror(-r));
     free(error);
     return CTL_FAILURE;
 }

@@ -65,6 +65,7 @@ libctl_a_SOURCES = \
 	ctl/report.c ctl/report.h \
 	ctl/request.c ctl/request.h \
 	ctl/screen.c ctl/screen.h \
+	ctl/selection.c ctl/selection.h \
 	ctl/session.c ctl/session.h \
 	ctl/snapshot.c ctl/snapshot.h \
 	ctl/stop.c ctl/stop.h \
