@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -544,6 +545,34 @@ int client_call(struct client *client, sd_bus_message *message, uint64_t timeout
     struct call call = {};
 
     return call_for_document(client, message, &call, timeout_usec, format, ret_doc, ret_error);
+}
+
+static int read_beside(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+    const struct client_reader *reader = userdata;
+
+    (void)fd, (void)events;
+    if (reader->read(reader->context))
+        return 0;
+    (void)sd_event_source_set_enabled(source, SD_EVENT_OFF); /* cannot fail for one that exists */
+    fd_close(reader->fd);
+    return 0;
+}
+
+int client_call_reading(struct client *client, sd_bus_message *message, uint64_t timeout_usec,
+                        const char *format, const struct client_reader *reader,
+                        struct json_object **ret_doc, char **ret_error)
+{
+    sd_event_source *source = NULL;
+    int r;
+
+    r = sd_event_add_io(client->event, &source, *reader->fd, EPOLLIN, read_beside,
+                        (void *)(uintptr_t)reader);
+    if (r < 0)
+        return r;
+    r = client_call(client, message, timeout_usec, format, ret_doc, ret_error);
+    sd_event_source_unref(source);
+    return r;
 }
 
 static int call_by_name(struct client *client, const char *member, const struct call *how,

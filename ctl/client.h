@@ -75,6 +75,18 @@ int client_make_call(struct client *client, const char *member, sd_bus_message *
 int client_call(struct client *client, sd_bus_message *call, uint64_t timeout_usec,
                 const char *format, struct json_object **ret_doc, char **ret_error);
 
+/* What is read while an answer is awaited. */
+struct client_reader {
+    int *fd; /* does not block; closed, and -1, when READ has returned false */
+    bool (*read)(void *context);
+    void *context;
+};
+
+/* As client_call(); READER's function is called whenever its descriptor can be read. */
+int client_call_reading(struct client *client, sd_bus_message *call, uint64_t timeout_usec,
+                        const char *format, const struct client_reader *reader,
+                        struct json_object **ret_doc, char **ret_error);
+
 /*
  * Stop(NAME). If the answer has not come after 3 s, WHILE_WAITING is called, and again each second
  * until it returns 1. It may make calls; -EINTR from it ends the wait.

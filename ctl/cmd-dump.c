@@ -11,6 +11,7 @@
 #include "ctl/input.h"
 #include "ctl/selection.h"
 #include "ctl/str.h"
+#include "trace/events.h"
 #include "trace/merge.h"
 #include "trace/record-text.h"
 #include "trace/sidecar.h"
@@ -50,9 +51,13 @@ typedef size_t (*text_fn)(char text[static RECORD_TEXT_MAX], const struct merge_
 static bool dump(struct input *input, const struct event_set *events, text_fn text)
 {
     static struct buffer buffer;
+    static struct event_cache cache;
+    const char *xen = sidecar_xen_version(input->sidecar);
     struct record_text_style style = {
         .is_svm = sidecar_vendor(input->sidecar) == SIDECAR_VENDOR_AMD,
+        .xen = xen ? event_xen_parse(xen) : 0,
         .tsc_khz = input->tsc_khz,
+        .cache = &cache,
     };
     struct merge_record record;
     bool has_begun = false;

@@ -30,6 +30,7 @@ libctl_a_SOURCES = \
 	ctl/cmd-start.c \
 	ctl/cmd-status.c \
 	ctl/cmd-stop.c \
+	ctl/cmd-top.c \
 	ctl/cmd-trigger.c \
 	ctl/cmd-vacuum.c \
 	ctl/cmd-version.c \
@@ -46,6 +47,7 @@ libctl_a_SOURCES = \
 	ctl/frame.c ctl/frame.h \
 	ctl/health.c ctl/health.h \
 	ctl/monitor.c ctl/monitor.h \
+	ctl/monitor-loop.c ctl/monitor-loop.h \
 	ctl/number.c ctl/number.h \
 	ctl/domains.c ctl/domains.h \
 	ctl/hint.c ctl/hint.h \
@@ -65,6 +67,7 @@ libctl_a_SOURCES = \
 	ctl/report.c ctl/report.h \
 	ctl/request.c ctl/request.h \
 	ctl/screen.c ctl/screen.h \
+	ctl/second.c ctl/second.h \
 	ctl/selection.c ctl/selection.h \
 	ctl/session.c ctl/session.h \
 	ctl/snapshot.c ctl/snapshot.h \
@@ -75,6 +78,7 @@ libctl_a_SOURCES = \
 	ctl/table.c ctl/table.h \
 	ctl/tar.c ctl/tar.h \
 	ctl/target.c ctl/target.h \
+	ctl/top.c ctl/top.h \
 	ctl/trigger.c ctl/trigger.h \
 	ctl/verbs.c
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A page is fixed lines (title, health, summary, keys) and three sections, of captures, CPUs and
- * triggers, which share the rows that are left. Few CPUs have a bar each; many are one character
- * each, and a line for the one that is selected.
+ * Each page has a title, the health and the keys. That about recording has a summary and three
+ * sections, of captures, CPUs and triggers, which share the rows that are left. Few CPUs have a bar
+ * each; many are one character each, and a line for the one that is selected.
  */
 
 #include "ctl/monitor.h"
@@ -20,6 +20,7 @@
 #include "ctl/session.h"
 #include "ctl/storage.h"
 #include "ctl/str.h"
+#include "ctl/top.h"
 
 #define SUMMARY_COLUMN 11u
 #define CELL_COLS      40u /* of a CPU with a bar, and the gap after it */
@@ -544,11 +545,94 @@ static void draw_recording(struct picture *picture)
         draw_triggers(picture, rows.triggers);
 }
 
+/* The newest second, or why there is none; both, if the newest one could not be taken. */
+static void draw_vcpus(struct picture *picture)
+{
+    const struct monitor_facts *facts = picture->facts;
+
+    if (facts->top_error)
+        draw_wrapped(picture, picture->palette->warn, facts->top_error);
+    else if (!facts->top)
+        frame_add(picture->frame, "Waiting for the first second.");
+    top_draw(picture->frame, facts->top, &picture->view->top, picture->palette);
+}
+
+static const char *const *recording_help(void)
+{
+    static const char *const lines[] = {
+        "arrows      select a CPU; also page up, page down, Home, End",
+        "",
+        "Records     of all CPUs; those that several captures record count once",
+        "Lost        by Xen, whose buffer was full, or dropped by xentraced",
+        "History     time span in the flight recorder, now and when it is full",
+        "Pool        memory for records that are not yet written",
+        "BUFFER      fill of Xen's trace buffer; when it is full, records are lost",
+        NULL,
+    };
+
+    return lines;
+}
+
+static void move_selection(struct monitor_view *view, int64_t by)
+{
+    int64_t cpu = (int64_t)view->cpu + by;
+
+    if (view->nr_cpus == 0)
+        return;
+    if (cpu < 0)
+        cpu = 0;
+    if (cpu >= view->nr_cpus)
+        cpu = view->nr_cpus - 1;
+    view->cpu = (unsigned int)cpu;
+}
+
+static bool press_recording(struct monitor_view *view, int key)
+{
+    switch (key) {
+    case SCREEN_KEY_UP:
+        move_selection(view, -(int64_t)view->down);
+        return true;
+    case SCREEN_KEY_DOWN:
+        move_selection(view, view->down);
+        return true;
+    case SCREEN_KEY_LEFT:
+        move_selection(view, -(int64_t)view->across);
+        return true;
+    case SCREEN_KEY_RIGHT:
+        move_selection(view, view->across);
+        return true;
+    case SCREEN_KEY_PAGE_UP:
+        move_selection(view, -(int64_t)view->a_page);
+        return true;
+    case SCREEN_KEY_PAGE_DOWN:
+        move_selection(view, view->a_page);
+        return true;
+    case SCREEN_KEY_HOME:
+        view->cpu = 0;
+        return true;
+    case SCREEN_KEY_END:
+        move_selection(view, INT32_MAX);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool press_vcpus(struct monitor_view *view, int key)
+{
+    return top_press(&view->top, key);
+}
+
 static const struct page {
     const char *name;
+    const char *keys; /* those of the bottom row */
     void (*draw)(struct picture *picture);
+    bool (*press)(struct monitor_view *view, int key); /* whether it was one of the page's */
+    const char *const *(*help)(void);
 } pages[] = {
-    {"recording", draw_recording},
+    [MONITOR_RECORDING] = {"recording", "arrows CPU", draw_recording, press_recording,
+                           recording_help},
+    [MONITOR_VCPUS] = {"vCPUs", "v vCPUs   s sort   / filter", draw_vcpus, press_vcpus, top_help},
 };
 
 static void draw_help(const struct picture *picture)
@@ -558,19 +642,19 @@ static void draw_help(const struct picture *picture)
         "q, Ctrl-C   quit",
         "h, ?        show or leave this page",
         "space       freeze the display; recording continues",
-        "arrows      select a CPU; also page up, page down, Home, End",
-        "",
-        "Records     of all CPUs; those that several captures record count once",
-        "Lost        by Xen, whose buffer was full, or dropped by xentraced",
-        "History     time span in the flight recorder, now and when it is full",
-        "Pool        memory for records that are not yet written",
-        "BUFFER      fill of Xen's trace buffer; when it is full, records are lost",
-        "",
-        "See also: xentracectl status, xentracectl doctor, man xentracectl",
+        "1, 2        the page about recording, the page about domains and vCPUs",
+        NULL,
     };
+    const char *const *const parts[] = {lines, pages[picture->view->page].help()};
 
-    for (size_t i = 0; i < ARRAY_SIZE(lines) && has_room(picture); i++)
-        frame_add(picture->frame, "  %s", lines[i]);
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+        for (size_t j = 0; parts[i][j] && has_room(picture); j++)
+            frame_add(picture->frame, "  %s", parts[i][j]);
+    if (has_room(picture))
+        frame_end_line(picture->frame);
+    if (has_room(picture))
+        frame_add(picture->frame,
+                  "  See also: xentracectl status, xentracectl doctor, man xentracectl");
 }
 
 /* The bottom row. */
@@ -581,12 +665,13 @@ static void draw_keys(const struct picture *picture)
     frame_skip_to(picture->frame, picture->frame->rows - 1);
     if (picture->view->paused)
         frame_put(picture->frame, "%s PAUSED %s ", palette->inverse, palette->end);
-    frame_put(picture->frame, "%s", palette->dim);
-    for (size_t i = 0; i < ARRAY_SIZE(pages) && ARRAY_SIZE(pages) > 1; i++)
-        frame_put(picture->frame, " %zu %s ", i + 1, pages[i].name);
-    frame_add(picture->frame, " q quit   h %s   space %s   arrows CPU%s",
+    frame_put(picture->frame, "%s q quit   h %s   space %s   %s", palette->dim,
               picture->view->help ? "back" : "help", picture->view->paused ? "continue" : "pause",
-              palette->end);
+              pages[picture->view->page].keys);
+    for (size_t i = 0; i < ARRAY_SIZE(pages); i++)
+        if (i != picture->view->page)
+            frame_put(picture->frame, "   %zu %s", i + 1, pages[i].name);
+    frame_add(picture->frame, "%s", palette->end);
 }
 
 static void keep_selection(struct monitor_view *view, unsigned int nr_cpus)
@@ -623,21 +708,14 @@ void monitor_draw(struct frame *frame, const struct monitor_facts *facts, struct
 
 /* --- Keys. --- */
 
-static void move_selection(struct monitor_view *view, int64_t by)
-{
-    int64_t cpu = (int64_t)view->cpu + by;
-
-    if (view->nr_cpus == 0)
-        return;
-    if (cpu < 0)
-        cpu = 0;
-    if (cpu >= view->nr_cpus)
-        cpu = view->nr_cpus - 1;
-    view->cpu = (unsigned int)cpu;
-}
-
 bool monitor_press(struct monitor_view *view, int key)
 {
+    if (view->help && key == SCREEN_KEY_ESCAPE) {
+        view->help = false;
+        return false;
+    }
+    if (!view->help && pages[view->page].press(view, key))
+        return false;
     switch (key) {
     case 'q':
     case 'Q':
@@ -646,39 +724,12 @@ bool monitor_press(struct monitor_view *view, int key)
     case '?':
         view->help = !view->help;
         break;
-    case SCREEN_KEY_ESCAPE:
-        view->help = false;
-        break;
     case ' ':
         view->paused = !view->paused;
         break;
-    case SCREEN_KEY_UP:
-        move_selection(view, -(int64_t)view->down);
-        break;
-    case SCREEN_KEY_DOWN:
-        move_selection(view, view->down);
-        break;
-    case SCREEN_KEY_LEFT:
-        move_selection(view, -(int64_t)view->across);
-        break;
-    case SCREEN_KEY_RIGHT:
-        move_selection(view, view->across);
-        break;
-    case SCREEN_KEY_PAGE_UP:
-        move_selection(view, -(int64_t)view->a_page);
-        break;
-    case SCREEN_KEY_PAGE_DOWN:
-        move_selection(view, view->a_page);
-        break;
-    case SCREEN_KEY_HOME:
-        view->cpu = 0;
-        break;
-    case SCREEN_KEY_END:
-        move_selection(view, INT32_MAX);
-        break;
     default:
         if (key >= '1' && key < '1' + (int)ARRAY_SIZE(pages))
-            view->page = (unsigned int)(key - '1');
+            view->page = (enum monitor_page)(key - '1');
         break;
     }
     return false;

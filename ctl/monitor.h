@@ -3,7 +3,7 @@
 
 /*
  * What `monitor` shows: pictures of status documents, and what the keys do to them. Pages are a
- * table in monitor.c: a new page is a line there and a function that draws it.
+ * table in monitor.c: a new page is a line there, and functions for its picture, keys and help.
  *
  * Pure: no terminal, no daemon, no clock. One thread.
  */
@@ -14,6 +14,7 @@
 #include "ctl/color.h"
 #include "ctl/disk.h"
 #include "ctl/doc.h"
+#include "ctl/top.h"
 
 struct frame;
 
@@ -26,11 +27,19 @@ struct monitor_facts {
     struct disk disk;           /* of the state directory */
     const char *error;          /* why there is no newer document; NULL: there is */
     const char *time;           /* of the document: "12:03:04" */
+    const struct top *top;      /* the newest second; NULL: none was taken yet */
+    const char *top_error;      /* why there is no newer one; NULL: there is */
+};
+
+enum monitor_page {
+    MONITOR_RECORDING,
+    MONITOR_VCPUS, /* its facts are `top` and `top_error` */
 };
 
 /* What is looked at. Zero-initialized; monitor_draw() keeps the rest. */
 struct monitor_view {
-    unsigned int page;
+    enum monitor_page page;
+    struct top_view top;
     bool paused;
     bool help;
     unsigned int cpu; /* the one that is selected, counted from 0 among those that are shown */

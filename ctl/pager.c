@@ -22,6 +22,12 @@
 
 #include "common/util.h"
 
+/*
+ * As systemctl's, without -S: where lines are cut, less(1) does not end by itself (-F), and a
+ * command in a cut line could not be copied. Tables fit the terminal.
+ */
+#define LESS_OPTIONS "FRXMK"
+
 struct pager {
     pid_t pid;
     int stdout_fd; /* the terminal */
@@ -58,7 +64,7 @@ _Noreturn static void run_pager(int fd)
     bool elevated = is_elevated();
 
     (void)dup2(fd, STDIN_FILENO);
-    (void)setenv("LESS", options ? options : "FRSXMK", 1);
+    (void)setenv("LESS", options ? options : LESS_OPTIONS, 1);
     if (charset)
         (void)setenv("LESSCHARSET", charset, 1);
     if (elevated)

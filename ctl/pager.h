@@ -4,7 +4,7 @@
 /*
  * A pager for what a command prints, as systemctl(1) starts it: $SYSTEMD_PAGER, else $PAGER, else
  * less or more; none if that is empty or "cat", or if standard output is no terminal. less is given
- * the options in $SYSTEMD_LESS, else "FRSXMK": it ends by itself if all fits on one screen.
+ * the options in $SYSTEMD_LESS, else "FRXMK": it ends by itself if all fits on one screen.
  *
  * While one runs, standard output is a pipe to it. One at a time; main thread.
  */

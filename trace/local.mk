@@ -4,6 +4,7 @@ noinst_LIBRARIES += libtrace.a
 
 libtrace_a_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
 libtrace_a_SOURCES = \
+	trace/activity.c trace/activity.h \
 	trace/counts.c trace/counts.h \
 	trace/events.c trace/events.h \
 	trace/exit-reasons.c trace/exit-reasons.h \

@@ -57,6 +57,8 @@ static char *put_signed(char *p, uint64_t number)
 
 static char *put_vcpu(char *p, uint32_t key)
 {
+    if (key == EVENT_NO_VCPU)
+        return put(p, "none");
     *p++ = 'd';
     p = put_number(p, key >> 16);
     *p++ = 'v';
@@ -90,6 +92,8 @@ static const char *name_of_value(const struct event_field *field, uint64_t value
         return exit_reason_name(is_svm, (uint32_t)value, buffer);
     if (field->type == EVENT_HYPERCALL)
         return event_hypercall_name(value);
+    if (field->type == EVENT_SHUTDOWN)
+        return event_shutdown_name(value);
     return NULL;
 }
 
@@ -105,6 +109,7 @@ static char *put_value(char *p, const struct event_field *field, uint64_t value,
         return put_signed(p, value);
     case EVENT_HEX:
     case EVENT_ADDRESS:
+    case EVENT_ARGUMENT:
         return put_hex(p, value, 1);
     case EVENT_VCPU:
         return put_vcpu(p, (uint32_t)value);
@@ -113,9 +118,11 @@ static char *put_value(char *p, const struct event_field *field, uint64_t value,
     case EVENT_CPU:
     case EVENT_NSEC:
     case EVENT_USEC:
+    case EVENT_MHZ:
     case EVENT_TICKS:
     case EVENT_REASON:
     case EVENT_HYPERCALL:
+    case EVENT_SHUTDOWN:
     case EVENT_FLAG:
         break;
     }
@@ -138,12 +145,30 @@ static char *put_json_value(char *p, const struct event_field *field, uint64_t v
 
 /* --- Records. --- */
 
+static const struct event_info *find_info(const struct merge_record *record,
+                                          const struct record_text_style *style)
+{
+    if (style->cache)
+        return event_cache_find(style->cache, record->header, style->xen);
+    return event_info_find(record_event(record->header), merge_words(record), style->xen);
+}
+
+/* "vmexit", "guest:0x123" */
+static char *put_name(char *p, const struct event_info *info, uint32_t event)
+{
+    p = put(p, info->name);
+    if (!EVENT_IS_GUEST(event))
+        return p;
+    *p++ = ':';
+    return put_hex(p, EVENT_GUEST_NUMBER(event), 3);
+}
+
 size_t record_text(char text[static RECORD_TEXT_MAX], const struct merge_record *record,
                    const struct record_text_style *style)
 {
     unsigned int nr_words = merge_words(record);
     uint32_t event = record_event(record->header);
-    const struct event_info *info = event_info_find(event, nr_words);
+    const struct event_info *info = find_info(record, style);
     char *p = text;
 
     *p++ = '+';
@@ -151,7 +176,7 @@ size_t record_text(char text[static RECORD_TEXT_MAX], const struct merge_record 
     p = put(p, " CPU");
     p = put_number(p, record->cpu);
     *p++ = ' ';
-    p = info ? put(p, info->name) : put_hex(p, event, 8);
+    p = info ? put_name(p, info, event) : put_hex(p, event, 8);
     for (const struct event_field *field = info ? info->fields : NULL; field && field->name;
          field++) {
         uint64_t value;
@@ -178,7 +203,7 @@ size_t record_json(char text[static RECORD_TEXT_MAX], const struct merge_record 
 {
     unsigned int nr_words = merge_words(record);
     uint32_t event = record_event(record->header);
-    const struct event_info *info = event_info_find(event, nr_words);
+    const struct event_info *info = find_info(record, style);
     const char *comma = "";
     char *p = text;
 
@@ -193,7 +218,7 @@ size_t record_json(char text[static RECORD_TEXT_MAX], const struct merge_record 
     *p++ = '"';
     if (info) {
         p = put(p, ",\"name\":\"");
-        p = put(p, info->name);
+        p = put_name(p, info, event);
         *p++ = '"';
     }
     p = put(p, ",\"fields\":{");

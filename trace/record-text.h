@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct event_cache;
 struct merge_record;
 
 /* Enough for any record, in either form. */
@@ -17,8 +18,10 @@ struct merge_record;
 
 struct record_text_style {
     bool is_svm;        /* of VM exits */
+    unsigned int xen;   /* EVENT_XEN(); 0: unknown */
     uint64_t first_tsc; /* times are since then */
     uint64_t tsc_khz;
+    struct event_cache *cache; /* of XEN; NULL: slower */
 };
 
 /*

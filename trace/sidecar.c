@@ -31,7 +31,7 @@ struct sidecar {
     uint64_t tsc_khz;
     enum sidecar_vendor vendor;
     uint64_t complete_from_tsc;
-    char *reason, *hostname, *scheduler, *granularity;
+    char *reason, *hostname, *scheduler, *granularity, *xen_version;
     struct clock_pair *clock;
     size_t nr_clock;
     struct domain *domains;
@@ -138,6 +138,7 @@ static void read_document(struct sidecar *sidecar, struct json_object *document)
     sidecar->vendor = vendor_of(vendor);
     sidecar->hostname = get_text(document, "/host/hostname");
     sidecar->scheduler = get_text(document, "/host/scheduler");
+    sidecar->xen_version = get_text(document, "/host/xen_version");
     sidecar->granularity = get_text(document, "/host/scheduler_granularity");
     sidecar->reason = get_text(document, "/snapshot/reason");
     sidecar->complete_from_tsc = get_number(document, "/snapshot/complete_from_tsc");
@@ -219,6 +220,7 @@ struct sidecar *sidecar_free(struct sidecar *sidecar)
     free(sidecar->hostname);
     free(sidecar->scheduler);
     free(sidecar->granularity);
+    free(sidecar->xen_version);
     free(sidecar);
     return NULL;
 }
@@ -263,6 +265,11 @@ const char *sidecar_scheduler(const struct sidecar *sidecar)
 const char *sidecar_granularity(const struct sidecar *sidecar)
 {
     return sidecar->granularity;
+}
+
+const char *sidecar_xen_version(const struct sidecar *sidecar)
+{
+    return sidecar->xen_version;
 }
 
 /* VALUE + DELTA * MUL / DIV, for a negative delta too; never below 0. */

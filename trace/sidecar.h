@@ -40,6 +40,7 @@ const char *sidecar_reason(const struct sidecar *sidecar);
 const char *sidecar_hostname(const struct sidecar *sidecar);
 const char *sidecar_scheduler(const struct sidecar *sidecar);
 const char *sidecar_granularity(const struct sidecar *sidecar);
+const char *sidecar_xen_version(const struct sidecar *sidecar); /* "4.17.6"; NULL: unknown */
 
 /* The wall clock at TSC, in nanoseconds since 1970; 0: unknown. */
 uint64_t sidecar_realtime_nsec(const struct sidecar *sidecar, uint64_t tsc);

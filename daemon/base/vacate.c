@@ -92,23 +92,26 @@ static size_t vacate_count_of_users(const struct vacate *vacate)
     return count;
 }
 
+static unsigned int limit_of(uid_t uid)
+{
+    return uid == 0 ? VACATE_OF_ROOT_MAX : VACATE_OF_USER_MAX;
+}
+
 bool vacate_is_full(const struct vacate *vacate, uid_t uid)
 {
-    return uid != 0 && (vacate_count(vacate, uid) >= 2 * VACATE_OF_USER_MAX ||
-                        vacate_count_of_users(vacate) >= 2 * VACATE_OF_USERS_MAX);
+    return vacate_count(vacate, uid) >= 2 * limit_of(uid) ||
+           (uid != 0 && vacate_count_of_users(vacate) >= 2 * VACATE_OF_USERS_MAX);
 }
 
 int vacate_check(const struct vacate *vacate, uid_t uid, struct failure *failure)
 {
-    if (uid == 0)
-        return 0;
-    if (vacate_count(vacate, uid) >= VACATE_OF_USER_MAX)
+    if (vacate_count(vacate, uid) >= limit_of(uid))
         return failure_set(failure, -EBUSY, ERROR_BUSY,
                            "%u files that you passed are not closed yet, because their file "
                            "systems do not answer. That is the limit for one user. Nothing was "
                            "done; try again when they answer.",
-                           VACATE_OF_USER_MAX);
-    if (vacate_count_of_users(vacate) >= VACATE_OF_USERS_MAX)
+                           limit_of(uid));
+    if (uid != 0 && vacate_count_of_users(vacate) >= VACATE_OF_USERS_MAX)
         return failure_set(failure, -EBUSY, ERROR_BUSY,
                            "%u files that users passed are not closed yet, because their file "
                            "systems do not answer. That is the limit for all users. Nothing was "

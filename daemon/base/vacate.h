@@ -15,6 +15,7 @@
 
 #define VACATE_OF_USER_MAX  32u  /* descriptors of a user that wait to be closed */
 #define VACATE_OF_USERS_MAX 128u /* ... and of all users but root together */
+#define VACATE_OF_ROOT_MAX  128u /* ... and of root, whose scripts may have faults, too */
 
 struct vacate;
 struct workers;
@@ -43,9 +44,9 @@ size_t vacate_count(const struct vacate *vacate, uid_t uid);
 
 /*
  * Whether so many of user UID wait, twice the limits, that no more are to be received, not even to
- * refuse them; never of root.
+ * refuse them.
  */
 bool vacate_is_full(const struct vacate *vacate, uid_t uid);
 
-/* Whether user UID may pass more of them; root always may. Else -EBUSY, and FAILURE. */
+/* Whether user UID may pass more of them. Else -EBUSY, and FAILURE. */
 int vacate_check(const struct vacate *vacate, uid_t uid, struct failure *failure);

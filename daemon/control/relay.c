@@ -57,6 +57,7 @@ struct relay {
     size_t have_bytes;
     struct passed passed; /* with it */
     bool has_more_passed; /* ... than PASSED_MAX */
+    bool has_dropped;     /* ... that were not received */
 
     bool may_be_called; /* nothing is left to be read by the client */
     size_t output_bytes;
@@ -71,6 +72,7 @@ static void relay_close_descriptors(struct relay *relay)
     vacate_close(relay->vacate, relay->uid, relay->passed.fds, relay->passed.count);
     relay->passed = (struct passed){0};
     relay->has_more_passed = false;
+    relay->has_dropped = false;
 }
 
 struct relay *relay_free(struct relay *relay)
@@ -295,8 +297,10 @@ static void relay_take_descriptors(struct relay *relay, struct msghdr *header)
             relay_take_descriptor(relay, fd);
         }
     }
-    if (header->msg_flags & MSG_CTRUNC)
+    if (header->msg_flags & MSG_CTRUNC && header->msg_control)
         relay->has_more_passed = true;
+    else if (header->msg_flags & MSG_CTRUNC)
+        relay->has_dropped = true;
 }
 
 /* Up to BYTES. Returns how many, 0 if there are none now, or a negative errno. */
@@ -313,8 +317,12 @@ static ssize_t relay_receive(struct relay *relay, void *to, size_t bytes)
     bool had_more = relay->has_more_passed;
     ssize_t n;
 
-    if (vacate_is_full(relay->vacate, relay->uid))
-        return -EDQUOT;
+    if (vacate_is_full(relay->vacate, relay->uid)) {
+        if (relay->uid != 0)
+            return -EDQUOT;
+        header.msg_control = NULL; /* the kernel drops them; root's other calls are answered */
+        header.msg_controllen = 0;
+    }
     n = recvmsg(relay->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
     if (n < 0)
@@ -511,16 +519,16 @@ static int relay_pass_message(struct relay *relay)
 /* The message is complete: are its descriptors those of which its header says, and permitted? */
 static int relay_check_descriptors(struct relay *relay)
 {
-    bool has_more = relay->has_more_passed;
+    bool has_more = relay->has_more_passed, has_dropped = relay->has_dropped;
     uint32_t expected;
     int r;
 
     r = wire_count_descriptors(relay->message, relay->message_bytes, &expected);
     if (r < 0)
         return r;
-    if (has_more ? expected <= PASSED_MAX : expected != relay->passed.count)
+    if (!has_dropped && (has_more ? expected <= PASSED_MAX : expected != relay->passed.count))
         return -EBADF;
-    if (!has_more && (expected == 0 || relay->server->may_pass(relay->userdata)))
+    if (!has_more && !has_dropped && (expected == 0 || relay->server->may_pass(relay->userdata)))
         return 0;
     relay_close_descriptors(relay);
     relay->passed.is_refused = true;

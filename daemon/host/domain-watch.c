@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * When xenstore reports that some domain came or went, Xen is asked at once, with one system call,
- * who has crashed. The crash is reported with the name that is known by then: to ask xenstore for
- * it would take time that a snapshot does not have.
+ * who has crashed. The crash is reported with the UUID that this call returns, and with the name
+ * that is known by then: to ask xenstore for it would take time that a snapshot does not have.
  *
  * A connection to xenstore is opened by one job and closed by another, on the same worker, because
  * both may wait. The worker keeps their order, so the connection may be given up at any time, also
@@ -25,6 +25,8 @@
 #include "daemon/base/worker.h"
 #include "daemon/host/domain-names.h"
 #include "daemon/host/xenstore.h"
+
+_Static_assert(DOMAIN_UUID_BYTES == XEN_UUID_BYTES, "the same UUIDs");
 
 #define MAX_DOMAINS 1024u /* as domain-names.c; Xen may have more, later ones are not watched */
 #define RETRY_USEC  (30 * USEC_PER_SEC)
@@ -65,6 +67,16 @@ static const struct xen_domain_state *watch_find_state(const struct domain_watch
     return NULL;
 }
 
+static void watch_report(struct domain_watch *watch, const struct xen_domain_state *state)
+{
+    struct xen_domain domain = {.domid = state->domid};
+
+    memcpy(domain.uuid, state->uuid, sizeof(domain.uuid));
+    (void)snprintf(domain.name, sizeof(domain.name), "%s",
+                   domain_names_of(watch->names, state->domid));
+    watch->crashed(watch->userdata, &domain);
+}
+
 static void watch_look(struct domain_watch *watch)
 {
     int n = xen_host_list_domain_states(watch->host, watch->fresh, MAX_DOMAINS);
@@ -75,11 +87,10 @@ static void watch_look(struct domain_watch *watch)
         return;
     }
     for (int i = 0; watch->has_looked && i < n; i++) {
-        uint32_t domid = watch->fresh[i].domid;
-        const struct xen_domain_state *before = watch_find_state(watch, domid);
+        const struct xen_domain_state *before = watch_find_state(watch, watch->fresh[i].domid);
 
         if (watch->fresh[i].crashed && !(before && before->crashed))
-            watch->crashed(watch->userdata, domid, domain_names_of(watch->names, domid));
+            watch_report(watch, &watch->fresh[i]);
     }
     memcpy(watch->states, watch->fresh, (size_t)n * sizeof(watch->fresh[0]));
     watch->nr_states = (size_t)n;

@@ -8,15 +8,17 @@
  * milliseconds. If the main thread is later than that, the crash is missed.
  */
 
-#include <stdint.h>
-
 struct domain_names;
 struct domain_watch;
 struct sd_event;
+struct xen_domain;
 struct xen_host;
 
-/* NAME: as xenstore has it or had it; "" if it is not known (yet). */
-typedef void (*domain_crashed_fn)(void *userdata, uint32_t domid, const char *name);
+/*
+ * DOMAIN has the UUID that Xen has, and the name that xenstore has or had; "" if that is not known
+ * (yet). It is valid during the call.
+ */
+typedef void (*domain_crashed_fn)(void *userdata, const struct xen_domain *domain);
 
 /*
  * Watches from now on, and calls CRASHED once for each domain that crashes; domains that crashed

@@ -20,7 +20,7 @@ static const struct {
     [END_DISK_FULL] = {"disk-full", false,
                        "The disk is full. The capture ended there, and its file is complete."},
     [END_OUTPUT_ERROR] = {"output-error", false, "The output could not be written."},
-    [END_OUTPUT_CLOSED] = {"output-closed", true, "The reader closed the output."},
+    [END_OUTPUT_CLOSED] = {"output-closed", false, "The reader closed the output."},
     [END_CLIENT_GONE] = {"client-gone", true, "The client disconnected."},
     [END_DAEMON_EXIT] = {"daemon-exit", false, "xentraced was stopped."},
     [END_XEN_ERROR] = {"xen-error", false, "A request to Xen failed."},

@@ -14,6 +14,7 @@
 #include "common/util.h"
 
 #define UUID_TEXT_BYTES 37u
+#define UNKNOWN_DOMAIN  "(unknown)"
 
 /* As `xl list -v` shows it. */
 static const char *format_uuid(char text[static UUID_TEXT_BYTES],
@@ -45,16 +46,16 @@ bool domain_matches(const char *pattern, const struct xen_domain *domain)
     return domain->name[0] && fnmatch(pattern, domain->name, 0) == 0;
 }
 
-struct trigger_domain domain_of(const struct xen_domain *domain, uint32_t domid)
+struct trigger_domain domain_of(const struct xen_domain *domain)
 {
     struct trigger_domain of = {0};
 
-    if (domain && has_uuid(domain))
+    if (has_uuid(domain))
         (void)format_uuid(of.uuid, domain->uuid);
-    if (domain && domain->name[0])
+    if (domain->name[0])
         (void)snprintf(of.name, sizeof(of.name), "%s", domain->name);
     else if (!of.uuid[0])
-        (void)snprintf(of.name, sizeof(of.name), "domain %u", domid);
+        (void)snprintf(of.name, sizeof(of.name), UNKNOWN_DOMAIN);
     return of;
 }
 

@@ -32,8 +32,11 @@ struct domain_filter {
 /* Whether PATTERN means DOMAIN: its UUID, its name, or a glob(7) of its name; "": any. */
 bool domain_matches(const char *pattern, const struct xen_domain *domain);
 
-/* Whose budget it is: DOMAIN's, which may be NULL for a DOMID that Xen does not list. */
-struct trigger_domain domain_of(const struct xen_domain *domain, uint32_t domid);
+/*
+ * Whose budget it is: DOMAIN's. All domains without a UUID and a name share one: a number would be a
+ * new domain after each restart.
+ */
+struct trigger_domain domain_of(const struct xen_domain *domain);
 
 /* Domains have come, or names have become known: the watch learns who is meant. */
 void domain_filter_update(struct domain_filter *filter, const struct domain_names *names);

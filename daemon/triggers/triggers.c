@@ -30,8 +30,7 @@
 #define REARM_USEC USEC_PER_SEC
 #define SLACK_USEC (20 * USEC_PER_MSEC)
 
-#define NO_WATCH  SIZE_MAX
-#define NO_DOMAIN UINT32_MAX
+#define NO_WATCH SIZE_MAX
 
 _Static_assert(CONFIG_TRIGGERS_MAX <= WATCH_MAX, "each trigger may have a watch");
 
@@ -130,20 +129,20 @@ static int triggers_handle_timer(sd_event_source *source, uint64_t usec, void *u
 /* --- Conditions. --- */
 
 /* For the journal: its name, or its number. */
-static const char *domain_field(char *buffer, size_t size, uint32_t domid, const char *name)
+static const char *domain_field(char *buffer, size_t size, const struct xen_domain *domain)
 {
-    if (name[0])
-        return name;
-    (void)snprintf(buffer, size, "%" PRIu32, domid);
+    if (domain->name[0])
+        return domain->name;
+    (void)snprintf(buffer, size, "%" PRIu32, domain->domid);
     return buffer;
 }
 
 /*
- * Because of DOMID, or NO_DOMAIN; WHO asks for it, NULL: nobody. Suppressed snapshots are counted,
- * not logged: there may be many.
+ * Because of CULPRIT, NULL: no domain; WHO asks for it, NULL: nobody. Suppressed snapshots are
+ * counted, not logged: there may be many.
  */
-static void triggers_fire(struct triggers *triggers, size_t i, const char *reason, uint32_t domid,
-                          const struct requester *who)
+static void triggers_fire(struct triggers *triggers, size_t i, const char *reason,
+                          const struct xen_domain *culprit, const struct requester *who)
 {
     struct trigger *trigger = triggers->trigger[i];
     uint64_t now = triggers_now_usec(triggers);
@@ -154,10 +153,9 @@ static void triggers_fire(struct triggers *triggers, size_t i, const char *reaso
     const char *about = NULL; /* the journal's DOMAIN= */
     enum trigger_action action;
 
-    if (domid != NO_DOMAIN) {
-        about = domain_field(field, sizeof(field), domid,
-                             domain_names_of(triggers->context.names, domid));
-        domain = domain_of(domain_names_find(triggers->context.names, domid), domid);
+    if (culprit) {
+        about = domain_field(field, sizeof(field), culprit);
+        domain = domain_of(culprit);
     }
     action = trigger_fire(trigger, now, clock_pair_now().realtime_ns, reason, &domain);
     if (action == TRIGGER_SNAPSHOT || (trigger->state == TRIGGER_DELAYING && !was_delaying)) {
@@ -170,7 +168,7 @@ static void triggers_fire(struct triggers *triggers, size_t i, const char *reaso
     if (triggers->watch[i] != NO_WATCH)
         triggers->rearm_usec[i] = now + REARM_USEC;
     if (trigger->suppressed.max_per_domain > refused &&
-        domain_filter_mute(&triggers->filter[i], domid, now + REARM_USEC))
+        domain_filter_mute(&triggers->filter[i], culprit->domid, now + REARM_USEC))
         triggers->rearm_usec[i] = now;
     triggers_act(triggers, i, action);
 }
@@ -183,10 +181,12 @@ static uint64_t triggers_tsc_to_usec(const struct triggers *triggers, uint64_t t
 }
 
 /* "3 (web)", or "3". */
-static const char *describe_domain(char *buffer, size_t size, uint32_t domid, const char *name)
+static const char *describe_domain(char *buffer, size_t size, const struct xen_domain *domain)
 {
-    (void)snprintf(buffer, size, "%" PRIu32 "%s%s%s", domid, name[0] ? " (" : "", name,
-                   name[0] ? ")" : "");
+    bool has_name = domain->name[0];
+
+    (void)snprintf(buffer, size, "%" PRIu32 "%s%s%s", domain->domid, has_name ? " (" : "",
+                   domain->name, has_name ? ")" : "");
     return buffer;
 }
 
@@ -209,13 +209,13 @@ static void describe_event(const struct trigger_config *config, const struct wat
 }
 
 static void triggers_describe_hit(const struct triggers *triggers, size_t i,
-                                  const struct watch_hit *hit, char *reason, size_t size)
+                                  const struct watch_hit *hit, const struct xen_domain *ran,
+                                  char *reason, size_t size)
 {
     const struct trigger_config *config = &triggers->trigger[i]->config;
-    const char *name = domain_names_of(triggers->context.names, hit->domid);
     char domain[96], text[UNITS_TEXT_MAX];
 
-    (void)describe_domain(domain, sizeof(domain), hit->domid, name);
+    (void)describe_domain(domain, sizeof(domain), ran);
     if (config->condition == TRIGGER_EVENT)
         describe_event(config, hit, config->domain[0] ? domain : "", reason, size);
     else if (config->condition == TRIGGER_RUNNABLE_LATENCY)
@@ -229,43 +229,55 @@ static void triggers_describe_hit(const struct triggers *triggers, size_t i,
                        config->domain[0] ? domain : "", config->domain[0] ? " ran" : "");
 }
 
-/* The domain whose budget is used; NO_DOMAIN: none. */
-static uint32_t domain_of_hit(const struct trigger_config *config, const struct watch_hit *hit)
+/* Whether a domain's budget is used. */
+static bool is_about_domain(const struct trigger_config *config)
 {
-    return config->condition == TRIGGER_EVENT && !config->domain[0] ? NO_DOMAIN : hit->domid;
+    return config->condition != TRIGGER_EVENT || config->domain[0];
+}
+
+/* As far as it is known. */
+static struct xen_domain triggers_find_domain(const struct triggers *triggers, uint32_t domid)
+{
+    const struct xen_domain *known = domain_names_find(triggers->context.names, domid);
+
+    return known ? *known : (struct xen_domain){.domid = domid};
+}
+
+static void triggers_handle_hit(struct triggers *triggers, size_t i, const struct watch_hit *hit)
+{
+    const struct xen_domain ran = triggers_find_domain(triggers, hit->domid);
+    char reason[TRIGGER_REASON_MAX];
+
+    triggers_describe_hit(triggers, i, hit, &ran, reason, sizeof(reason));
+    triggers_fire(triggers, i, reason, is_about_domain(&triggers->trigger[i]->config) ? &ran : NULL,
+                  NULL);
 }
 
 void triggers_handle_watch(struct triggers *triggers)
 {
-    char reason[TRIGGER_REASON_MAX];
     struct watch_hit hit;
 
     for (size_t i = 0; i < triggers->count; i++) {
-        if (triggers->watch[i] == NO_WATCH || triggers->rearm_usec[i] != TRIGGER_NO_TIME ||
-            !watch_take(triggers->set, triggers->watch[i], &hit))
-            continue;
-        triggers_describe_hit(triggers, i, &hit, reason, sizeof(reason));
-        triggers_fire(triggers, i, reason, domain_of_hit(&triggers->trigger[i]->config, &hit),
-                      NULL);
+        if (triggers->watch[i] != NO_WATCH && triggers->rearm_usec[i] == TRIGGER_NO_TIME &&
+            watch_take(triggers->set, triggers->watch[i], &hit))
+            triggers_handle_hit(triggers, i, &hit);
     }
     triggers_update_time(triggers);
 }
 
-static void triggers_handle_crash(void *userdata, uint32_t domid, const char *name)
+static void triggers_handle_crash(void *userdata, const struct xen_domain *domain)
 {
     struct triggers *triggers = userdata;
-    const struct xen_domain *known = domain_names_find(triggers->context.names, domid);
-    const struct xen_domain nobody = {.domid = domid};
-    char domain[96], reason[TRIGGER_REASON_MAX];
+    char text[96], reason[TRIGGER_REASON_MAX];
 
     (void)snprintf(reason, sizeof(reason), "Domain %s crashed.",
-                   describe_domain(domain, sizeof(domain), domid, name));
+                   describe_domain(text, sizeof(text), domain));
     for (size_t i = 0; i < triggers->count; i++) {
         const struct trigger_config *config = &triggers->trigger[i]->config;
 
         if (config->condition == TRIGGER_DOMAIN_CRASH &&
-            domain_matches(config->domain, known ? known : &nobody))
-            triggers_fire(triggers, i, reason, domid, NULL);
+            domain_matches(config->domain, domain))
+            triggers_fire(triggers, i, reason, domain, NULL);
     }
     triggers_update_time(triggers);
 }
@@ -302,7 +314,7 @@ int triggers_fire_manual(struct triggers *triggers, const char *name, const stru
                            "The flight recorder is not running, so there is nothing to write. To "
                            "start it: xentracectl start flight-recorder. If it is disabled, set "
                            "enabled=yes in [flight-recorder] and restart xentraced.");
-    triggers_fire(triggers, i, "Fired on request.", NO_DOMAIN, who);
+    triggers_fire(triggers, i, "Fired on request.", NULL, who);
     triggers_update_time(triggers);
     *ret_trigger = trigger;
     return 0;
@@ -379,7 +391,7 @@ static bool watch_config_of(const struct triggers *triggers, const struct trigge
 {
     *ret_watch = (struct watch_config){
         .count = 1,
-        .by_domain = config->condition != TRIGGER_EVENT || config->domain[0],
+        .by_domain = is_about_domain(config),
         .wants_all = !config->domain[0],
     };
     switch (config->condition) {

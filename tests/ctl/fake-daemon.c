@@ -20,6 +20,7 @@
  *   restart  ends the session at its first Status, and exits
  *   disk     the disk has room for some time
  *   quiet    CPU 1 is silent, CPU 5 has no trace buffer
+ *   second:T answers Snapshot with the bytes of the file T, and two domains
  *   file:F   answers Status with the text of the file F, in which "@9" is the time 9 s ago
  */
 
@@ -27,6 +28,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <json-c/json.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -548,6 +550,32 @@ static int take_snapshot_option(void *context, sd_bus_message *message, const ch
     return -EINVAL;
 }
 
+/* The bytes of the file at PATH, as the newest second; as many as the client wants to have. */
+static void write_trace(const char *path, int fd)
+{
+    char buffer[65536];
+    FILE *in = fopen(path, "re");
+    size_t bytes;
+
+    while (in && (bytes = fread(buffer, 1, sizeof(buffer), in)) > 0)
+        if (write(fd, buffer, bytes) < 0)
+            break;
+    if (in)
+        (void)fclose(in);
+}
+
+static int write_second(struct fake *fake, sd_bus_message *message, struct snapshot_call *call)
+{
+    const char *domains = "[{\"domid\":0,\"name\":\"Domain-0\",\"last_seen_ns\":1},"
+                          "{\"domid\":1,\"name\":\"old\",\"last_seen_ns\":1},"
+                          "{\"domid\":1,\"name\":\"web\\u001b\",\"last_seen_ns\":2}]";
+    struct json_object *doc = fake_snapshot(&call->asked, realtime_ns());
+
+    write_trace(fake->mode + strlen("second:"), call->fd);
+    json_object_object_add(doc, "domains", json_tokener_parse(domains));
+    return answer_document(fake, message, doc);
+}
+
 static int write_snapshot(struct fake *fake, sd_bus_message *message, struct snapshot_call *call)
 {
     struct json_object *doc;
@@ -595,6 +623,8 @@ static int handle_snapshot(struct fake *fake, sd_bus_message *message)
     else if (is_mode(fake, "ok") || is_mode(fake, "refuse"))
         r = sd_bus_reply_method_errorf(message, ERROR_NO_RING,
                                        "Nothing records into memory; xentracectl start -M does.");
+    else if (strncmp(fake->mode, "second:", strlen("second:")) == 0)
+        r = write_second(fake, message, &call);
     else
         r = write_snapshot(fake, message, &call);
     fd_close(&call.fd);
@@ -732,6 +762,7 @@ int main(int argc, char **argv)
 
     if (argc != 3 || strlen(argv[1]) >= sizeof(address.sun_path))
         return 2;
+    (void)signal(SIGPIPE, SIG_IGN); /* a client may stop reading */
     fake.mode = argv[2];
     fake.fd = fake.sidecar_fd = -1;
     /* Under its name only when it can be connected to: that is what tests wait for. */

@@ -4,7 +4,8 @@ check_PROGRAMS += tests/ctl/test-ctl tests/ctl/test-console tests/ctl/test-docto
 	tests/ctl/test-output tests/ctl/test-tar
 check_SCRIPTS += tests/ctl/test-cli tests/ctl/test-completion tests/ctl/test-files tests/ctl/test-flows \
 	tests/ctl/test-manual tests/ctl/test-monitor tests/ctl/test-recorder tests/ctl/test-ssh \
-	tests/ctl/test-status tests/ctl/test-trouble tests/ctl/test-wrong tests/ctl/test-xentrace
+	tests/ctl/test-status tests/ctl/test-top tests/ctl/test-trouble tests/ctl/test-wrong \
+	tests/ctl/test-xentrace
 EXTRA_DIST += tests/ctl/test-cli tests/ctl/test-completion tests/ctl/test-files tests/ctl/test-flows \
 	tests/ctl/test-recorder tests/ctl/test-status tests/ctl/test-trouble tests/ctl/lib.sh \
 	tests/ctl/test-manual tests/ctl/test-ssh tests/ctl/test-wrong tests/ctl/test-xentrace \
@@ -14,7 +15,12 @@ EXTRA_DIST += tests/ctl/test-cli tests/ctl/test-completion tests/ctl/test-files 
 	tests/ctl/pictures/monitor-40x10.txt tests/ctl/pictures/monitor-80x24.txt \
 	tests/ctl/pictures/monitor-help.txt tests/ctl/pictures/monitor-losing.txt \
 	tests/ctl/pictures/monitor-nothing.txt tests/ctl/pictures/monitor-paused.txt \
-	tests/ctl/pictures/status.txt
+	tests/ctl/pictures/status.txt \
+	tests/ctl/test-top \
+	tests/ctl/pictures/top-80x24.txt tests/ctl/pictures/top-domain.txt tests/ctl/pictures/top-error.txt \
+	tests/ctl/pictures/top-filter.txt tests/ctl/pictures/top-help.txt \
+	tests/ctl/pictures/top-many-200x60.txt tests/ctl/pictures/top-many-80x24.txt \
+	tests/ctl/pictures/top-scrolled.txt tests/ctl/pictures/top-vcpus.txt
 
 tests_ctl_test_ctl_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_ctl_test_ctl_SOURCES = tests/ctl/test-ctl.c

@@ -279,7 +279,9 @@ pipes() {
 
     ctl record --quiet -o - closed 2>"$dir/summary" | head -c 100000 >"$dir/head"
     status=${PIPESTATUS[0]}
-    check "into head -c 100000: it ends well" same "$status" 0
+    check "into head -c 100000: it ended early" same "$status" 1
+    check "into head -c 100000: the reason is reported" shows 'ended early.*reader closed' \
+        cat "$dir/summary"
     check "into head -c 100000: all of that came" same "$(stat -c %s "$dir/head")" 100000
     ctl --json status closed >"$dir/closed"
     check "into head: the reason" reason_is "$dir/closed" output-closed

@@ -129,12 +129,14 @@ static void set_domain(size_t index, uint32_t domid, bool shut_down, bool crashe
 
 static char told[256];
 
-static void note_crash(void *userdata, uint32_t domid, const char *name)
+/* "3(web) ", and the first letter of its UUID before that, if it has one. */
+static void note_crash(void *userdata, const struct xen_domain *domain)
 {
     size_t length = strlen(told);
 
     CHECK(userdata == &host);
-    (void)snprintf(told + length, sizeof(told) - length, "%u(%s) ", domid, name);
+    (void)snprintf(told + length, sizeof(told) - length, "%.1s%u(%s) ", (const char *)domain->uuid,
+                   domain->domid, domain->name);
 }
 
 /* Xenstore's event comes; what is reported. */
@@ -186,6 +188,13 @@ static void test_crashes(sd_event *event)
     set_domain(2, 4, true, true, "web");
     set_domain(3, 5, true, true, "");
     CHECK_STR(fire(event), "4(web) 5() ");
+
+    test_case("its UUID is reported although nobody knew of the domain");
+    host.count = 5;
+    set_domain(4, 8, true, true, "");
+    memcpy(host.state[4].uuid, "u-u-u-u-u-u-u-u-", sizeof(host.state[4].uuid));
+    CHECK_STR(fire(event), "u8() ");
+    host.count = 4;
 
     test_case("Xen does not answer");
     set_domain(3, 6, true, true, "db");

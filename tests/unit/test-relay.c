@@ -59,6 +59,7 @@ static int server_write(struct bench *bench)
 }
 
 static struct stand_ins stand_ins;
+static uid_t peer_uid = 1000;
 
 /* How many were given to these, which replace the module. */
 static unsigned int nr_closed, nr_connections_closed;
@@ -66,7 +67,7 @@ static unsigned int nr_closed, nr_connections_closed;
 void vacate_close(struct vacate *vacate, uid_t uid, const int *fds, size_t n)
 {
     CHECK(!vacate);
-    CHECK_UINT(uid, 1000);
+    CHECK_UINT(uid, peer_uid);
     for (size_t i = 0; i < n; i++)
         CHECK_INT(close(fds[i]), 0);
     nr_closed += (unsigned int)n;
@@ -147,7 +148,7 @@ static const struct relay_server server = {
 static void bench_start(struct bench *bench)
 {
     struct relay_options options = {
-        .uid = 1000,
+        .uid = peer_uid,
         .passes_descriptors = true,
         .stand_ins = &stand_ins,
         .server = &server,
@@ -470,6 +471,30 @@ static void test_full(void)
     free(message);
 }
 
+static void test_full_of_root(void)
+{
+    uint8_t *message = make_message(64, 2);
+    unsigned int before;
+    struct bench bench;
+
+    test_case("... of root: its calls are answered, but take no descriptors");
+    peer_uid = 0;
+    bench_start(&bench);
+    authenticate(&bench);
+    before = count_descriptors();
+    is_full = true;
+    send_with(&bench, message, 64, 2);
+    is_full = false;
+    CHECK_UINT(bench.nr_received, 1);
+    CHECK(bench.passed.is_refused);
+    CHECK_UINT(bench.passed.count, 0);
+    CHECK_STR(bench.closed, "");
+    CHECK_UINT(count_descriptors(), before);
+    bench_done(&bench);
+    peer_uid = 1000;
+    free(message);
+}
+
 static void test_descriptors_of_unfinished(void)
 {
     uint8_t *message = make_message(64, 2);
@@ -585,6 +610,7 @@ int main(void)
     test_descriptors();
     test_descriptors_with_handshake();
     test_full();
+    test_full_of_root();
     test_descriptors_of_unfinished();
     test_output();
     test_noise();

@@ -684,16 +684,18 @@ static void test_keep_files(int directory_fd)
     rig_done(&rig);
 }
 
-static void test_room(void)
+static const struct session_options keep_size = {
+    .segment_size_bytes = MIB,
+    .keep_size_bytes = 32 * MIB,
+};
+
+static const struct session_options rotate = {
+    .segment_size_bytes = MIB,
+    .on_reserve = "rotate",
+};
+
+static void test_room_keep_size(void)
 {
-    static const struct session_options keep_size = {
-        .segment_size_bytes = MIB,
-        .keep_size_bytes = 32 * MIB,
-    };
-    static const struct session_options rotate = {
-        .segment_size_bytes = MIB,
-        .on_reserve = "rotate",
-    };
     struct rig rig;
 
     test_case("room: keep-size");
@@ -720,6 +722,11 @@ static void test_room(void)
     asks("take back a.00004", 0);
     asks("finish a.00003 at 0", 0);
     rig_done(&rig);
+}
+
+static void test_room_while_next_is_opened(void)
+{
+    struct rig rig;
 
     test_case("room: keep-size, while the next one is opened");
     rig_run(&rig, &keep_size);
@@ -742,6 +749,11 @@ static void test_room(void)
     grants_until("finish a.00003 at 100");
     asks("finish a.00003 at 100", 0);
     rig_done(&rig);
+}
+
+static void test_room_not_for_next(void)
+{
+    struct rig rig;
 
     test_case("room: nothing is deleted for the next one unless asked for");
     rig_run(&rig, &keep_size);
@@ -758,6 +770,11 @@ static void test_room(void)
     grants_until("finish a.00003 at 100");
     asks("finish a.00003 at 100", 0);
     rig_done(&rig);
+}
+
+static void test_room_for_two_of_keep_size(void)
+{
+    struct rig rig;
 
     test_case("room: keep-size, for what is requested at the same time");
     rig_run(&rig, &keep_size);
@@ -779,6 +796,11 @@ static void test_room(void)
     asks("finish a.00003 at 0", 0);
     asks("remove a.00003", 0);
     rig_done(&rig);
+}
+
+static void test_room_rotate(void)
+{
+    struct rig rig;
 
     test_case("room: rotate at the reserve");
     rig_run(&rig, &rotate);
@@ -798,6 +820,11 @@ static void test_room(void)
     asks("take back a.00004", 0);
     asks("finish a.00003 at 0", 0);
     rig_done(&rig);
+}
+
+static void test_room_rotate_for_next(void)
+{
+    struct rig rig;
 
     test_case("room: the disk is full when the next one is prepared");
     rig_run(&rig, &rotate);
@@ -821,6 +848,11 @@ static void test_room(void)
     rig_close(&rig);
     asks("finish a.00003 at 0", 0);
     rig_done(&rig);
+}
+
+static void test_room_rotate_for_two(void)
+{
+    struct rig rig;
 
     test_case("room: one is deleted for two who need space");
     rig_run(&rig, &rotate);
@@ -843,6 +875,11 @@ static void test_room(void)
     grants_until("finish a.00004 at 100");
     asks("finish a.00004 at 100", 0);
     rig_done(&rig);
+}
+
+static void test_room_is_void(void)
+{
+    struct rig rig;
 
     test_case("room: void after the hand-over");
     rig_run(&rig, &rotate);
@@ -1040,7 +1077,14 @@ int main(void)
     test_abort();
     test_time();
     test_keep_files(directory_fd);
-    test_room();
+    test_room_keep_size();
+    test_room_while_next_is_opened();
+    test_room_not_for_next();
+    test_room_for_two_of_keep_size();
+    test_room_rotate();
+    test_room_rotate_for_next();
+    test_room_rotate_for_two();
+    test_room_is_void();
     test_stuck();
     test_prepare(directory_fd);
     test_sweep(directory_fd);

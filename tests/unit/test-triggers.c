@@ -88,6 +88,15 @@ const char *domain_names_of(const struct domain_names *names, uint32_t domid)
     return domain ? domain->name : "";
 }
 
+/* DOMID crashes, which is known as it is listed above. */
+static void crash(uint32_t domid)
+{
+    const struct xen_domain *known = domain_names_find(NULL, domid);
+    const struct xen_domain unknown = {.domid = domid};
+
+    domains.crashed(domains.userdata, known ? known : &unknown);
+}
+
 /* --- The log. --- */
 
 static char last_line[256];
@@ -296,12 +305,12 @@ static void test_crash(void)
     bench_start(&bench);
     CHECK_INT(domains.watches, 1);
     CHECK(!watch_is_active(triggers_watch_set(bench.triggers)));
-    domains.crashed(domains.userdata, 3, "web"); /* nothing records */
+    crash(3); /* nothing records */
     CHECK_UINT(bench.asked, 0);
     CHECK(document_has(&bench, 0, "\"fired\":0"));
 
     triggers_set_ring(bench.triggers, true);
-    domains.crashed(domains.userdata, 3, "web");
+    crash(3);
     CHECK_UINT(bench.asked, 1);
     CHECK_STR(bench.label, "crash");
     CHECK_STR(bench.trigger->last_reason, "Domain 3 (web) crashed.");
@@ -326,7 +335,7 @@ static void test_crash(void)
 
     test_case("a crash without a name");
     triggers_set_ring(bench.triggers, true);
-    domains.crashed(domains.userdata, 4, "");
+    crash(4);
     CHECK(document_has(&bench, 1, "\"last_reason\":\"Domain 4 crashed.\""));
     CHECK(document_has(&bench, 0, "\"last_suppressed_reason\":\"Domain 4 crashed.\""));
     bench_done(&bench);
@@ -439,15 +448,14 @@ static void test_matches(void)
     }
     test_case("a UUID in capitals");
     CHECK(domain_matches("ABCDEF00-0000-0000-0000-000000000000", &domain));
-    CHECK_STR(domain_of(&domain, 1).uuid, "abcdef00-0000-0000-0000-000000000000");
-    CHECK_STR(domain_of(&domain, 1).name, "");
+    CHECK_STR(domain_of(&domain).uuid, "abcdef00-0000-0000-0000-000000000000");
+    CHECK_STR(domain_of(&domain).name, "");
     test_case("whose budget it is");
-    CHECK_STR(domain_of(&running[1], 3).uuid, "33333333-3333-3333-3333-333333333333");
-    CHECK_STR(domain_of(&running[1], 3).name, "web");
-    CHECK_STR(domain_of(&running[2], 5).uuid, "");
-    CHECK_STR(domain_of(&running[2], 5).name, "db");
-    CHECK_STR(domain_of(&running[3], 6).name, "domain 6");
-    CHECK_STR(domain_of(NULL, 32767).name, "domain 32767");
+    CHECK_STR(domain_of(&running[1]).uuid, "33333333-3333-3333-3333-333333333333");
+    CHECK_STR(domain_of(&running[1]).name, "web");
+    CHECK_STR(domain_of(&running[2]).uuid, "");
+    CHECK_STR(domain_of(&running[2]).name, "db");
+    CHECK_STR(domain_of(&running[3]).name, "(unknown)");
 }
 
 static void show_lost(struct bench *bench, uint16_t domid)
@@ -473,14 +481,14 @@ static void test_domains(void)
     triggers_set_ring(bench.triggers, true);
 
     test_case("a crash of another domain");
-    domains.crashed(domains.userdata, 5, "db");
-    domains.crashed(domains.userdata, 9, "");
+    crash(5);
+    crash(9);
     CHECK(document_has(&bench, 0, "\"fired\":0"));
     test_case("a crash of a domain that is meant, once a day");
-    domains.crashed(domains.userdata, 3, "web");
+    crash(3);
     CHECK_STR(bench.label, "crash");
     triggers_snapshot_done(bench.triggers, bench.trigger, "path", NULL);
-    domains.crashed(domains.userdata, 3, "web");
+    crash(3);
     CHECK_UINT(bench.asked, 1);
     CHECK(document_has(&bench, 0, "\"domain\":\"w*\",\"max_per_domain\":1"));
     CHECK(document_has(&bench, 0, "\"max_per_domain\":1}"));
@@ -527,6 +535,41 @@ static void test_domains(void)
     bench_done(&bench);
 }
 
+/* A guest that is restarted after each crash, and crashes before anybody has looked at it. */
+static void test_early_crashes(void)
+{
+    struct bench bench = {0};
+
+    add(&bench, "crash", TRIGGER_DOMAIN_CRASH, (struct trigger_config){.max_per_domain = 1});
+    bench_start(&bench);
+    triggers_set_ring(bench.triggers, true);
+
+    test_case("domains whose UUID only Xen has are known by it");
+    for (uint32_t domid = 20; domid < 23; domid++) {
+        const struct xen_domain guest = {.domid = domid, .uuid = "4444444444444444"};
+
+        domains.crashed(domains.userdata, &guest);
+        if (domid == 20)
+            triggers_snapshot_done(bench.triggers, bench.trigger, "path", NULL);
+    }
+    CHECK_UINT(bench.asked, 1);
+    CHECK(document_has(&bench, 0, "\"max_per_domain\":2}"));
+
+    test_case("domains without a UUID and a name share one budget");
+    crash(30);
+    CHECK_UINT(bench.asked, 2);
+    triggers_snapshot_done(bench.triggers, bench.trigger, "path", NULL);
+    crash(31);
+    crash(32);
+    CHECK_UINT(bench.asked, 2);
+    CHECK(document_has(&bench, 0, "\"max_per_domain\":4}"));
+
+    test_case("... and leave the others theirs");
+    crash(3);
+    CHECK_UINT(bench.asked, 3);
+    bench_done(&bench);
+}
+
 static void test_failing_at_once(void)
 {
     struct bench bench = {.fail_at_once = true};
@@ -537,7 +580,7 @@ static void test_failing_at_once(void)
         (struct trigger_config){.delay_usec = 1, .cooldown_usec = 3600 * USEC_PER_SEC});
     bench_start(&bench);
     triggers_set_ring(bench.triggers, true);
-    domains.crashed(domains.userdata, 1, "x");
+    crash(1);
     CHECK_UINT(bench.asked, 1);
     CHECK(document_has(&bench, 0, "\"state\":\"retrying\""));
     CHECK(document_has(&bench, 0, "\"last_error\":\"The disk is full.\""));
@@ -758,6 +801,7 @@ int main(void)
     test_watches();
     test_matches();
     test_domains();
+    test_early_crashes();
     test_failing_at_once();
     test_reload();
     test_reload_removes();

@@ -109,6 +109,13 @@ static void close_many(struct vacate *vacate, uid_t uid, unsigned int count)
         vacate_close(vacate, uid, (const int[]){open_null()}, 1);
 }
 
+/* Whoever hangs goes on. */
+static void release(void)
+{
+    atomic_store(&hangs, -1);
+    CHECK_INT(write(gate[1], "x", 1), 1);
+}
+
 static void test_limits(sd_event *event, struct workers *workers, struct vacate *vacate)
 {
     struct failure failure = {0};
@@ -146,11 +153,33 @@ static void test_limits(sd_event *event, struct workers *workers, struct vacate 
     CHECK_INT(vacate_check(vacate, 0, &failure), 0);
 
     test_case("the file system answers");
-    atomic_store(&hangs, -1);
-    CHECK_INT(write(gate[1], "x", 1), 1);
+    release();
     workers_run_all(workers);
     CHECK_INT(vacate_check(vacate, 1000, &failure), 0);
     CHECK_UINT(vacate_count(vacate, 1000), 0);
+}
+
+static void test_root(struct workers *workers, struct vacate *vacate)
+{
+    struct failure failure = {0};
+    int stuck = open_null();
+
+    test_case("root has a limit, too");
+    atomic_store(&hangs, stuck);
+    vacate_close(vacate, 0, &stuck, 1);
+    close_many(vacate, 0, VACATE_OF_ROOT_MAX - 2);
+    CHECK_INT(vacate_check(vacate, 0, &failure), 0);
+    close_many(vacate, 0, 1);
+    CHECK_INT(vacate_check(vacate, 0, &failure), -EBUSY);
+    CHECK(strstr(failure.text, "128 files that you passed are not closed yet"));
+    CHECK(!vacate_is_full(vacate, 0));
+    close_many(vacate, 0, VACATE_OF_ROOT_MAX);
+    CHECK(vacate_is_full(vacate, 0));
+    test_case("root's limit is not the users'");
+    CHECK_INT(vacate_check(vacate, 1000, &failure), 0);
+    release();
+    workers_run_all(workers);
+    CHECK_INT(vacate_check(vacate, 0, &failure), 0);
 }
 
 static void test_free(struct workers *workers, struct vacate *vacate)
@@ -179,6 +208,7 @@ int main(void)
     test_pipe(vacate);
     test_connections(workers, vacate);
     test_limits(event, workers, vacate);
+    test_root(workers, vacate);
     test_free(workers, vacate);
     workers_free(workers);
     sd_event_unref(event);
