@@ -6,10 +6,6 @@
 #include "ctl/input.h"
 #include "trace/state.h"
 
-static const char *const runstate_names[STATE_RUNSTATES] = {"running", "runnable", "blocked",
-                                                            "offline"};
-static const char *const wait_names[STATE_WAITS] = {"wake", "preempt", "other"};
-
 struct printer {
     FILE *file;
     struct input *input;
@@ -31,12 +27,12 @@ static void print_json(void *context, const struct state_interval *interval)
     uint32_t key = interval->vcpu->key;
 
     (void)fprintf(printer->file, "{\"vcpu\":\"d%" PRIu32 "v%" PRIu32 "\",\"state\":\"%s\",",
-                  key >> 16, key & 0xffff, runstate_names[interval->runstate]);
+                  key >> 16, key & 0xffff, state_runstate_name(interval->runstate));
     if (interval->runstate == STATE_RUNNING)
         (void)fprintf(printer->file, "\"cpu\":%" PRIu32 ",",
                       merge_cpu_of(&printer->input->merge, interval->stream));
     if (is_wait(interval))
-        (void)fprintf(printer->file, "\"wait\":\"%s\",", wait_names[interval->wait]);
+        (void)fprintf(printer->file, "\"wait\":\"%s\",", state_wait_name(interval->wait));
     if (interval->ends_in_loss)
         (void)fputs("\"lost\":true,", printer->file);
     (void)fprintf(printer->file, "\"from_tsc\":%" PRIu64 ",\"to_tsc\":%" PRIu64 "}\n",
@@ -51,13 +47,13 @@ static void print_text(void *context, const struct state_interval *interval)
     (void)fprintf(printer->file, "%-14s %-20s %-8s %9s",
                   input_when(printer->input, when, interval->from, printer->first_tsc),
                   input_vcpu(printer->input, vcpu, interval->vcpu->key, interval->from),
-                  runstate_names[interval->runstate],
+                  state_runstate_name(interval->runstate),
                   input_span(printer->input, span, interval->to - interval->from));
     if (interval->runstate == STATE_RUNNING)
         (void)fprintf(printer->file, "  CPU %" PRIu32,
                       merge_cpu_of(&printer->input->merge, interval->stream));
     if (is_wait(interval))
-        (void)fprintf(printer->file, "  %s", wait_names[interval->wait]);
+        (void)fprintf(printer->file, "  %s", state_wait_name(interval->wait));
     (void)fputs(interval->ends_in_loss ? "  records lost\n" : "\n", printer->file);
 }
 

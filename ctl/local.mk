@@ -30,6 +30,7 @@ libctl_a_SOURCES = \
 	ctl/cmd-start.c \
 	ctl/cmd-status.c \
 	ctl/cmd-stop.c \
+	ctl/cmd-timeline.c \
 	ctl/cmd-top.c \
 	ctl/cmd-trigger.c \
 	ctl/cmd-vacuum.c \
@@ -78,6 +79,8 @@ libctl_a_SOURCES = \
 	ctl/table.c ctl/table.h \
 	ctl/tar.c ctl/tar.h \
 	ctl/target.c ctl/target.h \
+	ctl/timeline-doc.c ctl/timeline-doc.h \
+	ctl/timeline-text.c ctl/timeline-text.h \
 	ctl/top.c ctl/top.h \
 	ctl/trigger.c ctl/trigger.h \
 	ctl/verbs.c

@@ -9,10 +9,6 @@
 #include "trace/exit-reasons.h"
 #include "trace/measures.h"
 
-static const char *const runstate_names[STATE_RUNSTATES] = {"running", "runnable", "blocked",
-                                                            "offline"};
-static const char *const wait_names[STATE_WAITS] = {"wake", "preempt", "other"};
-
 /* A key of a JSON object that is made of numbers. */
 struct key {
     char text[32];
@@ -118,7 +114,7 @@ static void add_latency(struct json_object *doc, const struct state_vcpu *vcpu)
     struct json_object *latency = doc_add_object(doc, "latency");
 
     for (unsigned int i = 0; i < STATE_WAITS; i++) {
-        struct json_object *entry = doc_add_object(latency, wait_names[i]);
+        struct json_object *entry = doc_add_object(latency, state_wait_name(i));
         struct sample none = {0}, *sample = &none;
 
         if (measures_of(vcpu))
@@ -175,8 +171,8 @@ static void add_vcpu(struct json_object *doc, const struct measures *measures,
     struct json_object *intervals = doc_add_object(entry, "intervals");
 
     for (unsigned int i = 0; i < STATE_RUNSTATES; i++) {
-        doc_add_number(cycles, runstate_names[i], vcpu->cycles[i]);
-        doc_add_number(intervals, runstate_names[i], vcpu->intervals[i]);
+        doc_add_number(cycles, state_runstate_name(i), vcpu->cycles[i]);
+        doc_add_number(intervals, state_runstate_name(i), vcpu->intervals[i]);
     }
     doc_add_number(entry, "switches_in", vcpu->switches_in);
     doc_add_number(entry, "migrations", vcpu->migrations);
@@ -198,7 +194,7 @@ static void add_vcpus(struct json_object *doc, const struct measures *measures,
 static void add_worst(struct json_object *doc, const struct measures *measures,
                       enum state_wait kind)
 {
-    struct json_object *list = doc_add_array(doc, wait_names[kind]);
+    struct json_object *list = doc_add_array(doc, state_wait_name(kind));
     unsigned int nr;
     const struct worst_wait *waits = worst_of(measures->worst, kind, &nr);
 

@@ -14,6 +14,7 @@ static const struct verb *const verbs[] = {
     &verb_start,  &verb_record,  &verb_stop,     &verb_snapshot, &verb_trigger,
     &verb_rotate, &verb_reload,  &verb_monitor,  &verb_top,      &verb_doctor,   &verb_status,
     &verb_list, &verb_vacuum, &verb_remove,  &verb_info,     &verb_report,   &verb_why,
+    &verb_timeline,
     &verb_dump,   &verb_events,  &verb_metrics,  &verb_xentrace, &verb_version,
     &verb_help,
 };

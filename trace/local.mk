@@ -17,4 +17,5 @@ libtrace_a_SOURCES = \
 	trace/state.c trace/state.h \
 	trace/story.c trace/story.h \
 	trace/tallies.c trace/tallies.h \
+	trace/timeline.c trace/timeline.h \
 	trace/worst.c trace/worst.h

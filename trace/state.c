@@ -16,6 +16,22 @@
 
 #define TABLE_BITS_FIRST 8u
 
+/* --- Names. --- */
+
+const char *state_runstate_name(enum state_runstate runstate)
+{
+    static const char *const names[] = {"running", "runnable", "blocked", "offline", "unknown"};
+
+    return names[runstate];
+}
+
+const char *state_wait_name(enum state_wait wait)
+{
+    static const char *const names[] = {"wake", "preempt", "other"};
+
+    return names[wait];
+}
+
 /* --- vCPUs. --- */
 
 static unsigned int table_slot(const struct state *state, uint32_t key)

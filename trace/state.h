@@ -35,6 +35,11 @@ enum state_wait {
 };
 #define STATE_WAITS 3u
 
+/* "running", "runnable", "blocked", "offline", "unknown". Static, as documents have it. */
+const char *state_runstate_name(enum state_runstate runstate);
+/* "wake", "preempt", "other". Static. */
+const char *state_wait_name(enum state_wait wait);
+
 #define STATE_DOMAIN_IDLE    32767u
 #define STATE_DOMAIN_DEFAULT 32768u
 

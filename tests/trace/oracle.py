@@ -100,6 +100,8 @@ class Trace:
         self.blind = set()
         self.ran = {}        # CPU: counted running intervals
         self.worst = {kind: [] for kind in KINDS}
+        self.intervals = []  # counted: (key, state, CPU, from, to, whether a loss ends it)
+        self.waits = []      # (key, CPU, from, to)
         self.events = {}
         self.mismatches = self.incomplete = 0
         self.reasons, self.io, self.losses = {}, {}, []
@@ -137,8 +139,9 @@ class Trace:
         if number:
             self.events[event] = self.events.get(event, 0) + number
 
-    def count_interval(self, key, vcpu, state, to):
+    def count_interval(self, key, vcpu, state, to, lost=False):
         length = to - vcpu.since
+        self.intervals.append((key, state, vcpu.cpu, vcpu.since, to, lost))
         vcpu.cycles[state] += length
         vcpu.intervals[state] += 1
         if state == RUNNING:
@@ -157,7 +160,7 @@ class Trace:
         for key, vcpu in self.vcpus.items():
             if vcpu.state is None or (vcpu.state == RUNNING and vcpu.cpu != cpu):
                 continue
-            self.count_interval(key, vcpu, vcpu.state, now)
+            self.count_interval(key, vcpu, vcpu.state, now, True)
             self.forget(vcpu)
         self.blind.add(cpu)
 
@@ -205,6 +208,7 @@ class Trace:
 
     def end_wait(self, key, vcpu, cpu, kind, start, now):
         vcpu.waits[kind].append(now - start)
+        self.waits.append((key, cpu, start, now))
         worst = self.worst[kind]
         if len(worst) >= WORST and now - start < worst[-1][0]:
             return
