@@ -7,7 +7,7 @@ root=$(readlink -f "$(dirname "${BASH_SOURCE[0]}")/..")
 
 # Everything that building and testing needs on Debian 12, real Xen left out: tests/real-xen/ fetches that.
 packages=(
-    build-essential autoconf automake pkg-config
+    build-essential autoconf automake libtool pkg-config
     libxen-dev liburing-dev libsystemd-dev libjson-c-dev libinih-dev
 )
 test_packages=(

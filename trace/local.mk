@@ -19,3 +19,22 @@ libtrace_a_SOURCES = \
 	trace/tallies.c trace/tallies.h \
 	trace/timeline.c trace/timeline.h \
 	trace/worst.c trace/worst.h
+
+# The shared library: the same sources, as position-independent code with hidden symbols. It is not made
+# with the sanitizers, since any program may load it. What it does not need of common/ is left out.
+# -version-info CURRENT:REVISION:AGE: with a new function, CURRENT and AGE are raised by one; the soname
+# stays.
+include_HEADERS += trace/xentrace.h
+libtrace_a_SOURCES += trace/xentrace.c trace/xentrace.h
+lib_LTLIBRARIES += libxentrace.la
+libxentrace_la_CFLAGS = -std=gnu17 $(WARN_CFLAGS) $(SHARED_CFLAGS) $(JSON_CFLAGS) \
+	-ffunction-sections -fdata-sections
+libxentrace_la_SOURCES = $(libtrace_a_SOURCES) $(libcommon_a_SOURCES)
+libxentrace_la_LIBADD = $(JSON_LIBS)
+libxentrace_la_LDFLAGS = -version-info 1:0:0 $(SHARED_LDFLAGS) -Wl,--gc-sections \
+	-Wl,--version-script=$(top_srcdir)/trace/libxentrace.map
+EXTRA_libxentrace_la_DEPENDENCIES = trace/libxentrace.map
+EXTRA_DIST += trace/libxentrace.map
+
+pkgconfigdir = $(libdir)/pkgconfig
+nodist_pkgconfig_DATA = trace/libxentrace.pc

@@ -20,12 +20,6 @@ struct clock_pair {
     uint64_t realtime_nsec;
 };
 
-struct domain {
-    uint32_t domid;
-    uint64_t first_nsec, last_nsec;
-    char *name, *uuid; /* NULL: unknown */
-};
-
 struct sidecar {
     int problem;
     uint64_t tsc_khz;
@@ -34,7 +28,7 @@ struct sidecar {
     char *reason, *hostname, *scheduler, *granularity, *xen_version;
     struct clock_pair *clock;
     size_t nr_clock;
-    struct domain *domains;
+    struct sidecar_domain *domains;
     size_t nr_domains;
 };
 
@@ -101,7 +95,7 @@ static void read_domains(struct sidecar *sidecar, struct json_object *array)
     for (size_t i = 0; sidecar->domains && i < length; i++) {
         struct json_object *domain = json_object_array_get_idx(array, i);
 
-        sidecar->domains[sidecar->nr_domains++] = (struct domain){
+        sidecar->domains[sidecar->nr_domains++] = (struct sidecar_domain){
             .domid = (uint32_t)get_number(domain, "/domid"),
             .first_nsec = get_number(domain, "/first_seen_ns"),
             .last_nsec = get_number(domain, "/last_seen_ns"),
@@ -315,13 +309,13 @@ bool sidecar_find_tsc(const struct sidecar *sidecar, uint64_t realtime_nsec, uin
 }
 
 /* The one that was there at that time, or else the last. */
-static const struct domain *find_domain(const struct sidecar *sidecar, uint32_t domid,
+static const struct sidecar_domain *find_domain(const struct sidecar *sidecar, uint32_t domid,
                                         uint64_t realtime_nsec)
 {
-    const struct domain *found = NULL;
+    const struct sidecar_domain *found = NULL;
 
     for (size_t i = 0; i < sidecar->nr_domains; i++) {
-        const struct domain *domain = &sidecar->domains[i];
+        const struct sidecar_domain *domain = &sidecar->domains[i];
 
         if (domain->domid != domid)
             continue;
@@ -337,7 +331,7 @@ static const struct domain *find_domain(const struct sidecar *sidecar, uint32_t 
 const char *sidecar_domain_name(const struct sidecar *sidecar, uint32_t domid,
                                 uint64_t realtime_nsec)
 {
-    const struct domain *domain = find_domain(sidecar, domid, realtime_nsec);
+    const struct sidecar_domain *domain = find_domain(sidecar, domid, realtime_nsec);
 
     return domain ? domain->name : NULL;
 }
@@ -345,17 +339,25 @@ const char *sidecar_domain_name(const struct sidecar *sidecar, uint32_t domid,
 const char *sidecar_domain_uuid(const struct sidecar *sidecar, uint32_t domid,
                                 uint64_t realtime_nsec)
 {
-    const struct domain *domain = find_domain(sidecar, domid, realtime_nsec);
+    const struct sidecar_domain *domain = find_domain(sidecar, domid, realtime_nsec);
 
     return domain ? domain->uuid : NULL;
 }
 
+bool sidecar_domain_at(const struct sidecar *sidecar, size_t i, struct sidecar_domain *ret_domain)
+{
+    if (i >= sidecar->nr_domains)
+        return false;
+    *ret_domain = sidecar->domains[i];
+    return true;
+}
+
 bool sidecar_find_domain(const struct sidecar *sidecar, const char *name, uint32_t *ret_domid)
 {
-    const struct domain *found = NULL;
+    const struct sidecar_domain *found = NULL;
 
     for (size_t i = 0; i < sidecar->nr_domains; i++) {
-        const struct domain *domain = &sidecar->domains[i];
+        const struct sidecar_domain *domain = &sidecar->domains[i];
 
         if ((domain->name && strcmp(domain->name, name) == 0) ||
             (domain->uuid && strcasecmp(domain->uuid, name) == 0))

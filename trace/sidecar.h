@@ -55,5 +55,14 @@ const char *sidecar_domain_name(const struct sidecar *sidecar, uint32_t domid,
                                 uint64_t realtime_nsec);
 const char *sidecar_domain_uuid(const struct sidecar *sidecar, uint32_t domid,
                                 uint64_t realtime_nsec);
+/* A domain that is listed; its texts are the sidecar's, NULL if unknown. */
+struct sidecar_domain {
+    uint32_t domid;
+    uint64_t first_nsec, last_nsec; /* when it was seen */
+    char *name, *uuid;
+};
+
+/* Domain number I, from 0. False: there are no more. */
+bool sidecar_domain_at(const struct sidecar *sidecar, size_t i, struct sidecar_domain *ret_domain);
 /* The newest domain with that name or UUID. False: there is none. */
 bool sidecar_find_domain(const struct sidecar *sidecar, const char *name, uint32_t *ret_domid);

@@ -29,7 +29,7 @@ struct source {
     int fd; /* of a stream; -1: mapped or memory */
     const uint8_t *data;
     uint64_t bytes; /* of data; of a stream: read so far */
-    uint64_t offset;
+    uint64_t offset, start;
     void *mapping; /* data, if it is ours; NULL: not */
     bool is_damaged;
     bool has_ended;
@@ -93,7 +93,7 @@ static int source_map(struct source *source, int fd, uint64_t bytes)
     (void)madvise(source->mapping, bytes, MADV_SEQUENTIAL); /* a hint */
     source->data = source->mapping;
     source->bytes = bytes;
-    source->offset = at > 0 ? min_u64((uint64_t)at, bytes) : 0;
+    source->offset = source->start = at > 0 ? min_u64((uint64_t)at, bytes) : 0;
     return 0;
 }
 
@@ -285,6 +285,10 @@ bool source_seek(struct source *source, uint64_t offset)
 {
     source->has_ended = false;
     source->is_damaged = false;
+    if (offset <= source->start) {
+        source->offset = source->start;
+        return source->offset < source->bytes;
+    }
     for (offset = align_up(offset, 4); offset < source->bytes; offset += 4) {
         if (!begins_windows(source, offset))
             continue;

@@ -52,7 +52,8 @@ void source_release(struct source *source, const struct source_window *window);
 
 /*
  * Not for streams: continues with the first window at or after OFFSET. A window is recognized by
- * its header and the headers that follow. False: none was found.
+ * its header and the headers that follow. At its beginning, or before it, it continues there,
+ * whatever is there. False: none was found.
  */
 bool source_seek(struct source *source, uint64_t offset);
 /* Not for streams: continues at OFFSET, where a window was. */

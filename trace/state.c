@@ -244,6 +244,8 @@ void state_hvm(struct state *state, const struct merge_record *record, uint32_t 
         drop_exit(state, vcpu);
         vcpu->has_left = true;
         vcpu->exit_reason = reason;
+        vcpu->exit_stream = record->stream;
+        vcpu->exit_since = record->tsc;
         vcpu->exit_run_cycles = 0;
         vcpu->exit_lead_cycles = record->tsc - vcpu->since;
     } else if (state_is_entry(event) && vcpu && vcpu->has_left) {

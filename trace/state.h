@@ -61,6 +61,8 @@ struct state_vcpu {
 
     bool has_left; /* an exit is not over: */
     uint32_t exit_reason;
+    uint32_t exit_stream; /* of the CPU on which it left */
+    uint64_t exit_since;
     uint64_t exit_run_cycles;  /* what it has run in the intervals that were closed since */
     uint64_t exit_lead_cycles; /* what it had run by then in the first of them */
 

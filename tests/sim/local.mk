@@ -54,23 +54,24 @@ EXTRA_DIST += \
 	tests/sim/xenstored.sh
 
 # Preloaded, as the stand-in is.
+# Linked without libtool, which makes no shared objects that are programs.
 noinst_PROGRAMS += tests/sim/libmallocs.so
 tests_sim_libmallocs_so_SOURCES = tests/sim/mallocs.c
 tests_sim_libmallocs_so_CFLAGS = $(XENSIM_CFLAGS) -fPIC -fvisibility=hidden
-tests_sim_libmallocs_so_LDFLAGS = -shared -pthread
+tests_sim_libmallocs_so_LINK = $(CC) $(CFLAGS) -shared -pthread -o $@
 
 noinst_PROGRAMS += tests/sim/libbroken-uring.so tests/sim/liblate-clock.so tests/sim/libset-clock.so
 tests_sim_libbroken_uring_so_SOURCES = tests/sim/broken-uring.c
 tests_sim_libbroken_uring_so_CFLAGS = $(XENSIM_CFLAGS) -fPIC -fvisibility=hidden
-tests_sim_libbroken_uring_so_LDFLAGS = -shared -pthread
+tests_sim_libbroken_uring_so_LINK = $(CC) $(CFLAGS) -shared -pthread -o $@
 
 tests_sim_liblate_clock_so_SOURCES = tests/sim/late-clock.c
 tests_sim_liblate_clock_so_CFLAGS = $(XENSIM_CFLAGS) -fPIC -fvisibility=hidden
-tests_sim_liblate_clock_so_LDFLAGS = -shared -pthread
+tests_sim_liblate_clock_so_LINK = $(CC) $(CFLAGS) -shared -pthread -o $@
 
 tests_sim_libset_clock_so_SOURCES = tests/sim/set-clock.c
 tests_sim_libset_clock_so_CFLAGS = $(XENSIM_CFLAGS) -fPIC -fvisibility=hidden
-tests_sim_libset_clock_so_LDFLAGS = -shared -pthread
+tests_sim_libset_clock_so_LINK = $(CC) $(CFLAGS) -shared -pthread -o $@
 
 # What tests/all runs beside each of these.
 noinst_PROGRAMS += tests/sim/held-up

@@ -12,3 +12,13 @@ EXTRA_DIST += tests/trace/oracle.py tests/trace/oracle-timeline.py tests/trace/r
 noinst_PROGRAMS += tests/trace/print-events
 tests_trace_print_events_SOURCES = tests/trace/print-events.c
 tests_trace_print_events_LDADD = libtrace.a libcommon.a
+
+# The library's interface: linked statically, so that the sanitizers see it; and through the shared library.
+check_PROGRAMS += tests/trace/test-xentrace
+tests_trace_test_xentrace_SOURCES = tests/trace/test-xentrace.c tests/unit/test.h
+tests_trace_test_xentrace_LDADD = libtrace.a libcommon.a $(JSON_LIBS)
+check_SCRIPTS += tests/trace/test-library
+EXTRA_DIST += tests/trace/test-library
+noinst_PROGRAMS += tests/trace/library-lines
+tests_trace_library_lines_SOURCES = tests/trace/library-lines.c
+tests_trace_library_lines_LDADD = libxentrace.la

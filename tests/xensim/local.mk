@@ -32,7 +32,8 @@ tests_xensim_libxensim_so_SOURCES = $(xensim_core) \
 	tests/xensim/preload.h \
 	tests/xensim/sysctl.c
 tests_xensim_libxensim_so_CFLAGS = $(XENSIM_CFLAGS) $(XENSTORE_CFLAGS) -fPIC -fvisibility=hidden
-tests_xensim_libxensim_so_LDFLAGS = -shared -pthread
+# Without libtool, which makes no shared objects that are programs.
+tests_xensim_libxensim_so_LINK = $(CC) $(CFLAGS) -shared -pthread -o $@
 
 tests_xensim_xensim_SOURCES = $(xensim_core) \
 	tests/xensim/commands.h \
