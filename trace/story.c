@@ -190,7 +190,8 @@ static void find_who_ran(struct teller *teller, struct story_part *part, uint32_
         if (run->stream == stream && from < to)
             add_ran(teller, part, &max, run->key, to - from);
     }
-    qsort(part->ran, part->nr_ran, sizeof(*part->ran), compare_ran);
+    if (part->nr_ran > 1)
+        qsort(part->ran, part->nr_ran, sizeof(*part->ran), compare_ran);
 }
 
 /* --- What is observed. --- */
