@@ -6,6 +6,7 @@ noinst_LIBRARIES += libcommon.a
 libcommon_a_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
 libcommon_a_SOURCES = \
 	common/cpu-set.c common/cpu-set.h \
+	common/doc-make.c common/doc-make.h \
 	common/event-set.c common/event-set-parse.c common/event-set.h \
 	common/meminfo.c common/meminfo.h \
 	common/metrics.c common/metrics.h \

@@ -2,12 +2,17 @@
 /* xentracectl dump: a line for each record. */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/event-set.h"
 #include "ctl/args.h"
+#include "ctl/columns.h"
+#include "ctl/condition.h"
 #include "ctl/ctl.h"
+#include "ctl/format-file.h"
 #include "ctl/input.h"
 #include "ctl/selection.h"
 #include "ctl/str.h"
@@ -15,17 +20,28 @@
 #include "trace/merge.h"
 #include "trace/record-text.h"
 #include "trace/sidecar.h"
+#include "trace/source.h"
 
 #define BUFFER_BYTES (256u * 1024u)
 
+/* Of any form. */
+#define LINE_MAX_BYTES (COLUMNS_TEXT_MAX > RECORD_TEXT_MAX ? COLUMNS_TEXT_MAX : RECORD_TEXT_MAX)
+
 struct options {
     char *events;
+    const char *fields, *where, *format_file; /* NULL: not given */
     struct selection_options selection;
 };
 
 static const struct args_option dump_options[] = {
     {"events", 'e', "LIST", ARGS_EVENTS, offsetof(struct options, events),
      .help = "events: sched,hvm-entryexit,0x0010f000 (default all)"},
+    {"fields", 0, "LIST", ARGS_TEXT, offsetof(struct options, fields),
+     .help = "print these fields only: time,cpu,name,vcpu"},
+    {"format-file", 0, "FILE", ARGS_FILE, offsetof(struct options, format_file),
+     .help = "print as xentrace_format does with its formats FILE"},
+    {"where", 0, "CONDITION", ARGS_TEXT, offsetof(struct options, where),
+     .help = "records that match: 'vcpu = d1v2 and cpu = 3'"},
     SELECTION_OPTIONS(struct options, selection),
     {},
 };
@@ -44,60 +60,105 @@ static bool buffer_flush(struct buffer *buffer)
     return ok;
 }
 
-typedef size_t (*text_fn)(char text[static RECORD_TEXT_MAX], const struct merge_record *record,
-                          const struct record_text_style *style);
+/* Which records, and how they are printed. */
+struct printer {
+    bool has_events;
+    struct event_set events;
+    struct condition *where; /* NULL: all */
+    struct columns *columns; /* NULL: all fields */
+    bool is_json;
+    struct record_text_style style;
+    bool has_begun;
+    struct buffer buffer;
+};
+
+static size_t print(const struct printer *printer, const struct merge_record *record, char *text)
+{
+    const struct record_text_style *style = &printer->style;
+
+    if (printer->columns)
+        return printer->is_json ? columns_json(printer->columns, text, record, style)
+                                : columns_text(printer->columns, text, record, style);
+    return printer->is_json ? record_json(text, record, style) : record_text(text, record, style);
+}
 
 /* Returns false if nobody reads any more. */
-static bool dump(struct input *input, const struct event_set *events, text_fn text)
+static bool printer_add(struct printer *printer, const struct merge_record *record)
 {
-    static struct buffer buffer;
+    struct buffer *buffer = &printer->buffer;
+    uint32_t event = record_event(record->header);
+
+    if (!printer->has_begun)
+        printer->style.first_tsc = record->tsc;
+    printer->has_begun = true;
+    if ((event & ~UINT32_C(0x500)) == 0x81003) /* no other processor has that */
+        printer->style.is_svm = true;
+    if (printer->has_events && !event_set_has(&printer->events, event))
+        return true;
+    if (printer->where && !condition_matches(printer->where, record, &printer->style))
+        return true;
+    if (sizeof(buffer->text) - buffer->used < LINE_MAX_BYTES && !buffer_flush(buffer))
+        return false;
+    buffer->used += print(printer, record, buffer->text + buffer->used);
+    return true;
+}
+
+static void printer_done(struct printer *printer)
+{
+    condition_free(printer->where);
+    columns_free(printer->columns);
+}
+
+static int printer_init(struct printer *printer, const struct options *options, bool is_json,
+                        char **ret_error)
+{
+    int r;
+
+    printer->is_json = is_json;
+    printer->has_events = options->events;
+    r = options->events ? event_set_parse(options->events, &printer->events, ret_error) : 0;
+    if (r < 0)
+        return r;
+    r = options->fields ? columns_new(options->fields, &printer->columns, ret_error) : 0;
+    if (r < 0)
+        return r;
+    return options->where ? condition_new(options->where, &printer->where, ret_error) : 0;
+}
+
+/* Returns false if nobody reads any more. */
+static bool dump(struct input *input, struct printer *printer)
+{
     static struct event_cache cache;
     const char *xen = sidecar_xen_version(input->sidecar);
-    struct record_text_style style = {
+    struct merge_record record;
+    int item;
+
+    printer->style = (struct record_text_style){
         .is_svm = sidecar_vendor(input->sidecar) == SIDECAR_VENDOR_AMD,
         .xen = xen ? event_xen_parse(xen) : 0,
         .tsc_khz = input->tsc_khz,
+        .first_tsc = input->origin_tsc,
         .cache = &cache,
     };
-    struct merge_record record;
-    bool has_begun = false;
-    int item;
-
+    printer->has_begun = input->origin_tsc > 0;
     while ((item = merge_next(&input->merge, &record)) != MERGE_END) {
-        uint32_t event = record_event(record.header);
-
-        if (item != MERGE_RECORD)
-            continue;
-        if (!has_begun)
-            style.first_tsc = input->origin_tsc ? input->origin_tsc : record.tsc;
-        has_begun = true;
-        if ((event & ~UINT32_C(0x500)) == 0x81003) /* no other processor has that */
-            style.is_svm = true;
-        if (events && !event_set_has(events, event))
-            continue;
-        if (sizeof(buffer.text) - buffer.used < RECORD_TEXT_MAX && !buffer_flush(&buffer))
+        if (item == MERGE_RECORD && !printer_add(printer, &record))
             return false;
-        buffer.used += text(buffer.text + buffer.used, &record, &style);
     }
-    return buffer_flush(&buffer);
+    return buffer_flush(&printer->buffer);
 }
 
-static int dump_file(struct ctl *ctl, const struct options *options, const char *path)
+static int dump_file(struct printer *printer, const struct options *options, const char *path)
 {
     _cleanup_input_ struct input *input = NULL;
-    struct event_set events;
     char *error = NULL;
-    int r;
 
-    r = options->events ? event_set_parse(options->events, &events, &error) : 0;
-    if (r >= 0)
-        r = selection_open(&options->selection, path, false, &input, &error);
-    if (r < 0) {
+    if (selection_open(&options->selection, path, false, &input, &error) < 0) {
         ctl_error_sentence(error);
         free(error);
         return CTL_FAILURE;
     }
-    if (!dump(input, options->events ? &events : NULL, ctl->json ? record_json : record_text))
+    if (!dump(input, printer))
         return CTL_FAILURE;
     if (input->merge.error < 0) {
         ctl_error("Cannot read %s to its end: %s.", input->path, strerror(-input->merge.error));
@@ -106,8 +167,60 @@ static int dump_file(struct ctl *ctl, const struct options *options, const char 
     return CTL_OK;
 }
 
+/* In the order of the file, which is not that of time: the program had no other. */
+static int print_formats(const struct printer *printer, const struct format_file *formats,
+                         const char *path)
+{
+    int fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                                    : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    struct source *source = NULL;
+    int r = fd < 0 ? -errno : source_new_fd(fd, &source);
+
+    if (r >= 0)
+        r = format_file_print(formats, source, printer->has_events ? &printer->events : NULL,
+                              stdout);
+    if (r >= 0 && source_bytes(source) > 0 && source_offset(source) == 0)
+        r = -EBADMSG;
+    source_free(source);
+    if (r == -EPIPE)
+        return CTL_FAILURE; /* main() reports it */
+    if (r == -EBADMSG)
+        ctl_error("%s does not begin with a window of trace records. See: xentracectl info %s",
+                  path, path);
+    else if (r < 0)
+        ctl_error("Cannot read %s: %s.", path, strerror(-r));
+    return r < 0 ? CTL_FAILURE : CTL_OK;
+}
+
+static int dump_formats(const struct printer *printer, const char *format_path, const char *path)
+{
+    _cleanup_format_file_ struct format_file *formats = NULL;
+    char *error = NULL;
+
+    if (format_file_new(format_path, &formats, &error) < 0) {
+        ctl_error_sentence(error);
+        free(error);
+        return CTL_FAILURE;
+    }
+    return print_formats(printer, formats, path);
+}
+
+static int check_options(const struct ctl *ctl, const struct options *options, char **ret_error)
+{
+    if (options->format_file && (options->fields || options->where || ctl->json))
+        return str_refuse(-EINVAL, ret_error,
+                          "--format-file cannot be combined with --fields, --where and --json.");
+    if (options->format_file && selection_has_part(&options->selection))
+        return str_refuse(
+            -EINVAL, ret_error,
+            "--format-file prints all of the trace, in the order of the file: it cannot "
+            "be combined with --since, --until and --around.");
+    return 0;
+}
+
 static int cmd_dump(struct ctl *ctl, int argc, char **argv)
 {
+    static struct printer printer;
     struct options options = {};
     char *error = NULL;
     int r;
@@ -117,11 +230,17 @@ static int cmd_dump(struct ctl *ctl, int argc, char **argv)
         r = selection_check(&options.selection, &error);
     if (r == 0 && optind == argc)
         r = str_refuse(-EINVAL, &error, "dump needs the name of a trace file.");
-    if (r < 0) {
-        free(options.events);
-        return args_exit(&verb_dump, r, error);
-    }
-    r = dump_file(ctl, &options, argv[optind]);
+    if (r == 0)
+        r = check_options(ctl, &options, &error);
+    if (r == 0)
+        r = printer_init(&printer, &options, ctl->json, &error);
+    if (r < 0)
+        r = args_exit(&verb_dump, r, error);
+    else if (options.format_file)
+        r = dump_formats(&printer, options.format_file, argv[optind]);
+    else
+        r = dump_file(&printer, &options, argv[optind]);
+    printer_done(&printer);
     free(options.events);
     return r;
 }
@@ -135,5 +254,7 @@ const struct verb verb_dump = {
     .help = "Prints each record of a trace (- is standard input), in time order. With --json,\n"
             "each is an object on a line of its own. Needs no daemon.\n",
     .options = dump_options,
+    .examples = "  xentracectl dump --where 'name = vmexit and reason = NPF' FILE\n"
+                "  xentracectl dump --fields time,vcpu,runtime -e sched FILE | sort -nk3\n",
     .remote = VERB_RUNS_THERE,
 };

@@ -11,10 +11,10 @@
 #include "ctl/findings.h"
 #include "ctl/input.h"
 #include "ctl/intervals.h"
-#include "ctl/measures-doc.h"
 #include "ctl/report.h"
 #include "ctl/selection.h"
 #include "ctl/str.h"
+#include "trace/measures-doc.h"
 #include "trace/measures.h"
 #include "trace/sidecar.h"
 

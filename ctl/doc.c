@@ -99,25 +99,6 @@ bool doc_is(struct json_object *doc, const char *format)
            doc_number(doc, "version") == DOC_VERSION;
 }
 
-struct json_object *doc_find(struct json_object *doc, const char *path)
-{
-    while (doc) {
-        size_t length = strcspn(path, ".");
-        char key[64];
-
-        if (!json_object_is_type(doc, json_type_object) || length >= sizeof(key))
-            return NULL;
-        memcpy(key, path, length);
-        key[length] = 0;
-        if (!json_object_object_get_ex(doc, key, &doc))
-            return NULL;
-        if (!path[length])
-            break;
-        path += length + 1;
-    }
-    return doc;
-}
-
 const char *doc_text(struct json_object *doc, const char *path, const char *fallback)
 {
     struct json_object *found = doc_find(doc, path);
@@ -217,14 +198,6 @@ void doc_print_line(FILE *file, struct json_object *doc)
     print_escaped(file, doc, JSON_C_TO_STRING_NOSLASHESCAPE);
 }
 
-/* Takes VALUE in any case. Returns it, borrowed, or NULL if it was not added. */
-static struct json_object *add(struct json_object *doc, const char *key, struct json_object *value)
-{
-    if (doc && json_object_object_add(doc, key, value) == 0)
-        return value;
-    return doc_free(value);
-}
-
 struct json_object *doc_new(const char *format)
 {
     struct json_object *doc = json_object_new_object();
@@ -232,50 +205,6 @@ struct json_object *doc_new(const char *format)
     doc_add_text(doc, "format", format);
     doc_add_number(doc, "version", DOC_VERSION);
     return doc;
-}
-
-void doc_add_text(struct json_object *doc, const char *key, const char *text)
-{
-    (void)add(doc, key, text ? json_object_new_string(text) : NULL);
-}
-
-void doc_set_text(struct json_object *doc, const char *key, const char *text)
-{
-    doc_add_text(doc, key, text); /* json-c replaces what is there */
-}
-
-void doc_add_number(struct json_object *doc, const char *key, uint64_t number)
-{
-    (void)add(doc, key, json_object_new_uint64(number));
-}
-
-void doc_add_flag(struct json_object *doc, const char *key, bool flag)
-{
-    (void)add(doc, key, json_object_new_boolean(flag));
-}
-
-struct json_object *doc_add_object(struct json_object *doc, const char *key)
-{
-    return add(doc, key, json_object_new_object());
-}
-
-struct json_object *doc_add_array(struct json_object *doc, const char *key)
-{
-    return add(doc, key, json_object_new_array());
-}
-
-struct json_object *doc_append_object(struct json_object *array)
-{
-    struct json_object *object = json_object_new_object();
-
-    if (array && json_object_array_add(array, object) == 0)
-        return object;
-    return doc_free(object);
-}
-
-void doc_add_document(struct json_object *doc, const char *key, struct json_object *value)
-{
-    (void)add(doc, key, json_object_get(value));
 }
 
 bool doc_session_has_ended(struct json_object *session)

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "common/doc-make.h"
 #include "common/util.h"
 
 #define DOC_FORMAT_ERROR    "xentraced-error"
@@ -45,9 +46,6 @@ static inline void doc_freep(struct json_object **doc)
 /* Whether the document says of itself that it is a FORMAT of a version that this program reads. */
 bool doc_is(struct json_object *doc, const char *format);
 
-/* The value at PATH; NULL if there is none. Borrowed. */
-struct json_object *doc_find(struct json_object *doc, const char *path);
-
 /* The string at PATH, else FALLBACK. Borrowed. */
 const char *doc_text(struct json_object *doc, const char *path, const char *fallback);
 
@@ -74,21 +72,8 @@ void doc_print(FILE *file, struct json_object *doc);
 /* The same in one line, for documents that come one after the other. */
 void doc_print_line(FILE *file, struct json_object *doc);
 
-/*
- * Making a document. Without memory a key is left out; NULL as the object is fine and adds nothing.
- * TEXT NULL becomes null. Objects that are added are borrowed by the caller.
- */
+/* A document with its FORMAT and version; NULL: no memory. doc-make.h adds to it. */
 struct json_object *doc_new(const char *format);
-void doc_add_text(struct json_object *doc, const char *key, const char *text);
-void doc_set_text(struct json_object *doc, const char *key, const char *text); /* replaces it */
-void doc_add_number(struct json_object *doc, const char *key, uint64_t number);
-void doc_add_flag(struct json_object *doc, const char *key, bool flag);
-struct json_object *doc_add_object(struct json_object *doc, const char *key);
-struct json_object *doc_add_array(struct json_object *doc, const char *key);
-struct json_object *doc_append_object(struct json_object *array);
-
-/* Adds VALUE, which the caller keeps. */
-void doc_add_document(struct json_object *doc, const char *key, struct json_object *value);
 
 /* Of a session's document: nothing is recorded into it any more, and its output is complete. */
 bool doc_session_has_ended(struct json_object *session);

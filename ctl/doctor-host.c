@@ -332,9 +332,7 @@ void doctor_check_clock(const struct doctor_env *env, struct doctor_finding *fin
     char time[UNITS_TEXT_MAX];
 
     if (env->is_synchronized() == 0) {
-        doctor_say(finding, DOCTOR_WARN,
-                   "The wall clock is not synchronized: the times of records may differ from those "
-                   "of other hosts.");
+        doctor_say(finding, DOCTOR_WARN, "The wall clock is not synchronized: dates may be wrong.");
         doctor_advise(finding, "timedatectl set-ntp true");
     }
     if (source && strcmp(source, "tsc") != 0 && strcmp(source, "xen") != 0) {

@@ -167,7 +167,7 @@ static int refuse_empty(const char *path, char **ret_error)
 
     if (!sentence)
         return str_refuse(-EBADMSG, ret_error,
-                          "%s holds no window of trace records: it is empty, or no trace. See: "
+                          "%s has no trace records: it is empty, or is not a trace. See: "
                           "xentracectl info %s",
                           path, path);
     *ret_error = sentence;

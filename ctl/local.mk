@@ -40,11 +40,14 @@ libctl_a_SOURCES = \
 	ctl/copy.c ctl/copy.h \
 	ctl/completion-data.c ctl/completion-data.h \
 	ctl/cmd-xentrace.c \
+	ctl/columns.c ctl/columns.h \
+	ctl/condition.c ctl/condition.h \
 	ctl/cmd-why.c \
 	ctl/ctl.h \
 	ctl/disk.c ctl/disk.h \
 	ctl/doc.c ctl/doc.h \
 	ctl/doctor.c ctl/doctor-daemon.c ctl/doctor-host.c ctl/doctor.h ctl/doctor-internal.h \
+	ctl/format-file.c ctl/format-file.h \
 	ctl/frame.c ctl/frame.h \
 	ctl/health.c ctl/health.h \
 	ctl/monitor.c ctl/monitor.h \
@@ -56,11 +59,11 @@ libctl_a_SOURCES = \
 	ctl/findings.c ctl/findings.h \
 	ctl/input.c ctl/input.h \
 	ctl/intervals.c ctl/intervals.h \
-	ctl/measures-doc.c ctl/measures-doc.h \
 	ctl/options.c ctl/options.h \
 	ctl/output.c ctl/output.h \
 	ctl/pager.c ctl/pager.h \
 	ctl/progress.c ctl/progress.h \
+	ctl/record-key.c ctl/record-key.h \
 	ctl/recorder.c ctl/recorder.h \
 	ctl/remote.c ctl/remote.h \
 	ctl/remote-run.c ctl/remote-run.h \

@@ -41,7 +41,7 @@ const struct args_option options_table[] = {
      "pages per CPU for Xen's buffers, if they are not set yet"},
     {"poll", 's', "TIME", ARGS_DURATION, AT(poll_usec), USEC_PER_MSEC, NULL, OPTION_POLL,
      "read the buffers at least every TIME: 100 (ms), 1s"},
-    {"discard", 'D', NULL, ARGS_FLAG, AT(discard), 0, NULL, OPTION_DISCARD,
+    {"discard", 'D', NULL, ARGS_DESTROY, AT(discard), 0, NULL, OPTION_DISCARD,
      "discard the records that Xen's buffers hold at the start"},
     {"keep-enabled", 'x', NULL, ARGS_FLAG, AT(keep_enabled), 0, NULL, OPTION_KEEP_ENABLED,
      "leave tracing enabled at the end"},

@@ -309,12 +309,27 @@ static void stream_report_break(struct stream *stream, const char *error)
         ctl_error("%s", error);
 }
 
+/* The files are complete: under their names, and packed. */
+static int stream_complete(struct stream *stream, char **ret_error)
+{
+    int r;
+
+    r = stream_write_sidecar(stream);
+    if (r < 0) {
+        ctl_error("Cannot write %s: %s.", stream->output->sidecar.path, strerror(-r));
+        return r;
+    }
+    r = output_keep(stream->output, ret_error);
+    if (r < 0)
+        return r;
+    return target_finish(&stream->target, stream->doc, ret_error);
+}
+
 /* What came of it; STATUS as of stream_wait(). */
 static int stream_report(struct stream *stream, int status)
 {
     FILE *talk = stream->child ? stderr : output_talk(stream->options->output);
     _cleanup_free_ char *error = NULL;
-    int r;
 
     if (status >= 0 && status < REMOTE_NOT_FOUND)
         stream_read_errors(stream);
@@ -326,14 +341,7 @@ static int stream_report(struct stream *stream, int status)
         stream_report_break(stream, error);
         return CTL_FAILURE;
     }
-    r = stream_write_sidecar(stream);
-    if (r < 0)
-        ctl_error("Cannot write %s: %s.", stream->output->sidecar.path, strerror(-r));
-    if (r >= 0)
-        r = output_keep(stream->output, &error);
-    if (r >= 0)
-        r = target_finish(&stream->target, stream->doc, &error);
-    if (r < 0)
+    if (stream_complete(stream, &error) < 0)
         status = CTL_FAILURE;
     if (error)
         ctl_error_sentence(error);
@@ -348,6 +356,51 @@ static int stream_report(struct stream *stream, int status)
     return status;
 }
 
+static int stream_open_target(struct stream *stream, char **ret_error)
+{
+    const struct remote_stream_options *options = stream->options;
+    const struct output_options output = {
+        .typed = options->output,
+        .nothing = "Nothing was started",
+        .force = options->force,
+    };
+    int r = target_open(&stream->target, &output, options->is_bundle, ret_error);
+
+    stream->output = stream->target.output;
+    return r;
+}
+
+/* Of the command here, if there is one. */
+static int stream_prepare_child(struct stream *stream, char **ret_error)
+{
+    const struct remote_stream_options *options = stream->options;
+
+    if (!options->command)
+        return 0;
+    return child_new(options->command, output_talk(options->output) == stderr, &stream->child,
+                     ret_error);
+}
+
+static int child_failure(int r)
+{
+    if (r == -ENOENT)
+        return CHILD_NOT_FOUND;
+    return r == -EACCES ? CHILD_NOT_RUN : CTL_FAILURE;
+}
+
+static int stream_start(struct stream *stream, char **ret_error)
+{
+    int r = stream_catch_signals(stream, ret_error);
+
+    return r < 0 ? r : stream_begin(stream, ret_error);
+}
+
+static int report_failure(const char *error, int code)
+{
+    ctl_error_sentence(error);
+    return code;
+}
+
 int remote_stream(struct ctl *ctl, const struct remote_stream_options *options)
 {
     _cleanup_(stream_done) struct stream stream = {
@@ -360,28 +413,13 @@ int remote_stream(struct ctl *ctl, const struct remote_stream_options *options)
     _cleanup_free_ char *error = NULL;
     int r, code;
 
-    r = target_open(&stream.target,
-                    &(struct output_options){.typed = options->output,
-                                             .nothing = "Nothing was started",
-                                             .force = options->force},
-                    options->is_bundle, &error);
-    stream.output = stream.target.output;
-    if (r >= 0 && options->command) {
-        r = child_new(options->command, output_talk(options->output) == stderr, &stream.child,
-                      &error);
-        if (r == -ENOENT || r == -EACCES) {
-            ctl_error_sentence(error);
-            return r == -ENOENT ? CHILD_NOT_FOUND : CHILD_NOT_RUN;
-        }
-    }
-    if (r >= 0)
-        r = stream_catch_signals(&stream, &error);
-    if (r >= 0)
-        r = stream_begin(&stream, &error);
-    if (r < 0) {
-        ctl_error_sentence(error);
-        return CTL_FAILURE;
-    }
+    if (stream_open_target(&stream, &error) < 0)
+        return report_failure(error, CTL_FAILURE);
+    r = stream_prepare_child(&stream, &error);
+    if (r < 0)
+        return report_failure(error, child_failure(r));
+    if (stream_start(&stream, &error) < 0)
+        return report_failure(error, CTL_FAILURE);
     code = stream_report(&stream, stream_wait(&stream));
     return stream_wait_for_child(&stream, code);
 }

@@ -81,7 +81,7 @@ int selection_check(const struct selection_options *options, char **ret_error)
     return 0;
 }
 
-static bool has_part(const struct selection_options *options)
+bool selection_has_part(const struct selection_options *options)
 {
     return options->since || options->until || options->around;
 }
@@ -225,7 +225,7 @@ int selection_open(const struct selection_options *options, const char *path, bo
     r = input_open(&input_options, &input, ret_error);
     if (r < 0)
         return r;
-    if (has_part(options) && input_find_span(input, &first_tsc, &last_tsc)) {
+    if (selection_has_part(options) && input_find_span(input, &first_tsc, &last_tsc)) {
         r = find_part(options, input, first_tsc, last_tsc, &part, ret_error);
         if (r < 0)
             return r;

@@ -65,6 +65,9 @@ int selection_check(const struct selection_options *options, char **ret_error);
 /* The same of one moment: TEXT is the value of OPTION ("--at"). */
 int selection_check_time(const char *option, const char *text, char **ret_error);
 
+/* Whether a part of the trace is selected by its time. */
+bool selection_has_part(const struct selection_options *options);
+
 /*
  * Opens the trace at PATH ("-": standard input) and begins to read the part that was selected
  * (input.merge). AGAIN: input_begin() will be called. Returns as input_open().

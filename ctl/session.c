@@ -453,14 +453,14 @@ void session_print_next(FILE *file, struct json_object *session, const char *pat
     if (!quoted)
         return;
     if (*remote) {
-        table_print_field(file, "Next", "xentracectl -H %s info %s", remote, quoted);
+        table_print_field(file, "Next", "xentracectl -H %s report %s", remote, quoted);
         return;
     }
     if (strcmp(doc_text(session, "output.kind", ""), "bundle") == 0) {
         table_print_field(file, "Next", "%star -xf %s", sudo, quoted);
         return;
     }
-    table_print_field(file, "Next", "%sxentracectl info %s", sudo, quoted);
+    table_print_field(file, "Next", "%sxentracectl report %s", sudo, quoted);
     if (khz)
         (void)fprintf(file, "%9s  %sxenalyze --cpu-hz %s --summary %s\n", "", sudo, str_hz(hz, khz),
                       quoted);

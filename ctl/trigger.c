@@ -21,6 +21,16 @@ bool trigger_was_suppressed(struct json_object *trigger)
     return suppressed && suppressed >= doc_number(trigger, "last_fired_ns");
 }
 
+/* What the state of a trigger that did not fire means to a user who wants a snapshot. */
+static const char *explain_suppression(const char *state)
+{
+    if (strcmp(state, "cooling") == 0)
+        return "too soon after the last one";
+    if (strcmp(state, "exhausted") == 0)
+        return "the limit for the day is reached";
+    return "another one is under way";
+}
+
 /* What a state means to a user who waits for a snapshot. */
 static const char *explain_state(const char *state)
 {
@@ -29,7 +39,7 @@ static const char *explain_state(const char *state)
     } meanings[] = {
         {"armed", "waiting for its condition"},
         {"delaying", "recording until its delay is over; then it writes its snapshot"},
-        {"writing", "writing its snapshot"},
+        {"writing", "its snapshot is being written"},
         {"retrying", "its snapshot failed; trying again"},
         {"cooling", "cooling down after its snapshot"},
         {"exhausted", "limit of snapshots for the day reached"},
@@ -50,8 +60,7 @@ void trigger_print(FILE *file, struct json_object *trigger)
     table_print_field(file, "Trigger", "%s (%s)", doc_text(trigger, "name", "(without a name)"),
                       doc_text(trigger, "condition", "unknown condition"));
     if (trigger_was_suppressed(trigger))
-        table_print_field(file, "Outcome", "no snapshot: %s",
-                          doc_text(trigger, "last_suppressed_reason", "no reason given"));
+        table_print_field(file, "Outcome", "no snapshot: %s", explain_suppression(state));
     else
         table_print_field(file, "Outcome", "fired");
     table_print_field(file, "State", "%s%s%s", state, meaning ? ": " : "", meaning ? meaning : "");

@@ -1101,6 +1101,20 @@ static int start_vacuum(struct manager *manager, struct failure *failure)
     return 0;
 }
 
+/* Those that need the context of sessions. */
+static int start_modules(struct manager *manager, struct failure *failure)
+{
+    int r;
+
+    r = start_limits(manager, failure);
+    if (r < 0)
+        return r;
+    r = start_triggers(manager, failure);
+    if (r < 0)
+        return r;
+    return start_vacuum(manager, failure);
+}
+
 static int check_count(const struct manager *manager, struct failure *failure)
 {
     if (manager_count_unreleased(manager) >= MANAGER_RUNNING_MAX)
@@ -1300,11 +1314,7 @@ int manager_new(struct sd_event *event, const struct config *config, const char 
         return r;
     }
     lend_context(manager);
-    r = start_limits(manager, failure);
-    if (r >= 0)
-        r = start_triggers(manager, failure);
-    if (r >= 0)
-        r = start_vacuum(manager, failure);
+    r = start_modules(manager, failure);
     if (r < 0) {
         manager_free(manager);
         return r;

@@ -9,6 +9,7 @@ libtrace_a_SOURCES = \
 	trace/events.c trace/events.h \
 	trace/exit-reasons.c trace/exit-reasons.h \
 	trace/measures.c trace/measures.h \
+	trace/measures-doc.c trace/measures-doc.h \
 	trace/merge.c trace/merge.h \
 	trace/record-text.c trace/record-text.h \
 	trace/sample.c trace/sample.h \

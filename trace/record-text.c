@@ -145,12 +145,17 @@ static char *put_json_value(char *p, const struct event_field *field, uint64_t v
 
 /* --- Records. --- */
 
-static const struct event_info *find_info(const struct merge_record *record,
-                                          const struct record_text_style *style)
+const struct event_info *record_info(const struct merge_record *record,
+                                     const struct record_text_style *style)
 {
     if (style->cache)
         return event_cache_find(style->cache, record->header, style->xen);
     return event_info_find(record_event(record->header), merge_words(record), style->xen);
+}
+
+uint64_t record_nsec(const struct merge_record *record, const struct record_text_style *style)
+{
+    return nsec_of(record->tsc - style->first_tsc, style->tsc_khz);
 }
 
 /* "vmexit", "guest:0x123" */
@@ -168,11 +173,11 @@ size_t record_text(char text[static RECORD_TEXT_MAX], const struct merge_record 
 {
     unsigned int nr_words = merge_words(record);
     uint32_t event = record_event(record->header);
-    const struct event_info *info = find_info(record, style);
+    const struct event_info *info = record_info(record, style);
     char *p = text;
 
     *p++ = '+';
-    p = put_seconds(p, nsec_of(record->tsc - style->first_tsc, style->tsc_khz));
+    p = put_seconds(p, record_nsec(record, style));
     p = put(p, " CPU");
     p = put_number(p, record->cpu);
     *p++ = ' ';
@@ -203,14 +208,14 @@ size_t record_json(char text[static RECORD_TEXT_MAX], const struct merge_record 
 {
     unsigned int nr_words = merge_words(record);
     uint32_t event = record_event(record->header);
-    const struct event_info *info = find_info(record, style);
+    const struct event_info *info = record_info(record, style);
     const char *comma = "";
     char *p = text;
 
     p = put(p, "{\"tsc\":");
     p = put_number(p, record->tsc);
     p = put(p, ",\"nsec\":");
-    p = put_number(p, nsec_of(record->tsc - style->first_tsc, style->tsc_khz));
+    p = put_number(p, record_nsec(record, style));
     p = put(p, ",\"cpu\":");
     p = put_number(p, record->cpu);
     p = put(p, ",\"event\":\"");
@@ -245,4 +250,42 @@ size_t record_json(char text[static RECORD_TEXT_MAX], const struct merge_record 
     }
     p = put(p, "}}\n");
     return (size_t)(p - text);
+}
+
+/* --- Parts. --- */
+
+char *record_value_text(char *p, const struct event_field *field, uint64_t value,
+                        const struct record_text_style *style)
+{
+    return put_value(p, field, value, style->is_svm);
+}
+
+char *record_value_json(char *p, const struct event_field *field, uint64_t value,
+                        const struct record_text_style *style)
+{
+    return put_json_value(p, field, value, style->is_svm);
+}
+
+char *record_name_text(char *p, const struct merge_record *record,
+                       const struct record_text_style *style)
+{
+    const struct event_info *info = record_info(record, style);
+    uint32_t event = record_event(record->header);
+
+    return info ? put_name(p, info, event) : put_hex(p, event, 8);
+}
+
+char *record_seconds_text(char *p, uint64_t nsec)
+{
+    return put_seconds(p, nsec);
+}
+
+char *record_number_text(char *p, uint64_t number)
+{
+    return put_number(p, number);
+}
+
+char *record_event_text(char *p, uint32_t event)
+{
+    return put_hex(p, event, 8);
 }

@@ -21,6 +21,8 @@
 #include "common/util.h"
 #include "trace/events.h"
 #include "trace/exit-reasons.h"
+#include "trace/measures-doc.h"
+#include "trace/measures.h"
 #include "trace/merge.h"
 #include "trace/record-text.h"
 #include "trace/sidecar.h"
@@ -312,6 +314,54 @@ int xentrace_damage(const struct xentrace *trace, uint64_t *ret_offset)
         return 0;
     *ret_offset = damage.offset;
     return 1;
+}
+
+/* --- Measures. --- */
+
+static void measures_freep(struct measures **measures)
+{
+    measures_free(*measures);
+}
+
+static void json_putp(struct json_object **object)
+{
+    (void)json_object_put(*object); /* NULL is fine */
+}
+
+/* DOC's object `measures` as text. */
+static int print_measures(struct json_object *doc, char **ret_json)
+{
+    struct json_object *object;
+    const char *text;
+
+    if (!json_object_object_get_ex(doc, "measures", &object))
+        return -ENOMEM;
+    text = json_object_to_json_string_ext(object, JSON_C_TO_STRING_NOSLASHESCAPE);
+    *ret_json = text ? strdup(text) : NULL;
+    return *ret_json ? 0 : -ENOMEM;
+}
+
+int xentrace_measures(struct xentrace *trace, char **ret_json)
+{
+    _cleanup_(measures_freep) struct measures *measures = NULL;
+    _cleanup_(json_putp) struct json_object *doc = json_object_new_object();
+    int r = 0;
+
+    if (!doc)
+        return -ENOMEM;
+    trace_forget_state(trace);
+    trace->has_record = false;
+    if (!source_is_stream(trace->source) || !trace->has_merge)
+        r = trace_begin(trace);
+    if (r < 0)
+        return r;
+    r = measures_new(&trace->merge, trace->is_svm, &measures);
+    trace_forget_state(trace); /* the observer has seen none of it */
+    trace->has_ended = true;
+    if (r < 0)
+        return r;
+    measures_doc_add(doc, measures);
+    return print_measures(doc, ret_json);
 }
 
 /* --- A record's fields. --- */

@@ -245,6 +245,15 @@ int xentrace_observe(struct xentrace *trace, const struct xentrace_observer *obs
  */
 int xentrace_run(struct xentrace *trace, uint64_t max_records);
 
+/* --- Measures. --- */
+
+/*
+ * The object `measures` of `xentracectl --json report`, which docs/measures.md defines, of the
+ * whole trace or the part that was selected; of a pipe, of what is left of it. The trace continues
+ * at its end. Free it with free(3).
+ */
+int xentrace_measures(struct xentrace *trace, char **ret_json);
+
 /* --- Damage. --- */
 
 /*

@@ -12,28 +12,50 @@
 
 columns=80
 
-# picture NAME COMMAND...: each as typed after a prompt. Long lines are cut as less -S does it, which is
-# xentracectl's pager.
+# What COMMAND shows there, without a pager; the exit statuses 1, 3 and 4 report the recorder and the host.
+# Long lines wrap between words, as nowhere else: a page is read, and no command in it is copied.
+show_on_terminal() {
+    (cd "$state_dir" && PAGER=cat NO_COLOR=1 script -qec "stty cols $columns; $1" /dev/null </dev/null) |
+        tr -d '\r' | awk -v columns=$columns '{
+            match($0, /^ */)
+            indent = RLENGTH ? RLENGTH + 2 : 0
+            while (length > columns && match(substr($0, indent + 1, columns - indent + 1), /.* /)) {
+                line = substr($0, 1, indent + RLENGTH)
+                rest = substr($0, indent + RLENGTH + 1)
+                sub(/ *$/, "", line)
+                print line
+                $0 = sprintf("%" indent "s%s", "", rest)
+            }
+            print
+        }'
+}
+
+# picture NAME COMMAND...: each as typed after a prompt.
 picture() {
     local name=$1 command
     shift
     for command in "$@"; do
         printf '# %s\n' "$command"
-        (cd "$state_dir" && $command 2>&1) # 1, 3 and 4 report the recorder and the host
-    done | LC_ALL=C.UTF-8 sed -E "s/^(.{$((columns - 1))}).{2,}/\1>/" >"$pictures/$name.txt"
+        show_on_terminal "$command"
+    done >"$pictures/$name.txt"
     check "picture $name" test -s "$pictures/$name.txt"
 }
 
 # In a terminal of its own, without the user's configuration.
 terminal() { LC_ALL=C.UTF-8 tmux -f /dev/null -L "pictures-$$" "$@"; }
 screen() { terminal capture-pane -p | sed 's/ *$//'; }
-screen_shows() { grep -E -- "$1" <<<"$(screen)" >/dev/null; }
 
-picture_monitor() { # the second screen is the first with rates
+# Its second screen has rates. In an emulator a call may take too long, which is no picture of a host.
+monitor_shows_rates() {
+    screen | cat -s >"$pictures/monitor.txt"
+    grep -E '^ +0 \[.* [1-9][0-9.]*k?/s' "$pictures/monitor.txt" >/dev/null &&
+        ! grep 'did not answer' "$pictures/monitor.txt" >/dev/null
+}
+
+picture_monitor() {
     check "picture monitor: a terminal" \
         terminal new-session -d -x $columns -y 24 xentracectl monitor
-    check "picture monitor: it has rates" wait_until 600 screen_shows '^ +0 \[.* [1-9][0-9.]*k?/s'
-    screen | cat -s >"$pictures/monitor.txt"
+    check "picture monitor: it has rates" wait_until 600 monitor_shows_rates
     terminal kill-server
 }
 

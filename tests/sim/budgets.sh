@@ -344,12 +344,12 @@ modes() {
     check "modes: the directory" same "$(stat -c '%a %u %g' "$dir/state")" "750 0 $viewer"
     sleep 1
     as 65534 snapshot --label next >"$dir/answer"
-    check "modes: Next: is for who asked" grep -q "Next: xentracectl info" "$dir/answer"
-    check "modes: who can do that" as 65534 info "$(sed -n 's/.*Next: xentracectl info //p' "$dir/answer")"
+    check "modes: Next: is for who asked" grep -q "Next: xentracectl report" "$dir/answer"
+    check "modes: who can do that" as 65534 report "$(sed -n 's/.*Next: xentracectl report //p' "$dir/answer")"
     chgrp "$other" "$dir/state" # as an administrator who wants it so
     sleep 1
     as 65534 snapshot --label sudo >"$dir/answer"
-    check "modes: Next: where it takes root" grep -q "Next: sudo xentracectl info" "$dir/answer"
+    check "modes: Next: where it takes root" grep -q "Next: sudo xentracectl report" "$dir/answer"
     check "modes: ... with every command" same "$(grep -c "sudo xen" "$dir/answer")" 2
 }
 

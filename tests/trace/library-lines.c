@@ -49,6 +49,17 @@ static int print_intervals(struct xentrace *trace)
     return r;
 }
 
+static int print_measures(struct xentrace *trace)
+{
+    char *json = NULL;
+    int r = xentrace_measures(trace, &json);
+
+    if (r == 0)
+        puts(json);
+    free(json);
+    return r;
+}
+
 int main(int argc, char **argv)
 {
     struct xentrace *trace = NULL;
@@ -61,7 +72,9 @@ int main(int argc, char **argv)
     if (r == 0 && argc == 5)
         r = xentrace_select(trace, strtoull(argv[3], NULL, 10), strtoull(argv[4], NULL, 10));
     if (r == 0)
-        r = strcmp(argv[1], "records") == 0 ? print_records(trace) : print_intervals(trace);
+        r = strcmp(argv[1], "records") == 0     ? print_records(trace)
+            : strcmp(argv[1], "intervals") == 0 ? print_intervals(trace)
+                                                : print_measures(trace);
     if (r < 0)
         fprintf(stderr, "%s: %s\n", argv[2], strerror(-r));
     xentrace_close(trace);

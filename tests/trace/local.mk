@@ -3,7 +3,7 @@
 check_SCRIPTS += tests/trace/test-dump tests/trace/test-events tests/trace/test-intervals \
 	tests/trace/test-measures tests/trace/test-mutations tests/trace/test-selections \
 	tests/trace/test-timeline tests/trace/test-why
-EXTRA_DIST += tests/trace/oracle.py tests/trace/oracle-timeline.py tests/trace/random-trace.py tests/trace/events-of-xen \
+EXTRA_DIST += tests/trace/format-oracle.py tests/trace/oracle.py tests/trace/oracle-timeline.py tests/trace/random-trace.py tests/trace/events-of-xen \
 	tests/trace/test-dump tests/trace/test-events tests/trace/test-intervals \
 	tests/trace/test-measures tests/trace/test-mutations tests/trace/test-selections \
 	tests/trace/test-timeline tests/trace/test-why

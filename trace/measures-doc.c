@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "ctl/measures-doc.h"
+#include "trace/measures-doc.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "common/doc-make.h"
 #include "common/util.h"
-#include "ctl/doc.h"
 #include "trace/exit-reasons.h"
 #include "trace/measures.h"
 
@@ -81,8 +81,8 @@ static uint32_t *sorted_streams(const struct measures *measures)
     for (unsigned int i = 0; streams && i < nr; i++) {
         unsigned int at = i;
 
-        for (; at > 0 && merge_cpu_of(measures->merge, streams[at - 1]) >
-                             merge_cpu_of(measures->merge, i);
+        for (; at > 0 &&
+               merge_cpu_of(measures->merge, streams[at - 1]) > merge_cpu_of(measures->merge, i);
              at--)
             streams[at] = streams[at - 1];
         streams[at] = i;
@@ -138,8 +138,7 @@ static void add_on_cpus(struct json_object *doc, const struct measures *measures
     for (unsigned int i = 0; i < merge_streams(measures->merge); i++)
         for (unsigned int j = 0; j < vcpu->nr_on_cpus; j++)
             if (vcpu->on_cpus[j].stream == streams[i])
-                doc_add_number(cycles,
-                               number_key(merge_cpu_of(measures->merge, streams[i])).text,
+                doc_add_number(cycles, number_key(merge_cpu_of(measures->merge, streams[i])).text,
                                vcpu->on_cpus[j].cycles);
 }
 
