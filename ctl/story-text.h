@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What a vCPU did (trace/story.h), as text and as a document (docs/measures.md, "why"). Any thread. */
+/*
+ * What a vCPU did (trace/story.h), as text and as a document (docs/measures.md, "why"). Any thread.
+ */
 
 #include <stdint.h>
 #include <stdio.h>

@@ -463,7 +463,8 @@ static void add_open_part(struct teller *teller, uint64_t now)
                                .changer = merge_cpu_of(teller->merge, vcpu->changer),
                                .is_open = true,
                                .yields = vcpu->runstate == STATE_RUNNING ? teller->yields : 0,
-                               .has_yielded = vcpu->runstate == STATE_RUNNABLE && teller->has_yielded,
+                               .has_yielded =
+                                   vcpu->runstate == STATE_RUNNABLE && teller->has_yielded,
                                .spins = vcpu->runstate == STATE_RUNNABLE ? teller->spins : 0,
                            });
 }
