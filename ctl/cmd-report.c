@@ -61,7 +61,7 @@ static int report(struct ctl *ctl, const struct options *options, const char *pa
     char *error = NULL;
     int r;
 
-    r = selection_open(&options->selection, path, false, &input, &error);
+    r = selection_open(ctl, &options->selection, path, false, &input, &error);
     if (r < 0) {
         ctl_error_sentence(error);
         free(error);
@@ -70,7 +70,7 @@ static int report(struct ctl *ctl, const struct options *options, const char *pa
     r = measures_new(&input->merge, sidecar_vendor(input->sidecar) == SIDECAR_VENDOR_AMD,
                      &measures);
     if (r < 0) {
-        ctl_error("Cannot read %s to its end: %s.", path, strerror(-r));
+        ctl_error("Cannot read %s to its end: %s.", input_name(input), strerror(-r));
         return CTL_FAILURE;
     }
     r = findings_new(input, measures, &findings);
@@ -95,7 +95,7 @@ static int report_intervals(struct ctl *ctl, const struct options *options, cons
     char *error = NULL;
     int r;
 
-    r = selection_open(&options->selection, path, false, &input, &error);
+    r = selection_open(ctl, &options->selection, path, false, &input, &error);
     if (r < 0) {
         ctl_error_sentence(error);
         free(error);
@@ -107,7 +107,7 @@ static int report_intervals(struct ctl *ctl, const struct options *options, cons
         return CTL_FAILURE;
     }
     if (r < 0) {
-        ctl_error("Cannot read %s to its end: %s.", path, strerror(-r));
+        ctl_error("Cannot read %s to its end: %s.", input_name(input), strerror(-r));
         return CTL_FAILURE;
     }
     return CTL_OK;
@@ -121,9 +121,7 @@ static int cmd_report(struct ctl *ctl, int argc, char **argv)
 
     r = args_parse(ctl, report_options, argc, argv, 1, &options, NULL, &error);
     if (r == 0)
-        r = selection_check(&options.selection, &error);
-    if (r == 0 && optind == argc)
-        r = str_refuse(-EINVAL, &error, "report needs the name of a trace file.");
+        r = selection_check(&options.selection, argv[optind], &error);
     if (r < 0)
         return args_exit(&verb_report, r, error);
     if (options.view)
@@ -134,7 +132,7 @@ static int cmd_report(struct ctl *ctl, int argc, char **argv)
 const struct verb verb_report = {
     .name = "report",
     .run = cmd_report,
-    .words = "FILE",
+    .words = "[FILE]",
     .completes = "files",
     .summary = "show who ran, who waited, and for whom",
     .help = "Reads a trace (- is standard input) and shows what happened. Needs no daemon.\n",

@@ -52,6 +52,8 @@ libctl_a_SOURCES = \
 	ctl/health.c ctl/health.h \
 	ctl/monitor.c ctl/monitor.h \
 	ctl/monitor-loop.c ctl/monitor-loop.h \
+	ctl/newest.c ctl/newest.h \
+	ctl/now.c ctl/now.h \
 	ctl/number.c ctl/number.h \
 	ctl/domains.c ctl/domains.h \
 	ctl/hint.c ctl/hint.h \
