@@ -9,9 +9,12 @@
 
 #include "common/event-set.h"
 #include "ctl/args.h"
+#include "ctl/client.h"
 #include "ctl/columns.h"
 #include "ctl/condition.h"
 #include "ctl/ctl.h"
+#include "ctl/doc.h"
+#include "ctl/follow.h"
 #include "ctl/format-file.h"
 #include "ctl/input.h"
 #include "ctl/selection.h"
@@ -30,6 +33,7 @@
 struct options {
     char *events;
     const char *fields, *where, *format_file; /* NULL: not given */
+    bool follow;
     struct selection_options selection;
 };
 
@@ -38,6 +42,8 @@ static const struct args_option dump_options[] = {
      .help = "events: sched,hvm-entryexit,0x0010f000 (default all)"},
     {"fields", 0, "LIST", ARGS_TEXT, offsetof(struct options, fields),
      .help = "print these fields only: time,cpu,name,vcpu"},
+    {"follow", 'f', .offset = offsetof(struct options, follow),
+     .help = "print the flight recorder's records as they come"},
     {"format-file", 0, "FILE", ARGS_FILE, offsetof(struct options, format_file),
      .help = "print as xentrace_format does with its formats FILE"},
     {"where", 0, "CONDITION", ARGS_TEXT, offsetof(struct options, where),
@@ -125,21 +131,28 @@ static int printer_init(struct printer *printer, const struct options *options, 
     return options->where ? condition_new(options->where, &printer->where, ret_error) : 0;
 }
 
+/* XEN: its version; NULL: unknown. */
+static void printer_begin(struct printer *printer, bool is_svm, const char *xen, uint64_t tsc_khz)
+{
+    static struct record_text_cache texts;
+
+    printer->style = (struct record_text_style){
+        .is_svm = is_svm,
+        .xen = xen ? event_xen_parse(xen) : 0,
+        .tsc_khz = tsc_khz,
+        .texts = &texts,
+    };
+}
+
 /* Returns false if nobody reads any more. */
 static bool dump(struct input *input, struct printer *printer)
 {
-    static struct event_cache cache;
-    const char *xen = sidecar_xen_version(input->sidecar);
     struct merge_record record;
     int item;
 
-    printer->style = (struct record_text_style){
-        .is_svm = sidecar_vendor(input->sidecar) == SIDECAR_VENDOR_AMD,
-        .xen = xen ? event_xen_parse(xen) : 0,
-        .tsc_khz = input->tsc_khz,
-        .first_tsc = input->origin_tsc,
-        .cache = &cache,
-    };
+    printer_begin(printer, sidecar_vendor(input->sidecar) == SIDECAR_VENDOR_AMD,
+                  sidecar_xen_version(input->sidecar), input->tsc_khz);
+    printer->style.first_tsc = input->origin_tsc;
     printer->has_begun = input->origin_tsc > 0;
     while ((item = merge_next(&input->merge, &record)) != MERGE_END) {
         if (item == MERGE_RECORD && !printer_add(printer, &record))
@@ -167,6 +180,47 @@ static int dump_file(const struct ctl *ctl, struct printer *printer, const struc
     }
     return CTL_OK;
 }
+
+/* --- Of the flight recorder. --- */
+
+static void follow_begin(void *context, struct json_object *doc)
+{
+    uint64_t khz = doc_number(doc, "host.tsc_khz");
+
+    printer_begin(context, strcmp(doc_text(doc, "host.cpu_vendor", ""), "AuthenticAMD") == 0,
+                  doc_text(doc, "host.xen_version", ""), khz ? khz : INPUT_ASSUMED_KHZ);
+}
+
+static bool follow_record(void *context, const struct merge_record *record)
+{
+    return printer_add(context, record);
+}
+
+static bool follow_flush(void *context)
+{
+    struct printer *printer = context;
+
+    return buffer_flush(&printer->buffer) && fflush(stdout) == 0;
+}
+
+static int dump_follow(struct ctl *ctl, struct printer *printer)
+{
+    const struct follow_sink sink = {follow_begin, follow_record, follow_flush, printer};
+    _cleanup_client_ struct client *client = NULL;
+    char *error = NULL;
+    int r;
+
+    r = client_new(ctl->socket, &client, &error);
+    if (r >= 0)
+        r = follow_run(client, &sink, &error);
+    if (r >= 0)
+        return CTL_FAILURE; /* nobody reads any more: main() reports it */
+    ctl_error_sentence(error);
+    free(error);
+    return CTL_FAILURE;
+}
+
+/* --- With a file of formats. --- */
 
 /* In the order of the file, which is not that of time: the program had no other. */
 static int print_formats(const struct printer *printer, const struct format_file *formats,
@@ -209,11 +263,20 @@ static int dump_formats(const struct printer *printer, const char *format_path, 
 static int check_options(const struct ctl *ctl, const struct options *options, const char *path,
                          char **ret_error)
 {
+    if (options->follow && (options->format_file || path))
+        return str_refuse(-EINVAL, ret_error,
+                          "--follow prints the flight recorder's records, and takes no %s.",
+                          path ? "file" : "--format-file");
     if (options->format_file && (options->fields || options->where || ctl->json))
         return str_refuse(-EINVAL, ret_error,
                           "--format-file cannot be combined with --fields, --where and --json.");
     if (options->format_file && !path)
         return str_refuse(-EINVAL, ret_error, "--format-file needs the name of a trace file.");
+    if (options->follow && (options->selection.now || selection_has_part(&options->selection)))
+        return str_refuse(
+            -EINVAL, ret_error,
+            "--follow prints all records as they come: it cannot be combined with --now, "
+            "--since, --until and --around.");
     if (options->format_file && selection_has_part(&options->selection))
         return str_refuse(
             -EINVAL, ret_error,
@@ -238,6 +301,8 @@ static int cmd_dump(struct ctl *ctl, int argc, char **argv)
         r = printer_init(&printer, &options, ctl->json, &error);
     if (r < 0)
         r = args_exit(&verb_dump, r, error);
+    else if (options.follow)
+        r = dump_follow(ctl, &printer);
     else if (options.format_file)
         r = dump_formats(&printer, options.format_file, argv[optind]);
     else

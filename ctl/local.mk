@@ -47,6 +47,7 @@ libctl_a_SOURCES = \
 	ctl/disk.c ctl/disk.h \
 	ctl/doc.c ctl/doc.h \
 	ctl/doctor.c ctl/doctor-daemon.c ctl/doctor-host.c ctl/doctor.h ctl/doctor-internal.h \
+	ctl/follow.c ctl/follow.h \
 	ctl/format-file.c ctl/format-file.h \
 	ctl/frame.c ctl/frame.h \
 	ctl/health.c ctl/health.h \

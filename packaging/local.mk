@@ -5,6 +5,12 @@ EXTRA_DIST += \
 	debian/changelog \
 	debian/control \
 	debian/copyright \
+	debian/libxentrace-dev.examples \
+	debian/libxentrace-dev.install \
+	debian/libxentrace1.install \
+	debian/libxentrace1.symbols \
+	debian/not-installed \
+	debian/python3-xentrace.install \
 	debian/rules \
 	debian/source/format \
 	debian/tests/client \

@@ -20,17 +20,33 @@ static char *put(char *p, const char *text)
     return p + length;
 }
 
+static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+                            "25262728293031323334353637383940414243444546474849"
+                            "50515253545556575859606162636465666768697071727374"
+                            "75767778798081828384858687888990919293949596979899";
+
 static char *put_number(char *p, uint64_t number)
 {
     char digits[20];
-    unsigned int count = 0;
+    unsigned int at = sizeof(digits);
 
-    do {
-        digits[count++] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number > 0);
-    while (count > 0)
-        *p++ = digits[--count];
+    if (number < 10) {
+        *p = (char)('0' + number);
+        return p + 1;
+    }
+    while (number >= 100) {
+        at -= 2;
+        memcpy(digits + at, pairs + 2 * (number % 100), 2);
+        number /= 100;
+    }
+    if (number >= 10) {
+        at -= 2;
+        memcpy(digits + at, pairs + 2 * number, 2);
+    } else {
+        digits[--at] = (char)('0' + number);
+    }
+    while (at < sizeof(digits))
+        *p++ = digits[at++];
     return p;
 }
 
@@ -68,19 +84,38 @@ static char *put_vcpu(char *p, uint32_t key)
 /* Seconds with nine decimals. */
 static char *put_seconds(char *p, uint64_t nsec)
 {
+    uint32_t rest = (uint32_t)(nsec % 1000000000), high = rest / 10000, low = rest % 10000;
+
     p = put_number(p, nsec / 1000000000);
     *p++ = '.';
-    nsec %= 1000000000;
-    for (uint64_t unit = 100000000; unit > 0; unit /= 10)
-        *p++ = (char)('0' + nsec / unit % 10);
-    return p;
+    *p++ = (char)('0' + high / 10000);
+    memcpy(p, pairs + 2 * (high / 100 % 100), 2);
+    memcpy(p + 2, pairs + 2 * (high % 100), 2);
+    memcpy(p + 4, pairs + 2 * (low / 100), 2);
+    memcpy(p + 6, pairs + 2 * (low % 100), 2);
+    return p + 8;
 }
 
-static uint64_t nsec_of(uint64_t ticks, uint64_t tsc_khz)
+/*
+ * TICKS * 10^6 / TSC_KHZ. With a reciprocal, two multiplications do: its error makes the quotient
+ * one too small at most.
+ */
+static uint64_t nsec_of(uint64_t ticks, const struct record_text_style *style)
 {
-    if (ticks <= UINT64_MAX / 1000000)
-        return ticks * 1000000 / tsc_khz;
-    return (uint64_t)((unsigned __int128)ticks * 1000000 / tsc_khz);
+    struct record_text_cache *cache = style->texts;
+    uint64_t khz = style->tsc_khz, nsec;
+
+    if (ticks > UINT64_MAX / 1000000)
+        return (uint64_t)((unsigned __int128)ticks * 1000000 / khz);
+    ticks *= 1000000;
+    if (!cache || khz < 2)
+        return ticks / khz;
+    if (cache->khz != khz) {
+        cache->khz = khz;
+        cache->reciprocal = (uint64_t)(((unsigned __int128)1 << 64) / khz);
+    }
+    nsec = (uint64_t)((unsigned __int128)ticks * cache->reciprocal >> 64);
+    return ticks - nsec * khz >= khz ? nsec + 1 : nsec;
 }
 
 /* --- Values. --- */
@@ -145,9 +180,39 @@ static char *put_json_value(char *p, const struct event_field *field, uint64_t v
 
 /* --- Records. --- */
 
+static void fill_slot(struct record_text_slot *slot, uint32_t key, const struct event_info *info)
+{
+    *slot = (struct record_text_slot){.key = key, .info = info};
+    if (!info)
+        return;
+    slot->name_length = (uint8_t)strlen(info->name);
+    memcpy(slot->name, info->name, slot->name_length);
+    for (size_t i = 0; info->fields[i].name; i++) {
+        char *end = put(slot->labels[i] + 1, info->fields[i].name);
+
+        slot->labels[i][0] = ' ';
+        *end = '=';
+        slot->label_lengths[i] = (uint8_t)(end + 1 - slot->labels[i]);
+    }
+}
+
+static const struct record_text_slot *find_slot(const struct merge_record *record,
+                                                const struct record_text_style *style)
+{
+    uint32_t key = record->header & 0x7fffffff; /* the event, and how many words there are */
+    struct record_text_slot *slot =
+        &style->texts->slots[(key ^ key >> 9 ^ key >> 20) % RECORD_CACHE_SLOTS];
+
+    if (__builtin_expect(slot->key != key || key == 0, 0))
+        fill_slot(slot, key, event_info_find(key & RECORD_EVENT_MASK, key >> 28, style->xen));
+    return slot;
+}
+
 const struct event_info *record_info(const struct merge_record *record,
                                      const struct record_text_style *style)
 {
+    if (style->texts)
+        return find_slot(record, style)->info;
     if (style->cache)
         return event_cache_find(style->cache, record->header, style->xen);
     return event_info_find(record_event(record->header), merge_words(record), style->xen);
@@ -155,7 +220,7 @@ const struct event_info *record_info(const struct merge_record *record,
 
 uint64_t record_nsec(const struct merge_record *record, const struct record_text_style *style)
 {
-    return nsec_of(record->tsc - style->first_tsc, style->tsc_khz);
+    return nsec_of(record->tsc - style->first_tsc, style);
 }
 
 /* "vmexit", "guest:0x123" */
@@ -166,6 +231,26 @@ static char *put_name(char *p, const struct event_info *info, uint32_t event)
         return p;
     *p++ = ':';
     return put_hex(p, EVENT_GUEST_NUMBER(event), 3);
+}
+
+/* After the CPU: with texts of a fixed size, of which the next one overwrites what is too much. */
+static char *put_known(char *p, const struct record_text_slot *slot,
+                       const struct merge_record *record, const struct record_text_style *style)
+{
+    const struct event_field *fields = slot->info->fields;
+    unsigned int nr_words = merge_words(record);
+
+    memcpy(p, slot->name, RECORD_NAME_MAX);
+    p += slot->name_length;
+    for (size_t i = 0; fields[i].name; i++) {
+        uint64_t value;
+
+        if (!event_field_value(&fields[i], record->words, nr_words, &value))
+            continue;
+        memcpy(p, slot->labels[i], RECORD_LABEL_MAX);
+        p = put_value(p + slot->label_lengths[i], &fields[i], value, style->is_svm);
+    }
+    return p;
 }
 
 size_t record_text(char text[static RECORD_TEXT_MAX], const struct merge_record *record,
@@ -181,6 +266,11 @@ size_t record_text(char text[static RECORD_TEXT_MAX], const struct merge_record 
     p = put(p, " CPU");
     p = put_number(p, record->cpu);
     *p++ = ' ';
+    if (style->texts && info && !EVENT_IS_GUEST(event)) {
+        p = put_known(p, find_slot(record, style), record, style);
+        *p++ = '\n';
+        return (size_t)(p - text);
+    }
     p = info ? put_name(p, info, event) : put_hex(p, event, 8);
     for (const struct event_field *field = info ? info->fields : NULL; field && field->name;
          field++) {

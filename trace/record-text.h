@@ -10,20 +10,38 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct event_cache;
+#include "trace/events.h"
+
 struct event_field;
-struct event_info;
 struct merge_record;
 
 /* Enough for any record, in either form. */
 #define RECORD_TEXT_MAX 640u
+
+#define RECORD_CACHE_SLOTS 512u
+#define RECORD_NAME_MAX    40u
+#define RECORD_LABEL_MAX   24u
+
+/* What was found out about records before, and texts that are copied whole. Begins with zeroes. */
+struct record_text_cache {
+    struct record_text_slot {
+        uint32_t key;
+        const struct event_info *info;
+        uint8_t name_length, label_lengths[EVENT_FIELDS_MAX];
+        char name[RECORD_NAME_MAX];
+        char labels[EVENT_FIELDS_MAX][RECORD_LABEL_MAX]; /* " vcpu=" */
+    } slots[RECORD_CACHE_SLOTS];
+    uint64_t khz, reciprocal; /* of the TSC; of its kHz */
+};
 
 struct record_text_style {
     bool is_svm;        /* of VM exits */
     unsigned int xen;   /* EVENT_XEN(); 0: unknown */
     uint64_t first_tsc; /* times are since then */
     uint64_t tsc_khz;
-    struct event_cache *cache; /* of XEN; NULL: slower */
+    /* Of this style, and one thread; NULL: slower. TEXTS is the faster one, and needs no CACHE. */
+    struct event_cache *cache;
+    struct record_text_cache *texts;
 };
 
 /*

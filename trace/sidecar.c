@@ -117,9 +117,8 @@ static enum sidecar_vendor vendor_of(const char *name)
 static bool is_sidecar(struct json_object *document)
 {
     struct json_object *format = find(document, "/format");
-    const char *text = json_object_is_type(format, json_type_string)
-                           ? json_object_get_string(format)
-                           : "";
+    const char *text =
+        json_object_is_type(format, json_type_string) ? json_object_get_string(format) : "";
 
     return strcmp(text, "xentraced-session") == 0 || strcmp(text, "xentraced-snapshot") == 0;
 }
@@ -266,27 +265,34 @@ const char *sidecar_xen_version(const struct sidecar *sidecar)
     return sidecar->xen_version;
 }
 
-/* VALUE + DELTA * MUL / DIV, for a negative delta too; never below 0. */
-static uint64_t scale(uint64_t value, __int128 delta, uint64_t mul, uint64_t div)
+/* A number of 64 bits with a sign: what is beyond is no time that a trace has. */
+static __int128 bounded(__int128 number)
 {
-    __int128 result = (__int128)value + delta * (__int128)mul / (__int128)div;
+    if (number > INT64_MAX)
+        return INT64_MAX;
+    return number < -INT64_MAX ? -INT64_MAX : number;
+}
 
-    if (result < 0)
-        return 0;
-    return result > INT64_MAX ? INT64_MAX : (uint64_t)result;
+/* VALUE + DELTA * MUL / DIV, for negative ones too; never below 0. */
+static uint64_t scale(uint64_t value, __int128 delta, __int128 mul, uint64_t div)
+{
+    __int128 result = (__int128)value + bounded(delta) * bounded(mul) / (__int128)div;
+
+    return result < 0 ? 0 : (uint64_t)bounded(result);
 }
 
 uint64_t sidecar_realtime_nsec(const struct sidecar *sidecar, uint64_t tsc)
 {
-    const struct clock_pair *p, *end = sidecar->clock + sidecar->nr_clock;
+    const struct clock_pair *p, *end;
 
     if (sidecar->nr_clock == 0 || sidecar->tsc_khz == 0)
         return 0;
+    end = sidecar->clock + sidecar->nr_clock;
     for (p = sidecar->clock; p + 1 < end && p[1].tsc <= tsc; p++)
         ;
     if (p + 1 < end && tsc >= p->tsc)
         return scale(p->realtime_nsec, (__int128)tsc - p->tsc,
-                     p[1].realtime_nsec - p->realtime_nsec, p[1].tsc - p->tsc);
+                     (__int128)p[1].realtime_nsec - p->realtime_nsec, p[1].tsc - p->tsc);
     return scale(p->realtime_nsec, (__int128)tsc - p->tsc, 1000000, sidecar->tsc_khz);
 }
 
@@ -310,7 +316,7 @@ bool sidecar_find_tsc(const struct sidecar *sidecar, uint64_t realtime_nsec, uin
 
 /* The one that was there at that time, or else the last. */
 static const struct sidecar_domain *find_domain(const struct sidecar *sidecar, uint32_t domid,
-                                        uint64_t realtime_nsec)
+                                                uint64_t realtime_nsec)
 {
     const struct sidecar_domain *found = NULL;
 

@@ -569,8 +569,10 @@ static int write_second(struct fake *fake, sd_bus_message *message, struct snaps
     const char *domains = "[{\"domid\":0,\"name\":\"Domain-0\",\"last_seen_ns\":1},"
                           "{\"domid\":1,\"name\":\"old\",\"last_seen_ns\":1},"
                           "{\"domid\":1,\"name\":\"web\\u001b\",\"last_seen_ns\":2}]";
-    struct json_object *doc = fake_snapshot(&call->asked, realtime_ns());
+    struct json_object *doc;
 
+    call->asked.held_usec = call->asked.last_usec;
+    doc = fake_snapshot(&call->asked, realtime_ns());
     write_trace(fake->mode + strlen("second:"), call->fd);
     json_object_object_add(doc, "domains", json_tokener_parse(domains));
     return answer_document(fake, message, doc);

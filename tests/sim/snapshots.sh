@@ -291,6 +291,46 @@ END
     nothing_lost names
 }
 
+# dump --follow reads the newest second again and again.
+follow() {
+    recorder_start memory=128M || exit 1
+    "$build/xentracectl" --json dump --follow >"$dir/followed" 2>"$dir/warnings" &
+    local reader=$!
+    sleep 4
+    kill $reader
+    wait $reader 2>/dev/null
+    check "follow: the snapshot" ctl snapshot -o "$dir/all.xentrace"
+    "$build/xentracectl" --json dump "$dir/all.xentrace" >"$dir/dumped"
+    grep -v 'not shown: they were read too late' "$dir/warnings" >"$dir/others"
+    check "follow: no other warning" same "$(cat "$dir/others")" ""
+    check "follow: each record once, of each CPU in their order" python3 - "$dir" <<'END'
+import json, os, sys
+def read(name):
+    of = {}
+    with open(os.path.join(sys.argv[1], name)) as file:
+        for line in file:
+            if not line.endswith("\n"):
+                break # it was killed
+            record = json.loads(line)
+            of.setdefault(record["cpu"], []).append(
+                (record["tsc"], record["event"], str(record["fields"])))
+    return of
+followed, dumped = read("followed"), read("dumped")
+late = os.path.getsize(os.path.join(sys.argv[1], "warnings")) > 0
+assert followed, "nothing was followed"
+for cpu, records in followed.items():
+    begin = dumped[cpu].index(records[0])
+    rest = dumped[cpu][begin:]
+    if late: # what is missing is missing, and nothing is there twice or in another order
+        there = iter(rest)
+        assert all(record in there for record in records), "CPU %d" % cpu
+    else:
+        assert records == rest[:len(records)], "CPU %d" % cpu
+print("# %d records%s" % (sum(map(len, followed.values())), ", with gaps" if late else ""))
+END
+    nothing_lost follow
+}
+
 outputs() {
     local status
     recorder_start memory=32M || exit 1
@@ -684,7 +724,7 @@ large() {
 memory_for_large() { [ "$(awk '/^MemAvailable/ { print $2 }' /proc/meminfo)" -gt $((8 * mib)) ]; }
 
 parts=(in_a_row many parts too_short names outputs empty slow stubborn small_disk signal_reserve torn killed in_memory
-    max_age in_memory_slowly memory_share large)
+    follow max_age in_memory_slowly memory_share large)
 [ -n "${SIM_INSIDE:-}" ] || [ $# -eq 0 ] || parts=("$@")
 
 run() { # run PART

@@ -298,6 +298,48 @@ static void test_sidecar(void)
     xentrace_close(NULL);
 }
 
+/* A trace without records, with that sidecar. */
+static struct xentrace *open_with(const char *text)
+{
+    char path[] = "/tmp/test-xentrace.XXXXXX";
+    struct xentrace_options options = {.size = sizeof(options), .sidecar = path};
+    struct xentrace *trace = NULL;
+    int fd = mkstemp(path);
+
+    CHECK(dprintf(fd, "%s", text) >= 0);
+    close(fd);
+    CHECK_INT(xentrace_open_memory("", 0, &options, &trace), 0);
+    unlink(path);
+    return trace;
+}
+
+static void test_clocks(void)
+{
+    struct xentrace *trace;
+
+    test_case("an empty sidecar");
+    trace = open_with("");
+    CHECK_INT(xentrace_realtime_nsec(trace, 100), 0);
+    CHECK_INT(xentrace_tsc_khz_is_assumed(trace), 1);
+    xentrace_close(trace);
+
+    test_case("a wall clock that was set back");
+    trace = open_with("{\"format\": \"xentraced-session\", \"host\": {\"tsc_khz\": 1000000},"
+                      "\"clock\": [{\"tsc\": 100, \"realtime_ns\": 5000000000},"
+                      "{\"tsc\": 900, \"realtime_ns\": 4000000000}]}");
+    CHECK_INT(xentrace_realtime_nsec(trace, 500), UINT64_C(4500000000));
+    CHECK_INT(xentrace_realtime_nsec(trace, 1000), UINT64_C(4000000100));
+    xentrace_close(trace);
+
+    test_case("clocks beyond all times");
+    trace = open_with("{\"format\": \"xentraced-session\", \"host\": {\"tsc_khz\": 1},"
+                      "\"clock\": [{\"tsc\": 0, \"realtime_ns\": 1},"
+                      "{\"tsc\": 18446744073709551615, \"realtime_ns\": 18446744073709551615}]}");
+    CHECK(xentrace_realtime_nsec(trace, UINT64_MAX - 1) <= INT64_MAX);
+    CHECK(xentrace_realtime_nsec(trace, UINT64_MAX) <= INT64_MAX);
+    xentrace_close(trace);
+}
+
 int main(void)
 {
     test_records();
@@ -305,5 +347,6 @@ int main(void)
     test_observer();
     test_wrong();
     test_sidecar();
+    test_clocks();
     return test_end();
 }

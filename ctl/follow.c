@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Each second overlaps the one before. A CPU's records have ascending effective times, so it is
+ * enough to know, for each CPU, the time of the last record that was passed on, and how many had
+ * that time. A record without a TSC at the head of a CPU's stream has the time of a later one; it
+ * belongs to one that was passed on, since windows are older at their head.
+ */
+
+#include "ctl/follow.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "common/units.h"
+#include "ctl/client.h"
+#include "ctl/ctl.h"
+#include "ctl/doc.h"
+#include "ctl/second.h"
+#include "ctl/str.h"
+#include "trace/merge.h"
+#include "trace/source.h"
+
+/* Less is within the accuracy of the times. */
+#define GAP_LEAST_USEC USEC_PER_MSEC
+
+struct follow_cpu {
+    bool is_known;  /* a record of it was passed on */
+    uint64_t tsc;   /* of the last one */
+    uint64_t count; /* of those at that time */
+
+    /* In this second. */
+    bool has_tsc;      /* some record had one */
+    uint64_t nr_equal; /* at `tsc`, so far */
+};
+
+struct follow {
+    const struct follow_sink *sink;
+    struct follow_cpu *cpus; /* [SOURCE_CPUS_MAX] */
+    bool has_begun;
+    uint64_t taken_usec; /* when the last second was asked for; 0: none was */
+};
+
+static uint64_t monotonic_usec(void)
+{
+    struct timespec now = {};
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock */
+    return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
+}
+
+static bool is_new(struct follow_cpu *cpu, const struct merge_record *record)
+{
+    cpu->has_tsc |= record->header >> 31;
+    if (cpu->is_known && (!cpu->has_tsc || record->tsc < cpu->tsc))
+        return false;
+    if (cpu->is_known && record->tsc == cpu->tsc && ++cpu->nr_equal <= cpu->count)
+        return false;
+    cpu->count = cpu->is_known && record->tsc == cpu->tsc ? cpu->count + 1 : 1;
+    cpu->nr_equal = cpu->count;
+    cpu->tsc = record->tsc;
+    cpu->is_known = true;
+    return true;
+}
+
+/* 1: continues; 0: the sink has ended. */
+static int pass_on(struct follow *follow, struct merge *merge)
+{
+    struct merge_record record;
+    int item;
+
+    while ((item = merge_next(merge, &record)) != MERGE_END) {
+        if (item != MERGE_RECORD || !is_new(&follow->cpus[record.cpu], &record))
+            continue;
+        if (!follow->sink->record(follow->sink->context, &record))
+            return 0;
+    }
+    if (merge->error < 0)
+        return merge->error;
+    return follow->sink->flush(follow->sink->context);
+}
+
+static int pass_second(struct follow *follow, const struct second *second)
+{
+    struct source *source = NULL;
+    struct merge merge;
+    int r;
+
+    for (size_t i = 0; i < SOURCE_CPUS_MAX; i++) {
+        follow->cpus[i].has_tsc = false;
+        follow->cpus[i].nr_equal = 0;
+    }
+    if (!follow->has_begun)
+        follow->sink->begin(follow->sink->context, second->doc);
+    follow->has_begun = true;
+    r = source_new_memory(second->data, second->bytes, &source);
+    if (r < 0)
+        return r;
+    r = merge_init(&merge, source, MERGE_ALL);
+    if (r >= 0) {
+        r = pass_on(follow, &merge);
+        merge_done(&merge);
+    }
+    source_free(source);
+    return r;
+}
+
+/* The second that was asked for at NOW reaches back to the one before, or not. */
+static void report_gap(const struct follow *follow, const struct second *second, uint64_t now)
+{
+    uint64_t held = doc_number(second->doc, "snapshot.held_usec");
+    uint64_t since = now - follow->taken_usec;
+
+    if (follow->taken_usec && since > held + GAP_LEAST_USEC)
+        ctl_warning("The records of %" PRIu64 " ms are not shown: they were read too late.",
+                    (since - held) / USEC_PER_MSEC);
+}
+
+/* 1: continues; 0: the sink has ended. */
+static int take_and_pass(struct follow *follow, struct client *client, struct second *second,
+                         char **ret_error)
+{
+    uint64_t now = monotonic_usec();
+    int r = second_take(second, client, SECOND_ANSWER_USEC, ret_error);
+
+    if (r == -EFBIG) { /* the next one is asked for less: what is missing is reported then */
+        free(*ret_error);
+        *ret_error = NULL;
+        return 1;
+    }
+    if (r < 0)
+        return r;
+    report_gap(follow, second, now);
+    follow->taken_usec = now;
+    return second->bytes > 0 ? pass_second(follow, second) : 1;
+}
+
+static int run(struct follow *follow, struct client *client, struct second *second,
+               char **ret_error)
+{
+    for (;;) {
+        uint64_t begun = monotonic_usec(), took;
+        int r = take_and_pass(follow, client, second, ret_error);
+
+        if (r <= 0)
+            return r;
+        took = monotonic_usec() - begun;
+        if (took < SECOND_LEAST_USEC) {
+            r = client_sleep(client, SECOND_LEAST_USEC - took);
+            if (r < 0)
+                return r;
+        }
+    }
+}
+
+int follow_run(struct client *client, const struct follow_sink *sink, char **ret_error)
+{
+    struct follow follow = {.sink = sink};
+    _cleanup_second_ struct second second = {};
+    int r;
+
+    follow.cpus = calloc(SOURCE_CPUS_MAX, sizeof(*follow.cpus));
+    if (!follow.cpus)
+        return -ENOMEM;
+    r = run(&follow, client, &second, ret_error);
+    free(follow.cpus);
+    return r;
+}
