@@ -161,12 +161,13 @@ static bool dump(struct input *input, struct printer *printer)
     return buffer_flush(&printer->buffer);
 }
 
-static int dump_file(struct printer *printer, const struct options *options, const char *path)
+static int dump_file(const struct ctl *ctl, struct printer *printer, const struct options *options,
+                     const char *path)
 {
     _cleanup_input_ struct input *input = NULL;
     char *error = NULL;
 
-    if (selection_open(&options->selection, path, false, &input, &error) < 0) {
+    if (selection_open(ctl, &options->selection, path, false, &input, &error) < 0) {
         ctl_error_sentence(error);
         free(error);
         return CTL_FAILURE;
@@ -259,16 +260,23 @@ static int dump_formats(const struct printer *printer, const char *format_path, 
     return print_formats(printer, formats, path);
 }
 
-static int check_options(const struct ctl *ctl, const struct options *options, bool has_file,
+static int check_options(const struct ctl *ctl, const struct options *options, const char *path,
                          char **ret_error)
 {
-    if (options->follow && (options->format_file || has_file))
+    if (options->follow && (options->format_file || path))
         return str_refuse(-EINVAL, ret_error,
                           "--follow prints the flight recorder's records, and takes no %s.",
-                          has_file ? "file" : "--format-file");
+                          path ? "file" : "--format-file");
     if (options->format_file && (options->fields || options->where || ctl->json))
         return str_refuse(-EINVAL, ret_error,
                           "--format-file cannot be combined with --fields, --where and --json.");
+    if (options->format_file && !path)
+        return str_refuse(-EINVAL, ret_error, "--format-file needs the name of a trace file.");
+    if (options->follow && (options->selection.now || selection_has_part(&options->selection)))
+        return str_refuse(
+            -EINVAL, ret_error,
+            "--follow prints all records as they come: it cannot be combined with --now, "
+            "--since, --until and --around.");
     if (options->format_file && selection_has_part(&options->selection))
         return str_refuse(
             -EINVAL, ret_error,
@@ -286,11 +294,9 @@ static int cmd_dump(struct ctl *ctl, int argc, char **argv)
 
     r = args_parse(ctl, dump_options, argc, argv, 1, &options, NULL, &error);
     if (r == 0)
-        r = selection_check(&options.selection, &error);
-    if (r == 0 && optind == argc && !options.follow)
-        r = str_refuse(-EINVAL, &error, "dump needs the name of a trace file.");
+        r = selection_check(&options.selection, argv[optind], &error);
     if (r == 0)
-        r = check_options(ctl, &options, optind < argc, &error);
+        r = check_options(ctl, &options, argv[optind], &error);
     if (r == 0)
         r = printer_init(&printer, &options, ctl->json, &error);
     if (r < 0)
@@ -300,7 +306,7 @@ static int cmd_dump(struct ctl *ctl, int argc, char **argv)
     else if (options.format_file)
         r = dump_formats(&printer, options.format_file, argv[optind]);
     else
-        r = dump_file(&printer, &options, argv[optind]);
+        r = dump_file(ctl, &printer, &options, argv[optind]);
     printer_done(&printer);
     free(options.events);
     return r;
@@ -309,7 +315,7 @@ static int cmd_dump(struct ctl *ctl, int argc, char **argv)
 const struct verb verb_dump = {
     .name = "dump",
     .run = cmd_dump,
-    .words = "FILE",
+    .words = "[FILE]",
     .completes = "files",
     .summary = "print the records of a trace",
     .help = "Prints each record of a trace (- is standard input), in time order. With --json,\n"

@@ -14,9 +14,16 @@
 #include "ctl/report.h"
 #include "ctl/selection.h"
 #include "ctl/str.h"
+#include "ctl/table.h"
+#include "ctl/views.h"
 #include "trace/measures-doc.h"
 #include "trace/measures.h"
 #include "trace/sidecar.h"
+
+#define VIEWS                                                                                      \
+    "domains vcpus cpus latency waits preemption migrations exits mmio interrupts power "          \
+    "scheduler "                                                                                   \
+    "memory losses intervals"
 
 struct options {
     const char *view;
@@ -24,8 +31,11 @@ struct options {
 };
 
 static const struct args_option report_options[] = {
-    {"view", 0, "VIEW", ARGS_CHOICE, offsetof(struct options, view), 0, "intervals",
-     .help = "intervals: every run, wait and sleep of each vCPU"},
+    {"view", 0, "VIEW", ARGS_CHOICE, offsetof(struct options, view), 0, VIEWS,
+     .help = "show one subject in detail: domains, vcpus, cpus,\n"
+             "latency, waits, preemption, migrations, exits, mmio,\n"
+             "interrupts, power, scheduler, memory, losses;\n"
+             "intervals lists every run, wait and sleep of each vCPU"},
     SELECTION_OPTIONS(struct options, selection),
     {},
 };
@@ -46,10 +56,39 @@ static void add_findings(struct json_object *doc, const struct findings *finding
 
     for (size_t i = 0; i < findings_count(findings); i++) {
         struct json_object *entry = doc_append_object(list);
+        char *command = findings_command(findings, i);
 
         doc_add_text(entry, "kind", findings_at(findings, i)->kind);
         doc_add_text(entry, "text", findings_at(findings, i)->text);
+        if (command)
+            doc_add_text(entry, "command", command);
+        free(command);
     }
+}
+
+/* Opens and reads the trace. An exit status, with the error printed. */
+static int read_trace(const struct ctl *ctl, const struct options *options, const char *path,
+                      unsigned int parts, struct input **ret_input, struct measures **ret_measures)
+{
+    struct input *input;
+    char *error = NULL;
+    int r;
+
+    r = selection_open(ctl, &options->selection, path, false, &input, &error);
+    if (r < 0) {
+        ctl_error_sentence(error);
+        free(error);
+        return CTL_FAILURE;
+    }
+    r = measures_new_of(&input->merge, sidecar_vendor(input->sidecar) == SIDECAR_VENDOR_AMD, parts,
+                        ret_measures);
+    if (r < 0) {
+        ctl_error("Cannot read %s to its end: %s.", input_name(input), strerror(-r));
+        input_free(input);
+        return CTL_FAILURE;
+    }
+    *ret_input = input;
+    return CTL_OK;
 }
 
 static int report(struct ctl *ctl, const struct options *options, const char *path)
@@ -58,32 +97,49 @@ static int report(struct ctl *ctl, const struct options *options, const char *pa
     _cleanup_(measures_freep) struct measures *measures = NULL;
     _cleanup_(findings_freep) struct findings *findings = NULL;
     _cleanup_doc_ struct json_object *doc = NULL;
-    char *error = NULL;
     int r;
 
-    r = selection_open(&options->selection, path, false, &input, &error);
-    if (r < 0) {
-        ctl_error_sentence(error);
-        free(error);
-        return CTL_FAILURE;
-    }
-    r = measures_new(&input->merge, sidecar_vendor(input->sidecar) == SIDECAR_VENDOR_AMD,
-                     &measures);
-    if (r < 0) {
-        ctl_error("Cannot read %s to its end: %s.", path, strerror(-r));
-        return CTL_FAILURE;
-    }
+    r = read_trace(ctl, options, path, ctl->json ? MEASURES_ALL : MEASURES_REPORT, &input,
+                   &measures);
+    if (r != CTL_OK)
+        return r;
     r = findings_new(input, measures, &findings);
     if (r < 0) {
         ctl_error_sentence(NULL);
         return CTL_FAILURE;
     }
     if (!ctl->json) {
-        report_print(stdout, input, measures, findings);
+        report_print(stdout, table_terminal_width(false), input, measures, findings);
         return CTL_OK;
     }
     doc = doc_new("xentraced-report");
     add_findings(doc, findings);
+    measures_doc_add(doc, measures);
+    doc_print(stdout, doc);
+    return CTL_OK;
+}
+
+static int report_view(struct ctl *ctl, const struct options *options, const char *path,
+                       const struct view *view)
+{
+    _cleanup_input_ struct input *input = NULL;
+    _cleanup_(measures_freep) struct measures *measures = NULL;
+    _cleanup_doc_ struct json_object *doc = NULL;
+    struct view_output output = {.file = stdout, .width = table_terminal_width(false)};
+    int r;
+
+    r = read_trace(ctl, options, path, view->parts, &input, &measures);
+    if (r != CTL_OK)
+        return r;
+    if (!ctl->json) {
+        output.input = input;
+        output.measures = measures;
+        report_print_quality(stdout, input, measures);
+        view->print(&output);
+        return CTL_OK;
+    }
+    doc = doc_new("xentraced-report");
+    doc_add_text(doc, "view", view->name);
     measures_doc_add(doc, measures);
     doc_print(stdout, doc);
     return CTL_OK;
@@ -95,7 +151,7 @@ static int report_intervals(struct ctl *ctl, const struct options *options, cons
     char *error = NULL;
     int r;
 
-    r = selection_open(&options->selection, path, false, &input, &error);
+    r = selection_open(ctl, &options->selection, path, false, &input, &error);
     if (r < 0) {
         ctl_error_sentence(error);
         free(error);
@@ -107,7 +163,7 @@ static int report_intervals(struct ctl *ctl, const struct options *options, cons
         return CTL_FAILURE;
     }
     if (r < 0) {
-        ctl_error("Cannot read %s to its end: %s.", path, strerror(-r));
+        ctl_error("Cannot read %s to its end: %s.", input_name(input), strerror(-r));
         return CTL_FAILURE;
     }
     return CTL_OK;
@@ -116,25 +172,26 @@ static int report_intervals(struct ctl *ctl, const struct options *options, cons
 static int cmd_report(struct ctl *ctl, int argc, char **argv)
 {
     struct options options = {};
+    const struct view *view;
     char *error = NULL;
     int r;
 
     r = args_parse(ctl, report_options, argc, argv, 1, &options, NULL, &error);
     if (r == 0)
-        r = selection_check(&options.selection, &error);
-    if (r == 0 && optind == argc)
-        r = str_refuse(-EINVAL, &error, "report needs the name of a trace file.");
+        r = selection_check(&options.selection, argv[optind], &error);
     if (r < 0)
         return args_exit(&verb_report, r, error);
-    if (options.view)
-        return report_intervals(ctl, &options, argv[optind]);
-    return report(ctl, &options, argv[optind]);
+    if (!options.view)
+        return report(ctl, &options, argv[optind]);
+    view = view_find(options.view);
+    return view ? report_view(ctl, &options, argv[optind], view)
+                : report_intervals(ctl, &options, argv[optind]);
 }
 
 const struct verb verb_report = {
     .name = "report",
     .run = cmd_report,
-    .words = "FILE",
+    .words = "[FILE]",
     .completes = "files",
     .summary = "show who ran, who waited, and for whom",
     .help = "Reads a trace (- is standard input) and shows what happened. Needs no daemon.\n",

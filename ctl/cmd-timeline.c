@@ -135,7 +135,7 @@ static int show(struct ctl *ctl, const struct options *options, const char *path
     uint64_t first = 0, last = 0;
     int r;
 
-    r = selection_open(&options->selection, path, true, &input, ret_error);
+    r = selection_open(ctl, &options->selection, path, true, &input, ret_error);
     if (r < 0)
         return r;
     r = find_span(input, &first, &last, ret_error);
@@ -160,9 +160,7 @@ static int cmd_timeline(struct ctl *ctl, int argc, char **argv)
 
     r = args_parse(ctl, timeline_options, argc, argv, 1, &options, NULL, &error);
     if (r == 0)
-        r = selection_check(&options.selection, &error);
-    if (r == 0 && optind == argc)
-        r = str_refuse(-EINVAL, &error, "timeline needs the name of a trace file.");
+        r = selection_check(&options.selection, argv[optind], &error);
     if (r == 0 && options.columns > TIMELINE_COLUMNS_MAX)
         r = str_refuse(-EINVAL, &error, "--columns is at most %u.", TIMELINE_COLUMNS_MAX);
     if (r < 0)
@@ -173,7 +171,7 @@ static int cmd_timeline(struct ctl *ctl, int argc, char **argv)
     if (error)
         ctl_error_sentence(error);
     else
-        ctl_error("Cannot read %s: %s.", argv[optind], strerror(-r));
+        ctl_error("Cannot read the trace: %s.", strerror(-r));
     free(error);
     return CTL_FAILURE;
 }
@@ -181,7 +179,7 @@ static int cmd_timeline(struct ctl *ctl, int argc, char **argv)
 const struct verb verb_timeline = {
     .name = "timeline",
     .run = cmd_timeline,
-    .words = "FILE",
+    .words = "[FILE]",
     .completes = "files",
     .summary = "draw who ran on each CPU, and who waited",
     .help = "Draws a trace in characters, as wide as the terminal. Each column is a part of\n"

@@ -41,6 +41,7 @@ static const struct args_option why_options[] = {
      .help = "length of the excerpt: 500 (ms), 2s (default 200ms)"},
     SELECTION_SPAN_OPTIONS(struct options, selection),
     SELECTION_CLOCK_OPTIONS(struct options, selection),
+    SELECTION_INPUT_OPTIONS(struct options, selection),
     {},
 };
 
@@ -271,7 +272,7 @@ static int why(const struct ctl *ctl, const struct options *options, const char 
     struct question question = {0};
     int r;
 
-    r = selection_open(&options->selection, path, true, &input, ret_error);
+    r = selection_open(ctl, &options->selection, path, true, &input, ret_error);
     if (r < 0)
         return r;
     r = ask(input, options, whose, &question, ret_error);
@@ -286,12 +287,11 @@ static int cmd_why(struct ctl *ctl, int argc, char **argv)
 
     r = args_parse(ctl, why_options, argc, argv, 2, &options, NULL, &error);
     if (r == 0)
-        r = selection_check(&options.selection, &error);
+        r = selection_check(&options.selection, optind < argc ? argv[optind + 1] : NULL, &error);
     if (r == 0 && options.at)
         r = selection_check_time("--at", options.at, &error);
-    if (r == 0 && optind + 2 != argc)
-        r = str_refuse(-EINVAL, &error,
-                       "why needs a vCPU and the name of a trace file: web.1 FILE");
+    if (r == 0 && optind == argc)
+        r = str_refuse(-EINVAL, &error, "why needs a vCPU: web.1, or d5v1");
     if (r < 0)
         return args_exit(&verb_why, r, error);
     r = why(ctl, &options, argv[optind], argv[optind + 1], &error);
@@ -300,7 +300,7 @@ static int cmd_why(struct ctl *ctl, int argc, char **argv)
     if (error)
         ctl_error_sentence(error);
     else
-        ctl_error("Cannot read %s: %s.", argv[optind + 1], strerror(-r));
+        ctl_error("Cannot read the trace: %s.", strerror(-r));
     free(error);
     return CTL_FAILURE;
 }
@@ -308,7 +308,7 @@ static int cmd_why(struct ctl *ctl, int argc, char **argv)
 const struct verb verb_why = {
     .name = "why",
     .run = cmd_why,
-    .words = "VCPU FILE",
+    .words = "VCPU [FILE]",
     .summary = "show what a vCPU did, and who ran while it waited",
     .help = "Shows what a vCPU did around its longest wait, or around a time: when it ran,\n"
             "waited and slept, for which CPU it waited, and who ran there meanwhile.\n"

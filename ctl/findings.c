@@ -49,7 +49,20 @@ static void findings_add(struct findings *findings, const char *kind, double wei
         free(text);
         return;
     }
-    findings->list[findings->nr++] = (struct finding){kind, text, weight};
+    findings->list[findings->nr++] = (struct finding){.kind = kind, .text = text, .weight = weight};
+}
+
+/* The one that was added last is about VCPU, at TSC. */
+static void findings_point(struct findings *findings, uint32_t vcpu, uint64_t tsc)
+{
+    struct finding *finding;
+
+    if (findings->nr == 0)
+        return;
+    finding = &findings->list[findings->nr - 1];
+    finding->has_vcpu = true;
+    finding->vcpu = vcpu;
+    finding->tsc = tsc;
 }
 
 /* "12,000". */
@@ -102,12 +115,12 @@ static void find_losses(struct findings *findings)
     }
     if (!longest)
         return;
-    findings_add(findings, "lost", 0,
-                 str_format("%s records were lost in %zu gaps, the longest of %s on CPU %" PRIu32
-                            ".",
-                            number(records, measures->lost), measures->nr_losses,
-                            input_span(findings->input, span, longest->to_tsc - longest->from_tsc),
-                            longest->cpu));
+    (void)input_span(findings->input, span, longest->to_tsc - longest->from_tsc);
+    findings_add(
+        findings, "lost", 0,
+        str_format("%s records were lost in %zu gap%s, the longest of %s on CPU %" PRIu32 ".",
+                   measures->lost > 0 ? number(records, measures->lost) : "An unknown number of",
+                   measures->nr_losses, measures->nr_losses == 1 ? "" : "s", span, longest->cpu));
 }
 
 /* --- Waits. --- */
@@ -128,6 +141,7 @@ static void find_open_waits(struct findings *findings)
                      str_format("%s still waited for a CPU when the trace ended, since %s.",
                                 input_vcpu(findings->input, name, vcpu->key, vcpu->since),
                                 input_span(findings->input, span, cycles)));
+        findings_point(findings, vcpu->key, vcpu->since);
     }
 }
 
@@ -183,6 +197,7 @@ static void find_waits(struct findings *findings)
             seen[nr_seen++] = waits[i].key;
             findings_add(findings, "wait", (double)waits[i].cycles,
                          describe_wait(findings, &waits[i]));
+            findings_point(findings, waits[i].key, waits[i].from_tsc);
         }
     }
 }
@@ -237,7 +252,8 @@ static void collect_exits(void *context, const struct tally *tally)
     struct exits_list *exits = context;
 
     for (size_t i = 0; i < exits->nr; i++) {
-        if (exits->list[i].domain != tally->who >> 16 || exits->list[i].reason != tally->what)
+        if (exits->list[i].domain != tally->who >> 16 ||
+            exits->list[i].reason != (uint32_t)tally->what)
             continue;
         exits->list[i].count += tally->count;
         exits->list[i].cycles += tally->cycles;
@@ -246,7 +262,7 @@ static void collect_exits(void *context, const struct tally *tally)
     if (exits->nr == exits->max)
         return; /* no sound trace has as many */
     exits->list[exits->nr++] =
-        (struct exits){tally->who >> 16, tally->what, tally->count, tally->cycles};
+        (struct exits){tally->who >> 16, (uint32_t)tally->what, tally->count, tally->cycles};
 }
 
 static uint64_t running_cycles(const struct measures *measures, uint32_t domain)
@@ -265,7 +281,7 @@ static void find_exits(struct findings *findings)
     struct exits list[256];
     struct exits_list exits = {.list = list, .max = ARRAY_SIZE(list)};
 
-    tallies_each(&measures->tallies, TALLY_EXIT, collect_exits, &exits);
+    tallies_each(&measures->details.tallies, TALLY_EXIT, collect_exits, &exits);
     for (size_t i = 0; i < exits.nr; i++) {
         char name[INPUT_TEXT_MAX], count[NUMBER_MAX], reason[EXIT_REASON_TEXT_MAX];
         double part = percent(list[i].cycles, running_cycles(measures, list[i].domain));
@@ -289,7 +305,7 @@ static void add_interrupt(void *context, const struct tally *tally)
 
     if (rate >= MANY_INTERRUPTS)
         findings_add(findings, "interrupts", (double)rate,
-                     str_format("CPU %" PRIu32 " handled %s interrupts a second of IRQ %" PRIu32
+                     str_format("CPU %" PRIu32 " handled %s interrupts a second of IRQ %" PRIu64
                                 ".",
                                 tally->who, number(count, rate), tally->what));
 }
@@ -303,7 +319,7 @@ static void add_injected(void *context, const struct tally *tally)
     if (rate >= MANY_INTERRUPTS)
         findings_add(
             findings, "interrupts", (double)rate,
-            str_format("%s received %s interrupts a second with vector 0x%" PRIx32 ".",
+            str_format("%s received %s interrupts a second with vector 0x%" PRIx64 ".",
                        input_vcpu(findings->input, name, tally->who, findings->measures->last_tsc),
                        number(count, rate), tally->what));
 }
@@ -364,13 +380,13 @@ static void keep_heaviest(struct findings *findings, size_t first)
 
 static void find_interrupts(struct findings *findings)
 {
-    tallies_each(&findings->measures->tallies, TALLY_INTERRUPT, add_interrupt, findings);
-    tallies_each(&findings->measures->tallies, TALLY_INJECTED, add_injected, findings);
+    tallies_each(&findings->measures->details.tallies, TALLY_INTERRUPT, add_interrupt, findings);
+    tallies_each(&findings->measures->details.tallies, TALLY_INJECTED, add_injected, findings);
 }
 
 static void find_yields(struct findings *findings)
 {
-    tallies_each(&findings->measures->tallies, TALLY_YIELD, add_yields, findings);
+    tallies_each(&findings->measures->details.tallies, TALLY_YIELD, add_yields, findings);
 }
 
 int findings_new(const struct input *input, const struct measures *measures,
@@ -419,4 +435,39 @@ size_t findings_count(const struct findings *findings)
 const struct finding *findings_at(const struct findings *findings, size_t i)
 {
     return &findings->list[i];
+}
+
+/* The view that has the numbers of a kind of findings. */
+static const char *view_of(const char *kind)
+{
+    static const struct {
+        const char *kind, *view;
+    } views[] = {
+        {"lost", "losses"},           {"overcommitted", "cpus"}, {"exits", "exits"},
+        {"interrupts", "interrupts"}, {"yields", "scheduler"},   {"migrations", "migrations"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(views); i++)
+        if (strcmp(views[i].kind, kind) == 0)
+            return views[i].view;
+    return "vcpus";
+}
+
+char *findings_command(const struct findings *findings, size_t i)
+{
+    const struct finding *finding = &findings->list[i];
+    const struct input *input = findings->input;
+    uint64_t first_tsc = findings->measures->first_tsc;
+    uint64_t msec = input_nsec(input, finding->tsc - first_tsc) / (NSEC_PER_SEC / 1000);
+    char *path = strcmp(input->path, "-") == 0 ? NULL : str_shell_quote(input->path);
+    char *command = NULL;
+
+    if (path && finding->has_vcpu && finding->tsc >= first_tsc)
+        command = str_format("xentracectl why --at +%" PRIu64 ".%03us d%" PRIu32 "v%" PRIu32 " %s",
+                             msec / 1000, (unsigned int)(msec % 1000), finding->vcpu >> 16,
+                             finding->vcpu & 0xffff, path);
+    else if (path)
+        command = str_format("xentracectl report --view %s %s", view_of(finding->kind), path);
+    free(path);
+    return command;
 }

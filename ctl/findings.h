@@ -6,7 +6,9 @@
  * limits are in docs/measures.md. Any thread that owns what it is given.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct input;
 struct measures;
@@ -15,6 +17,9 @@ struct finding {
     const char *kind; /* "wait", "overcommitted", ...: docs/measures.md */
     char *text;
     double weight; /* findings of a kind: the heaviest first */
+    bool has_vcpu; /* it is about what happened to a vCPU at a time: */
+    uint32_t vcpu; /* domain << 16 | vCPU */
+    uint64_t tsc;
 };
 
 struct findings;
@@ -27,3 +32,9 @@ struct findings *findings_free(struct findings *findings);
 
 size_t findings_count(const struct findings *findings);
 const struct finding *findings_at(const struct findings *findings, size_t i);
+
+/*
+ * The command that shows more of the I-th: "xentracectl why d5v2 --at +1.5s FILE". Free it. NULL:
+ * the trace is not in a file, or no memory.
+ */
+char *findings_command(const struct findings *findings, size_t i);

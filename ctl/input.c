@@ -13,8 +13,8 @@
 
 #include "common/sidecar-path.h"
 #include "common/units.h"
-#include "common/write-all.h"
 #include "ctl/doc.h"
+#include "ctl/now.h"
 #include "ctl/str.h"
 #include "trace/sidecar.h"
 #include "trace/source.h"
@@ -39,8 +39,14 @@ static bool is_standard_input(const char *path)
     return strcmp(path, "-") == 0;
 }
 
-static int input_read_sidecar(struct input *input)
+static int input_read_sidecar(struct input *input, const struct input_options *options)
 {
+    if (options->is_now) {
+        char path[64];
+
+        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", options->sidecar_fd);
+        return sidecar_new(path, &input->sidecar);
+    }
     if (!is_standard_input(input->path)) {
         input->sidecar_path = sidecar_path_of(input->path);
         if (!input->sidecar_path)
@@ -49,46 +55,19 @@ static int input_read_sidecar(struct input *input)
     return sidecar_new(input->sidecar_path, &input->sidecar);
 }
 
-/* Copies all of a pipe into a file without a name. Takes FD. */
-static int keep_pipe(int fd, int *ret_fd)
-{
-    _cleanup_fd_ int from = fd, to = -1;
-    const char *folder = getenv("TMPDIR");
-    char buffer[65536];
-    ssize_t n;
-
-    to = open(folder && *folder ? folder : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (to < 0)
-        return -errno;
-    while ((n = read(from, buffer, sizeof(buffer))) != 0) {
-        int r;
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        r = write_all(to, buffer, (size_t)n);
-        if (r < 0)
-            return r;
-    }
-    if (lseek(to, 0, SEEK_SET) < 0)
-        return -errno;
-    *ret_fd = fd_take(&to);
-    return 0;
-}
-
 static int open_source(const struct input_options *options, struct source **ret_source)
 {
-    int fd = is_standard_input(options->path)
-                 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
-                 : open(options->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     struct stat status;
-    int r;
+    int fd, r;
 
+    if (options->is_now)
+        return source_new_fd(options->trace_fd, ret_source);
+    fd = is_standard_input(options->path) ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                                          : open(options->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0)
         return -errno;
     if (options->keep && fstat(fd, &status) == 0 && !S_ISREG(status.st_mode)) {
-        r = keep_pipe(fd, &fd);
+        r = now_keep_pipe(fd, &fd);
         if (r < 0)
             return r;
     }
@@ -113,8 +92,9 @@ static int input_open_all(struct input *input, const struct input_options *optio
     r = open_source(options, &input->source);
     if (r < 0)
         return r;
+    input->is_now = options->is_now;
     input->begin = source_offset(input->source);
-    r = input_read_sidecar(input);
+    r = input_read_sidecar(input, options);
     if (r < 0)
         return r;
     input_find_khz(input, options->tsc_khz);
@@ -237,6 +217,8 @@ int input_begin(struct input *input, struct merge_part part, char **ret_error)
 
 const char *input_name(const struct input *input)
 {
+    if (input->is_now)
+        return "the flight recorder";
     return is_standard_input(input->path) ? "standard input" : input->path;
 }
 

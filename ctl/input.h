@@ -18,6 +18,7 @@ struct source;
 
 struct input {
     char *path;         /* "-": standard input */
+    bool is_now;        /* it is what the flight recorder holds */
     char *sidecar_path; /* NULL: there is none to look for */
     struct source *source;
     uint64_t begin; /* of its first window: where standard input stood */
@@ -33,6 +34,8 @@ struct input_options {
     const char *path;
     uint64_t tsc_khz; /* 0: the sidecar's */
     bool keep;        /* a pipe in a temporary file: its end must be known, or it is read again */
+    bool is_now;      /* it is of now_take(), and PATH for hints: */
+    int trace_fd, sidecar_fd; /* the first is taken */
 };
 
 /* The frequency that is assumed if nobody says it: xenalyze's. */

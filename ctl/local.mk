@@ -53,6 +53,8 @@ libctl_a_SOURCES = \
 	ctl/health.c ctl/health.h \
 	ctl/monitor.c ctl/monitor.h \
 	ctl/monitor-loop.c ctl/monitor-loop.h \
+	ctl/newest.c ctl/newest.h \
+	ctl/now.c ctl/now.h \
 	ctl/number.c ctl/number.h \
 	ctl/domains.c ctl/domains.h \
 	ctl/hint.c ctl/hint.h \
@@ -88,7 +90,13 @@ libctl_a_SOURCES = \
 	ctl/timeline-text.c ctl/timeline-text.h \
 	ctl/top.c ctl/top.h \
 	ctl/trigger.c ctl/trigger.h \
-	ctl/verbs.c
+	ctl/verbs.c \
+	ctl/view-domains.c \
+	ctl/view-exits.c \
+	ctl/view-hardware.c \
+	ctl/view-scheduler.c \
+	ctl/view-waits.c \
+	ctl/views.c ctl/views.h
 
 xentracectl_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 xentracectl_SOURCES = ctl/main.c

@@ -3,31 +3,76 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/util.h"
 #include "ctl/findings.h"
 #include "ctl/input.h"
-#include "ctl/table.h"
+#include "ctl/views.h"
 #include "trace/measures.h"
 #include "trace/sidecar.h"
 #include "trace/source.h"
 
-#define CPUS_SHOWN 8u
+#define CPUS_SHOWN  8u
+#define WAITS_SHOWN 3u
 
 /* --- Quality. --- */
 
-static void print_quality(FILE *file, const struct input *input, const struct measures *measures)
+/* "12 lost in 3 gaps"; a count of 0 is unknown: docs/file-format.md. */
+static void print_losses(FILE *file, const struct measures *measures)
+{
+    size_t unknown = 0;
+
+    for (size_t i = 0; i < measures->nr_losses; i++)
+        unknown += measures->losses[i].count == 0;
+    if (measures->nr_losses == 0)
+        return;
+    if (measures->lost == 0)
+        (void)fputs("; an unknown number", file);
+    else
+        (void)fprintf(file, "; %s%" PRIu64, unknown > 0 ? "at least " : "", measures->lost);
+    (void)fprintf(file, " lost in %zu gap%s", measures->nr_losses,
+                  measures->nr_losses == 1 ? "" : "s");
+}
+
+/* The classes of events that are there: bits 16 to 27 of an event. Source: <xen/trace.h>. */
+static void print_classes(FILE *file, const struct measures *measures)
+{
+    static const char *const names[] = {
+        [1] = "sched", [2] = "dom0op", [3] = "hvm", [4] = "mem",
+        [5] = "pv",    [6] = "shadow", [7] = "hw",  [11] = "guest",
+    };
+    uint32_t classes = 0;
+    size_t nr = 0;
+    struct count *counts = counts_sorted(&measures->events, &nr);
+    const char *separator = "  Events: ";
+
+    for (size_t i = 0; counts && i < nr; i++)
+        classes |= counts[i].number >> 16;
+    free(counts);
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        if (!names[i] || !(classes & (1u << i)))
+            continue;
+        (void)fprintf(file, "%s%s", separator, names[i]);
+        separator = ", ";
+    }
+    if (!(classes & (1u << 1)))
+        (void)fprintf(file, "%sno sched: who ran and who waited is unknown", separator);
+    (void)fputs(".\n", file);
+}
+
+void report_print_quality(FILE *file, const struct input *input, const struct measures *measures)
 {
     struct source_damage damage = source_damage(input->source);
     char span[INPUT_TEXT_MAX], from[INPUT_TEXT_MAX];
 
-    (void)fprintf(file, "%s: %s from %s, %u CPUs, %" PRIu64 " records", input->path,
+    (void)fprintf(file, "%s: %s from %s, %u CPUs, %" PRIu64 " records", input_name(input),
                   input_span(input, span, measures_span(measures)),
                   input_when(input, from, measures->first_tsc, measures->first_tsc),
                   merge_streams(&input->merge), measures->records);
-    if (measures->nr_losses > 0)
-        (void)fprintf(file, "; %" PRIu64 " lost in %zu gaps", measures->lost, measures->nr_losses);
+    print_losses(file, measures);
     (void)fputs(".\n", file);
+    print_classes(file, measures);
     if (measures->nr_losses > 0)
         (void)fputs("  Records are missing: waits and runs that a gap cut are not counted.\n",
                     file);
@@ -44,98 +89,6 @@ static void print_quality(FILE *file, const struct input *input, const struct me
                       "  The file is damaged at offset %" PRIu64
                       ": later records are not in this report.\n",
                       damage.offset);
-}
-
-/* --- Domains. --- */
-
-struct domain {
-    uint32_t domid;
-    unsigned int nr_vcpus;
-    uint64_t running, runnable, switches, migrations, wakes;
-    struct sample waits; /* of all its vCPUs, but for wakes and preemption not apart */
-};
-
-static struct domain *find_domain(struct domain *domains, size_t *nr, uint32_t domid)
-{
-    for (size_t i = 0; i < *nr; i++)
-        if (domains[i].domid == domid)
-            return &domains[i];
-    domains[*nr] = (struct domain){.domid = domid};
-    return &domains[(*nr)++];
-}
-
-static void domain_add(struct domain *domain, const struct state_vcpu *vcpu,
-                       struct sample_budget *budget)
-{
-    struct measures_vcpu *measured = measures_of(vcpu);
-
-    domain->nr_vcpus++;
-    domain->running += vcpu->cycles[STATE_RUNNING];
-    domain->runnable += vcpu->cycles[STATE_RUNNABLE];
-    domain->switches += vcpu->switches_in;
-    domain->migrations += vcpu->migrations;
-    if (!measured)
-        return;
-    domain->wakes += measured->waits[STATE_WAKE].count;
-    for (unsigned int i = 0; i < STATE_WAITS; i++)
-        for (size_t j = 0; j < measured->waits[i].nr_values; j++)
-            (void)sample_add(&domain->waits, budget, measured->waits[i].values[j]);
-}
-
-static int compare_domains(const void *a, const void *b)
-{
-    const struct domain *x = a, *y = b;
-
-    if (x->running != y->running)
-        return x->running < y->running ? 1 : -1;
-    return (x->domid > y->domid) - (x->domid < y->domid);
-}
-
-static void print_domain(struct table *table, const struct input *input,
-                         const struct measures *measures, struct domain *domain)
-{
-    uint64_t span = max_u64(measures_span(measures), 1);
-    char text[INPUT_TEXT_MAX];
-
-    table_add(table, "%s", input_domain(input, text, domain->domid, measures->last_tsc));
-    table_add(table, "%u", domain->nr_vcpus);
-    table_add(table, "%.1f%%", 100.0 * (double)domain->running / (double)span);
-    table_add(table, "%.1f%%", 100.0 * (double)domain->runnable / (double)span);
-    table_add(table, "%s", input_span(input, text, sample_percentile(&domain->waits, 1, 2)));
-    table_add(table, "%s", input_span(input, text, sample_percentile(&domain->waits, 99, 100)));
-    table_add(table, "%s", input_span(input, text, domain->waits.most));
-    table_add(table, "%" PRIu64, domain->wakes);
-    table_add(table, "%" PRIu64, domain->migrations);
-}
-
-static void print_domains(FILE *file, const struct input *input, struct measures *measures)
-{
-    struct sample_budget budget = {.left = SAMPLE_VALUES};
-    unsigned int nr_vcpus = measures->state.nr_vcpus;
-    struct domain *domains = calloc(nr_vcpus + 1, sizeof(*domains));
-    _cleanup_table_ struct table *table = NULL;
-    size_t nr = 0;
-
-    if (!domains ||
-        table_new("DOMAIN >VCPUS >RUNNING >WAITING >P50 >P99 >MAX >WAKE-UPS >MIGRATIONS", &table) <
-            0) {
-        free(domains);
-        return;
-    }
-    for (unsigned int i = 0; i < nr_vcpus; i++) {
-        const struct state_vcpu *vcpu = measures->state.vcpus[i];
-
-        if (vcpu->key >> 16 < STATE_DOMAIN_IDLE)
-            domain_add(find_domain(domains, &nr, vcpu->key >> 16), vcpu, &budget);
-    }
-    qsort(domains, nr, sizeof(*domains), compare_domains);
-    for (size_t i = 0; i < nr; i++)
-        print_domain(table, input, measures, &domains[i]);
-    (void)fputc('\n', file);
-    table_print(table, file, 0, 0);
-    for (size_t i = 0; i < nr; i++)
-        sample_done(&domains[i].waits);
-    free(domains);
 }
 
 /* --- CPUs. --- */
@@ -165,6 +118,31 @@ static void print_cpus(FILE *file, const struct measures *measures)
     (void)fputc('\n', file);
 }
 
+/* Each command once. */
+static void print_commands(FILE *file, const struct findings *findings)
+{
+    size_t count = findings_count(findings);
+    char **commands = calloc(count + 1, sizeof(char *));
+    size_t nr = 0;
+
+    for (size_t i = 0; commands && i < count; i++) {
+        char *command = findings_command(findings, i);
+        bool is_new = command;
+
+        for (size_t j = 0; j < nr && is_new; j++)
+            is_new = strcmp(commands[j], command) != 0;
+        if (!is_new) {
+            free(command);
+            continue;
+        }
+        (void)fprintf(file, "%s  %s\n", nr == 0 ? "More:\n" : "", command);
+        commands[nr++] = command;
+    }
+    for (size_t i = 0; i < nr; i++)
+        free(commands[i]);
+    free(commands);
+}
+
 static void print_findings(FILE *file, const struct findings *findings)
 {
     size_t count = findings_count(findings);
@@ -172,13 +150,22 @@ static void print_findings(FILE *file, const struct findings *findings)
     (void)fputs(count > 0 ? "\nFindings:\n" : "\nNothing stands out.\n", file);
     for (size_t i = 0; i < count; i++)
         (void)fprintf(file, "  %s\n", findings_at(findings, i)->text);
+    print_commands(file, findings);
 }
 
-void report_print(FILE *file, const struct input *input, struct measures *measures,
+void report_print(FILE *file, int width, const struct input *input, struct measures *measures,
                   const struct findings *findings)
 {
-    print_quality(file, input, measures);
-    print_domains(file, input, measures);
+    const struct view_output output = {
+        .file = file,
+        .width = width,
+        .input = input,
+        .measures = measures,
+    };
+
+    report_print_quality(file, input, measures);
+    view_print_domains(&output);
     print_cpus(file, measures);
+    view_print_longest(&output, WAITS_SHOWN);
     print_findings(file, findings);
 }

@@ -12,5 +12,9 @@ struct findings;
 struct input;
 struct measures;
 
-void report_print(FILE *file, const struct input *input, struct measures *measures,
+/* Lines of tables fit into WIDTH, 0: any. Takes the waits from the vCPUs of MEASURES. */
+void report_print(FILE *file, int width, const struct input *input, struct measures *measures,
                   const struct findings *findings);
+
+/* Its first lines: what is there, what is missing. */
+void report_print_quality(FILE *file, const struct input *input, const struct measures *measures);

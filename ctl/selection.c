@@ -15,7 +15,10 @@
 #include "common/text.h"
 #include "common/time-spec.h"
 #include "common/util.h"
+#include "ctl/ctl.h"
 #include "ctl/input.h"
+#include "ctl/newest.h"
+#include "ctl/now.h"
 #include "ctl/str.h"
 #include "trace/sidecar.h"
 
@@ -61,9 +64,13 @@ static int check_if_given(const char *option, const char *text, char **ret_error
     return text ? selection_check_time(option, text, ret_error) : 0;
 }
 
-int selection_check(const struct selection_options *options, char **ret_error)
+int selection_check(const struct selection_options *options, const char *path, char **ret_error)
 {
     int r;
+
+    if (path && options->now)
+        return str_refuse(-EINVAL, ret_error,
+                          "--now reads what the flight recorder holds, not a file: omit %s.", path);
 
     r = check_if_given("--since", options->since, ret_error);
     if (r == 0)
@@ -209,20 +216,56 @@ static int find_part(const struct selection_options *options, const struct input
     return 0;
 }
 
-int selection_open(const struct selection_options *options, const char *path, bool again,
-                   struct input **ret_input, char **ret_error)
+/* The flight recorder's content. */
+static int open_now(const struct ctl *ctl, const struct selection_options *options,
+                    struct input **ret_input, char **ret_error)
 {
-    const struct input_options input_options = {
+    struct input_options input_options = {
+        .path = "--now",
+        .tsc_khz = options->tsc_khz,
+        .is_now = true,
+    };
+    _cleanup_fd_ int sidecar = -1;
+    int r;
+
+    r = now_take(ctl->socket, &input_options.trace_fd, &sidecar, ret_error);
+    if (r < 0)
+        return r;
+    input_options.sidecar_fd = sidecar;
+    return input_open(&input_options, ret_input, ret_error);
+}
+
+static int open_input(const struct ctl *ctl, const struct selection_options *options,
+                      const char *path, bool keep, struct input **ret_input, char **ret_error)
+{
+    struct input_options input_options = {
         .path = path,
         .tsc_khz = options->tsc_khz,
-        .keep = again || needs_end(options),
+        .keep = keep,
     };
+    _cleanup_free_ char *newest = NULL;
+    int r;
+
+    if (options->now)
+        return open_now(ctl, options, ret_input, ret_error);
+    if (!path) {
+        r = newest_find(ctl->socket, &newest, ret_error);
+        if (r < 0)
+            return r;
+        input_options.path = newest;
+    }
+    return input_open(&input_options, ret_input, ret_error);
+}
+
+int selection_open(const struct ctl *ctl, const struct selection_options *options, const char *path,
+                   bool again, struct input **ret_input, char **ret_error)
+{
     _cleanup_input_ struct input *input = NULL;
     struct merge_part part = MERGE_ALL;
     uint64_t first_tsc, last_tsc;
     int r;
 
-    r = input_open(&input_options, &input, ret_error);
+    r = open_input(ctl, options, path, again || needs_end(options), &input, ret_error);
     if (r < 0)
         return r;
     if (selection_has_part(options) && input_find_span(input, &first_tsc, &last_tsc)) {

@@ -11,18 +11,20 @@
  *       {},
  *   };
  *   r = args_parse(...);
- *   r = selection_check(&options.selection, &error);        -EINVAL: args_exit()
- *   r = selection_open(&options.selection, path, false, &input, &error);
+ *   r = selection_check(&options.selection, path, &error);        -EINVAL: args_exit()
+ *   r = selection_open(ctl, &options.selection, path, false, &input, &error);
  *
  * docs/measures.md ("Selections") defines what it means for each number. One thread.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/units.h"
 #include "ctl/args-table.h"
 #include "trace/merge.h"
 
+struct ctl;
 struct input;
 
 /* As typed; NULL, 0: not given. Borrowed from argv. */
@@ -30,6 +32,7 @@ struct selection_options {
     const char *since, *until, *around;
     uint64_t window_usec;
     uint32_t tsc_khz;
+    bool now;
 };
 
 /* How long --around is without --window. */
@@ -50,17 +53,20 @@ struct selection_options {
 #define SELECTION_CLOCK_OPTIONS(type, member)                                                      \
     {"tsc-khz", 0, "N", ARGS_COUNT, offsetof(type, member.tsc_khz), .detail = "kHz",               \
      .help = "the TSC's frequency, if there is no sidecar"}
+#define SELECTION_INPUT_OPTIONS(type, member)                                                      \
+    {"now", 0, NULL, ARGS_FLAG, offsetof(type, member.now),                                        \
+     .help = "read what the flight recorder holds at the moment"}
 /* clang-format on */
 
 #define SELECTION_OPTIONS(type, member)                                                            \
     SELECTION_SPAN_OPTIONS(type, member), SELECTION_AROUND_OPTIONS(type, member),                  \
-        SELECTION_CLOCK_OPTIONS(type, member)
+        SELECTION_CLOCK_OPTIONS(type, member), SELECTION_INPUT_OPTIONS(type, member)
 
 /*
- * As far as it can be checked without the trace. 0; -EINVAL with a sentence in *RET_ERROR (free
- * it).
+ * As far as it can be checked without the trace. PATH: the word that names one; NULL: none. 0;
+ * -EINVAL with a sentence in *RET_ERROR (free it).
  */
-int selection_check(const struct selection_options *options, char **ret_error);
+int selection_check(const struct selection_options *options, const char *path, char **ret_error);
 
 /* The same of one moment: TEXT is the value of OPTION ("--at"). */
 int selection_check_time(const char *option, const char *text, char **ret_error);
@@ -69,11 +75,12 @@ int selection_check_time(const char *option, const char *text, char **ret_error)
 bool selection_has_part(const struct selection_options *options);
 
 /*
- * Opens the trace at PATH ("-": standard input) and begins to read the part that was selected
+ * Opens the trace at PATH ("-": standard input; NULL: the flight recorder with --now, else the
+ * newest snapshot) and begins to read the part that was selected
  * (input.merge). AGAIN: input_begin() will be called. Returns as input_open().
  */
-int selection_open(const struct selection_options *options, const char *path, bool again,
-                   struct input **ret_input, char **ret_error);
+int selection_open(const struct ctl *ctl, const struct selection_options *options, const char *path,
+                   bool again, struct input **ret_input, char **ret_error);
 
 /*
  * A moment of a trace from FIRST_TSC to LAST_TSC (0: not known). 0; -EINVAL with a sentence in

@@ -165,11 +165,16 @@ static const char *svm_name(uint32_t reason, char buffer[static EXIT_REASON_TEXT
     return of_table(svm, ARRAY_SIZE(svm), reason - SVM_FIRST);
 }
 
+bool exit_reason_is_svm(uint32_t reason)
+{
+    return (reason & 0xffff) >= ARRAY_SIZE(vmx);
+}
+
 const char *exit_reason_name(bool is_svm, uint32_t reason, char buffer[static EXIT_REASON_TEXT_MAX])
 {
     /* VMX: bit 31 says that the entry failed, others are flags; the reason has 16 bits. */
-    const char *name = is_svm ? svm_name(reason, buffer)
-                              : of_table(vmx, ARRAY_SIZE(vmx), reason & 0xffff);
+    const char *name =
+        is_svm ? svm_name(reason, buffer) : of_table(vmx, ARRAY_SIZE(vmx), reason & 0xffff);
 
     if (name)
         return name;

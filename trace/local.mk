@@ -6,6 +6,8 @@ libtrace_a_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
 libtrace_a_SOURCES = \
 	trace/activity.c trace/activity.h \
 	trace/counts.c trace/counts.h \
+	trace/details.c trace/details.h \
+	trace/domains.c trace/domains.h \
 	trace/events.c trace/events.h \
 	trace/exit-reasons.c trace/exit-reasons.h \
 	trace/measures.c trace/measures.h \

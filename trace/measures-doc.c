@@ -3,9 +3,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "common/doc-make.h"
 #include "common/util.h"
+#include "trace/domains.h"
 #include "trace/exit-reasons.h"
 #include "trace/measures.h"
 
@@ -109,6 +111,31 @@ static void add_cpus(struct json_object *doc, const struct measures *measures,
     }
 }
 
+static void add_sample(struct json_object *doc, struct sample *sample)
+{
+    doc_add_number(doc, "count", sample->count);
+    doc_add_number(doc, "total", sample->total);
+    doc_add_number(doc, "p50", sample_percentile(sample, 1, 2));
+    doc_add_number(doc, "p99", sample_percentile(sample, 99, 100));
+    doc_add_number(doc, "p999", sample_percentile(sample, 999, 1000));
+    doc_add_number(doc, "max", sample->most);
+    if (!sample_is_exact(sample))
+        doc_add_flag(doc, "exact", false);
+}
+
+/* By powers of two: "14" has those from 2^14 on and below 2^15. */
+static void add_histogram(struct json_object *doc, const struct sample *sample)
+{
+    for (uint32_t power = 0; power < 64; power++) {
+        uint64_t least = power > 0 ? UINT64_C(1) << power : 0;
+        uint64_t limit = power < 63 ? UINT64_C(2) << power : UINT64_MAX;
+        uint64_t count = sample->most >= least ? sample_count_between(sample, least, limit) : 0;
+
+        if (count > 0)
+            doc_add_number(doc, number_key(power).text, count);
+    }
+}
+
 static void add_latency(struct json_object *doc, const struct state_vcpu *vcpu)
 {
     struct json_object *latency = doc_add_object(doc, "latency");
@@ -119,14 +146,8 @@ static void add_latency(struct json_object *doc, const struct state_vcpu *vcpu)
 
         if (measures_of(vcpu))
             sample = &measures_of(vcpu)->waits[i];
-        doc_add_number(entry, "count", sample->count);
-        doc_add_number(entry, "total", sample->total);
-        doc_add_number(entry, "p50", sample_percentile(sample, 1, 2));
-        doc_add_number(entry, "p99", sample_percentile(sample, 99, 100));
-        doc_add_number(entry, "p999", sample_percentile(sample, 999, 1000));
-        doc_add_number(entry, "max", sample->most);
-        if (!sample_is_exact(sample))
-            doc_add_flag(entry, "exact", false);
+        add_sample(entry, sample);
+        add_histogram(doc_add_object(entry, "log2"), sample);
     }
 }
 
@@ -176,7 +197,8 @@ static void add_vcpu(struct json_object *doc, const struct measures *measures,
     doc_add_number(entry, "switches_in", vcpu->switches_in);
     doc_add_number(entry, "migrations", vcpu->migrations);
     add_on_cpus(entry, measures, streams, vcpu);
-    add_latency(entry, vcpu);
+    if (measures->parts & MEASURES_WAITS)
+        add_latency(entry, vcpu);
 }
 
 static void add_vcpus(struct json_object *doc, const struct measures *measures,
@@ -214,6 +236,124 @@ static void add_worst(struct json_object *doc, const struct measures *measures,
     }
 }
 
+/* --- Details: objects of objects of numbers. --- */
+
+/* The object at KEY of DOC, which is made if it is not there. */
+static struct json_object *object_at(struct json_object *doc, const char *key)
+{
+    struct json_object *object = NULL;
+
+    if (doc && json_object_object_get_ex(doc, key, &object))
+        return object;
+    return doc_add_object(doc, key);
+}
+
+static struct key who_key(uint32_t who)
+{
+    struct key key = {"unknown"};
+
+    return who == TALLY_NOBODY ? key : vcpu_key(who);
+}
+
+static struct key domain_key(uint32_t domid)
+{
+    struct key key = {"unknown"};
+
+    if (domid != TALLY_NOBODY)
+        (void)snprintf(key.text, sizeof(key.text), "d%" PRIu32, domid);
+    return key;
+}
+
+static struct key hex_key(uint64_t number)
+{
+    struct key key;
+
+    (void)snprintf(key.text, sizeof(key.text), "0x%" PRIx64, number);
+    return key;
+}
+
+static struct key event_key(uint32_t event)
+{
+    struct key key;
+
+    (void)snprintf(key.text, sizeof(key.text), "0x%08" PRIx32, event);
+    return key;
+}
+
+static void add_times(struct json_object *doc, const char *key, const struct tally *tally)
+{
+    struct json_object *entry = doc_add_object(doc, key);
+
+    doc_add_number(entry, "count", tally->count);
+    doc_add_number(entry, "cycles", tally->cycles);
+    doc_add_number(entry, "max", tally->most);
+}
+
+static void add_exits_of_vcpu(struct json_object *doc, const struct tally *tally)
+{
+    add_times(object_at(doc, vcpu_key(tally->who).text), hex_key(tally->what).text, tally);
+}
+
+static void add_cpu_numbers(struct json_object *doc, const struct tally *tally)
+{
+    add_times(object_at(doc, number_key(tally->who).text), number_key((uint32_t)tally->what).text,
+              tally);
+}
+
+static void add_vcpu_numbers(struct json_object *doc, const struct tally *tally)
+{
+    doc_add_number(object_at(doc, who_key(tally->who).text), number_key((uint32_t)tally->what).text,
+                   tally->count);
+}
+
+static void add_vcpu_events(struct json_object *doc, const struct tally *tally)
+{
+    doc_add_number(object_at(doc, who_key(tally->who).text), event_key((uint32_t)tally->what).text,
+                   tally->count);
+}
+
+static void add_addresses(struct json_object *doc, const struct tally *tally)
+{
+    add_times(object_at(doc, domain_key(tally->who).text), hex_key(tally->what).text, tally);
+}
+
+static void add_moves(struct json_object *doc, const struct tally *tally)
+{
+    struct json_object *vcpu = object_at(doc, vcpu_key(tally->who).text);
+
+    doc_add_number(object_at(vcpu, number_key((uint32_t)(tally->what >> 32)).text),
+                   number_key((uint32_t)tally->what).text, tally->count);
+}
+
+static void add_preemptions(struct json_object *doc, const struct tally *tally)
+{
+    add_times(object_at(doc, vcpu_key(tally->who).text), who_key((uint32_t)tally->what).text,
+              tally);
+}
+
+static void add_memory(struct json_object *doc, const struct tally *tally)
+{
+    struct json_object *domain = object_at(doc, domain_key(tally->who).text);
+
+    doc_add_number(object_at(domain, event_key((uint32_t)(tally->what >> 32)).text),
+                   domain_key((uint32_t)tally->what).text, tally->count);
+}
+
+static void add_tallies(struct json_object *doc, const char *key, const struct measures *measures,
+                        enum tally_kind kind,
+                        void (*add)(struct json_object *, const struct tally *))
+{
+    struct json_object *object = doc_add_object(doc, key);
+    size_t nr = 0;
+    struct tally *sorted = tallies_sorted(&measures->details.tallies, kind, &nr);
+
+    for (size_t i = 0; sorted && i < nr; i++)
+        add(object, &sorted[i]);
+    free(sorted);
+}
+
+/* --- Exits. --- */
+
 static void add_exits(struct json_object *doc, const struct measures *measures)
 {
     struct json_object *exits = doc_add_object(doc, "exits"), *reasons;
@@ -239,6 +379,8 @@ static void add_exits(struct json_object *doc, const struct measures *measures)
         doc_add_number(entry, "unattributed", exit->unattributed);
     }
     free(sorted);
+    if (measures->parts & DETAILS_EXITS)
+        add_tallies(exits, "vcpus", measures, TALLY_EXIT, add_exits_of_vcpu);
 }
 
 static void add_io(struct json_object *doc, const struct measures *measures)
@@ -261,7 +403,87 @@ static void add_io(struct json_object *doc, const struct measures *measures)
     }
 }
 
-void measures_doc_add(struct json_object *doc, const struct measures *measures)
+static void add_incomplete(struct json_object *doc, const struct measures *measures,
+                           const uint32_t *streams)
+{
+    struct json_object *incomplete = doc_add_object(doc, "incomplete");
+
+    for (unsigned int i = 0; i < merge_streams(measures->merge); i++)
+        if (streams[i] < measures->details.nr_cpus &&
+            measures->details.cpus[streams[i]].incomplete > 0)
+            doc_add_number(incomplete, number_key(merge_cpu_of(measures->merge, streams[i])).text,
+                           measures->details.cpus[streams[i]].incomplete);
+}
+
+static void add_details(struct json_object *doc, const struct measures *measures,
+                        const uint32_t *streams)
+{
+    struct json_object *object;
+
+    if (measures->parts & DETAILS_ACCESSES) {
+        object = doc_add_object(doc, "addresses");
+        add_tallies(object, "pio_read", measures, TALLY_PIO_READ, add_addresses);
+        add_tallies(object, "pio_write", measures, TALLY_PIO_WRITE, add_addresses);
+        add_tallies(object, "mmio_read", measures, TALLY_MMIO_READ, add_addresses);
+        add_tallies(object, "mmio_write", measures, TALLY_MMIO_WRITE, add_addresses);
+    }
+    if (measures->parts & DETAILS_PV) {
+        object = doc_add_object(doc, "pv");
+        add_tallies(object, "events", measures, TALLY_PV, add_vcpu_events);
+        add_tallies(object, "hypercalls", measures, TALLY_HYPERCALL, add_vcpu_numbers);
+        add_tallies(object, "subcalls", measures, TALLY_SUBCALL, add_vcpu_numbers);
+    }
+    if (measures->parts & DETAILS_INTERRUPTS) {
+        object = doc_add_object(doc, "interrupts");
+        add_tallies(object, "cpus", measures, TALLY_INTERRUPT, add_cpu_numbers);
+        add_tallies(object, "injected", measures, TALLY_INJECTED, add_vcpu_numbers);
+        add_tallies(object, "external", measures, TALLY_EXTERNAL, add_vcpu_numbers);
+    }
+    if (measures->parts & DETAILS_POWER) {
+        object = doc_add_object(doc, "power");
+        add_tallies(object, "c_states", measures, TALLY_C_STATE, add_cpu_numbers);
+        add_tallies(object, "frequencies", measures, TALLY_FREQUENCY, add_cpu_numbers);
+        add_incomplete(object, measures, streams);
+    }
+    if (measures->parts & DETAILS_SCHEDULER)
+        add_tallies(doc, "scheduler", measures, TALLY_SCHED, add_vcpu_events);
+    if (measures->parts & DETAILS_MIGRATIONS)
+        add_tallies(doc, "migrations", measures, TALLY_MIGRATION, add_moves);
+    if (measures->parts & DETAILS_PREEMPTIONS)
+        add_tallies(doc, "preemptions", measures, TALLY_PREEMPTED, add_preemptions);
+    if (measures->parts & DETAILS_MEMORY)
+        add_tallies(doc, "memory", measures, TALLY_MEMORY, add_memory);
+}
+
+/* Takes the samples from the vCPUs. */
+static void add_domains(struct json_object *doc, struct measures *measures)
+{
+    struct json_object *object = doc_add_object(doc, "domains");
+    struct domains *domains;
+
+    if (domains_new(measures, &domains) < 0)
+        return;
+    for (size_t i = 0; i < domains->nr; i++) {
+        struct domain *domain = &domains->list[i];
+        struct json_object *entry = doc_add_object(object, domain_key(domain->domid).text);
+        struct json_object *cycles = doc_add_object(entry, "cycles");
+
+        doc_add_number(entry, "vcpus", domain->nr_vcpus);
+        for (unsigned int j = 0; j < STATE_RUNSTATES; j++)
+            doc_add_number(cycles, state_runstate_name(j), domain->cycles[j]);
+        doc_add_number(entry, "switches_in", domain->switches_in);
+        doc_add_number(entry, "migrations", domain->migrations);
+        if (measures->parts & MEASURES_WAITS) {
+            doc_add_number(entry, "wakes", domain->wakes);
+            add_sample(doc_add_object(entry, "latency"), &domain->waits);
+        }
+        if (measures->parts & DETAILS_EXITS)
+            doc_add_number(entry, "exits", domain->exits);
+    }
+    domains_free(domains);
+}
+
+void measures_doc_add(struct json_object *doc, struct measures *measures)
 {
     struct json_object *object = doc_add_object(doc, "measures"), *worst;
     uint32_t *streams = sorted_streams(measures);
@@ -275,10 +497,14 @@ void measures_doc_add(struct json_object *doc, const struct measures *measures)
     add_losses(object, measures);
     add_cpus(object, measures, streams);
     add_vcpus(object, measures, streams);
-    worst = doc_add_object(object, "worst");
-    add_worst(worst, measures, STATE_WAKE);
-    add_worst(worst, measures, STATE_PREEMPT);
+    if (measures->parts & MEASURES_WORST) {
+        worst = doc_add_object(object, "worst");
+        add_worst(worst, measures, STATE_WAKE);
+        add_worst(worst, measures, STATE_PREEMPT);
+    }
     add_exits(object, measures);
     add_io(object, measures);
+    add_details(object, measures, streams);
+    add_domains(object, measures);
     free(streams);
 }

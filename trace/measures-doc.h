@@ -2,12 +2,13 @@
 #pragma once
 
 /*
- * The object `measures` of `report --json`: docs/measures.md. Any thread.
+ * The object `measures` of `report --json`: docs/measures.md. Only the parts that were computed are
+ * there. Any thread.
  */
 
 #include <json-c/json.h>
 
 struct measures;
 
-/* Adds it to DOC. Without memory keys are left out. */
-void measures_doc_add(struct json_object *doc, const struct measures *measures);
+/* Adds it to DOC. Without memory keys are left out. Takes the waits from the vCPUs. */
+void measures_doc_add(struct json_object *doc, struct measures *measures);

@@ -10,9 +10,7 @@
 #include <stdlib.h>
 
 #include "common/util.h"
-
-/* VMX has no larger exit reason, SVM has. Source: <asm/hvm/vmx/vmx.h>, EXIT_REASON_*. */
-#define VMX_REASON_MAX 0x4bu
+#include "trace/exit-reasons.h"
 
 static void measures_freep(struct measures **measures)
 {
@@ -31,7 +29,7 @@ static void on_interval(void *context, const struct state_interval *interval)
 {
     struct measures *measures = context;
 
-    if (interval->runstate == STATE_RUNNING)
+    if (interval->runstate == STATE_RUNNING && measures->worst)
         note_error(measures, worst_note_running(measures->worst, interval));
 }
 
@@ -53,9 +51,12 @@ static void on_wait(void *context, const struct state_wait_end *wait)
     }
     if (wait->stream < measures->nr_wait_cycles)
         measures->wait_cycles[wait->stream] += wait->to - wait->from;
-    note_error(measures,
-               sample_add(&vcpu->waits[wait->wait], &measures->budget, wait->to - wait->from));
-    note_error(measures, worst_note_wait(measures->worst, wait));
+    if (measures->parts & MEASURES_WAITS)
+        note_error(measures,
+                   sample_add(&vcpu->waits[wait->wait], &measures->budget, wait->to - wait->from));
+    if (measures->worst)
+        note_error(measures, worst_note_wait(measures->worst, wait));
+    details_note_wait(&measures->details, wait);
 }
 
 /* The sums of REASON; NULL: too many reasons, or no memory. */
@@ -86,8 +87,7 @@ static void on_left(void *context, struct state_vcpu *vcpu, uint32_t reason)
     struct measures *measures = context;
     struct measures_exit *exit = exit_of(measures, counts_add(&measures->reasons, reason));
 
-    if (vcpu)
-        tallies_add(&measures->tallies, TALLY_EXIT, vcpu->key, reason, 1, 0);
+    details_note_left(&measures->details, vcpu, reason);
     if (!exit)
         return;
     exit->count++;
@@ -100,11 +100,11 @@ static void on_exit_end(void *context, struct state_vcpu *vcpu, uint32_t reason,
     struct measures *measures = context;
     const struct count *of;
 
+    details_note_exit(&measures->details, vcpu, reason, timed, cycles);
     if (!timed) {
         measures->incomplete_exits++;
         return;
     }
-    tallies_add(&measures->tallies, TALLY_EXIT, vcpu->key, reason, 0, cycles);
     of = counts_find(&measures->reasons, reason);
     if (!of || of->index >= measures->max_exits)
         return;
@@ -114,11 +114,19 @@ static void on_exit_end(void *context, struct state_vcpu *vcpu, uint32_t reason,
         max_u64(measures->exits[of->index].most_cycles, cycles);
 }
 
+static void on_move(void *context, struct state_vcpu *vcpu, uint32_t from, uint32_t to)
+{
+    struct measures *measures = context;
+
+    details_note_move(&measures->details, vcpu, from, to);
+}
+
 static const struct state_observer observer_functions = {
     .interval = on_interval,
     .wait = on_wait,
     .exit = on_exit_end,
     .left = on_left,
+    .moved = on_move,
 };
 
 /* --- Losses, I/O. --- */
@@ -192,22 +200,6 @@ static void note_io(struct measures *measures, const struct merge_record *record
     io->mmio_write += code == 0x82217;
 }
 
-/* Interrupts and yields. */
-static void note_tallies(struct measures *measures, const struct merge_record *record,
-                         uint32_t event)
-{
-    const struct state_vcpu *vcpu = measures->state.cpus[record->stream].running;
-    unsigned int nr_words = merge_words(record);
-
-    if (event == TRC_HW_IRQ_HANDLED && nr_words > 0)
-        tallies_add(&measures->tallies, TALLY_INTERRUPT, record->cpu, merge_word(record, 0), 1, 0);
-    else if (event == TRC_HVM_INJ_VIRQ && nr_words > 0 && vcpu)
-        tallies_add(&measures->tallies, TALLY_INJECTED, vcpu->key, merge_word(record, 0), 1, 0);
-    else if (event == TRC_SCHED_YIELD && nr_words > 1)
-        tallies_add(&measures->tallies, TALLY_YIELD,
-                    merge_word(record, 0) << 16 | (merge_word(record, 1) & 0xffff), 0, 1, 0);
-}
-
 /* --- The loop. --- */
 
 static void note_record(struct measures *measures, const struct merge_record *record)
@@ -216,14 +208,11 @@ static void note_record(struct measures *measures, const struct merge_record *re
 
     (void)counts_add(&measures->events, event);
     state_record(&measures->state, record);
-    if ((event & 0xffff000u) == 0x82000u) {
+    details_record(&measures->details, record, event);
+    if ((event & 0xffff000u) == TRC_HVM_HANDLER)
         note_io(measures, record, event);
-        note_tallies(measures, record, event);
-    } else if (event == TRC_HW_IRQ_HANDLED || event == TRC_SCHED_YIELD) {
-        note_tallies(measures, record, event);
-    } else if (__builtin_expect(record_is_lost(record->header), 0)) {
+    else if (__builtin_expect(record_is_lost(record->header), 0))
         end_loss(measures, record);
-    }
 }
 
 static void note_new_cpus(struct measures *measures)
@@ -239,6 +228,7 @@ static void note_new_cpus(struct measures *measures)
     for (; measures->nr_wait_cycles < nr; measures->nr_wait_cycles++)
         more[measures->nr_wait_cycles] = 0;
     note_error(measures, state_grow(&measures->state, nr));
+    note_error(measures, details_grow(&measures->details, nr));
 }
 
 static int measures_read(struct measures *measures)
@@ -257,6 +247,7 @@ static int measures_read(struct measures *measures)
         }
         if (__builtin_expect(item == MERGE_BLIND, 0)) {
             state_begin_blind(&measures->state, &record);
+            details_begin_blind(&measures->details, &record);
             note_loss(measures, &record);
             continue;
         }
@@ -270,6 +261,7 @@ static int measures_read(struct measures *measures)
     state_end(&measures->state);
     end_open_losses(measures);
     note_error(measures, measures->state.error);
+    note_error(measures, measures->details.error);
     note_error(measures, measures->merge->error);
     measures->records = records + merge_wraps(measures->merge);
     return measures->error;
@@ -282,10 +274,16 @@ static void find_vendor(struct measures *measures)
     for (size_t i = 0; i < ARRAY_SIZE(svm_exits); i++)
         measures->is_svm = measures->is_svm || counts_find(&measures->events, svm_exits[i]);
     for (uint32_t i = 0; i < measures->reasons.nr && i < measures->max_exits; i++)
-        measures->is_svm = measures->is_svm || measures->exits[i].reason > VMX_REASON_MAX;
+        measures->is_svm = measures->is_svm || exit_reason_is_svm(measures->exits[i].reason);
 }
 
 int measures_new(struct merge *merge, bool is_svm, struct measures **ret_measures)
+{
+    return measures_new_of(merge, is_svm, MEASURES_REPORT, ret_measures);
+}
+
+int measures_new_of(struct merge *merge, bool is_svm, unsigned int parts,
+                    struct measures **ret_measures)
 {
     _cleanup_(measures_freep) struct measures *measures = calloc(1, sizeof(*measures));
     int r;
@@ -294,17 +292,20 @@ int measures_new(struct merge *merge, bool is_svm, struct measures **ret_measure
         return -ENOMEM;
     measures->merge = merge;
     measures->is_svm = is_svm;
+    measures->parts = parts;
     measures->budget.left = SAMPLE_VALUES;
     measures->observer = observer_functions;
     measures->observer.context = measures;
     measures->io = calloc(MEASURES_DOMAINS, sizeof(*measures->io));
     if (!measures->io || counts_init(&measures->events) < 0 ||
-        counts_init(&measures->reasons) < 0 || tallies_init(&measures->tallies) < 0)
+        counts_init(&measures->reasons) < 0 ||
+        details_init(&measures->details, parts & DETAILS_ALL, merge, &measures->state) < 0)
         return -ENOMEM;
     r = state_init(&measures->state, &measures->observer);
     if (r < 0)
         return r;
-    r = worst_new(&measures->state, &measures->worst);
+    if (parts & MEASURES_WORST)
+        r = worst_new(&measures->state, &measures->worst);
     if (r < 0)
         return r;
     r = measures_read(measures);
@@ -331,7 +332,7 @@ struct measures *measures_free(struct measures *measures)
     worst_free(measures->worst);
     counts_done(&measures->events);
     counts_done(&measures->reasons);
-    tallies_done(&measures->tallies);
+    details_done(&measures->details);
     free(measures->wait_cycles);
     for (unsigned int i = 0; measures->io && i < MEASURES_DOMAINS; i++)
         free(measures->io[i]);

@@ -12,13 +12,26 @@
 #include <stdint.h>
 
 #include "trace/counts.h"
+#include "trace/details.h"
 #include "trace/merge.h"
 #include "trace/sample.h"
 #include "trace/state.h"
-#include "trace/tallies.h"
 #include "trace/worst.h"
 
 #define MEASURES_DOMAINS (1u << 16)
+
+/*
+ * What to compute: of enum details_part, and these. Records, events, losses, runstates and exits
+ * by reason are always there.
+ */
+enum measures_part {
+    MEASURES_WAITS = 1 << 16, /* the lengths of each vCPU's waits */
+    MEASURES_WORST = 1 << 17, /* the longest waits, and who ran meanwhile */
+};
+
+#define MEASURES_REPORT                                                                            \
+    (MEASURES_WAITS | MEASURES_WORST | DETAILS_EXITS | DETAILS_INTERRUPTS | DETAILS_YIELDS)
+#define MEASURES_ALL (MEASURES_WAITS | MEASURES_WORST | DETAILS_ALL)
 
 struct measures_loss {
     uint32_t cpu;
@@ -48,21 +61,22 @@ struct measures_vcpu {
 /* Everything is to be read only. Times are effective times, in ticks of the TSC. */
 struct measures {
     uint64_t first_tsc, last_tsc;
-    uint64_t records;      /* of all kinds, those of tracing itself included */
-    struct counts events;  /* by event */
+    uint64_t records;     /* of all kinds, those of tracing itself included */
+    struct counts events; /* by event */
     struct state state;
     struct state_observer observer;
     struct merge *merge;
-    struct worst *worst;
+    struct worst *worst;          /* NULL: not asked for */
     struct measures_loss *losses; /* as they ended */
     size_t nr_losses, max_losses;
-    uint64_t lost; /* the sum of their counts */
+    uint64_t lost;               /* the sum of their counts */
     struct counts reasons;       /* of exits; `index` is that of exits[] */
     struct measures_exit *exits; /* [reasons.nr] */
     size_t max_exits;
     uint64_t incomplete_exits;
     struct measures_io **io; /* [MEASURES_DOMAINS]; NULL: none */
-    struct tallies tallies;
+    unsigned int parts;
+    struct details details;
     uint64_t *wait_cycles; /* [state.nr_cpus]: of waits that ended with running there */
     unsigned int nr_wait_cycles;
     struct sample_budget budget;
@@ -74,6 +88,9 @@ struct measures {
  * Reads all that is left of MERGE, which is borrowed as long as the measures are used. IS_SVM: it
  * is known that the trace is of AMD's. 0; -ENOMEM, or what reading ended with.
  */
+int measures_new_of(struct merge *merge, bool is_svm, unsigned int parts,
+                    struct measures **ret_measures);
+/* The same with MEASURES_REPORT. */
 int measures_new(struct merge *merge, bool is_svm, struct measures **ret_measures);
 struct measures *measures_free(struct measures *measures);
 

@@ -136,6 +136,75 @@ int sample_add(struct sample *sample, struct sample_budget *budget, uint64_t val
     return 0;
 }
 
+static int buckets_add_all(struct sample_buckets *buckets, const struct sample *from)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < from->nr_values && r == 0; i++)
+        r = buckets_add(buckets, from->values[i]);
+    for (unsigned int i = 0; from->buckets && i < NR_PAGES; i++) {
+        const uint64_t *page = from->buckets->pages[i];
+
+        if (!page)
+            continue;
+        if (!buckets->pages[i])
+            buckets->pages[i] = calloc(PAGE_BUCKETS, sizeof(*page));
+        if (!buckets->pages[i])
+            return -ENOMEM;
+        for (unsigned int j = 0; j < PAGE_BUCKETS; j++)
+            buckets->pages[i][j] += page[j];
+    }
+    return r;
+}
+
+/* All are values and stay: those of FROM are appended. */
+static int append_values(struct sample *sample, struct sample_budget *budget,
+                         const struct sample *from)
+{
+    size_t nr = sample->nr_values + from->nr_values;
+    uint64_t *values;
+
+    if (nr > sample->max_values) {
+        values = reallocarray(sample->values, nr, sizeof(*values));
+        if (!values)
+            return -ENOMEM;
+        budget->left -= min_u64(nr - sample->max_values, budget->left);
+        sample->values = values;
+        sample->max_values = nr;
+    }
+    memcpy(sample->values + sample->nr_values, from->values,
+           from->nr_values * sizeof(*from->values));
+    sample->nr_values = nr;
+    return 0;
+}
+
+int sample_move(struct sample *sample, struct sample_budget *budget, struct sample *from)
+{
+    int r = 0;
+
+    if (from->count == 0)
+        return 0;
+    if (sample->count == 0) {
+        sample_done(sample);
+        *sample = *from;
+        *from = (struct sample){0};
+        return 0;
+    }
+    if (!sample->buckets && from->buckets)
+        r = make_buckets(sample, budget);
+    if (r == 0)
+        r = sample->buckets ? buckets_add_all(sample->buckets, from)
+                            : append_values(sample, budget, from);
+    if (r < 0)
+        return r;
+    sample->count += from->count;
+    sample->total += from->total;
+    sample->most = max_u64(sample->most, from->most);
+    budget->left += from->max_values;
+    sample_done(from);
+    return 0;
+}
+
 bool sample_is_exact(const struct sample *sample)
 {
     return !sample->buckets;

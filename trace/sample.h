@@ -31,6 +31,8 @@ struct sample {
 
 /* 0 or -ENOMEM. */
 int sample_add(struct sample *sample, struct sample_budget *budget, uint64_t value);
+/* Adds the values of FROM, which is empty afterwards. 0; -ENOMEM: FROM is as it was. */
+int sample_move(struct sample *sample, struct sample_budget *budget, struct sample *from);
 /* The value at PART of WHOLE: 99, 100. Puts the values in another order. 0 if there is none. */
 uint64_t sample_percentile(struct sample *sample, unsigned int part, unsigned int whole);
 bool sample_is_exact(const struct sample *sample);

@@ -109,6 +109,8 @@ int source_new_fd(int fd, struct source **ret_source)
         return r;
     if (fstat(fd, &status) < 0)
         return -errno;
+    if (S_ISDIR(status.st_mode))
+        return -EISDIR;
     if (S_ISREG(status.st_mode)) {
         r = source_map(source, fd, (uint64_t)status.st_size);
         if (r < 0)

@@ -35,7 +35,7 @@ struct source_damage {
 
 /*
  * FD is read from where it stands; it is mapped if it is a regular file, and read as it comes
- * otherwise. Owned from then on, whatever is returned. 0; -ENOMEM, or what mmap(2) says.
+ * otherwise. Owned from then on, whatever is returned. 0; -ENOMEM, -EISDIR, or what mmap(2) says.
  */
 int source_new_fd(int fd, struct source **ret_source);
 /* BYTES at DATA, aligned to 4, borrowed until source_free(). */

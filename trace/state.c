@@ -283,10 +283,18 @@ static void enter_cpu(struct state *state, struct state_vcpu *vcpu, uint32_t str
 }
 
 /* It was shown running on that CPU. */
-static void note_shown(struct state_vcpu *vcpu, uint32_t stream)
+static void note_shown(struct state *state, struct state_vcpu *vcpu, uint32_t stream)
 {
-    vcpu->migrations += vcpu->shown_stream != 0 && vcpu->shown_stream != stream + 1;
+    uint32_t before = vcpu->shown_stream;
+
+    if (before == stream + 1)
+        return;
     vcpu->shown_stream = stream + 1;
+    if (before == 0)
+        return;
+    vcpu->migrations++;
+    if (state->observer->moved)
+        state->observer->moved(state->observer->context, vcpu, before - 1, stream);
 }
 
 static enum state_wait wait_after(enum state_runstate old)
@@ -323,7 +331,7 @@ static void change(struct state *state, struct state_vcpu *vcpu, const struct me
 
     if (vcpu->runstate == old && (old != STATE_RUNNING || vcpu->stream == record->stream)) {
         count_interval(state, vcpu, record->tsc, false);
-        waited = old == STATE_RUNNABLE && new == STATE_RUNNING && may_wait(vcpu);
+        waited = old == STATE_RUNNABLE && new == STATE_RUNNING &&may_wait(vcpu);
     } else if (vcpu->runstate != STATE_UNKNOWN) {
         state->mismatches++;
         drop_exit(state, vcpu);
@@ -338,7 +346,7 @@ static void change(struct state *state, struct state_vcpu *vcpu, const struct me
     else if (state->nr_blind > 0) /* what came after it may be missing */
         forget_runstate(state, vcpu);
     if (old == STATE_RUNNING || new == STATE_RUNNING)
-        note_shown(vcpu, record->stream);
+        note_shown(state, vcpu, record->stream);
     if (waited && state->observer->wait)
         state->observer->wait(state->observer->context, &wait);
 }

@@ -103,6 +103,8 @@ struct state_observer {
     /* TIMED: it took CYCLES of running time; otherwise how long is not known. */
     void (*exit)(void *context, struct state_vcpu *vcpu, uint32_t reason, bool timed,
                  uint64_t cycles);
+    /* VCPU is shown running on another CPU than the time before. */
+    void (*moved)(void *context, struct state_vcpu *vcpu, uint32_t from_stream, uint32_t to_stream);
     /* A VMEXIT; VCPU is NULL if nobody is known to run there. */
     void (*left)(void *context, struct state_vcpu *vcpu, uint32_t reason);
 };

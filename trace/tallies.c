@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/util.h"
+
 #define BITS_FIRST 8u
 
 int tallies_init(struct tallies *tallies)
@@ -22,9 +24,10 @@ void tallies_done(struct tallies *tallies)
 }
 
 static struct tally *find_slot(const struct tallies *tallies, enum tally_kind kind, uint32_t who,
-                               uint32_t what)
+                               uint64_t what)
 {
-    uint64_t hash = ((uint64_t)who << 32 | what) + (uint64_t)kind;
+    uint64_t hash =
+        (what ^ what >> 32) * UINT64_C(0xc2b2ae3d27d4eb4f) + ((uint64_t)who << 8 | kind);
     size_t mask = ((size_t)1 << tallies->bits) - 1;
     size_t i = (hash * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - tallies->bits);
 
@@ -55,7 +58,7 @@ static int grow(struct tallies *tallies)
     return 0;
 }
 
-void tallies_add(struct tallies *tallies, enum tally_kind kind, uint32_t who, uint32_t what,
+void tallies_add(struct tallies *tallies, enum tally_kind kind, uint32_t who, uint64_t what,
                  uint64_t count, uint64_t cycles)
 {
     struct tally *slot = find_slot(tallies, kind, who, what);
@@ -73,7 +76,9 @@ void tallies_add(struct tallies *tallies, enum tally_kind kind, uint32_t who, ui
         tallies->nr++;
     }
     slot->count += count;
+    slot->timed += count == 0 || cycles > 0;
     slot->cycles += cycles;
+    slot->most = max_u64(slot->most, cycles);
 }
 
 void tallies_each(const struct tallies *tallies, enum tally_kind kind,
@@ -82,4 +87,32 @@ void tallies_each(const struct tallies *tallies, enum tally_kind kind,
     for (size_t i = 0; i < (size_t)1 << tallies->bits; i++)
         if (tallies->slots[i].count > 0 && tallies->slots[i].kind == kind)
             fn(context, &tallies->slots[i]);
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct tally *x = a, *y = b;
+
+    if (x->who != y->who)
+        return x->who < y->who ? -1 : 1;
+    return (x->what > y->what) - (x->what < y->what);
+}
+
+struct tally *tallies_sorted(const struct tallies *tallies, enum tally_kind kind, size_t *ret_count)
+{
+    struct tally *sorted;
+    size_t nr = 0;
+
+    for (size_t i = 0; i < (size_t)1 << tallies->bits; i++)
+        nr += tallies->slots[i].count > 0 && tallies->slots[i].kind == kind;
+    sorted = calloc(nr + 1, sizeof(*sorted));
+    if (!sorted)
+        return NULL;
+    nr = 0;
+    for (size_t i = 0; i < (size_t)1 << tallies->bits; i++)
+        if (tallies->slots[i].count > 0 && tallies->slots[i].kind == kind)
+            sorted[nr++] = tallies->slots[i];
+    qsort(sorted, nr, sizeof(*sorted), compare);
+    *ret_count = nr;
+    return sorted;
 }

@@ -22,3 +22,10 @@ EXTRA_DIST += tests/trace/test-library tests/trace/test-python
 noinst_PROGRAMS += tests/trace/library-lines
 tests_trace_library_lines_SOURCES = tests/trace/library-lines.c
 tests_trace_library_lines_LDADD = libxentrace.la
+
+check_SCRIPTS += tests/trace/test-views
+EXTRA_DIST += tests/trace/test-views
+
+# Of xenalyze: 77 without it.
+check_SCRIPTS += tests/trace/test-xenalyze
+EXTRA_DIST += tests/trace/compare-xenalyze.py tests/trace/test-xenalyze

@@ -18,7 +18,19 @@ STATES = "running", "runnable", "blocked", "offline"
 KINDS = "wake", "preempt", "other"
 IDLE, DEFAULT = 32767, 32768
 WRAP, LOST, CONTINUE = 0x1f002, 0x1f001, 0x21002
+YIELD, IRQ_HANDLED, INJECTED, EXTERNAL = 0x28005, 0x802008, 0x82004, 0x8200f
+FREQUENCY, IDLE_ENTRY, IDLE_EXIT = 0x801001, 0x801002, 0x801003
 CPU_CHANGE = 0x2001f003
+ACCESSES = {0x82016: "pio_read", 0x82216: "pio_write", 0x82017: "mmio_read", 0x82217: "mmio_write"}
+# Events of the scheduler about a vCPU: the word that has it, or the words of its domain and number.
+SCHED_PACKED = {**dict.fromkeys((0x2200a, 0x22202, 0x22203, 0x22205, 0x22207, 0x2220a, 0x2220d, 0x2220f,
+                                 0x22214, 0x22216, 0x22217, 0x22802, 0x22803, 0x22804, 0x22a01, 0x22a02,
+                                 0x22a03, 0x22a04), 0), 0x2220b: 2, 0x22213: 2}
+SCHED_PAIR = {**dict.fromkeys((0x22002, 0x22003, 0x22005, 0x22007, 0x22008, 0x28003, 0x28004, 0x28005,
+                               0x28006, 0x28007), 0), 0x22004: 1}
+# Events about a domain's memory: the word that has it in its low half.
+MEMORY = {0x10f001: 0, 0x10f002: 0, 0x10f003: 0, 0x10f004: 5, 0x10f005: 2, 0x10f010: 4, 0x10f011: 4,
+          0x10f012: 2}
 WORST = 10
 
 
@@ -90,6 +102,9 @@ class Vcpu:
         self.on = {}
         self.waits = {kind: [] for kind in KINDS}
         self.exit = None     # reason, time, and how long it had run by then
+        self.access = None   # the last one since the exit: its tally
+        self.preempted = None # since its last preemption: CPU
+        self.by = None       # and who ran there afterwards
         self.run = 0         # in closed intervals since the exit
 
 
@@ -106,6 +121,12 @@ class Trace:
         self.mismatches = self.incomplete = 0
         self.reasons, self.io, self.losses = {}, {}, []
         self.svm = svm
+        self.exits, self.interrupts, self.injected, self.external = {}, {}, {}, {}
+        self.addresses = {name: {} for name in ACCESSES.values()}
+        self.pv, self.hypercalls, self.subcalls = {}, {}, {}
+        self.scheduler, self.moves, self.preemptions, self.memory = {}, {}, {}, {}
+        self.c_states, self.frequencies, self.unfinished = {}, {}, {}
+        self.idle, self.mhz = {}, {} # CPU: since when, and in which state, at which frequency
         self.first = self.last = None
         of = streams(data)
         for cpu, records in of.items():
@@ -118,6 +139,9 @@ class Trace:
         for now, cpu, event, words in merged:
             if event == "blind":
                 self.begin_blind(now, cpu)
+                self.lose_power(cpu)
+                for vcpu in self.vcpus.values():
+                    vcpu.preempted = None if vcpu.preempted == cpu else vcpu.preempted
                 self.losses.append([cpu, words[0], now, None])
                 continue
             if self.first is None:
@@ -191,10 +215,22 @@ class Trace:
             vcpu.state = None
             self.drop_exit(vcpu)
         if RUNNING in (old, new):
-            vcpu.migrations += vcpu.shown not in (None, cpu)
+            if vcpu.shown not in (None, cpu):
+                vcpu.migrations += 1
+                add(self.moves, (name(key), str(vcpu.shown), str(cpu)))
             vcpu.shown = cpu
         if wait:
             self.end_wait(key, vcpu, cpu, wait[0], wait[1], now)
+        if new == RUNNING and switch:
+            for other_key, other in self.vcpus.items():
+                if other.preempted == cpu:
+                    other.by = other_key != key and name(key) or None
+                    other.preempted = None
+        elif (old, new) == (RUNNING, RUNNABLE):
+            vcpu.preempted, vcpu.by = cpu, None
+            for other in self.vcpus.values(): # of several, the last one counts
+                if other is not vcpu and other.preempted == cpu:
+                    other.preempted = None
 
     def run_on(self, key, vcpu, cpu):
         other = self.running.get(cpu)
@@ -208,6 +244,9 @@ class Trace:
 
     def end_wait(self, key, vcpu, cpu, kind, start, now):
         vcpu.waits[kind].append(now - start)
+        if kind == "preempt":
+            add(self.preemptions, (name(key), vcpu.by or "unknown"), now - start)
+            vcpu.preempted = None
         self.waits.append((key, cpu, start, now))
         worst = self.worst[kind]
         if len(worst) >= WORST and now - start < worst[-1][0]:
@@ -228,7 +267,7 @@ class Trace:
     def drop_exit(self, vcpu):
         if vcpu.exit:
             self.incomplete += 1
-            vcpu.exit = None
+            vcpu.exit = vcpu.access = None
 
     def begin_exit(self, now, cpu, reason):
         entry = self.reasons.setdefault(reason, dict.fromkeys(
@@ -239,6 +278,8 @@ class Trace:
             return
         vcpu = self.vcpus[self.running[cpu]]
         self.drop_exit(vcpu)
+        vcpu.access = None
+        count(self.exits, (name(self.running[cpu]), "0x%x" % reason))
         # In the interval that is open, what it has run by now is not counted yet.
         vcpu.exit, vcpu.run = (reason, now - vcpu.since), 0
 
@@ -250,7 +291,10 @@ class Trace:
             return
         reason, before = vcpu.exit
         length = vcpu.run + now - vcpu.since - before
-        vcpu.exit = None
+        spend(self.exits, (name(self.running[cpu]), "0x%x" % reason), length)
+        if vcpu.access:
+            spend(*vcpu.access, length)
+        vcpu.exit = vcpu.access = None
         entry = self.reasons[reason]
         entry["timed"] += 1
         entry["cycles"] += length
@@ -269,8 +313,71 @@ class Trace:
             self.begin_exit(now, cpu, words[0])
         elif event & ~0x400 == 0x81001:
             self.end_exit(now, cpu)
-        elif event & ~0x100 in (0x82016, 0x82216, 0x82017, 0x82217):
+        elif event & ~0x100 in ACCESSES:
             self.count_io(cpu, event)
+            self.count_access(cpu, event, words)
+        self.detail(now, cpu, event, words)
+
+    # --- Details. ---
+
+    def count_access(self, cpu, event, words):
+        words_of_address = 2 if event & 0x100 else 1
+        if cpu not in self.running or len(words) < words_of_address:
+            return
+        address = words[1] << 32 | words[0] if event & 0x100 else words[0]
+        tally = (self.addresses[ACCESSES[event & ~0x100]],
+                 ("d%d" % (self.running[cpu] >> 16), "0x%x" % address))
+        count(*tally)
+        vcpu = self.vcpus[self.running[cpu]]
+        if vcpu.exit:
+            vcpu.access = tally
+
+    def detail(self, now, cpu, event, words):
+        who = name(self.running[cpu]) if cpu in self.running else "unknown"
+        if event == IRQ_HANDLED and words:
+            add(self.interrupts, (str(cpu), str(words[0])),
+                words[2] - words[1] & 0xffffffff if len(words) > 2 else 0)
+        elif event == INJECTED and words and who != "unknown":
+            add(self.injected, (who, str(words[0])))
+        elif event == EXTERNAL and words and who != "unknown":
+            add(self.external, (who, str(words[0])))
+        elif event >> 16 == 0x20:
+            self.count_pv(who, event, words)
+        elif event >> 16 == 0x10 and len(words) > MEMORY.get(event, 7):
+            add(self.memory, ("d%d" % (words[MEMORY[event]] & 0xffff), "0x%08x" % event,
+                              who.split("v")[0] if who != "unknown" else who))
+        elif event in SCHED_PACKED and len(words) > SCHED_PACKED[event]:
+            add(self.scheduler, (name(words[SCHED_PACKED[event]]), "0x%08x" % event))
+        elif event in SCHED_PAIR and len(words) > SCHED_PAIR[event] + 1:
+            domain, vcpu = words[SCHED_PAIR[event]:][:2]
+            add(self.scheduler, (name((domain << 16 | vcpu & 0xffff) & 0xffffffff), "0x%08x" % event))
+        elif event == FREQUENCY and len(words) > 1:
+            mhz, since = self.mhz.get(cpu, (0, 0))
+            if mhz and mhz == words[0]:
+                add(self.frequencies, (str(cpu), str(mhz)), now - since)
+            self.mhz[cpu] = words[1], now
+        elif event == IDLE_ENTRY and words:
+            self.drop_idle(cpu)
+            self.idle[cpu] = words[0], now
+        elif event == IDLE_EXIT and cpu in self.idle:
+            c_state, since = self.idle.pop(cpu)
+            add(self.c_states, (str(cpu), str(c_state)), now - since)
+
+    def drop_idle(self, cpu):
+        if self.idle.pop(cpu, None):
+            add(self.unfinished, (str(cpu),))
+
+    def lose_power(self, cpu):
+        self.drop_idle(cpu)
+        self.mhz.pop(cpu, None)
+
+    def count_pv(self, who, event, words):
+        add(self.pv, (who, "0x%08x" % (event & ~0x100)))
+        of = {0x20100d: (self.hypercalls, 0, 0xfffff), 0x20200e: (self.subcalls, 0, 0xfffff),
+              0x201001: (self.hypercalls, 1, 0xffffffff), 0x201101: (self.hypercalls, 2, 0xffffffff)}
+        if event in of and len(words) > of[event][1]:
+            tallies, word, mask = of[event]
+            add(tallies, (who, str(words[word] & mask)))
 
     def count_io(self, cpu, event):
         if cpu not in self.running:
@@ -283,7 +390,7 @@ class Trace:
 
     def is_svm(self):
         return (self.svm or any(event & ~0x500 == 0x81003 for event in self.events) or
-                any(reason > 0x4b for reason in self.reasons))
+                any(reason & 0xffff > 0x4b for reason in self.reasons))
 
     def measures(self):
         span = self.last - self.first if self.first is not None else 0
@@ -302,8 +409,39 @@ class Trace:
                       for kind in ("wake", "preempt")},
             "exits": {"vendor": "svm" if self.is_svm() else "vmx", "incomplete": self.incomplete,
                       "reasons": {"0x%x" % reason: entry
-                                  for reason, entry in sorted(self.reasons.items())}},
+                                  for reason, entry in sorted(self.reasons.items())},
+                      "vcpus": times(self.exits)},
             "io": {"domains": {"d%d" % domain: io for domain, io in sorted(self.io.items())}},
+            "addresses": {access: times(tallies) for access, tallies in self.addresses.items()},
+            "pv": {"events": counts(self.pv), "hypercalls": counts(self.hypercalls),
+                   "subcalls": counts(self.subcalls)},
+            "interrupts": {"cpus": times(self.interrupts), "injected": counts(self.injected),
+                           "external": counts(self.external)},
+            "power": {"c_states": times(self.c_states), "frequencies": times(self.frequencies),
+                      "incomplete": counts(self.unfinished)},
+            "scheduler": counts(self.scheduler),
+            "migrations": counts(self.moves),
+            "preemptions": times(self.preemptions),
+            "memory": counts(self.memory),
+            "domains": {"d%d" % domain: self.domain(domain) for domain in
+                        sorted({key >> 16 for key in self.vcpus} - {IDLE, DEFAULT})},
+        }
+
+    def domain(self, domain):
+        vcpus = {key: vcpu for key, vcpu in self.vcpus.items() if key >> 16 == domain}
+        waits = distribution([wait for vcpu in vcpus.values() for of in vcpu.waits.values()
+                              for wait in of])
+        del waits["log2"]
+        return {
+            "vcpus": len(vcpus),
+            "cycles": {state: sum(vcpu.cycles[i] for vcpu in vcpus.values())
+                       for i, state in enumerate(STATES)},
+            "switches_in": sum(vcpu.switches for vcpu in vcpus.values()),
+            "migrations": sum(vcpu.migrations for vcpu in vcpus.values()),
+            "wakes": sum(len(vcpu.waits["wake"]) for vcpu in vcpus.values()),
+            "latency": waits,
+            "exits": sum(entry[0] for (who, _), entry in self.exits.items()
+                         if who in map(name, vcpus)),
         }
 
     @staticmethod
@@ -324,6 +462,41 @@ class Trace:
         return {"vcpu": name(key), "start": start, "cycles": length, "cpu": cpu, "ran": who}
 
 
+# Tallies: their keys are the keys on the way through the object; [count, cycles, max].
+
+def count(tallies, key):
+    tallies.setdefault(key, [0, 0, 0])[0] += 1
+
+
+def spend(tallies, key, cycles):
+    entry = tallies[key]
+    entry[1] += cycles
+    entry[2] = max(entry[2], cycles)
+
+
+def add(tallies, key, cycles=0):
+    count(tallies, key)
+    spend(tallies, key, cycles)
+
+
+def nested(tallies, value_of):
+    root = {}
+    for key, entry in tallies.items():
+        at = root
+        for part in key[:-1]:
+            at = at.setdefault(part, {})
+        at[key[-1]] = value_of(entry)
+    return root
+
+
+def counts(tallies):
+    return nested(tallies, lambda entry: entry[0])
+
+
+def times(tallies):
+    return nested(tallies, lambda entry: dict(zip(("count", "cycles", "max"), entry)))
+
+
 def name(key):
     return "d%dv%d" % (key >> 16, key & 0xffff)
 
@@ -335,7 +508,12 @@ def distribution(waits):
         return waits[(len(waits) * part + whole - 1) // whole - 1] if waits else 0
     return {"count": len(waits), "total": sum(waits), "p50": percentile(1, 2),
             "p99": percentile(99, 100), "p999": percentile(999, 1000),
-            "max": waits[-1] if waits else 0}
+            "max": waits[-1] if waits else 0, "log2": histogram(waits)}
+
+
+def histogram(waits):
+    powers = [max(wait.bit_length() - 1, 0) for wait in waits]
+    return {str(power): powers.count(power) for power in set(powers)}
 
 
 def main():

@@ -4,7 +4,9 @@
 exits, I/O, losses, records without TSCs, wrap_buffer records, late and senseless ones. Rounds are as
 Xen's readers need them, so that it can be read from a pipe.
 
-    random-trace.py SEED CPUS RECORDS [lossless] >FILE
+    random-trace.py SEED CPUS RECORDS [lossless] [details] >FILE
+
+With details, there are interrupts, idle states, hypercalls, grants and events of schedulers, too.
 
 A loss is reported with the CPU's next record, which may come when a reader of a pipe has long passed its
 beginning: for those there are lossless ones.
@@ -24,8 +26,9 @@ def record(event, tsc, *words):
 
 
 class Host:
-    def __init__(self, rng, cpus):
+    def __init__(self, rng, cpus, details):
         self.rng = rng
+        self.details = details
         self.cpus = cpus
         self.running = [None] * cpus
         self.state = {}     # vCPU: runstate
@@ -56,6 +59,21 @@ class Host:
             events.append(self.set(self.rng.choice(waiting), RUNNING, cpu))
         return events
 
+    def detail(self):
+        """A record of a class that is not sched or an exit, or about a scheduler's decision."""
+        rng = self.rng
+        words = rng.choice(list(self.state)), rng.randrange(4), rng.choice((0, 1, 800, 2400))
+        if rng.random() < 0.5:
+            return (rng.choice((0x82016, 0x82217, 0x82117, 0x82316)),
+                    *rng.choices((0xfee00000, 0x3f8), k=rng.randint(0, 3)))
+        event = rng.choice((
+            0x20100d, 0x20200e, 0x201001, 0x201101, 0x201006, 0x201104, 0x802008, 0x801001, 0x801002,
+            0x801003, 0x82004, 0x8200f, 0x10f001, 0x10f004, 0x10f012, 0x28005, 0x28004, 0x22004, 0x22207,
+            0x2220b))
+        if event == 0x801001:
+            words = rng.choices((800, 2400), k=2)
+        return event, *(words + words)[:rng.randint(0, 6)]
+
     def step(self, cpu):
         """What CPU writes now: (event, words...)."""
         rng = self.rng
@@ -74,6 +92,8 @@ class Host:
             if rng.random() < 0.5:
                 return [(rng.choice((0x81002, 0x81003, 0x81102, 0x81503)), reason, 1, 2)]
             return [(rng.choice((0x81001, 0x81401)),)]
+        if kind < 0.9 and self.details:
+            return [self.detail()]
         if kind < 0.9:
             return [(rng.choice((0x82016, 0x82217, 0x82117, 0x82316)), 0xfee00000)]
         if kind < 0.92: # senseless
@@ -131,7 +151,7 @@ class Buffers:
 def main():
     seed, cpus, records = (int(argument) for argument in sys.argv[1:4])
     rng = random.Random(seed)
-    host, buffers = Host(rng, cpus), Buffers(rng, cpus, sys.argv[4:] == ["lossless"])
+    host, buffers = Host(rng, cpus, "details" in sys.argv[4:]), Buffers(rng, cpus, "lossless" in sys.argv[4:])
     now = rng.randrange(1 << 40)
     made = 0
     while made < records:

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Who ran: domains, vCPUs, CPUs. */
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "common/util.h"
+#include "ctl/table.h"
+#include "ctl/views.h"
+#include "trace/domains.h"
+
+#define ON_CPU_SHOWN 4u
+
+static void add_waits(struct table *table, const struct view_output *output, struct sample *waits)
+{
+    view_add_span(table, output, sample_percentile(waits, 1, 2));
+    view_add_span(table, output, sample_percentile(waits, 99, 100));
+    view_add_span(table, output, waits->most);
+}
+
+/* --- Domains. --- */
+
+static int compare_domains(const void *a, const void *b)
+{
+    const struct domain *x = a, *y = b;
+
+    if (x->cycles[STATE_RUNNING] != y->cycles[STATE_RUNNING])
+        return x->cycles[STATE_RUNNING] < y->cycles[STATE_RUNNING] ? 1 : -1;
+    return (x->domid > y->domid) - (x->domid < y->domid);
+}
+
+static void add_domain(struct table *table, const struct view_output *output, struct domain *domain,
+                       bool with_exits)
+{
+    view_add_domain(table, output, domain->domid);
+    table_add(table, "%u", domain->nr_vcpus);
+    table_add(table, "%.1f%%", view_share(output, domain->cycles[STATE_RUNNING]));
+    table_add(table, "%.1f%%", view_share(output, domain->cycles[STATE_RUNNABLE]));
+    add_waits(table, output, &domain->waits);
+    table_add_count(table, domain->wakes);
+    table_add_count(table, domain->migrations);
+    if (with_exits)
+        table_add_count(table, domain->exits);
+}
+
+void view_print_domains(const struct view_output *output)
+{
+    static const char columns[] =
+        "~DOMAIN >VCPUS >RUNNING >WAITING >P50 >P99 >MAX >WAKE-UPS ?>MIGRATIONS";
+    static const char with_exits[] =
+        "~DOMAIN ?>VCPUS >RUNNING >WAITING >P50 >P99 >MAX >WAKE-UPS ?>MIGRATIONS >EXITS";
+    bool has_exits = output->measures->reasons.nr > 0;
+    _cleanup_table_ struct table *table = NULL;
+    struct domains *domains = NULL;
+
+    if (table_new(has_exits ? with_exits : columns, &table) < 0 ||
+        domains_new(output->measures, &domains) < 0)
+        return;
+    qsort(domains->list, domains->nr, sizeof(*domains->list), compare_domains);
+    for (size_t i = 0; i < domains->nr; i++)
+        add_domain(table, output, &domains->list[i], has_exits);
+    (void)fputc('\n', output->file);
+    table_print(table, output->file, 0, output->width);
+    domains_free(domains);
+}
+
+/* --- vCPUs. --- */
+
+static int compare_vcpus(const void *a, const void *b)
+{
+    const struct state_vcpu *const *x = a, *const *y = b;
+
+    if ((*x)->cycles[STATE_RUNNING] != (*y)->cycles[STATE_RUNNING])
+        return (*x)->cycles[STATE_RUNNING] < (*y)->cycles[STATE_RUNNING] ? 1 : -1;
+    return ((*x)->key > (*y)->key) - ((*x)->key < (*y)->key);
+}
+
+/* All waits of a vCPU become one sample: its kinds are not apart here. */
+static void add_waits_of(struct table *table, const struct view_output *output,
+                         const struct state_vcpu *vcpu)
+{
+    struct sample_budget *budget = &output->measures->budget;
+    struct measures_vcpu *measured = measures_of(vcpu);
+    struct sample none = {0};
+
+    for (unsigned int i = 1; measured && i < STATE_WAITS; i++)
+        (void)sample_move(&measured->waits[0], budget, &measured->waits[i]);
+    add_waits(table, output, measured ? &measured->waits[0] : &none);
+}
+
+static void add_vcpu(struct table *table, const struct view_output *output,
+                     const struct state_vcpu *vcpu)
+{
+    view_add_vcpu(table, output, vcpu->key);
+    for (unsigned int i = 0; i < STATE_RUNSTATES; i++)
+        table_add(table, "%.1f%%", view_share(output, vcpu->cycles[i]));
+    add_waits_of(table, output, vcpu);
+    table_add_count(table, vcpu->switches_in);
+    table_add_count(table, vcpu->migrations);
+}
+
+void view_print_vcpus(const struct view_output *output)
+{
+    unsigned int nr = output->measures->state.nr_vcpus;
+    struct state_vcpu **vcpus = calloc(nr + 1, sizeof(struct state_vcpu *));
+    _cleanup_table_ struct table *table = NULL;
+
+    if (!vcpus || table_new("~VCPU >RUNNING >WAITING >BLOCKED ?>OFFLINE >P50 >P99 >MAX "
+                            ">SWITCHES ?>MIGRATIONS",
+                            &table) < 0) {
+        free(vcpus);
+        return;
+    }
+    for (unsigned int i = 0; i < nr; i++)
+        vcpus[i] = output->measures->state.vcpus[i];
+    qsort(vcpus, nr, sizeof(struct state_vcpu *), compare_vcpus);
+    for (unsigned int i = 0; i < nr; i++)
+        if (vcpus[i]->key >> 16 < STATE_DOMAIN_IDLE)
+            add_vcpu(table, output, vcpus[i]);
+    (void)fputc('\n', output->file);
+    table_print(table, output->file, 0, output->width);
+    free(vcpus);
+}
+
+/* --- CPUs. --- */
+
+struct on_cpu {
+    uint32_t key;
+    uint64_t cycles;
+};
+
+/* The vCPUs that ran on it the longest, in that order; the number of all that ran there. */
+static unsigned int find_on_cpu(const struct measures *measures, uint32_t stream,
+                                struct on_cpu most[static ON_CPU_SHOWN])
+{
+    unsigned int nr = 0;
+
+    for (unsigned int i = 0; i < measures->state.nr_vcpus; i++) {
+        const struct state_vcpu *vcpu = measures->state.vcpus[i];
+
+        for (unsigned int j = 0; j < vcpu->nr_on_cpus; j++) {
+            struct on_cpu on = {vcpu->key, vcpu->on_cpus[j].cycles};
+
+            if (vcpu->on_cpus[j].stream != stream || vcpu->key >> 16 >= STATE_DOMAIN_IDLE)
+                continue;
+            nr++;
+            for (unsigned int k = 0; k < ON_CPU_SHOWN; k++) {
+                struct on_cpu other = most[k];
+
+                if (on.cycles <= other.cycles)
+                    continue;
+                most[k] = on;
+                on = other;
+            }
+        }
+    }
+    return nr;
+}
+
+static void add_cpu(struct table *table, const struct view_output *output, uint32_t stream)
+{
+    const struct measures *measures = output->measures;
+    const struct state_cpu *cpu = &measures->state.cpus[stream];
+    struct on_cpu most[ON_CPU_SHOWN] = {0};
+    unsigned int nr = find_on_cpu(measures, stream, most);
+    uint64_t waited = stream < measures->nr_wait_cycles ? measures->wait_cycles[stream] : 0;
+    char list[ON_CPU_SHOWN * (INPUT_TEXT_MAX + 8)] = "";
+    size_t length = 0;
+
+    table_add(table, "%" PRIu32, merge_cpu_of(measures->merge, stream));
+    table_add(table, "%.1f%%", view_share(output, cpu->busy_cycles));
+    table_add(table, "%.1f%%", view_share(output, cpu->idle_cycles));
+    table_add(table, "%.1f%%",
+              view_share(output, measures_span(measures) - cpu->busy_cycles - cpu->idle_cycles));
+    table_add(table, "%.1f%%", view_share(output, cpu->busy_cycles + waited));
+    table_add(table, "%u", nr);
+    for (unsigned int i = 0; i < ON_CPU_SHOWN && most[i].cycles > 0; i++) {
+        char name[INPUT_TEXT_MAX];
+
+        length +=
+            (size_t)snprintf(list + length, sizeof(list) - length, "%s%s %.0f%%", i > 0 ? ", " : "",
+                             input_vcpu(output->input, name, most[i].key, measures->last_tsc),
+                             view_share(output, most[i].cycles));
+    }
+    table_add(table, "%s", list);
+}
+
+void view_print_cpus(const struct view_output *output)
+{
+    const struct measures *measures = output->measures;
+    unsigned int nr = measures->state.nr_cpus;
+    _cleanup_table_ struct table *table = NULL;
+    uint32_t before = 0;
+
+    if (table_new(">CPU >BUSY >IDLE >UNKNOWN >ASKED >VCPUS ~RUNNING-MOST", &table) < 0)
+        return;
+    /* By their numbers: streams are in another order. */
+    for (unsigned int done = 0; done < nr; done++) {
+        uint32_t next = UINT32_MAX, stream = 0;
+
+        for (unsigned int i = 0; i < nr; i++) {
+            uint32_t cpu = merge_cpu_of(measures->merge, i);
+
+            if (cpu < next && (done == 0 || cpu > before)) {
+                next = cpu;
+                stream = i;
+            }
+        }
+        before = next;
+        add_cpu(table, output, stream);
+    }
+    (void)fputc('\n', output->file);
+    table_print(table, output->file, 0, output->width);
+}
