@@ -234,7 +234,7 @@ uint64_t input_nsec(const struct input *input, uint64_t ticks)
     return (uint64_t)((unsigned __int128)ticks * 1000000 / input->tsc_khz);
 }
 
-static const char *print_span(char buffer[static INPUT_TEXT_MAX], uint64_t nsec)
+const char *input_span_nsec(char buffer[static INPUT_TEXT_MAX], uint64_t nsec)
 {
     static const struct {
         uint64_t nsec;
@@ -260,7 +260,7 @@ static const char *print_span(char buffer[static INPUT_TEXT_MAX], uint64_t nsec)
 const char *input_span(const struct input *input, char buffer[static INPUT_TEXT_MAX],
                        uint64_t ticks)
 {
-    return print_span(buffer, input_nsec(input, ticks));
+    return input_span_nsec(buffer, input_nsec(input, ticks));
 }
 
 const char *input_when(const struct input *input, char buffer[static INPUT_TEXT_MAX], uint64_t tsc,

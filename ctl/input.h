@@ -91,6 +91,8 @@ const char *input_when(const struct input *input, char buffer[static INPUT_TEXT_
 /* A length of time: "64.7ms", "412us". Returns BUFFER. */
 const char *input_span(const struct input *input, char buffer[static INPUT_TEXT_MAX],
                        uint64_t ticks);
+/* The same of nanoseconds. */
+const char *input_span_nsec(char buffer[static INPUT_TEXT_MAX], uint64_t nsec);
 /* A domain: "web", "d5" if it has no name, "idle". Returns BUFFER. */
 const char *input_domain(const struct input *input, char buffer[static INPUT_TEXT_MAX],
                          uint32_t domid, uint64_t tsc);

@@ -182,6 +182,8 @@ static void stream_find_loss(struct merge_stream *stream)
     memcpy(&lost, stream->p, sizeof(lost));
     first = (uint64_t)lost.first_tsc[1] << 32 | lost.first_tsc[0];
     until = max_u64(stream->now, record_tsc(stream->p));
+    if (!stream->has_item) /* there is no record before */
+        stream->now = min_u64(first, stream->now);
     stream->is_blind = true;
     stream->blind_until = until;
     stream->now = min_u64(max_u64(stream->now, first), until);
@@ -217,6 +219,7 @@ void merge_find_item(struct merge *merge, struct merge_stream *stream)
         stream_find_loss(stream);
     else if (record_has_tsc(stream->header))
         stream->now = max_u64(stream->now, record_tsc(stream->p));
+    stream->has_item = true;
 }
 
 void merge_leave_record(struct merge *merge, struct merge_record *record)
