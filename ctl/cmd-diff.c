@@ -46,11 +46,11 @@ static void measures_freep(struct measures **measures)
 static int measure(const struct input_options *options, struct merge_part part,
                    struct input **ret_input, struct measures **ret_measures, char **ret_error)
 {
-    struct input_options part_options = *options;
     int r;
 
-    part_options.part = part;
-    r = input_open(&part_options, ret_input, ret_error);
+    r = input_open(options, ret_input, ret_error);
+    if (r == 0)
+        r = input_begin(*ret_input, part, ret_error);
     if (r < 0)
         return r;
     if (source_is_stream((*ret_input)->source))

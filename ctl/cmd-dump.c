@@ -17,6 +17,7 @@
 #include "ctl/follow.h"
 #include "ctl/format-file.h"
 #include "ctl/input.h"
+#include "ctl/selection.h"
 #include "ctl/str.h"
 #include "trace/events.h"
 #include "trace/merge.h"
@@ -33,6 +34,7 @@ struct options {
     char *events;
     const char *fields, *where, *format_file; /* NULL: not given */
     bool follow;
+    struct selection_options selection;
 };
 
 static const struct args_option dump_options[] = {
@@ -46,6 +48,7 @@ static const struct args_option dump_options[] = {
      .help = "print as xentrace_format does with its formats FILE"},
     {"where", 0, "CONDITION", ARGS_TEXT, offsetof(struct options, where),
      .help = "records that match: 'vcpu = d1v2 and cpu = 3'"},
+    SELECTION_OPTIONS(struct options, selection),
     {},
 };
 
@@ -149,6 +152,8 @@ static bool dump(struct input *input, struct printer *printer)
 
     printer_begin(printer, sidecar_vendor(input->sidecar) == SIDECAR_VENDOR_AMD,
                   sidecar_xen_version(input->sidecar), input->tsc_khz);
+    printer->style.first_tsc = input->origin_tsc;
+    printer->has_begun = input->origin_tsc > 0;
     while ((item = merge_next(&input->merge, &record)) != MERGE_END) {
         if (item == MERGE_RECORD && !printer_add(printer, &record))
             return false;
@@ -156,12 +161,13 @@ static bool dump(struct input *input, struct printer *printer)
     return buffer_flush(&printer->buffer);
 }
 
-static int dump_file(struct printer *printer, const struct input_options *input_options)
+static int dump_file(const struct ctl *ctl, struct printer *printer, const struct options *options,
+                     const char *path)
 {
     _cleanup_input_ struct input *input = NULL;
     char *error = NULL;
 
-    if (input_open(input_options, &input, &error) < 0) {
+    if (selection_open(ctl, &options->selection, path, false, &input, &error) < 0) {
         ctl_error_sentence(error);
         free(error);
         return CTL_FAILURE;
@@ -254,43 +260,53 @@ static int dump_formats(const struct printer *printer, const char *format_path, 
     return print_formats(printer, formats, path);
 }
 
-static int check_options(const struct ctl *ctl, const struct options *options, bool has_file,
+static int check_options(const struct ctl *ctl, const struct options *options, const char *path,
                          char **ret_error)
 {
-    if (options->follow && (options->format_file || has_file))
+    if (options->follow && (options->format_file || path))
         return str_refuse(-EINVAL, ret_error,
                           "--follow prints the flight recorder's records, and takes no %s.",
-                          has_file ? "file" : "--format-file");
+                          path ? "file" : "--format-file");
     if (options->format_file && (options->fields || options->where || ctl->json))
         return str_refuse(-EINVAL, ret_error,
                           "--format-file cannot be combined with --fields, --where and --json.");
+    if (options->format_file && !path)
+        return str_refuse(-EINVAL, ret_error, "--format-file needs the name of a trace file.");
+    if (options->follow && (options->selection.now || selection_has_part(&options->selection)))
+        return str_refuse(
+            -EINVAL, ret_error,
+            "--follow prints all records as they come: it cannot be combined with --now, "
+            "--since, --until and --around.");
+    if (options->format_file && selection_has_part(&options->selection))
+        return str_refuse(
+            -EINVAL, ret_error,
+            "--format-file prints all of the trace, in the order of the file: it cannot "
+            "be combined with --since, --until and --around.");
     return 0;
 }
 
 static int cmd_dump(struct ctl *ctl, int argc, char **argv)
 {
     static struct printer printer;
-    struct input_options input_options = {.part = MERGE_ALL};
     struct options options = {};
     char *error = NULL;
     int r;
 
     r = args_parse(ctl, dump_options, argc, argv, 1, &options, NULL, &error);
-    if (r == 0 && optind == argc && !options.follow)
-        r = str_refuse(-EINVAL, &error, "dump needs the name of a trace file.");
     if (r == 0)
-        r = check_options(ctl, &options, optind < argc, &error);
+        r = selection_check(&options.selection, argv[optind], &error);
+    if (r == 0)
+        r = check_options(ctl, &options, argv[optind], &error);
     if (r == 0)
         r = printer_init(&printer, &options, ctl->json, &error);
-    input_options.path = argv[optind];
     if (r < 0)
         r = args_exit(&verb_dump, r, error);
     else if (options.follow)
         r = dump_follow(ctl, &printer);
     else if (options.format_file)
-        r = dump_formats(&printer, options.format_file, input_options.path);
+        r = dump_formats(&printer, options.format_file, argv[optind]);
     else
-        r = dump_file(&printer, &input_options);
+        r = dump_file(ctl, &printer, &options, argv[optind]);
     printer_done(&printer);
     free(options.events);
     return r;
@@ -299,7 +315,7 @@ static int cmd_dump(struct ctl *ctl, int argc, char **argv)
 const struct verb verb_dump = {
     .name = "dump",
     .run = cmd_dump,
-    .words = "FILE",
+    .words = "[FILE]",
     .completes = "files",
     .summary = "print the records of a trace",
     .help = "Prints each record of a trace (- is standard input), in time order. With --json,\n"

@@ -12,6 +12,7 @@
 #include "ctl/input.h"
 #include "ctl/intervals.h"
 #include "ctl/report.h"
+#include "ctl/selection.h"
 #include "ctl/str.h"
 #include "ctl/table.h"
 #include "ctl/views.h"
@@ -26,6 +27,7 @@
 
 struct options {
     const char *view;
+    struct selection_options selection;
 };
 
 static const struct args_option report_options[] = {
@@ -34,6 +36,7 @@ static const struct args_option report_options[] = {
              "latency, waits, preemption, migrations, exits, mmio,\n"
              "interrupts, power, scheduler, memory, losses;\n"
              "intervals lists every run, wait and sleep of each vCPU"},
+    SELECTION_OPTIONS(struct options, selection),
     {},
 };
 
@@ -64,14 +67,14 @@ static void add_findings(struct json_object *doc, const struct findings *finding
 }
 
 /* Opens and reads the trace. An exit status, with the error printed. */
-static int read_trace(const struct input_options *options, unsigned int parts,
-                      struct input **ret_input, struct measures **ret_measures)
+static int read_trace(const struct ctl *ctl, const struct options *options, const char *path,
+                      unsigned int parts, struct input **ret_input, struct measures **ret_measures)
 {
     struct input *input;
     char *error = NULL;
     int r;
 
-    r = input_open(options, &input, &error);
+    r = selection_open(ctl, &options->selection, path, false, &input, &error);
     if (r < 0) {
         ctl_error_sentence(error);
         free(error);
@@ -80,7 +83,7 @@ static int read_trace(const struct input_options *options, unsigned int parts,
     r = measures_new_of(&input->merge, sidecar_vendor(input->sidecar) == SIDECAR_VENDOR_AMD, parts,
                         ret_measures);
     if (r < 0) {
-        ctl_error("Cannot read %s to its end: %s.", options->path, strerror(-r));
+        ctl_error("Cannot read %s to its end: %s.", input_name(input), strerror(-r));
         input_free(input);
         return CTL_FAILURE;
     }
@@ -88,7 +91,7 @@ static int read_trace(const struct input_options *options, unsigned int parts,
     return CTL_OK;
 }
 
-static int report(struct ctl *ctl, const struct input_options *options)
+static int report(struct ctl *ctl, const struct options *options, const char *path)
 {
     _cleanup_input_ struct input *input = NULL;
     _cleanup_(measures_freep) struct measures *measures = NULL;
@@ -96,7 +99,8 @@ static int report(struct ctl *ctl, const struct input_options *options)
     _cleanup_doc_ struct json_object *doc = NULL;
     int r;
 
-    r = read_trace(options, ctl->json ? MEASURES_ALL : MEASURES_REPORT, &input, &measures);
+    r = read_trace(ctl, options, path, ctl->json ? MEASURES_ALL : MEASURES_REPORT, &input,
+                   &measures);
     if (r != CTL_OK)
         return r;
     r = findings_new(input, measures, &findings);
@@ -115,7 +119,7 @@ static int report(struct ctl *ctl, const struct input_options *options)
     return CTL_OK;
 }
 
-static int report_view(struct ctl *ctl, const struct input_options *options,
+static int report_view(struct ctl *ctl, const struct options *options, const char *path,
                        const struct view *view)
 {
     _cleanup_input_ struct input *input = NULL;
@@ -124,7 +128,7 @@ static int report_view(struct ctl *ctl, const struct input_options *options,
     struct view_output output = {.file = stdout, .width = table_terminal_width(false)};
     int r;
 
-    r = read_trace(options, view->parts, &input, &measures);
+    r = read_trace(ctl, options, path, view->parts, &input, &measures);
     if (r != CTL_OK)
         return r;
     if (!ctl->json) {
@@ -141,13 +145,13 @@ static int report_view(struct ctl *ctl, const struct input_options *options,
     return CTL_OK;
 }
 
-static int report_intervals(struct ctl *ctl, const struct input_options *options)
+static int report_intervals(struct ctl *ctl, const struct options *options, const char *path)
 {
     _cleanup_input_ struct input *input = NULL;
     char *error = NULL;
     int r;
 
-    r = input_open(options, &input, &error);
+    r = selection_open(ctl, &options->selection, path, false, &input, &error);
     if (r < 0) {
         ctl_error_sentence(error);
         free(error);
@@ -159,7 +163,7 @@ static int report_intervals(struct ctl *ctl, const struct input_options *options
         return CTL_FAILURE;
     }
     if (r < 0) {
-        ctl_error("Cannot read %s to its end: %s.", options->path, strerror(-r));
+        ctl_error("Cannot read %s to its end: %s.", input_name(input), strerror(-r));
         return CTL_FAILURE;
     }
     return CTL_OK;
@@ -167,28 +171,27 @@ static int report_intervals(struct ctl *ctl, const struct input_options *options
 
 static int cmd_report(struct ctl *ctl, int argc, char **argv)
 {
-    struct input_options input_options = {.part = MERGE_ALL};
     struct options options = {};
     const struct view *view;
     char *error = NULL;
     int r;
 
     r = args_parse(ctl, report_options, argc, argv, 1, &options, NULL, &error);
-    if (r == 0 && optind == argc)
-        r = str_refuse(-EINVAL, &error, "report needs the name of a trace file.");
+    if (r == 0)
+        r = selection_check(&options.selection, argv[optind], &error);
     if (r < 0)
         return args_exit(&verb_report, r, error);
-    input_options.path = argv[optind];
     if (!options.view)
-        return report(ctl, &input_options);
+        return report(ctl, &options, argv[optind]);
     view = view_find(options.view);
-    return view ? report_view(ctl, &input_options, view) : report_intervals(ctl, &input_options);
+    return view ? report_view(ctl, &options, argv[optind], view)
+                : report_intervals(ctl, &options, argv[optind]);
 }
 
 const struct verb verb_report = {
     .name = "report",
     .run = cmd_report,
-    .words = "FILE",
+    .words = "[FILE]",
     .completes = "files",
     .summary = "show who ran, who waited, and for whom",
     .help = "Reads a trace (- is standard input) and shows what happened. Needs no daemon.\n",

@@ -15,6 +15,7 @@
 #include "ctl/doc.h"
 #include "ctl/input.h"
 #include "ctl/pager.h"
+#include "ctl/selection.h"
 #include "ctl/str.h"
 #include "ctl/table.h"
 #include "ctl/timeline-doc.h"
@@ -23,10 +24,13 @@
 
 #define DEFAULT_WIDTH   80u
 #define DEFAULT_COLUMNS 100u /* of a document */
+/* So much before the time that is shown, runstates are followed. */
+#define LEAD_USEC (2 * USEC_PER_SEC)
 
 struct options {
     const char *by;
     uint32_t columns;
+    struct selection_options selection;
 };
 
 static const struct args_option timeline_options[] = {
@@ -35,6 +39,7 @@ static const struct args_option timeline_options[] = {
              "or for each vcpu: when it ran, waited, slept"},
     {"columns", 0, "N", ARGS_COUNT, offsetof(struct options, columns), 0, "columns",
      .help = "of the picture (default: as wide as the terminal)"},
+    SELECTION_OPTIONS(struct options, selection),
     {},
 };
 
@@ -68,18 +73,17 @@ static unsigned int output_width(void)
     return width > 0 ? (unsigned int)width : DEFAULT_WIDTH;
 }
 
-/* Reads all of the trace for its first and last time. */
-static int find_span(const struct input_options *options, uint64_t *ret_first, uint64_t *ret_last,
-                     char **ret_error)
+/*
+ * Reads all of what was selected for its first and last time, and begins again: with some of what
+ * came before.
+ */
+static int find_span(struct input *input, uint64_t *ret_first, uint64_t *ret_last, char **ret_error)
 {
-    _cleanup_input_ struct input *input = NULL;
+    struct merge_part part = input->merge.part;
     struct merge_record record;
     bool has_begun = false;
-    int item, r;
+    int item;
 
-    r = input_open(options, &input, ret_error);
-    if (r < 0)
-        return r;
     while ((item = merge_next(&input->merge, &record)) != MERGE_END) {
         if (item != MERGE_RECORD)
             continue;
@@ -89,8 +93,14 @@ static int find_span(const struct input_options *options, uint64_t *ret_first, u
         *ret_last = record.tsc;
     }
     if (input->merge.error == 0 && !has_begun)
-        return str_refuse(-ENODATA, ret_error, "%s has no record.", options->path);
-    return input->merge.error;
+        return str_refuse(-ENODATA, ret_error, "%s has no record.", input_name(input));
+    if (input->merge.error < 0)
+        return input->merge.error;
+    if (part.from == 0)
+        return input_begin(input, part, ret_error);
+    *ret_first = max_u64(part.from, input->origin_tsc);
+    part.from -= min_u64(part.from - 1, input_ticks(input, LEAD_USEC));
+    return input_begin(input, part, ret_error);
 }
 
 static int print(struct ctl *ctl, const struct input *input, const struct timeline *timeline,
@@ -114,8 +124,7 @@ static int print(struct ctl *ctl, const struct input *input, const struct timeli
     return timeline_text_print(stdout, input, timeline, first_tsc, &style);
 }
 
-static int show(struct ctl *ctl, const struct input_options *input_options,
-                const struct options *options, char **ret_error)
+static int show(struct ctl *ctl, const struct options *options, const char *path, char **ret_error)
 {
     struct timeline_options wanted = {
         .by = options->by && strcmp(options->by, "vcpu") == 0 ? TIMELINE_BY_VCPU : TIMELINE_BY_CPU,
@@ -126,7 +135,10 @@ static int show(struct ctl *ctl, const struct input_options *input_options,
     uint64_t first = 0, last = 0;
     int r;
 
-    r = find_span(input_options, &first, &last, ret_error);
+    r = selection_open(ctl, &options->selection, path, true, &input, ret_error);
+    if (r < 0)
+        return r;
+    r = find_span(input, &first, &last, ret_error);
     if (r < 0)
         return r;
     wanted.from = first;
@@ -134,40 +146,32 @@ static int show(struct ctl *ctl, const struct input_options *input_options,
     wanted.columns = ctl->json ? DEFAULT_COLUMNS : timeline_text_columns(wanted.by, width);
     if (options->columns > 0)
         wanted.columns = options->columns;
-    r = input_open(input_options, &input, ret_error);
-    if (r < 0)
-        return r;
     r = timeline_new(&input->merge, &wanted, &timeline);
     if (r < 0)
         return r;
-    return print(ctl, input, timeline, first, width);
+    return print(ctl, input, timeline, input->origin_tsc ? input->origin_tsc : first, width);
 }
 
 static int cmd_timeline(struct ctl *ctl, int argc, char **argv)
 {
-    struct input_options input_options = {.part = MERGE_ALL};
     struct options options = {};
     char *error = NULL;
     int r;
 
     r = args_parse(ctl, timeline_options, argc, argv, 1, &options, NULL, &error);
-    if (r == 0 && optind == argc)
-        r = str_refuse(-EINVAL, &error, "timeline needs the name of a trace file.");
-    if (r == 0 && strcmp(argv[optind], "-") == 0)
-        r = str_refuse(-EINVAL, &error,
-                       "timeline reads the trace twice: give it a file, not standard input.");
+    if (r == 0)
+        r = selection_check(&options.selection, argv[optind], &error);
     if (r == 0 && options.columns > TIMELINE_COLUMNS_MAX)
         r = str_refuse(-EINVAL, &error, "--columns is at most %u.", TIMELINE_COLUMNS_MAX);
     if (r < 0)
         return args_exit(&verb_timeline, r, error);
-    input_options.path = argv[optind];
-    r = show(ctl, &input_options, &options, &error);
+    r = show(ctl, &options, argv[optind], &error);
     if (r >= 0)
         return CTL_OK;
     if (error)
         ctl_error_sentence(error);
     else
-        ctl_error("Cannot read %s: %s.", input_options.path, strerror(-r));
+        ctl_error("Cannot read the trace: %s.", strerror(-r));
     free(error);
     return CTL_FAILURE;
 }
@@ -175,7 +179,7 @@ static int cmd_timeline(struct ctl *ctl, int argc, char **argv)
 const struct verb verb_timeline = {
     .name = "timeline",
     .run = cmd_timeline,
-    .words = "FILE",
+    .words = "[FILE]",
     .completes = "files",
     .summary = "draw who ran on each CPU, and who waited",
     .help = "Draws a trace in characters, as wide as the terminal. Each column is a part of\n"

@@ -5,13 +5,16 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "common/sidecar-path.h"
 #include "common/units.h"
 #include "ctl/doc.h"
+#include "ctl/now.h"
 #include "ctl/str.h"
 #include "trace/sidecar.h"
 #include "trace/source.h"
@@ -36,16 +39,14 @@ static bool is_standard_input(const char *path)
     return strcmp(path, "-") == 0;
 }
 
-static int open_source(const char *path, struct source **ret_source)
+static int input_read_sidecar(struct input *input, const struct input_options *options)
 {
-    int fd = is_standard_input(path) ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
-                                     : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (options->is_now) {
+        char path[64];
 
-    return fd < 0 ? -errno : source_new_fd(fd, ret_source);
-}
-
-static int input_read_sidecar(struct input *input)
-{
+        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", options->sidecar_fd);
+        return sidecar_new(path, &input->sidecar);
+    }
     if (!is_standard_input(input->path)) {
         input->sidecar_path = sidecar_path_of(input->path);
         if (!input->sidecar_path)
@@ -54,25 +55,50 @@ static int input_read_sidecar(struct input *input)
     return sidecar_new(input->sidecar_path, &input->sidecar);
 }
 
-static int input_begin(struct input *input, const struct input_options *options)
+static int open_source(const struct input_options *options, struct source **ret_source)
+{
+    struct stat status;
+    int fd, r;
+
+    if (options->is_now)
+        return source_new_fd(options->trace_fd, ret_source);
+    fd = is_standard_input(options->path) ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                                          : open(options->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return -errno;
+    if (options->keep && fstat(fd, &status) == 0 && !S_ISREG(status.st_mode)) {
+        r = now_keep_pipe(fd, &fd);
+        if (r < 0)
+            return r;
+    }
+    return source_new_fd(fd, ret_source);
+}
+
+static void input_find_khz(struct input *input, uint64_t khz)
+{
+    input->tsc_khz = khz ? khz : sidecar_tsc_khz(input->sidecar);
+    input->khz_is_assumed = input->tsc_khz == 0;
+    if (input->khz_is_assumed)
+        input->tsc_khz = INPUT_ASSUMED_KHZ;
+}
+
+static int input_open_all(struct input *input, const struct input_options *options)
 {
     int r;
 
     input->path = strdup(options->path);
     if (!input->path)
         return -ENOMEM;
-    r = open_source(options->path, &input->source);
+    r = open_source(options, &input->source);
     if (r < 0)
         return r;
-    r = input_read_sidecar(input);
+    input->is_now = options->is_now;
+    input->begin = source_offset(input->source);
+    r = input_read_sidecar(input, options);
     if (r < 0)
         return r;
-    input->tsc_khz = options->tsc_khz ? options->tsc_khz : sidecar_tsc_khz(input->sidecar);
-    input->khz_is_assumed = input->tsc_khz == 0;
-    if (input->khz_is_assumed)
-        input->tsc_khz = INPUT_ASSUMED_KHZ;
-    input->has_merge = true;
-    return merge_init(&input->merge, input->source, options->part);
+    input_find_khz(input, options->tsc_khz);
+    return 0;
 }
 
 /* The length of PATH without the suffix of a sidecar; 0: PATH does not have it. */
@@ -128,6 +154,14 @@ static int refuse_empty(const char *path, char **ret_error)
     return -EBADMSG;
 }
 
+static int refuse_reading(const char *path, int r, char **ret_error)
+{
+    if (r == -ENOMEM)
+        return r;
+    errno = -r;
+    return str_refuse(r, ret_error, "Cannot read %s: %m.", path);
+}
+
 int input_open(const struct input_options *options, struct input **ret_input, char **ret_error)
 {
     _cleanup_input_ struct input *input = calloc(1, sizeof(*input));
@@ -135,20 +169,65 @@ int input_open(const struct input_options *options, struct input **ret_input, ch
 
     if (!input)
         return -ENOMEM;
-    r = input_begin(input, options);
-    if (r == -ENOMEM)
-        return r;
-    if (r < 0) {
-        errno = -r;
-        return str_refuse(r, ret_error, "Cannot read %s: %m.", options->path);
-    }
-    if (merge_streams(&input->merge) == 0 && !source_is_stream(input->source))
-        return refuse_empty(options->path, ret_error);
+    r = input_open_all(input, options);
+    if (r < 0)
+        return refuse_reading(options->path, r, ret_error);
     *ret_input = TAKE_PTR(input);
     return 0;
 }
 
+bool input_find_span(struct input *input, uint64_t *ret_first, uint64_t *ret_last)
+{
+    if (!source_is_stream(input->source)) {
+        if (!merge_find_span(input->source, &input->origin_tsc, ret_last))
+            return false;
+    } else {
+        input->has_merge = true;
+        if (merge_init(&input->merge, input->source, MERGE_ALL) < 0 ||
+            !merge_find_next(&input->merge, &input->origin_tsc))
+            return false;
+        *ret_last = 0;
+    }
+    *ret_first = input->origin_tsc;
+    return true;
+}
+
+int input_begin(struct input *input, struct merge_part part, char **ret_error)
+{
+    int r;
+
+    if (input->has_merge && source_is_stream(input->source)) {
+        merge_narrow(&input->merge, part);
+        return 0;
+    }
+    if (input->has_merge) {
+        merge_done(&input->merge);
+        source_return(input->source, input->begin);
+    }
+    input->has_merge = true;
+    r = merge_init(&input->merge, input->source, part);
+    if (r < 0)
+        return refuse_reading(input->path, r, ret_error);
+    if (merge_streams(&input->merge) == 0 && !source_is_stream(input->source))
+        return refuse_empty(input->path, ret_error);
+    return 0;
+}
+
 /* --- For people. --- */
+
+const char *input_name(const struct input *input)
+{
+    if (input->is_now)
+        return "the flight recorder";
+    return is_standard_input(input->path) ? "standard input" : input->path;
+}
+
+uint64_t input_ticks(const struct input *input, uint64_t usec)
+{
+    unsigned __int128 ticks = (unsigned __int128)usec * input->tsc_khz / 1000;
+
+    return ticks > UINT64_MAX ? UINT64_MAX : (uint64_t)ticks;
+}
 
 uint64_t input_nsec(const struct input *input, uint64_t ticks)
 {
@@ -193,7 +272,7 @@ const char *input_when(const struct input *input, char buffer[static INPUT_TEXT_
     char text[32];
 
     if (nsec == 0 || !localtime_r(&seconds, &local)) {
-        nsec = input_nsec(input, tsc - first_tsc);
+        nsec = input_nsec(input, tsc - (input->origin_tsc ? input->origin_tsc : first_tsc));
         (void)snprintf(buffer, INPUT_TEXT_MAX, "+%" PRIu64 ".%03" PRIu64 "s", nsec / NSEC_PER_SEC,
                        nsec % NSEC_PER_SEC / 1000000);
         return buffer;

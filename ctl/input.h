@@ -17,30 +17,49 @@ struct sidecar;
 struct source;
 
 struct input {
-    char *path;          /* "-": standard input */
-    char *sidecar_path;  /* NULL: there is none to look for */
+    char *path;         /* "-": standard input */
+    bool is_now;        /* it is what the flight recorder holds */
+    char *sidecar_path; /* NULL: there is none to look for */
     struct source *source;
+    uint64_t begin; /* of its first window: where standard input stood */
     struct sidecar *sidecar;
     uint64_t tsc_khz;    /* never 0 */
     bool khz_is_assumed; /* neither the sidecar nor the user says it */
     struct merge merge;
-    bool has_merge;
+    bool has_merge;      /* it has begun */
+    uint64_t origin_tsc; /* where the trace begins, if a part of it was selected; 0: not known */
 };
 
 struct input_options {
     const char *path;
-    uint64_t tsc_khz;       /* 0: the sidecar's */
-    struct merge_part part; /* of it */
+    uint64_t tsc_khz; /* 0: the sidecar's */
+    bool keep;        /* a pipe in a temporary file: its end must be known, or it is read again */
+    bool is_now;      /* it is of now_take(), and PATH for hints: */
+    int trace_fd, sidecar_fd; /* the first is taken */
 };
 
 /* The frequency that is assumed if nobody says it: xenalyze's. */
 #define INPUT_ASSUMED_KHZ UINT64_C(2400000)
 
 /*
- * Opens the trace. Returns 0; a negative errno with a sentence in *RET_ERROR (free it); -ENOMEM. One
- * without a record is an error.
+ * Opens the trace and its sidecar; for commands: selection_open(). Returns 0; a negative errno with
+ * a sentence in *RET_ERROR (free it); -ENOMEM.
  */
 int input_open(const struct input_options *options, struct input **ret_input, char **ret_error);
+
+/*
+ * When its first item is, and its last; *RET_LAST is 0 if it is a pipe, which has begun by then.
+ * False: no record has a time.
+ */
+bool input_find_span(struct input *input, uint64_t *ret_first, uint64_t *ret_last);
+/*
+ * Begins to read PART (input.merge). A trace without a record is an error. Returns as input_open().
+ * What is no pipe, or was kept, may be begun again.
+ */
+int input_begin(struct input *input, struct merge_part part, char **ret_error);
+
+/* The name of the file for people: "standard input" for "-". */
+const char *input_name(const struct input *input);
 
 /*
  * A sentence to be freed if the file at PATH is a sidecar, which names its trace; NULL: it is none,
@@ -57,14 +76,15 @@ static inline void input_freep(struct input **input)
 
 #define _cleanup_input_ _cleanup_(input_freep)
 
+uint64_t input_ticks(const struct input *input, uint64_t usec);
 /* Ticks as nanoseconds, cut off. */
 uint64_t input_nsec(const struct input *input, uint64_t ticks);
 
 #define INPUT_TEXT_MAX 96u
 
 /*
- * When TSC was: "02:51:00.189" by the wall clock, if it is known, else "+3.512s" since FIRST_TSC.
- * Returns BUFFER.
+ * When TSC was: "02:51:00.189" by the wall clock, if it is known, else "+3.512s" since FIRST_TSC,
+ * or since the beginning of the trace if only a part of it was selected. Returns BUFFER.
  */
 const char *input_when(const struct input *input, char buffer[static INPUT_TEXT_MAX], uint64_t tsc,
                        uint64_t first_tsc);

@@ -57,6 +57,8 @@ libctl_a_SOURCES = \
 	ctl/health.c ctl/health.h \
 	ctl/monitor.c ctl/monitor.h \
 	ctl/monitor-loop.c ctl/monitor-loop.h \
+	ctl/newest.c ctl/newest.h \
+	ctl/now.c ctl/now.h \
 	ctl/number.c ctl/number.h \
 	ctl/domains.c ctl/domains.h \
 	ctl/hint.c ctl/hint.h \
@@ -78,10 +80,12 @@ libctl_a_SOURCES = \
 	ctl/request.c ctl/request.h \
 	ctl/screen.c ctl/screen.h \
 	ctl/second.c ctl/second.h \
+	ctl/selection.c ctl/selection.h \
 	ctl/session.c ctl/session.h \
 	ctl/snapshot.c ctl/snapshot.h \
 	ctl/stop.c ctl/stop.h \
 	ctl/storage.c ctl/storage.h \
+	ctl/story-text.c ctl/story-text.h \
 	ctl/str.c ctl/str.h \
 	ctl/synopsis.c ctl/synopsis.h \
 	ctl/table.c ctl/table.h \

@@ -66,7 +66,7 @@ void report_print_quality(FILE *file, const struct input *input, const struct me
     struct source_damage damage = source_damage(input->source);
     char span[INPUT_TEXT_MAX], from[INPUT_TEXT_MAX];
 
-    (void)fprintf(file, "%s: %s from %s, %u CPUs, %" PRIu64 " records", input->path,
+    (void)fprintf(file, "%s: %s from %s, %u CPUs, %" PRIu64 " records", input_name(input),
                   input_span(input, span, measures_span(measures)),
                   input_when(input, from, measures->first_tsc, measures->first_tsc),
                   merge_streams(&input->merge), measures->records);

@@ -271,7 +271,7 @@ static void print_head(const struct drawing *drawing)
     char span[INPUT_TEXT_MAX], when[INPUT_TEXT_MAX], width[INPUT_TEXT_MAX];
     uint64_t cycles = timeline->until - timeline->from;
 
-    (void)fprintf(drawing->file, "%s: %s from %s; a column is %s.\n", input->path,
+    (void)fprintf(drawing->file, "%s: %s from %s; a column is %s.\n", input_name(input),
                   input_span(input, span, cycles), print_when(drawing, when, timeline->from),
                   input_span(input, width, cycles / timeline->columns));
     if (timeline->gaps > 0)

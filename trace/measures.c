@@ -168,6 +168,17 @@ static void end_loss(struct measures *measures, const struct merge_record *recor
     }
 }
 
+/* Of a part, there may be some that end after it. */
+static void end_open_losses(struct measures *measures)
+{
+    for (size_t i = 0; i < measures->nr_losses; i++) {
+        struct measures_loss *loss = &measures->losses[i];
+
+        if (loss->to_tsc == 0)
+            loss->to_tsc = max_u64(loss->from_tsc, measures->last_tsc);
+    }
+}
+
 static void note_io(struct measures *measures, const struct merge_record *record, uint32_t event)
 {
     const struct state_vcpu *vcpu = measures->state.cpus[record->stream].running;
@@ -248,6 +259,7 @@ static int measures_read(struct measures *measures)
         note_record(measures, &record);
     }
     state_end(&measures->state);
+    end_open_losses(measures);
     note_error(measures, measures->state.error);
     note_error(measures, measures->details.error);
     note_error(measures, measures->merge->error);

@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/cpu-set.h"
 #include "common/util.h"
 
 /* Windows that are read ahead of what is not a stream: all of them, in ordinary traces. */
@@ -448,6 +449,96 @@ static void merge_skip(struct merge *merge)
         merge_reorder(merge);
     }
     merge->wraps = 0;
+}
+
+/* The first time of each CPU that takes part in the first rounds: those of others are newer. */
+static uint64_t find_first(struct source *source)
+{
+    struct source_window window;
+    struct cpu_set seen = {0};
+    uint64_t first = 0;
+    uint32_t last_cpu = UINT32_MAX;
+    unsigned int rounds = 0;
+
+    while (rounds < SEEK_BACK_ROUNDS && source_next(source, &window) > 0) {
+        uint64_t tsc = cpu_set_has(&seen, window.cpu) ? 0 : tsc_of_first(&window);
+
+        rounds += window.cpu <= last_cpu && last_cpu != UINT32_MAX;
+        last_cpu = window.cpu;
+        if (tsc == 0)
+            continue;
+        cpu_set_add(&seen, window.cpu);
+        first = first > 0 ? min_u64(first, tsc) : tsc;
+    }
+    return first;
+}
+
+static uint64_t newest_in(const struct source_window *window)
+{
+    const uint8_t *p = window->records, *end = p + window->bytes;
+    uint64_t newest = 0;
+
+    while (end - p >= (ptrdiff_t)RECORD_MIN_BYTES) {
+        uint32_t header, bytes;
+
+        memcpy(&header, p, sizeof(header));
+        bytes = record_bytes(header);
+        if ((ptrdiff_t)bytes > end - p)
+            break;
+        if (record_has_tsc(header) && !record_is_wrap(header))
+            newest = max_u64(newest, record_tsc(p));
+        p += bytes;
+    }
+    return newest;
+}
+
+/* The newest time of the last rounds. */
+static uint64_t find_last(struct source *source, uint64_t begin)
+{
+    uint64_t end = source_bytes(source), back = SEEK_NEAR_BYTES, from, last = 0;
+    struct source_window window;
+
+    do {
+        from = end - begin > back ? end - back : begin;
+        back *= 2;
+    } while (from > begin && count_rounds(source, from, end) < SEEK_BACK_ROUNDS);
+    if (from == begin)
+        source_return(source, begin);
+    else
+        (void)source_seek(source, from);
+    while (source_next(source, &window) > 0)
+        last = max_u64(last, newest_in(&window));
+    return last;
+}
+
+bool merge_find_span(struct source *source, uint64_t *ret_first, uint64_t *ret_last)
+{
+    uint64_t begin = source_offset(source), first, last;
+
+    first = find_first(source);
+    last = find_last(source, begin);
+    source_return(source, begin);
+    if (first == 0)
+        return false;
+    *ret_first = first;
+    *ret_last = max_u64(first, last);
+    return true;
+}
+
+bool merge_find_next(struct merge *merge, uint64_t *ret_tsc)
+{
+    if ((merge->nr_heap == 0 || merge->heap[0]->now > merge->limit) && !merge_refill(merge))
+        return false;
+    *ret_tsc = merge->heap[0]->now;
+    return true;
+}
+
+void merge_narrow(struct merge *merge, struct merge_part part)
+{
+    merge->part = part;
+    merge_set_horizon(merge, merge->horizon);
+    if (part.from > 0)
+        merge_skip(merge);
 }
 
 int merge_init(struct merge *merge, struct source *source, struct merge_part part)

@@ -92,6 +92,17 @@ struct merge {
 int merge_init(struct merge *merge, struct source *source, struct merge_part part);
 void merge_done(struct merge *merge);
 
+/*
+ * When the first item is, and the last one, of a SOURCE that is not a stream: its beginning and its
+ * end are looked at. The source is left where it was. False: no record has a time.
+ */
+bool merge_find_span(struct source *source, uint64_t *ret_first, uint64_t *ret_last);
+
+/* When the next item is. False: there is none. */
+bool merge_find_next(struct merge *merge, uint64_t *ret_tsc);
+/* Continues with PART, which begins where the merge stands or later. */
+void merge_narrow(struct merge *merge, struct merge_part part);
+
 /* The number of CPUs that have had a window so far. */
 static inline unsigned int merge_streams(const struct merge *merge)
 {

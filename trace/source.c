@@ -301,6 +301,13 @@ bool source_seek(struct source *source, uint64_t offset)
     return false;
 }
 
+void source_return(struct source *source, uint64_t offset)
+{
+    source->has_ended = false;
+    source->is_damaged = false;
+    source->offset = offset;
+}
+
 uint64_t source_offset(const struct source *source)
 {
     return source->offset;

@@ -56,6 +56,8 @@ void source_release(struct source *source, const struct source_window *window);
  * whatever is there. False: none was found.
  */
 bool source_seek(struct source *source, uint64_t offset);
+/* Not for streams: continues at OFFSET, where a window was. */
+void source_return(struct source *source, uint64_t offset);
 /* Where the next window is, or the damage; its file's size at the end. */
 uint64_t source_offset(const struct source *source);
 

@@ -31,6 +31,7 @@ EXTRA_DIST += \
 	tests/sim/metrics.sh \
 	tests/sim/many-cpus.sh \
 	tests/sim/outputs.py \
+	tests/sim/now.sh \
 	tests/sim/outputs.sh \
 	tests/sim/patience.sh \
 	tests/sim/pause.sh \

@@ -146,7 +146,7 @@ class Trace:
                 self.lose_power(cpu)
                 for vcpu in self.vcpus.values():
                     vcpu.preempted = None if vcpu.preempted == cpu else vcpu.preempted
-                self.losses.append([cpu, words[0], now, now])
+                self.losses.append([cpu, words[0], now, None])
                 continue
             if self.first is None:
                 self.first = now
@@ -155,6 +155,8 @@ class Trace:
             self.record(now, cpu, event, words)
         for vcpu in self.vcpus.values():
             self.drop_exit(vcpu)
+        for loss in self.losses:
+            loss[3] = max(loss[2], self.last or 0) if loss[3] is None else loss[3]
 
     # --- Runstates. ---
 
