@@ -382,3 +382,26 @@ const char *trace_file_damage_text(enum trace_file_damage damage)
     }
     return "the damage is unknown";
 }
+
+const char *trace_file_damage_kind(enum trace_file_damage damage)
+{
+    switch (damage) {
+    case TRACE_FILE_SOUND:
+        return NULL;
+    case TRACE_FILE_EMPTY:
+        return "empty";
+    case TRACE_FILE_NOT_A_TRACE:
+        return "not-a-trace";
+    case TRACE_FILE_TORN_WINDOW:
+        return "torn-window";
+    case TRACE_FILE_ZEROES:
+        return "zeroes";
+    case TRACE_FILE_NO_WINDOW:
+        return "no-window";
+    case TRACE_FILE_NESTED_WINDOW:
+        return "nested-window";
+    case TRACE_FILE_RECORD_OVERLAP:
+        return "record-overlap";
+    }
+    return "unknown";
+}

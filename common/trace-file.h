@@ -68,6 +68,8 @@ struct trace_file_summary *trace_file_summary_free(struct trace_file_summary *su
 
 /* What DAMAGE means, as half a sentence for people: "the last window is cut off". Static. */
 const char *trace_file_damage_text(enum trace_file_damage damage);
+/* The same as a word for programs: "torn-window"; NULL: it is sound. Static. */
+const char *trace_file_damage_kind(enum trace_file_damage damage);
 
 /*
  * Called for every record, including lost_records and wrap_buffer, in file order. RECORD points to

@@ -227,9 +227,10 @@ static uint64_t info_complete_from_tsc(const struct info *info, uint64_t *ret_ns
 static void print_verdict(FILE *file, const struct info *info)
 {
     const struct trace_file_summary *summary = info->summary;
-    const char *advice = info_is_running(info)
-                             ? "; xentraced may still be writing it, see: xentracectl list"
-                             : "; the part before it is readable";
+    const char *advice =
+        info_is_running(info)
+            ? "; xentraced may still be writing it, see: xentracectl list"
+            : "; the part before it is readable, the rest after: xentracectl repair";
 
     if (summary->damage == TRACE_FILE_EMPTY)
         table_print_field(file, "Verdict", "sound, but empty: no record was written");
@@ -433,29 +434,6 @@ static void info_print(FILE *file, struct info *info)
 
 /* As JSON: the format is described in xentracectl(1), keys are only ever added. */
 
-static const char *damage_kind(enum trace_file_damage damage)
-{
-    switch (damage) {
-    case TRACE_FILE_SOUND:
-        return NULL;
-    case TRACE_FILE_EMPTY:
-        return "empty";
-    case TRACE_FILE_NOT_A_TRACE:
-        return "not-a-trace";
-    case TRACE_FILE_TORN_WINDOW:
-        return "torn-window";
-    case TRACE_FILE_ZEROES:
-        return "zeroes";
-    case TRACE_FILE_NO_WINDOW:
-        return "no-window";
-    case TRACE_FILE_NESTED_WINDOW:
-        return "nested-window";
-    case TRACE_FILE_RECORD_OVERLAP:
-        return "record-overlap";
-    }
-    return "unknown";
-}
-
 static void add_counts(struct json_object *object, const struct trace_file_summary *summary)
 {
     doc_add_number(object, "bytes", summary->bytes);
@@ -532,7 +510,7 @@ static void info_add_json(struct json_object *array, const struct info *info)
     if (summary->damage != TRACE_FILE_SOUND) {
         struct json_object *damage = doc_add_object(object, "damage");
 
-        doc_add_text(damage, "kind", damage_kind(summary->damage));
+        doc_add_text(damage, "kind", trace_file_damage_kind(summary->damage));
         doc_add_text(damage, "text", trace_file_damage_text(summary->damage));
         doc_add_number(damage, "offset", summary->damage_offset);
     }

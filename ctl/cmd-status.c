@@ -180,6 +180,8 @@ static void print_status(struct json_object *status, const struct health *health
     if (doc_length(triggers)) {
         (void)puts("\nTriggers");
         trigger_print_list(stdout, triggers, 4, false, width);
+        if (!*doc_text(status, "remote", ""))
+            trigger_print_reports(stdout, triggers, 4);
     }
     snapshot_print_list(stdout, doc_array(status, "snapshots"), width);
     print_ended(sessions, all, width);

@@ -213,6 +213,22 @@ int input_begin(struct input *input, struct merge_part part, char **ret_error)
     return 0;
 }
 
+int input_open_part(const struct input_options *options, struct merge_part part,
+                    struct input **ret_input, char **ret_error)
+{
+    _cleanup_input_ struct input *input = NULL;
+    int r;
+
+    r = input_open(options, &input, ret_error);
+    if (r < 0)
+        return r;
+    r = input_begin(input, part, ret_error);
+    if (r < 0)
+        return r;
+    *ret_input = TAKE_PTR(input);
+    return 0;
+}
+
 /* --- For people. --- */
 
 const char *input_name(const struct input *input)
@@ -234,7 +250,7 @@ uint64_t input_nsec(const struct input *input, uint64_t ticks)
     return (uint64_t)((unsigned __int128)ticks * 1000000 / input->tsc_khz);
 }
 
-static const char *print_span(char buffer[static INPUT_TEXT_MAX], uint64_t nsec)
+const char *input_span_nsec(char buffer[static INPUT_TEXT_MAX], uint64_t nsec)
 {
     static const struct {
         uint64_t nsec;
@@ -260,7 +276,7 @@ static const char *print_span(char buffer[static INPUT_TEXT_MAX], uint64_t nsec)
 const char *input_span(const struct input *input, char buffer[static INPUT_TEXT_MAX],
                        uint64_t ticks)
 {
-    return print_span(buffer, input_nsec(input, ticks));
+    return input_span_nsec(buffer, input_nsec(input, ticks));
 }
 
 const char *input_when(const struct input *input, char buffer[static INPUT_TEXT_MAX], uint64_t tsc,

@@ -57,6 +57,9 @@ bool input_find_span(struct input *input, uint64_t *ret_first, uint64_t *ret_las
  * What is no pipe, or was kept, may be begun again.
  */
 int input_begin(struct input *input, struct merge_part part, char **ret_error);
+/* input_open(), then input_begin(). */
+int input_open_part(const struct input_options *options, struct merge_part part,
+                    struct input **ret_input, char **ret_error);
 
 /* The name of the file for people: "standard input" for "-". */
 const char *input_name(const struct input *input);
@@ -91,6 +94,8 @@ const char *input_when(const struct input *input, char buffer[static INPUT_TEXT_
 /* A length of time: "64.7ms", "412us". Returns BUFFER. */
 const char *input_span(const struct input *input, char buffer[static INPUT_TEXT_MAX],
                        uint64_t ticks);
+/* The same of nanoseconds. */
+const char *input_span_nsec(char buffer[static INPUT_TEXT_MAX], uint64_t nsec);
 /* A domain: "web", "d5" if it has no name, "idle". Returns BUFFER. */
 const char *input_domain(const struct input *input, char buffer[static INPUT_TEXT_MAX],
                          uint32_t domid, uint64_t tsc);

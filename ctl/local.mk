@@ -17,6 +17,8 @@ libctl_a_SOURCES = \
 	ctl/args-table.c ctl/args-table.h \
 	ctl/child.c ctl/child.h \
 	ctl/cmd-bridge.c \
+	ctl/cmd-cut.c \
+	ctl/cmd-diff.c \
 	ctl/cmd-dump.c \
 	ctl/cmd-events.c \
 	ctl/cmd-info.c \
@@ -24,6 +26,7 @@ libctl_a_SOURCES = \
 	ctl/cmd-metrics.c \
 	ctl/cmd-record.c \
 	ctl/cmd-reload.c \
+	ctl/cmd-repair.c \
 	ctl/cmd-report.c \
 	ctl/cmd-rotate.c \
 	ctl/cmd-snapshot.c \
@@ -44,6 +47,7 @@ libctl_a_SOURCES = \
 	ctl/condition.c ctl/condition.h \
 	ctl/cmd-why.c \
 	ctl/ctl.h \
+	ctl/derived.c ctl/derived.h \
 	ctl/disk.c ctl/disk.h \
 	ctl/doc.c ctl/doc.h \
 	ctl/doctor.c ctl/doctor-daemon.c ctl/doctor-host.c ctl/doctor.h ctl/doctor-internal.h \
@@ -62,6 +66,7 @@ libctl_a_SOURCES = \
 	ctl/findings.c ctl/findings.h \
 	ctl/input.c ctl/input.h \
 	ctl/intervals.c ctl/intervals.h \
+	ctl/last-report.c ctl/last-report.h \
 	ctl/options.c ctl/options.h \
 	ctl/output.c ctl/output.h \
 	ctl/pager.c ctl/pager.h \

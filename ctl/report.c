@@ -87,7 +87,8 @@ void report_print_quality(FILE *file, const struct input *input, const struct me
     if (damage.is_damaged)
         (void)fprintf(file,
                       "  The file is damaged at offset %" PRIu64
-                      ": later records are not in this report.\n",
+                      ": later records are not in this report. To read them: "
+                      "xentracectl repair FILE\n",
                       damage.offset);
 }
 

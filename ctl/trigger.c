@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/units.h"
+#include "ctl/last-report.h"
 #include "ctl/session.h"
 #include "ctl/str.h"
 #include "ctl/table.h"
@@ -156,5 +157,17 @@ void trigger_print_list(FILE *file, struct json_object *triggers, int indent, bo
         if (*error)
             (void)fprintf(file, "%*sThe last snapshot of %s failed: %s\n", indent, "",
                           doc_text(trigger, "name", "-"), error);
+    }
+}
+
+void trigger_print_reports(FILE *file, struct json_object *triggers, int indent)
+{
+    for (size_t i = 0; i < doc_length(triggers); i++) {
+        const char *path = doc_text(doc_at(triggers, i), "last_report", "");
+        char finding[LAST_REPORT_MAX];
+
+        if (*path && last_report_read(path, finding))
+            (void)fprintf(file, "%*sLast report: %s\n%*s  %s\n", indent, "", finding, indent, "",
+                          path);
     }
 }

@@ -23,3 +23,7 @@ void trigger_print(FILE *file, struct json_object *trigger);
  */
 void trigger_print_list(FILE *file, struct json_object *triggers, int indent, bool with_limits,
                         int width);
+
+/* The first finding of the report that each has beside its last snapshot, and its path; nothing
+ * where there is none. The reports are files of this host. */
+void trigger_print_reports(FILE *file, struct json_object *triggers, int indent);

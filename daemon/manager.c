@@ -396,6 +396,25 @@ static void start_segment_unit(struct manager *manager, const struct session *se
     systemd_start_unit(manager->systemd, unit, manager_handle_unit_started, manager);
 }
 
+static void manager_handle_report_started(void *userdata, const char *unit, int error)
+{
+    (void)userdata;
+    if (error < 0)
+        log_warning("systemd did not start %s: %s. The snapshot is complete, but has no report.",
+                    unit, strerror(-error));
+}
+
+/* It reads the snapshot, which may take long; nobody waits for it. */
+static void start_report_unit(struct manager *manager, const struct snapshot *snapshot)
+{
+    char unit[sizeof("xentraced-report@.service") + SESSION_NAME_MAX];
+
+    if (!snapshot->trigger || !snapshot->trigger->config.report || snapshot->failure.name)
+        return;
+    (void)snprintf(unit, sizeof(unit), "xentraced-report@%s.service", snapshot->name);
+    systemd_start_unit(manager->systemd, unit, manager_handle_report_started, manager);
+}
+
 /* The state that the next daemon continues if this one is killed now. */
 static bool manager_may_persist(const struct session *session)
 {
@@ -634,6 +653,7 @@ static void handle_snapshot_ended(void *userdata, struct snapshot *snapshot)
         recorder_note(session);
     if (manager->snapshot_ended)
         manager->snapshot_ended(manager->userdata, snapshot);
+    start_report_unit(manager, snapshot);
     if (snapshot->trigger)
         triggers_snapshot_done(manager->triggers, snapshot->trigger,
                                snapshot->failure.name ? NULL : snapshot_path(snapshot),

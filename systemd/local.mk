@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 
-systemd_units = systemd/xentraced.service systemd/xentraced-snapshot@.service
+systemd_units = systemd/xentraced.service systemd/xentraced-report@.service \
+	systemd/xentraced-snapshot@.service
 
 sysusersdir = $(prefix)/lib/sysusers.d
 dist_sysusers_DATA = systemd/sysusers.d/xentraced.conf
@@ -22,12 +23,15 @@ dist_catalog_DATA = systemd/xentraced.catalog
 
 systemdsystemunit_DATA = $(systemd_units)
 CLEANFILES += $(systemd_units)
-EXTRA_DIST += systemd/xentraced.service.in systemd/xentraced-snapshot@.service.in
+EXTRA_DIST += systemd/xentraced.service.in systemd/xentraced-report@.service.in \
+	systemd/xentraced-snapshot@.service.in
 
 edit_unit = $(MKDIR_P) systemd && \
 	sed -e 's|@sbindir[@]|$(sbindir)|g' -e 's|@bindir[@]|$(bindir)|g'
 
 systemd/xentraced.service: systemd/xentraced.service.in Makefile
 	$(AM_V_GEN)$(edit_unit) $(srcdir)/systemd/xentraced.service.in > $@
+systemd/xentraced-report@.service: systemd/xentraced-report@.service.in Makefile
+	$(AM_V_GEN)$(edit_unit) $(srcdir)/systemd/xentraced-report@.service.in > $@
 systemd/xentraced-snapshot@.service: systemd/xentraced-snapshot@.service.in Makefile
 	$(AM_V_GEN)$(edit_unit) $(srcdir)/systemd/xentraced-snapshot@.service.in > $@

@@ -23,6 +23,9 @@ libtrace_a_SOURCES = \
 	trace/timeline.c trace/timeline.h \
 	trace/worst.c trace/worst.h
 
+# Parts, damaged files, and differences.
+libtrace_a_SOURCES += trace/compare.c trace/compare.h trace/cut.c trace/cut.h trace/repair.c trace/repair.h
+
 # The shared library: the same sources, as position-independent code with hidden symbols. It is not made
 # with the sanitizers, since any program may load it. What it does not need of common/ is left out.
 # -version-info CURRENT:REVISION:AGE: with a new function, CURRENT and AGE are raised by one; the soname

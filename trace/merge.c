@@ -182,6 +182,8 @@ static void stream_find_loss(struct merge_stream *stream)
     memcpy(&lost, stream->p, sizeof(lost));
     first = (uint64_t)lost.first_tsc[1] << 32 | lost.first_tsc[0];
     until = max_u64(stream->now, record_tsc(stream->p));
+    if (!stream->has_item) /* there is no record before */
+        stream->now = min_u64(first, stream->now);
     stream->is_blind = true;
     stream->blind_until = until;
     stream->now = min_u64(max_u64(stream->now, first), until);
@@ -217,6 +219,7 @@ void merge_find_item(struct merge *merge, struct merge_stream *stream)
         stream_find_loss(stream);
     else if (record_has_tsc(stream->header))
         stream->now = max_u64(stream->now, record_tsc(stream->p));
+    stream->has_item = true;
 }
 
 void merge_leave_record(struct merge *merge, struct merge_record *record)
@@ -448,6 +451,20 @@ static void merge_skip(struct merge *merge)
     merge->wraps = 0;
 }
 
+/* The same of a CPU's first window: a loss may have begun before the record that reports it. */
+static uint64_t time_of_first(const struct source_window *window)
+{
+    uint64_t tsc = tsc_of_first(window);
+    struct lost_record lost;
+
+    if (tsc == 0 || window->bytes < sizeof(lost))
+        return tsc;
+    memcpy(&lost, window->records, sizeof(lost));
+    if (!record_is_lost(lost.header))
+        return tsc;
+    return min_u64(tsc, (uint64_t)lost.first_tsc[1] << 32 | lost.first_tsc[0]);
+}
+
 /* The first time of each CPU that takes part in the first rounds: those of others are newer. */
 static uint64_t find_first(struct source *source)
 {
@@ -458,7 +475,7 @@ static uint64_t find_first(struct source *source)
     unsigned int rounds = 0;
 
     while (rounds < SEEK_BACK_ROUNDS && source_next(source, &window) > 0) {
-        uint64_t tsc = cpu_set_has(&seen, window.cpu) ? 0 : tsc_of_first(&window);
+        uint64_t tsc = cpu_set_has(&seen, window.cpu) ? 0 : time_of_first(&window);
 
         rounds += window.cpu <= last_cpu && last_cpu != UINT32_MAX;
         last_cpu = window.cpu;

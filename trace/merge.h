@@ -48,6 +48,7 @@ struct merge_stream {
     bool is_blind; /* the next item is MERGE_BLIND, and then the record at p comes at */
     uint64_t blind_until;
     bool has_begun;
+    bool has_item; /* p is not at the first item */
 
     struct source_window *windows; /* from `first` on, still to come; the one of p before it */
     size_t first, nr_windows, max_windows;

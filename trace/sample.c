@@ -299,3 +299,18 @@ uint64_t sample_count_between(const struct sample *sample, uint64_t least, uint6
     }
     return count;
 }
+
+void sample_each(const struct sample *sample,
+                 void (*fn)(void *context, uint64_t value, uint64_t count), void *context)
+{
+    for (size_t i = 0; i < sample->nr_values; i++)
+        fn(context, sample->values[i], 1);
+    if (!sample->buckets)
+        return;
+    for (unsigned int i = 0; i < NR_BUCKETS; i++) {
+        const uint64_t *page = sample->buckets->pages[i / PAGE_BUCKETS];
+
+        if (page && page[i % PAGE_BUCKETS] > 0)
+            fn(context, min_u64(value_of(i), sample->most), page[i % PAGE_BUCKETS]);
+    }
+}

@@ -38,5 +38,9 @@ uint64_t sample_percentile(struct sample *sample, unsigned int part, unsigned in
 bool sample_is_exact(const struct sample *sample);
 void sample_done(struct sample *sample);
 
+/* Calls FN for each value, in any order, or for the middle of each bucket; COUNT is how many it has. */
+void sample_each(const struct sample *sample,
+                 void (*fn)(void *context, uint64_t value, uint64_t count), void *context);
+
 /* How many values are from LEAST on and below LIMIT, by buckets of 0.1 % if it is not exact. */
 uint64_t sample_count_between(const struct sample *sample, uint64_t least, uint64_t limit);

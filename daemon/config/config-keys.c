@@ -154,6 +154,8 @@ static const struct config_key keys[] = {
             "domains to which it applies: name, pattern or UUID"),
     TRIGGER("last", config_value_time, last_usec, "0", RELOAD,
             "how far back the snapshot reaches; 0: everything"),
+    TRIGGER("report", config_value_bool, report, "no", RELOAD,
+            "whether a report is written beside the snapshot"),
 };
 
 size_t config_key_count(void)

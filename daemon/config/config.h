@@ -46,6 +46,7 @@ struct trigger_config {
     uint32_t kept_for_new;   /* of max_per_day: for domains that had none in 24 hours */
     char domain[CONFIG_LIST_MAX]; /* domain=: name, glob or UUID; "": any */
     uint64_t last_usec;           /* last=: of the ring; 0: everything */
+    bool report;                  /* report=: is written beside the snapshot */
 };
 
 #define LIMITS_AUTO UINT64_MAX

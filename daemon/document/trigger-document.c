@@ -30,6 +30,8 @@ json *document_of_trigger(const struct trigger *trigger)
     json_put_text(object, "last_reason", trigger->last_reason);
     json_put_count(object, "written", trigger->written);
     json_put_text(object, "last_snapshot", trigger->last_snapshot);
+    if (config->report || trigger->last_report)
+        json_put_text(object, "last_report", trigger->last_report);
     json_put_text(object, "last_error", trigger->last_error);
     json_put_count(counts, "busy", suppressed->busy);
     json_put_count(counts, "cooldown", suppressed->cooldown);

@@ -190,12 +190,28 @@ static bool has_time(const struct timespec *a, const struct timespec *b)
     return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
+static void state_report_name(char file[static NAME_MAX + 1], const char *name)
+{
+    (void)snprintf(file, NAME_MAX + 1, "%.*s" STATE_REPORT_SUFFIX,
+                   (int)(NAME_MAX - strlen(STATE_REPORT_SUFFIX)), name);
+}
+
 static const struct state_file *find_known(const struct state_files *before, const char *name)
 {
     for (size_t i = 0; before && i < before->count; i++)
         if (strcmp(before->files[i].name, name) == 0)
             return &before->files[i];
     return NULL;
+}
+
+/* 0: there is none. */
+static uint64_t report_bytes(int directory_fd, const char *name)
+{
+    char report[NAME_MAX + 1];
+    struct stat st;
+
+    state_report_name(report, name);
+    return fstatat(directory_fd, report, &st, AT_SYMLINK_NOFOLLOW) < 0 ? 0 : (uint64_t)st.st_size;
 }
 
 static void state_file_describe(struct state_file *file, int directory_fd,
@@ -208,7 +224,7 @@ static void state_file_describe(struct state_file *file, int directory_fd,
     (void)snprintf(sidecar, sizeof(sidecar), "%s.json", file->name);
     if (fstatat(directory_fd, sidecar, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return;
-    file->bytes += (uint64_t)st.st_size;
+    file->bytes += (uint64_t)st.st_size + report_bytes(directory_fd, file->name);
     file->sidecar_inode = st.st_ino;
     file->sidecar_time = st.st_mtim;
     if (known && known->sidecar_inode == st.st_ino && has_time(&known->sidecar_time, &st.st_mtim)) {
@@ -372,5 +388,7 @@ int state_file_remove(int directory_fd, const char *name)
     if (unlinkat(directory_fd, file, 0) < 0 && errno != ENOENT)
         return -errno;
     state_sidecar_remove(directory_fd, name);
+    state_report_name(file, name);
+    (void)unlinkat(directory_fd, file, 0); /* there may be none */
     return 0;
 }

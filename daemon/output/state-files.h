@@ -31,7 +31,7 @@ enum state_file_kind {
 
 struct state_file {
     char name[NAME_MAX + 1]; /* without the ending */
-    uint64_t bytes;          /* with its sidecar */
+    uint64_t bytes;          /* with its sidecar and its report */
     uint64_t time_ns;        /* when it was written last */
 
     /* From its sidecar; "" or false: it does not say. */
@@ -87,5 +87,8 @@ struct json_object *state_sidecar_read(int directory_fd, const char *name);
 
 void state_sidecar_remove(int directory_fd, const char *name);
 
-/* Removes the trace, then its sidecar, if there is one. Returns 0 or a negative errno. */
+/* After the name of a snapshot: its report (report=yes of its trigger). */
+#define STATE_REPORT_SUFFIX ".report.txt"
+
+/* Removes the trace, then its sidecar and its report, if there are any. Returns 0 or a negative errno. */
 int state_file_remove(int directory_fd, const char *name);

@@ -9,10 +9,13 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/units.h"
 #include "common/util.h"
+#include "daemon/output/state-files.h"
 
 #define DAY_USEC (24 * 3600 * USEC_PER_SEC)
 
@@ -59,6 +62,7 @@ void trigger_done(struct trigger *trigger)
 {
     free(trigger->past);
     free(trigger->last_snapshot);
+    free(trigger->last_report);
     free(trigger->last_error);
     *trigger = (struct trigger){0};
 }
@@ -144,6 +148,19 @@ int trigger_reconfigure(struct trigger *trigger, const struct trigger_config *co
     return 0;
 }
 
+/* The snapshot NAME.xentrace has the report NAME.report.txt. */
+static void trigger_note_report(struct trigger *trigger, const char *path)
+{
+    size_t length = strlen(path), suffix = strlen(".xentrace");
+    char *report = NULL;
+
+    if (trigger->config.report && length > suffix &&
+        asprintf(&report, "%.*s" STATE_REPORT_SUFFIX, (int)(length - suffix), path) < 0)
+        report = NULL; /* a path that is not shown */
+    free(trigger->last_report);
+    trigger->last_report = report;
+}
+
 void trigger_written(struct trigger *trigger, uint64_t now_usec, const char *path)
 {
     struct trigger_past *past = &trigger->past[trigger->written % trigger->config.max_per_day];
@@ -153,6 +170,7 @@ void trigger_written(struct trigger *trigger, uint64_t now_usec, const char *pat
     past->domain = trigger->domain;
     trigger->written++;
     replace_text(&trigger->last_snapshot, path);
+    trigger_note_report(trigger, path);
     replace_text(&trigger->last_error, NULL);
     trigger_finish(trigger, now_usec);
 }

@@ -85,6 +85,7 @@ struct trigger {
     char last_reason[TRIGGER_REASON_MAX];
     struct trigger_suppressed suppressed;
     char *last_snapshot; /* path; NULL: none */
+    char *last_report;   /* path of its report, which may not be there yet; NULL: none */
     char *last_error;    /* of the last snapshot, NULL if it was written */
 
     unsigned int retries; /* of this snapshot, so far */

@@ -81,6 +81,29 @@ check "the snapshot's is at most 1.5" \
 check "a snapshot by the unit" systemctl start xentraced-snapshot@unit
 check "is there" has_file 'snapshot-unit-*.json'
 
+# --- A report beside a snapshot. ---
+
+systemd-analyze security xentraced-report@x --no-pager | grep -e ✗ -e Overall >>"$OUT/security"
+check "the report's exposure is at most 1.0" \
+    systemd-analyze security --threshold=10 --no-pager xentraced-report@x
+check "a report by the unit" systemctl start xentraced-report@three
+check "is one" grep -q '^DOMAIN ' "$state/three.report.txt"
+check "is for the group, whose directory it is in" same "$(stat -c %U:%a "$state/three.report.txt")" root:644
+check "a report of nothing: the unit is skipped" systemctl start xentraced-report@nothing
+check "... and leaves nothing" test ! -e "$state/nothing.report.txt"
+head -c 100000 /dev/urandom >"$state/noise.xentrace"
+check "a report of noise fails" fails . systemctl start xentraced-report@noise
+rm "$state"/noise.*
+systemctl reset-failed
+conf '[trigger reported]' condition=manual cooldown=0 report=yes
+check "reload: report=yes" systemctl reload xentraced
+report_is_shown() { xentracectl status | grep 'Last report: [^ ]' >/dev/null; }
+xentracectl trigger reported
+check "the daemon has the report written" wait_until 60 report_is_shown
+reported=$(basename "$(compgen -G "$state/snapshot-reported-*.report.txt")" .report.txt)
+check "remove takes it, too" xentracectl remove "$reported"
+check "... and leaves nothing" same "$(compgen -G "$state/$reported*")" ""
+
 # --- A unit that fails again and again. ---
 
 flapping_unit=xentraced-snapshot@flapping.service.service

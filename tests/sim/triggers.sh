@@ -379,7 +379,43 @@ permissions() {
     check "that is all there is" same "$(ls "$dir/state" | grep -c 'xentrace$')" 2
 }
 
-parts=(conditions lost lost_budgets policy busy beside off waiting permissions)
+# The stand-in has no systemd, so the unit's work is done by hand, with its own command line.
+reported() {
+    local name report
+    recorder memory=16M
+    trigger by-hand condition=manual cooldown=0 report=yes
+    daemon_start && wait_until 10 recorder_runs || exit 1
+    sleep 0.5
+    ctl trigger by-hand >/dev/null
+    has_written by-hand
+    name=$(basename "$(snapshot_of by-hand)" .xentrace)
+    report=$dir/state/$name.report.txt
+    check "report: its place is known" is_of by-hand last_report "$report"
+    check "report: the unit was to be started" \
+        wait_until 10 grep -q "systemd did not start xentraced-report@$name.service: " "$dir/log"
+    check "report: none yet" test -z "$(ctl status | grep 'Last report')"
+    unit_writes "$name" >"$report"
+    check "report: it is one" grep -q '^DOMAIN ' "$report"
+    check "report: status shows what it found" shows '^ +Last report: [^ ]' ctl status
+    check "report: it counts for the limits" same "$(ctl --json list --files | grep -o '"bytes": *[0-9]*' |
+        tail -n 1 | grep -o '[0-9]*')" "$(cat "$dir/state/$name".* | wc -c)"
+    check "report: the snapshot is removed" ctl remove "$name"
+    check "report: ... and the report with it" same "$(compgen -G "$dir/state/$name*")" ""
+    sed -i '/^report=yes/d' "$dir/xentraced.conf"
+    ctl reload >/dev/null
+    ctl trigger by-hand >/dev/null
+    has_written by-hand 2
+    sleep 0.2
+    check "report: not without report=yes" same "$(grep -c 'xentraced-report@' "$dir/log")" 1
+}
+unit_writes() { # unit_writes NAME: what the unit's command prints
+    local command
+    command=$(sed -n 's/^ExecStart=[^ ]*xentracectl //p' "$build/systemd/xentraced-report@.service")
+    # shellcheck disable=SC2086 # words
+    ctl ${command//\/var\/lib\/xentraced\/%i/$dir/state/$1}
+}
+
+parts=(conditions lost lost_budgets policy busy beside off waiting permissions reported)
 [ -n "${SIM_INSIDE:-}" ] || [ $# -eq 0 ] || parts=("$@")
 
 main() {

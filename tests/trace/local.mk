@@ -1,4 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+# Parts, damaged files, and differences.
+check_SCRIPTS += tests/trace/test-cut tests/trace/test-diff tests/trace/test-repair
+EXTRA_DIST += tests/trace/test-cut tests/trace/test-diff tests/trace/test-repair tests/trace/mutations.py
 
 check_SCRIPTS += tests/trace/test-dump tests/trace/test-events tests/trace/test-intervals \
 	tests/trace/test-measures tests/trace/test-mutations tests/trace/test-selections \

@@ -81,13 +81,17 @@ def part_of(stream, begin, end):
 def stream_of(cpu, records):
     """Its records with their effective times, and the beginnings of its losses."""
     now = next((tsc for event, tsc, _ in records if tsc is not None and event != WRAP), 0)
+    is_head = True
     for event, tsc, words in records:
         if event == WRAP:
             continue
         loss = loss_of(event, tsc, words)
         before, now = now, now if tsc is None else max(now, tsc)
         if loss:
+            if is_head:
+                before = min(loss[1], before)
             yield min(max(loss[1], before), now), cpu, "blind", (*loss, now)
+        is_head = False
         yield now, cpu, event, words
 
 

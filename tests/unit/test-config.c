@@ -303,14 +303,15 @@ static const struct trigger_case trigger_cases[] = {
      1},
     {"lost, all settings",
      "[trigger a.B_1-@:]\ncondition = lost-records\ndelay=5s\ncooldown=0\nmax-per-day=1000\n"
-     "last=30\n",
+     "last=30\nreport=yes\n",
      {.name = "a.B_1-@:",
       .condition = TRIGGER_LOST_RECORDS,
       .condition_text = "lost-records",
       .count = 1,
       .delay_usec = 5000000,
       .max_per_day = 1000,
-      .last_usec = 30000000},
+      .last_usec = 30000000,
+      .report = true},
      0,
      1},
     {"manual",
@@ -422,6 +423,7 @@ static void check_trigger(const struct trigger_config *got, const struct trigger
     CHECK_UINT(got->cooldown_usec, expected->cooldown_usec);
     CHECK_UINT(got->max_per_day, expected->max_per_day);
     CHECK_UINT(got->last_usec, expected->last_usec);
+    CHECK_UINT(got->report, expected->report);
 }
 
 static void test_triggers(void)

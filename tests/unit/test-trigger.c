@@ -418,6 +418,35 @@ static void test_document(void)
     trigger_done(&trigger);
 }
 
+static void test_report(void)
+{
+    struct trigger_config config = {.name = "slow", .max_per_day = 10, .report = true};
+    struct json_object *document;
+    struct trigger trigger;
+
+    test_case("the report of a snapshot");
+    CHECK_INT(trigger_init(&trigger, &config), 0);
+    document = document_of_trigger(&trigger); /* its path is shown before there is one */
+    CHECK_STR(text_of(document, "last_report"), "");
+    json_object_put(document);
+    trigger_set_ring(&trigger, true, 0);
+    CHECK_INT(trigger_fire(&trigger, 1, REAL, "why", &nobody), TRIGGER_SNAPSHOT);
+    trigger_written(&trigger, 2, "/state/snapshot-a.b.xentrace");
+    document = document_of_trigger(&trigger);
+    CHECK_STR(text_of(document, "last_report"), "/state/snapshot-a.b.report.txt");
+    json_object_put(document);
+
+    test_case("no report any more");
+    config.report = false;
+    CHECK_INT(trigger_reconfigure(&trigger, &config, 3), 0);
+    CHECK_INT(trigger_fire(&trigger, 4, REAL, "why", &nobody), TRIGGER_SNAPSHOT);
+    trigger_written(&trigger, 5, "/state/snapshot-c.xentrace");
+    document = document_of_trigger(&trigger);
+    CHECK(!json_object_object_get_ex(document, "last_report", NULL));
+    json_object_put(document);
+    trigger_done(&trigger);
+}
+
 int main(void)
 {
     test_lives();
@@ -425,5 +454,6 @@ int main(void)
     test_rolling();
     test_reconfiguring();
     test_document();
+    test_report();
     return test_end();
 }

@@ -1,0 +1,585 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* xentracectl diff: two traces side by side, and which differences are more than usual. */
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/args.h"
+#include "ctl/ctl.h"
+#include "ctl/doc.h"
+#include "ctl/input.h"
+#include "ctl/str.h"
+#include "ctl/table.h"
+#include "trace/compare.h"
+#include "trace/exit-reasons.h"
+#include "trace/measures.h"
+#include "trace/sidecar.h"
+#include "trace/source.h"
+
+#define EXITS_SHOWN 5u /* of a domain; --json has all */
+
+/* A trace: as a whole, and its halves. */
+struct subject {
+    struct input *input;
+    struct compare_side *sides[3];
+    uint64_t first_tsc, last_tsc, records, lost;
+};
+
+static void subject_done(struct subject *subject)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(subject->sides); i++)
+        (void)compare_side_free(subject->sides[i]);
+    subject->input = input_free(subject->input);
+}
+
+static void measures_freep(struct measures **measures)
+{
+    *measures = measures_free(*measures);
+}
+
+/* --- Reading. --- */
+
+/* PART of the trace of OPTIONS. RET_INPUT and RET_MEASURES may be used together only. */
+static int measure(const struct input_options *options, struct merge_part part,
+                   struct input **ret_input, struct measures **ret_measures, char **ret_error)
+{
+    int r;
+
+    r = input_open_part(options, part, ret_input, ret_error);
+    if (r < 0)
+        return r;
+    if (source_is_stream((*ret_input)->source))
+        return str_refuse(-EINVAL, ret_error,
+                          "diff reads each trace more than once: %s is not a file.", options->path);
+    r = measures_new(&(*ret_input)->merge,
+                     sidecar_vendor((*ret_input)->sidecar) == SIDECAR_VENDOR_AMD, ret_measures);
+    if (r < 0 && r != -ENOMEM) {
+        errno = -r;
+        return str_refuse(r, ret_error, "Cannot read %s to its end: %m.", options->path);
+    }
+    return r;
+}
+
+static int subject_read_half(struct subject *subject, const struct input_options *options,
+                             unsigned int i, char **ret_error)
+{
+    uint64_t middle = subject->first_tsc + (subject->last_tsc - subject->first_tsc) / 2;
+    struct merge_part part = i == 1 ? (struct merge_part){subject->first_tsc, middle}
+                                    : (struct merge_part){middle, UINT64_MAX};
+    uint64_t cycles = i == 1 ? middle - subject->first_tsc : subject->last_tsc - middle;
+    _cleanup_input_ struct input *input = NULL;
+    _cleanup_(measures_freep) struct measures *measures = NULL;
+    int r;
+
+    r = measure(options, part, &input, &measures, ret_error);
+    return r < 0 ? r : compare_side_new(measures, cycles, input->tsc_khz, &subject->sides[i]);
+}
+
+static int subject_read(struct subject *subject, const char *path, char **ret_error)
+{
+    struct input_options options = {.path = path};
+    _cleanup_(measures_freep) struct measures *measures = NULL;
+    int r;
+
+    r = measure(&options, MERGE_ALL, &subject->input, &measures, ret_error);
+    if (r < 0)
+        return r;
+    subject->first_tsc = measures->first_tsc;
+    subject->last_tsc = measures->last_tsc;
+    subject->records = measures->records;
+    subject->lost = measures->lost;
+    r = compare_side_new(measures, measures_span(measures), subject->input->tsc_khz,
+                         &subject->sides[0]);
+    if (r >= 0)
+        r = subject_read_half(subject, &options, 1, ret_error);
+    return r < 0 ? r : subject_read_half(subject, &options, 2, ret_error);
+}
+
+/* --- Which domain is which. --- */
+
+/* A domain of A and one of B; NULL: it is in the other trace only. */
+struct match {
+    const struct compare_domain *a, *b;
+    const char *by; /* "name", "uuid", "id"; NULL: it is in one trace only */
+};
+
+struct matches {
+    struct match *list; /* [nr]: those of A, then those of B alone */
+    size_t nr;
+};
+
+typedef const char *(*text_fn)(const struct sidecar *sidecar, uint32_t domid,
+                               uint64_t realtime_nsec);
+
+static const char *text_of(const struct subject *subject, const struct compare_domain *domain,
+                           text_fn text)
+{
+    const struct sidecar *sidecar = subject->input->sidecar;
+
+    return text(sidecar, domain->domid, sidecar_realtime_nsec(sidecar, subject->last_tsc));
+}
+
+static bool is_taken(const struct matches *matches, const struct compare_domain *b)
+{
+    for (size_t i = 0; i < matches->nr; i++)
+        if (matches->list[i].b == b)
+            return true;
+    return false;
+}
+
+/* Whether X of A and Y of B are the same, by one of three rules. */
+static bool is_same(const struct subject subjects[2], const struct compare_domain *x,
+                    const struct compare_domain *y, text_fn text)
+{
+    const char *a, *b;
+
+    if (text) {
+        a = text_of(&subjects[0], x, text);
+        b = text_of(&subjects[1], y, text);
+        return a && b && strcmp(a, b) == 0;
+    }
+    a = text_of(&subjects[0], x, sidecar_domain_name);
+    b = text_of(&subjects[1], y, sidecar_domain_name);
+    return x->domid == y->domid && (!a || !b); /* an id is used again for another domain */
+}
+
+static void match_by(struct matches *matches, const struct subject subjects[2], text_fn text,
+                     const char *by)
+{
+    const struct compare_side *b = subjects[1].sides[0];
+
+    for (size_t i = 0; i < matches->nr; i++) {
+        struct match *match = &matches->list[i];
+
+        for (size_t j = 0; j < b->nr_domains && !match->b; j++) {
+            if (is_taken(matches, &b->domains[j]) ||
+                !is_same(subjects, match->a, &b->domains[j], text))
+                continue;
+            match->b = &b->domains[j];
+            match->by = by;
+        }
+    }
+}
+
+static uint64_t run_of(const struct match *match)
+{
+    return max_u64(match->a ? match->a->run_ppm : 0, match->b ? match->b->run_ppm : 0);
+}
+
+static int compare_matches(const void *a, const void *b)
+{
+    const struct match *x = a, *y = b;
+    uint32_t i = x->a ? x->a->domid : x->b->domid, j = y->a ? y->a->domid : y->b->domid;
+
+    if (run_of(x) != run_of(y))
+        return run_of(x) < run_of(y) ? 1 : -1;
+    return (i > j) - (i < j);
+}
+
+static int find_matches(const struct subject subjects[2], struct matches *ret_matches)
+{
+    const struct compare_side *a = subjects[0].sides[0], *b = subjects[1].sides[0];
+    struct matches matches = {.list =
+                                  calloc(a->nr_domains + b->nr_domains + 1, sizeof(*matches.list))};
+
+    if (!matches.list)
+        return -ENOMEM;
+    for (; matches.nr < a->nr_domains; matches.nr++)
+        matches.list[matches.nr].a = &a->domains[matches.nr];
+    match_by(&matches, subjects, sidecar_domain_name, "name");
+    match_by(&matches, subjects, sidecar_domain_uuid, "uuid");
+    match_by(&matches, subjects, NULL, "id");
+    for (size_t i = 0; i < b->nr_domains; i++)
+        if (!is_taken(&matches, &b->domains[i]))
+            matches.list[matches.nr++].b = &b->domains[i];
+    qsort(matches.list, matches.nr, sizeof(*matches.list), compare_matches);
+    *ret_matches = matches;
+    return 0;
+}
+
+/* --- The differences. --- */
+
+static struct compare_pair pair_of(const struct subject subjects[2], const struct match *match)
+{
+    struct compare_pair pair = {0};
+
+    for (unsigned int i = 0; i < 3; i++) {
+        pair.a[i] = match->a ? compare_find(subjects[0].sides[i], match->a->domid) : NULL;
+        pair.b[i] = match->b ? compare_find(subjects[1].sides[i], match->b->domid) : NULL;
+    }
+    return pair;
+}
+
+struct exit_value {
+    uint32_t reason;
+    struct compare_value value;
+};
+
+static int compare_exit_values(const void *a, const void *b)
+{
+    const struct exit_value *x = a, *y = b;
+
+    if (x->value.is_larger != y->value.is_larger)
+        return x->value.is_larger ? -1 : 1;
+    if (x->value.distance != y->value.distance)
+        return x->value.distance < y->value.distance ? 1 : -1;
+    return (x->reason > y->reason) - (x->reason < y->reason);
+}
+
+/* The exits of both, those with a difference that matters first. Free it; NULL: no memory. */
+static struct exit_value *exits_of(const struct compare_pair *pair, size_t *ret_nr)
+{
+    const struct compare_domain *of[] = {pair->a[0], pair->b[0]};
+    size_t nr = 0, max = 1;
+    struct exit_value *values;
+
+    for (size_t i = 0; i < ARRAY_SIZE(of); i++)
+        max += of[i] ? of[i]->nr_exits : 0;
+    values = calloc(max, sizeof(*values));
+    for (size_t i = 0; values && i < ARRAY_SIZE(of); i++) {
+        for (size_t j = 0; of[i] && j < of[i]->nr_exits; j++) {
+            uint32_t reason = of[i]->exits[j].reason;
+            bool is_known = false;
+
+            for (size_t k = 0; k < nr && !is_known; k++)
+                is_known = values[k].reason == reason;
+            if (is_known)
+                continue;
+            values[nr].reason = reason;
+            compare_by_exits(pair, reason, &values[nr++].value);
+        }
+    }
+    if (nr > 0)
+        qsort(values, nr, sizeof(*values), compare_exit_values);
+    *ret_nr = nr;
+    return values;
+}
+
+/* --- JSON. --- */
+
+static void add_value(struct json_object *doc, const char *key, const struct compare_value *value,
+                      bool in_a, bool in_b)
+{
+    struct json_object *entry = doc_add_object(doc, key);
+
+    if (in_a)
+        doc_add_number(entry, "a", value->a);
+    if (in_b)
+        doc_add_number(entry, "b", value->b);
+    if (value->has_distance)
+        doc_add_number(entry, "difference", value->distance);
+    if (value->has_noise)
+        doc_add_number(entry, "between_halves", value->noise);
+    if (value->has_distance && value->has_noise)
+        doc_add_flag(entry, "larger", value->is_larger);
+}
+
+static void add_percentiles(struct json_object *doc, const char *key,
+                            const struct compare_domain *domain)
+{
+    struct json_object *entry;
+
+    if (!domain)
+        return;
+    entry = doc_add_object(doc, key);
+    doc_add_number(entry, "count", domain->waits.total);
+    doc_add_number(entry, "p50_ns", compare_percentile(&domain->waits, 1, 2));
+    doc_add_number(entry, "p99_ns", compare_percentile(&domain->waits, 99, 100));
+    doc_add_number(entry, "max_ns", compare_percentile(&domain->waits, 1, 1));
+}
+
+static void add_waits(struct json_object *doc, const struct compare_pair *pair)
+{
+    struct json_object *entry = doc_add_object(doc, "waits");
+    struct compare_value value;
+
+    compare_by_waits(pair, &value);
+    add_percentiles(entry, "a", pair->a[0]);
+    add_percentiles(entry, "b", pair->b[0]);
+    if (value.has_distance)
+        doc_add_number(entry, "difference", value.distance);
+    if (value.has_noise)
+        doc_add_number(entry, "between_halves", value.noise);
+    if (value.has_distance && value.has_noise)
+        doc_add_flag(entry, "larger", value.is_larger);
+}
+
+static void add_exits(struct json_object *doc, const struct compare_pair *pair, bool is_svm)
+{
+    struct json_object *exits = doc_add_object(doc, "exits"), *entry;
+    size_t nr = 0;
+    struct exit_value *values = exits_of(pair, &nr);
+
+    for (size_t i = 0; values && i < nr; i++) {
+        char key[EXIT_REASON_TEXT_MAX], name[EXIT_REASON_TEXT_MAX];
+
+        (void)snprintf(key, sizeof(key), "0x%" PRIx32, values[i].reason);
+        add_value(exits, key, &values[i].value, pair->a[0], pair->b[0]);
+        entry = doc_find(exits, key);
+        doc_add_text(entry, "name", exit_reason_name(is_svm, values[i].reason, name));
+    }
+    free(values);
+}
+
+static void add_subject(struct json_object *doc, const char *key, const struct subject *subject)
+{
+    struct json_object *entry = doc_add_object(doc, key);
+
+    doc_add_text(entry, "path", subject->input->path);
+    doc_add_number(entry, "first_tsc", subject->first_tsc);
+    doc_add_number(entry, "last_tsc", subject->last_tsc);
+    doc_add_number(entry, "span_ns", subject->sides[0]->span_nsec);
+    doc_add_number(entry, "tsc_khz", subject->input->tsc_khz);
+    doc_add_flag(entry, "tsc_khz_assumed", subject->input->khz_is_assumed);
+    doc_add_number(entry, "records", subject->records);
+    doc_add_number(entry, "lost", subject->lost);
+}
+
+static void print_doc(const struct subject subjects[2], const struct matches *matches)
+{
+    bool is_svm = subjects[0].sides[0]->is_svm || subjects[1].sides[0]->is_svm;
+    _cleanup_doc_ struct json_object *doc = doc_new("xentraced-diff");
+    struct json_object *domains;
+
+    add_subject(doc, "a", &subjects[0]);
+    add_subject(doc, "b", &subjects[1]);
+    domains = doc_add_array(doc, "domains");
+    for (size_t i = 0; i < matches->nr; i++) {
+        const struct match *match = &matches->list[i];
+        struct compare_pair pair = pair_of(subjects, match);
+        struct json_object *entry = doc_append_object(domains);
+        const struct subject *of = match->a ? &subjects[0] : &subjects[1];
+        struct compare_value value;
+
+        if (match->a)
+            doc_add_number(entry, "domid_a", match->a->domid);
+        if (match->b)
+            doc_add_number(entry, "domid_b", match->b->domid);
+        doc_add_text(entry, "name",
+                     text_of(of, match->a ? match->a : match->b, sidecar_domain_name));
+        doc_add_text(entry, "matched_by", match->by);
+        compare_by_run(&pair, &value);
+        add_value(entry, "run_ppm", &value, match->a, match->b);
+        add_waits(entry, &pair);
+        add_exits(entry, &pair, is_svm);
+    }
+    doc_print(stdout, doc);
+}
+
+/* --- For people. --- */
+
+/* How a number is shown. */
+typedef const char *(*format_fn)(char buffer[static INPUT_TEXT_MAX], uint64_t value);
+
+static const char *format_percent(char buffer[static INPUT_TEXT_MAX], uint64_t ppm)
+{
+    (void)snprintf(buffer, INPUT_TEXT_MAX, "%" PRIu64 ".%" PRIu64 "%%", ppm / 10000,
+                   ppm % 10000 / 1000);
+    return buffer;
+}
+
+static const char *format_distance(char buffer[static INPUT_TEXT_MAX], uint64_t ppm)
+{
+    (void)snprintf(buffer, INPUT_TEXT_MAX, "%" PRIu64 ".%03" PRIu64, ppm / 1000000,
+                   ppm % 1000000 / 1000);
+    return buffer;
+}
+
+static const char *format_rate(char buffer[static INPUT_TEXT_MAX], uint64_t rate)
+{
+    if (rate < 100000)
+        (void)snprintf(buffer, INPUT_TEXT_MAX, "%" PRIu64 ".%" PRIu64 "/s", rate / 1000,
+                       rate % 1000 / 100);
+    else
+        (void)snprintf(buffer, INPUT_TEXT_MAX, "%" PRIu64 "/s", rate / 1000);
+    return buffer;
+}
+
+/* The last three columns. */
+static void add_distance(struct table *table, const struct match *match,
+                         const struct compare_value *value, format_fn format)
+{
+    char text[INPUT_TEXT_MAX];
+
+    if (!match->a || !match->b) {
+        table_add(table, "-");
+        table_add(table, "-");
+        table_add(table, match->a ? "only in A" : "only in B");
+        return;
+    }
+    table_add(table, "%s", value->has_distance ? format(text, value->distance) : "-");
+    table_add(table, "%s", value->has_noise ? format(text, value->noise) : "-");
+    if (!value->has_distance || !value->has_noise)
+        table_add(table, "unknown");
+    else
+        table_add(table, "%s", value->is_larger ? "yes" : "no");
+}
+
+static void add_row(struct table *table, const char *domain, const char *what,
+                    const struct match *match, const struct compare_value *value, format_fn format)
+{
+    char text[INPUT_TEXT_MAX];
+
+    table_add(table, "%s", domain);
+    table_add(table, "%s", what);
+    table_add(table, "%s", match->a ? format(text, value->a) : "-");
+    table_add(table, "%s", match->b ? format(text, value->b) : "-");
+    add_distance(table, match, value, format);
+}
+
+static void add_wait_rows(struct table *table, const struct match *match,
+                          const struct compare_pair *pair)
+{
+    static const struct {
+        const char *name;
+        unsigned int part, whole;
+    } rows[] = {{"waits, p50", 1, 2}, {"waits, p99", 99, 100}, {"waits, max", 1, 1}};
+    const struct compare_domain *of[] = {match->a, match->b};
+    struct compare_value value;
+
+    compare_by_waits(pair, &value);
+    for (size_t i = 0; i < ARRAY_SIZE(rows) && value.a + value.b > 0; i++) {
+        table_add(table, "%s", "");
+        table_add(table, "%s", rows[i].name);
+        for (size_t j = 0; j < ARRAY_SIZE(of); j++) {
+            char text[INPUT_TEXT_MAX];
+
+            if (of[j] && of[j]->waits.total > 0)
+                table_add(table, "%s",
+                          input_span_nsec(text, compare_percentile(&of[j]->waits, rows[i].part,
+                                                                   rows[i].whole)));
+            else
+                table_add(table, "-");
+        }
+        if (i == 0) {
+            add_distance(table, match, &value, format_distance);
+            continue;
+        }
+        for (unsigned int j = 0; j < 3; j++)
+            table_add(table, "%s", "");
+    }
+}
+
+static void add_exit_rows(struct table *table, const struct match *match,
+                          const struct compare_pair *pair, bool is_svm)
+{
+    size_t nr = 0;
+    struct exit_value *values = exits_of(pair, &nr);
+
+    for (size_t i = 0; values && i < nr && i < EXITS_SHOWN; i++) {
+        char reason[EXIT_REASON_TEXT_MAX], what[INPUT_TEXT_MAX];
+
+        (void)snprintf(what, sizeof(what), "exits %s",
+                       exit_reason_name(is_svm, values[i].reason, reason));
+        add_row(table, "", what, match, &values[i].value, format_rate);
+    }
+    free(values);
+}
+
+static void print_subject(char letter, const struct subject *subject)
+{
+    char span[INPUT_TEXT_MAX], from[INPUT_TEXT_MAX];
+
+    (void)printf("%c: %s: %s from %s, %" PRIu64 " records", letter, subject->input->path,
+                 input_span(subject->input, span, subject->last_tsc - subject->first_tsc),
+                 input_when(subject->input, from, subject->first_tsc, subject->first_tsc),
+                 subject->records);
+    if (subject->lost > 0)
+        (void)printf("; %" PRIu64 " lost", subject->lost);
+    (void)puts(".");
+    if (subject->input->khz_is_assumed)
+        (void)printf("   The TSC frequency is unknown and is assumed to be %" PRIu64 " MHz.\n",
+                     subject->input->tsc_khz / 1000);
+}
+
+static void print_text(const struct subject subjects[2], const struct matches *matches)
+{
+    bool is_svm = subjects[0].sides[0]->is_svm || subjects[1].sides[0]->is_svm;
+    _cleanup_table_ struct table *table = NULL;
+
+    print_subject('A', &subjects[0]);
+    print_subject('B', &subjects[1]);
+    if (table_new("DOMAIN MEASURE >A >B >DIFFERENCE >HALVES LARGER", &table) < 0)
+        return;
+    for (size_t i = 0; i < matches->nr; i++) {
+        const struct match *match = &matches->list[i];
+        struct compare_pair pair = pair_of(subjects, match);
+        const struct subject *of = match->a ? &subjects[0] : &subjects[1];
+        struct compare_value value;
+        char name[INPUT_TEXT_MAX];
+
+        compare_by_run(&pair, &value);
+        add_row(table,
+                input_domain(of->input, name, match->a ? match->a->domid : match->b->domid,
+                             of->last_tsc),
+                "ran", match, &value, format_percent);
+        add_wait_rows(table, match, &pair);
+        add_exit_rows(table, match, &pair, is_svm);
+    }
+    (void)putchar('\n');
+    table_print(table, stdout, 0, 0);
+    (void)puts("\nLARGER: whether the difference is larger than that between the halves of one "
+               "trace (HALVES).\nOf waits, it is the largest distance between the two "
+               "distributions, from 0 to 1.");
+}
+
+static int diff(struct ctl *ctl, const char *const paths[2], char **ret_error)
+{
+    struct subject subjects[2] = {0};
+    struct matches matches = {0};
+    int r = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(subjects) && r >= 0; i++)
+        r = subject_read(&subjects[i], paths[i], ret_error);
+    if (r >= 0)
+        r = find_matches(subjects, &matches);
+    if (r >= 0 && ctl->json)
+        print_doc(subjects, &matches);
+    else if (r >= 0)
+        print_text(subjects, &matches);
+    free(matches.list);
+    for (size_t i = 0; i < ARRAY_SIZE(subjects); i++)
+        subject_done(&subjects[i]);
+    return r;
+}
+
+static int cmd_diff(struct ctl *ctl, int argc, char **argv)
+{
+    const char *paths[2];
+    char *error = NULL;
+    int r;
+
+    r = args_parse(ctl, NULL, argc, argv, 2, NULL, NULL, &error);
+    if (r == 0 && optind + 2 != argc)
+        r = str_refuse(-EINVAL, &error, "diff needs the names of two trace files.");
+    for (int i = 0; r == 0 && i < 2; i++) {
+        paths[i] = argv[optind + i];
+        if (strcmp(paths[i], "-") == 0)
+            r = str_refuse(-EINVAL, &error,
+                           "diff reads each trace more than once: give it files, not standard "
+                           "input.");
+    }
+    if (r < 0)
+        return args_exit(&verb_diff, r, error);
+    r = diff(ctl, paths, &error);
+    if (r >= 0)
+        return CTL_OK;
+    ctl_error_sentence(error);
+    free(error);
+    return CTL_FAILURE;
+}
+
+const struct verb verb_diff = {
+    .name = "diff",
+    .run = cmd_diff,
+    .words = "FILE FILE",
+    .completes = "files",
+    .summary = "compare two traces",
+    .help = "Shows two traces side by side, domain by domain: how much each ran, how long it\n"
+            "waited, its exits; and which differences are larger than those between the\n"
+            "halves of one trace. Needs no daemon.\n",
+    .remote = VERB_RUNS_THERE,
+};

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* xentracectl repair: makes a readable trace of what a crash left. The original stays. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "common/sidecar-path.h"
+#include "common/units.h"
+#include "ctl/args.h"
+#include "ctl/ctl.h"
+#include "ctl/derived.h"
+#include "ctl/input.h"
+#include "ctl/number.h"
+#include "ctl/output.h"
+#include "ctl/str.h"
+#include "ctl/table.h"
+#include "trace/repair.h"
+#include "trace/sidecar.h"
+
+#define DROPS_SHOWN 10u
+
+struct options {
+    const char *output; /* as typed; NULL: beside the original */
+    bool force;
+};
+
+#define AT(member) offsetof(struct options, member)
+
+static const struct args_option repair_options[] = {
+    {"output", 'o', "FILE", ARGS_FILE, AT(output),
+     .help = "write to FILE, with its sidecar; - is standard output\n"
+             "(default: NAME.repaired.xentrace, beside the original)"},
+    {"force", 0, NULL, ARGS_DESTROY, AT(force),
+     .help = "replace FILE and its sidecar if they exist"},
+    {},
+};
+
+/* The original, and what became of it. */
+struct job {
+    const char *path;
+    char *sidecar_path;
+    void *data; /* mapped */
+    uint64_t bytes;
+    struct sidecar *sidecar;
+    struct output *output; /* NULL: it is sound, and no copy was asked for */
+    struct repair_result result;
+};
+
+static void job_done(struct job *job)
+{
+    if (job->data)
+        (void)munmap(job->data, job->bytes);
+    job->sidecar = sidecar_free(job->sidecar);
+    job->output = output_free(job->output);
+    free(job->sidecar_path);
+}
+
+/* --- Reading. --- */
+
+static int map_file(struct job *job, int fd, char **ret_error)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return str_refuse(-errno, ret_error, "Cannot read %s: %m.", job->path);
+    if (S_ISDIR(st.st_mode))
+        return str_refuse(-EISDIR, ret_error, "%s is a directory.", job->path);
+    if (!S_ISREG(st.st_mode))
+        return str_refuse(-EINVAL, ret_error,
+                          "repair reads the trace more than once: %s is not a file.", job->path);
+    if (st.st_size == 0)
+        return str_refuse(-ENODATA, ret_error, "%s is empty: there is nothing to repair.",
+                          job->path);
+    job->bytes = (uint64_t)st.st_size;
+    job->data = mmap(NULL, job->bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (job->data == MAP_FAILED) {
+        job->data = NULL;
+        return str_refuse(-errno, ret_error, "Cannot read %s: %m.", job->path);
+    }
+    (void)madvise(job->data, job->bytes, MADV_SEQUENTIAL); /* a hint */
+    return 0;
+}
+
+static int open_original(struct job *job, char **ret_error)
+{
+    _cleanup_fd_ int fd = open(job->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    int r;
+
+    if (fd < 0)
+        return str_refuse(-errno, ret_error, "Cannot read %s: %m.", job->path);
+    *ret_error = input_explain_sidecar(job->path);
+    if (*ret_error)
+        return -EINVAL;
+    r = map_file(job, fd, ret_error);
+    if (r < 0)
+        return r;
+    job->sidecar_path = sidecar_path_of(job->path);
+    r = job->sidecar_path ? sidecar_new(job->sidecar_path, &job->sidecar) : -ENOMEM;
+    if (r >= 0)
+        r = repair_write(job->data, job->bytes, -1, &job->result);
+    if (r < 0)
+        return r;
+    if (job->result.windows == 0)
+        return str_refuse(-EBADMSG, ret_error,
+                          "%s holds no window of trace records: there is nothing to keep.",
+                          job->path);
+    return 0;
+}
+
+static bool is_sound(const struct job *job)
+{
+    return job->result.nr_drops == 0;
+}
+
+/* --- The document. --- */
+
+static void add_drops(struct json_object *doc, const struct repair_result *result)
+{
+    struct json_object *drops = doc_add_array(doc, "dropped");
+
+    for (uint64_t i = 0; i < result->nr_drops && i < REPAIR_DROPS_MAX; i++) {
+        const struct repair_drop *drop = &result->drops[i];
+        struct json_object *entry = doc_append_object(drops);
+
+        doc_add_number(entry, "offset", drop->offset);
+        doc_add_number(entry, "bytes", drop->bytes);
+        doc_add_text(entry, "kind", trace_file_damage_kind(drop->damage));
+        doc_add_text(entry, "text", trace_file_damage_text(drop->damage));
+        if (drop->has_cpu)
+            doc_add_number(entry, "cpu", drop->cpu);
+    }
+}
+
+/* Keys of the sidecar's object and of the answer. */
+static void add_repair(struct json_object *doc, const struct repair_result *result)
+{
+    doc_add_number(doc, "dropped_bytes", result->dropped_bytes);
+    doc_add_number(doc, "dropped_places", result->nr_drops);
+    doc_add_number(doc, "marks", result->marks);
+    add_drops(doc, result);
+}
+
+static struct json_object *make_sidecar(const struct job *job)
+{
+    const struct repair_result *result = &job->result;
+    struct json_object *original = derived_read_original(job->sidecar_path), *doc;
+    _cleanup_free_ char *message = str_format("Repaired from %s: %" PRIu64 " bytes were dropped.",
+                                              job->path, result->dropped_bytes);
+    struct derived derived = {
+        .cause = "repair",
+        .from = job->path,
+        .message = message,
+        .bytes = result->bytes,
+        .records = result->records,
+        .lost = result->lost,
+        .first_tsc = result->first_tsc,
+        .last_tsc = result->last_tsc,
+    };
+
+    doc = derived_doc(original, job->sidecar, &derived, job->output);
+    add_repair(doc_find(doc, "repair"), result);
+    (void)doc_free(original);
+    return doc;
+}
+
+/* --- Writing. --- */
+
+/* "web.repaired.xentrace" of "web.xentrace". NULL: no memory. */
+static char *default_output(const char *path)
+{
+    static const char suffix[] = ".xentrace";
+    size_t length = strlen(path), cut = strlen(suffix);
+
+    if (length > cut && strcmp(path + length - cut, suffix) == 0)
+        return str_format("%.*s.repaired%s", (int)(length - cut), path, suffix);
+    return str_format("%s.repaired", path);
+}
+
+static int write_repaired(struct job *job, const struct options *options, char **ret_error)
+{
+    _cleanup_free_ char *beside = default_output(job->path);
+    _cleanup_doc_ struct json_object *sidecar = NULL;
+    struct output_options output_options = {
+        .typed = options->output ? options->output : beside,
+        .nothing = "Nothing was written",
+        .force = options->force,
+    };
+    int r;
+
+    if (!beside)
+        return -ENOMEM;
+    r = output_open(&output_options, &job->output, ret_error);
+    if (r < 0)
+        return r;
+    r = repair_write(job->data, job->bytes, job->output->trace.fd, &job->result);
+    if (r < 0 && r != -ENOMEM) {
+        errno = -r;
+        return str_refuse(r, ret_error, "Cannot write %s: %m. %s is unchanged.",
+                          job->output->trace.path ? job->output->trace.path : "standard output",
+                          job->path);
+    }
+    if (r < 0)
+        return r;
+    sidecar = make_sidecar(job);
+    return derived_keep(job->output, sidecar, ret_error);
+}
+
+/* --- For people. --- */
+
+static void print_doc(FILE *file, const struct job *job)
+{
+    const struct repair_result *result = &job->result;
+    _cleanup_doc_ struct json_object *doc = doc_new("xentraced-repair");
+
+    doc_add_text(doc, "path", job->path);
+    doc_add_flag(doc, "sound", is_sound(job));
+    if (job->output)
+        doc_add_text(doc, "output", job->output->trace.path ? job->output->trace.path : "-");
+    doc_add_number(doc, "bytes", result->bytes);
+    doc_add_number(doc, "windows", result->windows);
+    doc_add_number(doc, "records", result->records);
+    add_repair(doc, result);
+    doc_print(file, doc);
+}
+
+static void print_drop(FILE *file, const struct repair_drop *drop)
+{
+    char cpu[32] = "", count[NUMBER_MAX];
+
+    if (drop->has_cpu)
+        (void)snprintf(cpu, sizeof(cpu), " of CPU %" PRIu32, drop->cpu);
+    (void)fprintf(file, "  at byte %" PRIu64 ": %s bytes%s dropped: %s\n", drop->offset,
+                  number_format(count, drop->bytes), cpu, trace_file_damage_text(drop->damage));
+}
+
+static void print_text(FILE *file, const struct job *job)
+{
+    const struct repair_result *result = &job->result;
+    const char *path = job->output ? job->output->trace.path : NULL;
+    _cleanup_free_ char *quoted = str_shell_quote(path ? path : "-");
+    char count[NUMBER_MAX], size[UNITS_TEXT_MAX];
+
+    if (is_sound(job))
+        (void)fprintf(file, "%s is sound: there is nothing to repair.\n", job->path);
+    else
+        (void)fprintf(file, "%s is damaged:\n", job->path);
+    for (uint64_t i = 0; i < result->nr_drops && i < DROPS_SHOWN; i++)
+        print_drop(file, &result->drops[i]);
+    if (result->nr_drops > DROPS_SHOWN)
+        (void)fprintf(file, "  and %s more places\n",
+                      number_format(count, result->nr_drops - DROPS_SHOWN));
+    if (!job->output)
+        return;
+    table_print_field(file, "File", "%s", path ? path : "standard output");
+    table_print_field(file, "Records", "%s", number_format(count, result->records));
+    table_print_field(file, "Dropped", "%s", size_format(size, result->dropped_bytes));
+    table_print_field(file, "Gaps", "%s, marked by lost_records records",
+                      number_format(count, result->marks));
+    if (path && quoted)
+        table_print_field(file, "Next", "xentracectl report %s", quoted);
+}
+
+static int repair_file(struct ctl *ctl, const struct options *options, const char *path)
+{
+    _cleanup_(job_done) struct job job = {.path = path};
+    FILE *file = output_talk(options->output);
+    char *error = NULL;
+    int r;
+
+    r = open_original(&job, &error);
+    if (r >= 0 && (!is_sound(&job) || options->output))
+        r = write_repaired(&job, options, &error);
+    if (r < 0) {
+        ctl_error_sentence(error);
+        free(error);
+        return CTL_FAILURE;
+    }
+    if (ctl->json)
+        print_doc(file, &job);
+    else
+        print_text(file, &job);
+    return CTL_OK;
+}
+
+static int cmd_repair(struct ctl *ctl, int argc, char **argv)
+{
+    struct options options = {};
+    char *error = NULL;
+    int r;
+
+    r = args_parse(ctl, repair_options, argc, argv, 1, &options, NULL, &error);
+    if (r == 0 && optind == argc)
+        r = str_refuse(-EINVAL, &error, "repair needs the name of a trace file.");
+    if (r == 0 && strcmp(argv[optind], "-") == 0)
+        r = str_refuse(-EINVAL, &error,
+                       "repair reads the trace more than once: give it a file, not standard "
+                       "input.");
+    if (r < 0)
+        return args_exit(&verb_repair, r, error);
+    return repair_file(ctl, &options, argv[optind]);
+}
+
+const struct verb verb_repair = {
+    .name = "repair",
+    .run = cmd_repair,
+    .words = "FILE",
+    .completes = "files",
+    .summary = "make a readable trace of a damaged one",
+    .help = "Writes what is readable of a damaged trace to a new file, with its sidecar, and\n"
+            "marks the gaps. FILE stays as it is. Needs no daemon.\n",
+    .options = repair_options,
+    .remote = VERB_RUNS_THERE,
+};
