@@ -199,19 +199,11 @@ static int refuse_read(const struct input *input, int r, char **ret_error)
 }
 
 /* The part of a file is found without reading what is before it. */
-static int reopen(struct cut_job *job, const struct input_options *input_options, char **ret_error)
+static int begin_again(struct cut_job *job, char **ret_error)
 {
-    struct input *input = NULL;
-    int r;
-
     if (source_is_stream(job->input->source) || job->part.from == 0)
         return 0;
-    r = input_open_part(input_options, job->part, &input, ret_error);
-    if (r < 0)
-        return r;
-    (void)input_free(job->input);
-    job->input = input;
-    return 0;
+    return input_begin(job->input, job->part, ret_error);
 }
 
 static int cut_run(struct cut_job *job, const struct options *options, char **ret_error)
@@ -221,18 +213,13 @@ static int cut_run(struct cut_job *job, const struct options *options, char **re
         .nothing = "Nothing was written",
         .force = options->force,
     };
-    struct input_options input_options = {0};
-    _cleanup_free_ char *path = strdup(job->input->path);
     _cleanup_doc_ struct json_object *sidecar = NULL;
     int r;
 
-    if (!path)
-        return -ENOMEM;
-    input_options.path = path;
     job->begin_tsc = cut_first_tsc(&job->input->merge);
     r = find_part(job->input, options, &job->part, ret_error);
     if (r >= 0)
-        r = reopen(job, &input_options, ret_error);
+        r = begin_again(job, ret_error);
     if (r >= 0)
         r = output_open(&output_options, &job->output, ret_error);
     if (r < 0)
@@ -242,7 +229,8 @@ static int cut_run(struct cut_job *job, const struct options *options, char **re
         return refuse_read(job->input, r, ret_error);
     if (job->result.records == 0)
         return str_refuse(-ENODATA, ret_error,
-                          "%s has no record in that time. Nothing was written.", path);
+                          "%s has no record in that time. Nothing was written.",
+                          job->input->path);
     sidecar = make_sidecar(job);
     return derived_keep(job->output, sidecar, ret_error);
 }
@@ -306,7 +294,9 @@ static int cut_file(struct ctl *ctl, const struct options *options, const char *
     char *error = NULL;
     int r;
 
-    r = input_open_part(&input_options, MERGE_ALL, &job.input, &error);
+    r = input_open(&input_options, &job.input, &error);
+    if (r >= 0)
+        r = input_begin(job.input, MERGE_ALL, &error);
     if (r >= 0)
         r = cut_run(&job, options, &error);
     if (r < 0) {

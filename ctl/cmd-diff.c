@@ -48,7 +48,9 @@ static int measure(const struct input_options *options, struct merge_part part,
 {
     int r;
 
-    r = input_open_part(options, part, ret_input, ret_error);
+    r = input_open(options, ret_input, ret_error);
+    if (r == 0)
+        r = input_begin(*ret_input, part, ret_error);
     if (r < 0)
         return r;
     if (source_is_stream((*ret_input)->source))

@@ -24,6 +24,8 @@
 
 #define DEFAULT_WIDTH   80u
 #define DEFAULT_COLUMNS 100u /* of a document */
+/* So much before the time that is shown, runstates are followed. */
+#define LEAD_USEC (2 * USEC_PER_SEC)
 
 struct options {
     const char *by;
@@ -71,7 +73,10 @@ static unsigned int output_width(void)
     return width > 0 ? (unsigned int)width : DEFAULT_WIDTH;
 }
 
-/* Reads all of what was selected for its first and last time, and begins again. */
+/*
+ * Reads all of what was selected for its first and last time, and begins again: with some of what
+ * came before.
+ */
 static int find_span(struct input *input, uint64_t *ret_first, uint64_t *ret_last, char **ret_error)
 {
     struct merge_part part = input->merge.part;
@@ -89,7 +94,13 @@ static int find_span(struct input *input, uint64_t *ret_first, uint64_t *ret_las
     }
     if (input->merge.error == 0 && !has_begun)
         return str_refuse(-ENODATA, ret_error, "%s has no record.", input_name(input));
-    return input->merge.error < 0 ? input->merge.error : input_begin(input, part, ret_error);
+    if (input->merge.error < 0)
+        return input->merge.error;
+    if (part.from == 0)
+        return input_begin(input, part, ret_error);
+    *ret_first = max_u64(part.from, input->origin_tsc);
+    part.from -= min_u64(part.from - 1, input_ticks(input, LEAD_USEC));
+    return input_begin(input, part, ret_error);
 }
 
 static int print(struct ctl *ctl, const struct input *input, const struct timeline *timeline,

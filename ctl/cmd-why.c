@@ -6,15 +6,18 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/units.h"
 #include "ctl/args.h"
+#include "ctl/color.h"
 #include "ctl/ctl.h"
 #include "ctl/doc.h"
 #include "ctl/input.h"
+#include "ctl/pager.h"
 #include "ctl/selection.h"
+#include "ctl/story-text.h"
 #include "ctl/str.h"
-#include "trace/exit-reasons.h"
 #include "trace/measures.h"
 #include "trace/sidecar.h"
 #include "trace/story.h"
@@ -22,8 +25,6 @@
 #define WINDOW_USEC (200 * USEC_PER_MSEC)
 /* So much before the time that is shown, runstates are followed; roughly. */
 #define LEAD_USEC   (2 * USEC_PER_SEC)
-#define RAN_SHOWN   4u
-#define EXITS_SHOWN 4u
 
 struct options {
     const char *at;
@@ -112,120 +113,15 @@ static const struct state_vcpu *find_vcpu(const struct measures *measures, uint3
     return found;
 }
 
-/* --- Printing. --- */
-
-static const char *runstate_name(const struct story_part *part)
-{
-    switch (part->runstate) {
-    case STATE_RUNNING:
-        return "ran";
-    case STATE_RUNNABLE:
-        return "waited";
-    case STATE_BLOCKED:
-        return "slept";
-    case STATE_OFFLINE:
-        return "was offline";
-    case STATE_UNKNOWN:
-        break;
-    }
-    return "unknown";
-}
-
-static void print_who_ran(const struct input *input, const struct story_part *part)
-{
-    char name[INPUT_TEXT_MAX], span[INPUT_TEXT_MAX];
-    uint64_t unknown = part->to - part->from;
-
-    for (size_t i = 0; i < part->nr_ran; i++) {
-        unknown -= part->ran[i].cycles;
-        if (i < RAN_SHOWN)
-            (void)printf("%s %s %s", i == 0 ? ":" : ",",
-                         input_vcpu(input, name, part->ran[i].key, part->from),
-                         input_span(input, span, part->ran[i].cycles));
-    }
-    if (part->nr_ran > RAN_SHOWN)
-        (void)printf(", %zu more", part->nr_ran - RAN_SHOWN);
-    if (part->has_cpu && unknown > (part->to - part->from) / 20)
-        (void)printf(", unknown %s", input_span(input, span, unknown));
-}
-
-static void print_exits(const struct story *story, const struct story_part *part)
-{
-    char name[EXIT_REASON_TEXT_MAX];
-
-    for (size_t i = 0; i < part->nr_exits && i < EXITS_SHOWN; i++)
-        (void)printf("%s %" PRIu64 " %s", i == 0 ? "; exits:" : ",", part->exits[i].count,
-                     exit_reason_name(story->is_svm, part->exits[i].reason, name));
-    if (part->nr_exits > EXITS_SHOWN)
-        (void)printf(", %zu other reasons", part->nr_exits - EXITS_SHOWN);
-}
-
-static void print_part(const struct input *input, const struct story *story,
-                       const struct story_part *part, uint64_t first_tsc)
-{
-    char when[INPUT_TEXT_MAX], span[INPUT_TEXT_MAX];
-
-    (void)printf("  %s  %s %s", input_when(input, when, part->from, first_tsc), runstate_name(part),
-                 input_span(input, span, part->to - part->from));
-    if (part->runstate == STATE_RUNNING)
-        (void)printf(" on CPU %" PRIu32, part->cpu);
-    if (part->runstate == STATE_RUNNABLE) {
-        if (part->has_cpu)
-            (void)printf(" for CPU %" PRIu32, part->cpu);
-        if (part->wait == STATE_WAKE)
-            (void)printf(", woken by CPU %" PRIu32, part->changer);
-        else if (part->wait == STATE_PREEMPT)
-            (void)fputs(", preempted", stdout);
-        print_who_ran(input, part);
-    }
-    print_exits(story, part);
-    (void)puts(part->is_open ? ", until the trace ended" : "");
-}
-
-/* The cycles of PART within the story's time. */
-static uint64_t cycles_within(const struct story *story, const struct story_part *part)
-{
-    uint64_t from = max_u64(part->from, story->from), to = min_u64(part->to, story->until);
-
-    return from < to ? to - from : 0;
-}
-
-static void print_summary(const struct input *input, const struct story *story, uint64_t first_tsc)
-{
-    uint64_t cycles[STATE_RUNSTATES + 1] = {0}, all = story->until - story->from;
-    char name[INPUT_TEXT_MAX], from[INPUT_TEXT_MAX], span[INPUT_TEXT_MAX];
-
-    for (size_t i = 0; i < story->nr_parts; i++)
-        cycles[story->parts[i].runstate] += cycles_within(story, &story->parts[i]);
-    (void)printf("%s, %s from %s: ran %.0f%%, waited %.0f%%, slept %.0f%%",
-                 input_vcpu(input, name, story->key, story->from), input_span(input, span, all),
-                 input_when(input, from, story->from, first_tsc),
-                 100.0 * (double)cycles[STATE_RUNNING] / (double)all,
-                 100.0 * (double)cycles[STATE_RUNNABLE] / (double)all,
-                 100.0 * (double)cycles[STATE_BLOCKED] / (double)all);
-    if (cycles[STATE_OFFLINE] > 0)
-        (void)printf(", offline %.0f%%", 100.0 * (double)cycles[STATE_OFFLINE] / (double)all);
-    if (story->yields > 0)
-        (void)printf("; yielded %" PRIu64 " times", story->yields);
-    (void)puts(".");
-}
-
-static void print_story(const struct input *input, const struct story *story, uint64_t first_tsc)
-{
-    print_summary(input, story, first_tsc);
-    for (size_t i = 0; i < story->nr_parts; i++)
-        print_part(input, story, &story->parts[i], first_tsc);
-    if (story->is_cut)
-        (void)printf("  The list is cut here. To see more, use a shorter --window.\n");
-}
-
 /* --- The command. --- */
 
 /* A vCPU, and the time to show. */
 struct question {
     uint32_t key;
+    uint64_t at;
     uint64_t from, until;
     uint64_t first_tsc; /* of the trace */
+    bool is_svm;
 };
 
 static int refuse_at(const struct input *input, const struct measures *measures, const char *at,
@@ -261,6 +157,7 @@ static int find_time(const struct input *input, const struct measures *measures,
         if (!options->window_usec)
             window = max_u64(window, 2 * measured->longest_cycles);
     }
+    question->at = at;
     question->from = measures->first_tsc;
     if (at - measures->first_tsc > window / 2)
         question->from = at - window / 2;
@@ -281,7 +178,8 @@ static int ask(struct input *input, const struct options *options, const char *w
     r = parse_vcpu(input, whose, &domain, &number, ret_error);
     if (r < 0)
         return r;
-    r = measures_new(&input->merge, false, &measures);
+    r = measures_new(&input->merge, sidecar_vendor(input->sidecar) == SIDECAR_VENDOR_AMD,
+                     &measures);
     if (r < 0)
         return r;
     vcpu = find_vcpu(measures, domain, number);
@@ -292,25 +190,78 @@ static int ask(struct input *input, const struct options *options, const char *w
                           whose, input->path);
     question->key = vcpu->key;
     question->first_tsc = measures->first_tsc;
+    question->is_svm = measures->is_svm;
     return find_time(input, measures, vcpu, options, question, ret_error);
 }
 
-/* Reads the part of it that matters, and some of what came before. */
-static int answer(struct input *input, const struct question *question, char **ret_error)
+/* What is known of the vCPU if it has no record in the time. */
+struct around {
+    bool is_needed;
+    struct story_change before, after;
+};
+
+static int look_around(struct input *input, const struct question *question,
+                       const struct story *story, struct around *around, char **ret_error)
 {
+    int r;
+
+    around->is_needed = story->nr_parts == 0;
+    if (!around->is_needed)
+        return 0;
+    r = input_begin(input, MERGE_ALL, ret_error);
+    if (r < 0)
+        return r;
+    return story_find_changes(&input->merge, question->key, question->at, &around->before,
+                              &around->after);
+}
+
+static void print_answer(const struct ctl *ctl, const struct input *input,
+                         const struct question *question, const struct story *story,
+                         const struct around *around)
+{
+    const struct palette *palette = palette_for(STDOUT_FILENO);
+    _cleanup_pager_ struct pager *pager = NULL;
+    _cleanup_doc_ struct json_object *doc = NULL;
+
+    if (ctl->json) {
+        doc = doc_new("xentraced-why");
+        story_doc_add(doc, input, story);
+        if (around->is_needed)
+            story_doc_add_changes(doc, &around->before, &around->after);
+        doc_print(stdout, doc);
+        return;
+    }
+    pager_open(&pager);
+    if (around->is_needed)
+        story_text_print_changes(stdout, input, story, question->first_tsc, &around->before,
+                                 &around->after);
+    else
+        story_text_print(stdout, input, story, question->first_tsc, palette);
+}
+
+/* Reads the part of it that matters, and some of what came before. */
+static int answer(const struct ctl *ctl, struct input *input, const struct question *question,
+                  char **ret_error)
+{
+    const struct story_options options = {question->key, question->from, question->until,
+                                          question->is_svm};
     _cleanup_(story_freep) struct story *story = NULL;
     uint64_t lead = input_ticks(input, LEAD_USEC);
     struct merge_part part = MERGE_ALL;
+    struct around around = {0};
     int r;
 
     part.from = question->from > lead ? question->from - lead : 0;
     r = input_begin(input, part, ret_error);
     if (r < 0)
         return r;
-    r = story_new(&input->merge, question->key, question->from, question->until, &story);
+    r = story_new(&input->merge, &options, &story);
     if (r < 0)
         return r;
-    print_story(input, story, question->first_tsc);
+    r = look_around(input, question, story, &around, ret_error);
+    if (r < 0)
+        return r;
+    print_answer(ctl, input, question, story, &around);
     return 0;
 }
 
@@ -325,7 +276,7 @@ static int why(const struct ctl *ctl, const struct options *options, const char 
     if (r < 0)
         return r;
     r = ask(input, options, whose, &question, ret_error);
-    return r < 0 ? r : answer(input, &question, ret_error);
+    return r < 0 ? r : answer(ctl, input, &question, ret_error);
 }
 
 static int cmd_why(struct ctl *ctl, int argc, char **argv)

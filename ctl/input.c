@@ -213,22 +213,6 @@ int input_begin(struct input *input, struct merge_part part, char **ret_error)
     return 0;
 }
 
-int input_open_part(const struct input_options *options, struct merge_part part,
-                    struct input **ret_input, char **ret_error)
-{
-    _cleanup_input_ struct input *input = NULL;
-    int r;
-
-    r = input_open(options, &input, ret_error);
-    if (r < 0)
-        return r;
-    r = input_begin(input, part, ret_error);
-    if (r < 0)
-        return r;
-    *ret_input = TAKE_PTR(input);
-    return 0;
-}
-
 /* --- For people. --- */
 
 const char *input_name(const struct input *input)

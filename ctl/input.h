@@ -57,9 +57,6 @@ bool input_find_span(struct input *input, uint64_t *ret_first, uint64_t *ret_las
  * What is no pipe, or was kept, may be begun again.
  */
 int input_begin(struct input *input, struct merge_part part, char **ret_error);
-/* input_open(), then input_begin(). */
-int input_open_part(const struct input_options *options, struct merge_part part,
-                    struct input **ret_input, char **ret_error);
 
 /* The name of the file for people: "standard input" for "-". */
 const char *input_name(const struct input *input);

@@ -85,6 +85,7 @@ libctl_a_SOURCES = \
 	ctl/snapshot.c ctl/snapshot.h \
 	ctl/stop.c ctl/stop.h \
 	ctl/storage.c ctl/storage.h \
+	ctl/story-text.c ctl/story-text.h \
 	ctl/str.c ctl/str.h \
 	ctl/synopsis.c ctl/synopsis.h \
 	ctl/table.c ctl/table.h \

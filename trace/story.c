@@ -12,11 +12,25 @@
 
 #include "common/util.h"
 
+#define PAUSE_SVM   0x77u
+#define PAUSE_VMX   0x28u
+#define SIBLINGS    128u /* HVM_MAX_VCPUS in <xen/hvm/hvm_info_table.h> */
+#define CREDIT_BURN 0x22203u
+#define TICKLE_NEW  0x2220du
+#define CANDIDATE   0x22214u
+#define RATELIMIT   0x22216u
+
 #define RUNS_MAX ((size_t)1 << 20) /* older ones are forgotten: their time is unknown */
 
 struct run {
     uint32_t key, stream;
     uint64_t from, to;
+};
+
+/* What credit2 decided on a CPU since the wait with that number began. */
+struct decisions {
+    uint64_t wait;
+    struct story_credit2 credit2;
 };
 
 struct teller {
@@ -28,6 +42,16 @@ struct teller {
     size_t nr_runs, max_runs;
     struct story_exit *exits; /* of the run that is not over */
     size_t nr_exits, max_exits;
+    struct decisions *decisions; /* [nr_decisions], by number of the stream */
+    unsigned int nr_decisions;
+    uint64_t waits; /* that have begun */
+    bool has_credit;
+    int32_t credit;
+    uint64_t yields;  /* of the run that is not over, of all of its intervals */
+    bool has_yielded; /* in the interval that is not over; then, in the one before */
+    uint64_t spins;   /* of the domain's other vCPUs, since the vCPU's last interval began */
+    bool has_holder;
+    uint32_t holder;
     int error;
 };
 
@@ -54,6 +78,7 @@ static void teller_done(struct teller *teller)
     state_done(&teller->state);
     free(teller->runs);
     free(teller->exits);
+    free(teller->decisions);
 }
 
 /* Room for one more in an array of SIZE bytes each, which has NR of *MAX. */
@@ -89,6 +114,11 @@ static struct story_part *add_part(struct teller *teller, const struct story_par
     if (story->nr_parts > 0 && continues_run(&story->parts[story->nr_parts - 1], part)) {
         story->parts[story->nr_parts - 1].to = part->to;
         story->parts[story->nr_parts - 1].is_open = part->is_open;
+        story->parts[story->nr_parts - 1].yields += part->yields;
+        if (part->has_holder) {
+            story->parts[story->nr_parts - 1].has_holder = true;
+            story->parts[story->nr_parts - 1].holder = part->holder;
+        }
         return &story->parts[story->nr_parts - 1];
     }
     if (story->nr_parts == STORY_PARTS_MAX) {
@@ -160,7 +190,8 @@ static void find_who_ran(struct teller *teller, struct story_part *part, uint32_
         if (run->stream == stream && from < to)
             add_ran(teller, part, &max, run->key, to - from);
     }
-    qsort(part->ran, part->nr_ran, sizeof(*part->ran), compare_ran);
+    if (part->nr_ran > 1)
+        qsort(part->ran, part->nr_ran, sizeof(*part->ran), compare_ran);
 }
 
 /* --- What is observed. --- */
@@ -193,12 +224,41 @@ static void add_exit(struct teller *teller, struct story_part *part, const struc
     more[part->nr_exits++] = *exit;
 }
 
+/* Exits, yields and whoever held the lock belong to the run that ends. */
+static void end_run(struct teller *teller, struct story_part *part)
+{
+    for (size_t i = 0; part && i < teller->nr_exits; i++)
+        add_exit(teller, part, &teller->exits[i]);
+    if (part && part->nr_exits > 1)
+        qsort(part->exits, part->nr_exits, sizeof(*part->exits), compare_exits);
+    teller->nr_exits = 0;
+    teller->has_yielded = teller->yields > 0;
+    teller->yields = 0;
+    teller->has_holder = false;
+}
+
+/* A decision is logged before the vCPU that it preempts stops: it belongs to the wait. */
+static void keep_last_decision(struct teller *teller, uint32_t stream)
+{
+    struct decisions *decisions;
+
+    if (stream >= teller->nr_decisions)
+        return;
+    decisions = &teller->decisions[stream];
+    if (decisions->wait + 1 != teller->waits || decisions->credit2.decisions == 0)
+        return;
+    decisions->wait = teller->waits;
+    decisions->credit2.decisions = 1;
+    decisions->credit2.ratelimits = 0;
+}
+
 static void on_interval(void *context, const struct state_interval *interval)
 {
     struct teller *teller = context;
+    bool ran = interval->runstate == STATE_RUNNING;
     struct story_part *part;
 
-    if (interval->runstate == STATE_RUNNING)
+    if (ran)
         keep_run(teller, interval);
     if (interval->vcpu->key != teller->story->key)
         return;
@@ -208,16 +268,31 @@ static void on_interval(void *context, const struct state_interval *interval)
                                 .from = interval->from,
                                 .to = interval->to,
                                 .cpu = merge_cpu_of(teller->merge, interval->stream),
-                                .has_cpu = interval->runstate == STATE_RUNNING,
+                                .has_cpu = ran,
                                 .changer = merge_cpu_of(teller->merge, interval->changer),
+                                .yields = ran ? teller->yields : 0,
+                                .has_holder = ran && teller->has_holder,
+                                .holder = teller->holder,
+                                .has_yielded = !ran && teller->has_yielded,
+                                .spins = ran ? 0 : teller->spins,
                             });
-    if (interval->runstate != STATE_RUNNING)
-        return;
-    for (size_t i = 0; part && i < teller->nr_exits; i++)
-        add_exit(teller, part, &teller->exits[i]);
-    if (part && part->nr_exits > 1)
-        qsort(part->exits, part->nr_exits, sizeof(*part->exits), compare_exits);
-    teller->nr_exits = 0;
+    if (ran)
+        end_run(teller, part);
+    else
+        teller->has_yielded = false;
+    teller->spins = 0;
+    teller->waits++;
+    if (ran)
+        keep_last_decision(teller, interval->stream);
+}
+
+static void find_decisions(const struct teller *teller, struct story_part *part, uint32_t stream)
+{
+    /* The interval of the wait has ended, which counted it. */
+    if (stream < teller->nr_decisions && teller->decisions[stream].wait + 1 == teller->waits)
+        part->credit2 = teller->decisions[stream].credit2;
+    part->credit2.has_credit = teller->has_credit;
+    part->credit2.credit = teller->credit;
 }
 
 /* The wait is the last part, and it is known now where the vCPU runs. */
@@ -234,8 +309,40 @@ static void on_wait(void *context, const struct state_wait_end *wait)
         part->has_cpu = true;
         part->cpu = merge_cpu_of(teller->merge, wait->stream);
         find_who_ran(teller, part, wait->stream);
+        find_decisions(teller, part, wait->stream);
     }
     teller->nr_runs = 0;
+}
+
+/*
+ * The story's vCPU spins: another one of its domain that was preempted, and did not yield, may hold
+ * what it waits for. Of several, the one that has waited for longest.
+ */
+static void find_holder(struct teller *teller)
+{
+    const struct state_vcpu *found = NULL;
+    uint32_t key = teller->story->key;
+
+    for (uint32_t i = 0; i < SIBLINGS; i++) {
+        const struct state_vcpu *vcpu = state_find(&teller->state, (key & 0xffff0000u) | i);
+
+        if (vcpu && vcpu->key != key && vcpu->runstate == STATE_RUNNABLE &&
+            vcpu->wait == STATE_PREEMPT && (!found || vcpu->since < found->since))
+            found = vcpu;
+    }
+    if (!found)
+        return;
+    teller->has_holder = true;
+    teller->holder = found->key;
+}
+
+/* vCPU KEY yielded, or left with PAUSE. */
+static void note_spin(struct teller *teller, uint32_t key)
+{
+    if (key == teller->story->key)
+        find_holder(teller);
+    else if (key >> 16 == teller->story->key >> 16)
+        teller->spins++;
 }
 
 static void on_left(void *context, struct state_vcpu *vcpu, uint32_t reason)
@@ -243,6 +350,8 @@ static void on_left(void *context, struct state_vcpu *vcpu, uint32_t reason)
     struct teller *teller = context;
     struct story_exit *more;
 
+    if (vcpu && reason == (teller->story->is_svm ? PAUSE_SVM : PAUSE_VMX))
+        note_spin(teller, vcpu->key);
     if (!vcpu || vcpu->key != teller->story->key)
         return;
     for (size_t i = 0; i < teller->nr_exits; i++) {
@@ -260,10 +369,81 @@ static void on_left(void *context, struct state_vcpu *vcpu, uint32_t reason)
 
 /* --- The loop. --- */
 
-static bool is_yield_of(const struct merge_record *record, uint32_t key)
+static void note_yield(struct teller *teller, const struct merge_record *record)
 {
-    return record_event(record->header) == TRC_SCHED_YIELD && merge_words(record) > 1 &&
-           (merge_word(record, 0) << 16 | (merge_word(record, 1) & 0xffff)) == key;
+    uint32_t key;
+
+    if (merge_words(record) < 2)
+        return;
+    key = merge_word(record, 0) << 16 | (merge_word(record, 1) & 0xffff);
+    note_spin(teller, key);
+    if (key != teller->story->key)
+        return;
+    teller->yields++;
+    teller->story->yields +=
+        record->tsc >= teller->story->from && record->tsc < teller->story->until;
+}
+
+/* What was decided on that CPU since the wait began, or an empty one; NULL: no memory. */
+static struct story_credit2 *decisions_of(struct teller *teller, uint32_t stream)
+{
+    struct decisions *more;
+
+    if (stream >= teller->nr_decisions) {
+        more = reallocarray(teller->decisions, teller->state.nr_cpus, sizeof(*more));
+        if (!more) {
+            teller->error = -ENOMEM;
+            return NULL;
+        }
+        teller->decisions = more;
+        for (; teller->nr_decisions < teller->state.nr_cpus; teller->nr_decisions++)
+            more[teller->nr_decisions] = (struct decisions){.wait = UINT64_MAX - 1};
+    }
+    more = &teller->decisions[stream];
+    if (more->wait != teller->waits)
+        *more = (struct decisions){.wait = teller->waits};
+    return &more->credit2;
+}
+
+/* Layouts: trace/events.c. */
+static void note_credit2(struct teller *teller, const struct merge_record *record, uint32_t event)
+{
+    unsigned int nr = merge_words(record), last = nr > 0 ? nr - 1 : 0;
+    uint32_t key = nr > 0 ? merge_word(record, 0) : 0;
+    struct story_credit2 *credit2;
+
+    if (nr < 2)
+        return;
+    if (key == teller->story->key && event != RATELIMIT) {
+        teller->has_credit = true;
+        teller->credit = (int32_t)merge_word(record, event == CREDIT_BURN ? 1 : last);
+        return;
+    }
+    if (event == CREDIT_BURN || event == TICKLE_NEW || key >> 16 >= STATE_DOMAIN_IDLE)
+        return;
+    credit2 = decisions_of(teller, record->stream);
+    if (!credit2)
+        return;
+    credit2->ratelimits += event == RATELIMIT;
+    if (event != CANDIDATE)
+        return;
+    credit2->decisions++;
+    credit2->other_key = key;
+    credit2->other_credit = (int32_t)merge_word(record, last);
+}
+
+static void note_record(struct teller *teller, const struct merge_record *record)
+{
+    uint32_t event = record_event(record->header);
+
+    if ((event & ~UINT32_C(0x500)) == 0x81003) /* no other processor has that */
+        teller->story->is_svm = true;
+    if (event == TRC_SCHED_YIELD)
+        note_yield(teller, record);
+    else if (event == CREDIT_BURN || event == TICKLE_NEW || event == CANDIDATE ||
+             event == RATELIMIT)
+        note_credit2(teller, record, event);
+    state_record(&teller->state, record);
 }
 
 /* What the vCPU does when the trace, or the story's time, is over. */
@@ -282,6 +462,10 @@ static void add_open_part(struct teller *teller, uint64_t now)
                                .has_cpu = vcpu->runstate == STATE_RUNNING,
                                .changer = merge_cpu_of(teller->merge, vcpu->changer),
                                .is_open = true,
+                               .yields = vcpu->runstate == STATE_RUNNING ? teller->yields : 0,
+                               .has_yielded =
+                                   vcpu->runstate == STATE_RUNNABLE && teller->has_yielded,
+                               .spins = vcpu->runstate == STATE_RUNNABLE ? teller->spins : 0,
                            });
 }
 
@@ -311,11 +495,7 @@ static int tell(struct teller *teller)
             state_begin_blind(&teller->state, &record);
             continue;
         }
-        teller->story->is_svm =
-            teller->story->is_svm || (record_event(record.header) & ~UINT32_C(0x500)) == 0x81003;
-        teller->story->yields += now >= teller->story->from && now < teller->story->until &&
-                                 is_yield_of(&record, teller->story->key);
-        state_record(&teller->state, &record);
+        note_record(teller, &record);
     }
     add_open_part(teller, now);
     if (teller->error == 0)
@@ -323,8 +503,7 @@ static int tell(struct teller *teller)
     return teller->error;
 }
 
-int story_new(struct merge *merge, uint32_t key, uint64_t from, uint64_t until,
-              struct story **ret_story)
+int story_new(struct merge *merge, const struct story_options *options, struct story **ret_story)
 {
     _cleanup_(story_freep) struct story *story = calloc(1, sizeof(*story));
     _cleanup_(teller_done) struct teller teller = {.story = story, .merge = merge};
@@ -338,9 +517,10 @@ int story_new(struct merge *merge, uint32_t key, uint64_t from, uint64_t until,
 
     if (!story)
         return -ENOMEM;
-    story->key = key;
-    story->from = from;
-    story->until = until;
+    story->key = options->key;
+    story->from = options->from;
+    story->until = options->until;
+    story->is_svm = options->is_svm;
     r = state_init(&teller.state, &observer);
     if (r < 0)
         return r;
@@ -349,4 +529,31 @@ int story_new(struct merge *merge, uint32_t key, uint64_t from, uint64_t until,
         return r;
     *ret_story = TAKE_PTR(story);
     return 0;
+}
+
+/* --- What is known around a time. --- */
+
+int story_find_changes(struct merge *merge, uint32_t key, uint64_t tsc,
+                       struct story_change *ret_before, struct story_change *ret_after)
+{
+    struct merge_record record;
+    int item;
+
+    *ret_before = *ret_after = (struct story_change){0};
+    while (!ret_after->is_known && (item = merge_next(merge, &record)) != MERGE_END) {
+        uint32_t event = record_event(record.header);
+        bool continues = event == TRC_SCHED_CONTINUE_RUNNING;
+
+        if (item != MERGE_RECORD || (!continues && !state_is_runstate(event)) ||
+            merge_words(&record) == 0 || merge_word(&record, 0) != key)
+            continue;
+        *(record.tsc < tsc ? ret_before : ret_after) = (struct story_change){
+            .is_known = true,
+            .tsc = record.tsc,
+            .cpu = record.cpu,
+            .from = continues ? STATE_RUNNING : (enum state_runstate)(event >> 8 & 3),
+            .to = continues ? STATE_RUNNING : (enum state_runstate)(event >> 4 & 3),
+        };
+    }
+    return merge->error;
 }

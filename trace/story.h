@@ -3,7 +3,8 @@
 
 /*
  * The activity of one vCPU during a time: its intervals in order; for each wait, which vCPUs ran on
- * the CPU on which it ran afterwards; for each run, its VM exits.
+ * the CPU on which it ran afterwards, and what credit2 decided there; for each run, its VM exits
+ * and yields (docs/measures.md, "why").
  *
  * One thread.
  */
@@ -25,6 +26,19 @@ struct story_exit {
     uint64_t count;
 };
 
+/* What credit2's events say about a wait; 0: nothing. */
+struct story_credit2 {
+    uint32_t decisions;  /* for another vCPU, on the CPU on which it ran afterwards */
+    uint32_t other_key;  /* the last of these */
+    int32_t other_credit;
+    uint32_t ratelimits; /* there: the vCPU that ran had not run for long enough */
+    bool has_credit;     /* of the vCPU that waited, as far as it was reported last */
+    int32_t credit;
+};
+
+/* While a vCPU that did not yield is preempted, others of its domain yield or PAUSE this often. */
+#define STORY_SPINS 3u
+
 struct story_part {
     enum state_runstate runstate;
     enum state_wait wait;  /* if it was runnable */
@@ -37,7 +51,21 @@ struct story_part {
     size_t nr_ran;
     struct story_exit *exits; /* of a run, the most first */
     size_t nr_exits;
+    uint64_t yields; /* of a run */
+    /* Of a run with yields or PAUSE exits: another vCPU of the domain was preempted meanwhile. */
+    bool has_holder;
+    uint32_t holder;
+    bool has_yielded; /* of a wait: the vCPU yielded in the run before it */
+    uint64_t spins;   /* of a wait: yields and PAUSE exits of other vCPUs of its domain */
+    struct story_credit2 credit2;
 };
+
+/* Whether the vCPU held, probably, a lock that others of its domain wanted while it waited. */
+static inline bool story_is_lock_holder(const struct story_part *part)
+{
+    return part->runstate == STATE_RUNNABLE && part->wait == STATE_PREEMPT && !part->has_yielded &&
+           part->spins >= STORY_SPINS;
+}
 
 struct story {
     uint32_t key;
@@ -51,10 +79,30 @@ struct story {
 
 #define STORY_PARTS_MAX 100000u
 
+struct story_options {
+    uint32_t key;
+    uint64_t from, until;
+    bool is_svm; /* it is known that the trace is of AMD's */
+};
+
 /*
  * Reads MERGE, which should begin some time before FROM, so that runstates are known then, and
  * collects what vCPU KEY did from FROM until UNTIL. 0; -ENOMEM, or what reading ended with.
  */
-int story_new(struct merge *merge, uint32_t key, uint64_t from, uint64_t until,
-              struct story **ret_story);
+int story_new(struct merge *merge, const struct story_options *options, struct story **ret_story);
 struct story *story_free(struct story *story);
+
+/* A runstate record. */
+struct story_change {
+    bool is_known;
+    uint64_t tsc;
+    uint32_t cpu;
+    enum state_runstate from, to;
+};
+
+/*
+ * Reads MERGE for the last runstate record of vCPU KEY before TSC, and the first from then on.
+ * Returns what reading ended with.
+ */
+int story_find_changes(struct merge *merge, uint32_t key, uint64_t tsc,
+                       struct story_change *ret_before, struct story_change *ret_after);

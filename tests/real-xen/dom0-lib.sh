@@ -5,6 +5,7 @@
 # Checks are those of tests/check.sh.
 #
 #   pv_guest_start NAME [MIB] [idle|load|panic|poweroff] [ON_CRASH]
+#                                 $guest_type: pv, or pvh
 #   pv_guest_destroy NAME
 #   guest_id NAME                 prints a guest's domain id
 #   load_start [N], load_stop     keeps every vCPU of dom0, and so every physical CPU, busy
@@ -34,7 +35,7 @@ pv_guest_start() {
     config=$(mktemp)
     cat >"$config" <<END
 name = "$name"
-type = "pv"
+type = "${guest_type:-pv}"
 kernel = "/usr/lib/real-xen/guest-vmlinux"
 ramdisk = "/usr/lib/real-xen/guest-initramfs"
 extra = "console=hvc0 panic=1 loglevel=4 mitigations=off real_xen=$mode"

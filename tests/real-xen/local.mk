@@ -22,6 +22,8 @@ EXTRA_DIST += \
 	tests/real-xen/service-job \
 	tests/real-xen/service-job.dom0.sh \
 	tests/real-xen/smoke.dom0.sh \
+	tests/real-xen/story-job \
+	tests/real-xen/story-job.dom0.sh \
 	tests/real-xen/units/proc-xen.mount \
 	tests/real-xen/units/real-xen.service \
 	tests/real-xen/units/real-xen.target \
