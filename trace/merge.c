@@ -451,6 +451,20 @@ static void merge_skip(struct merge *merge)
     merge->wraps = 0;
 }
 
+/* The same of a CPU's first window: a loss may have begun before the record that reports it. */
+static uint64_t time_of_first(const struct source_window *window)
+{
+    uint64_t tsc = tsc_of_first(window);
+    struct lost_record lost;
+
+    if (tsc == 0 || window->bytes < sizeof(lost))
+        return tsc;
+    memcpy(&lost, window->records, sizeof(lost));
+    if (!record_is_lost(lost.header))
+        return tsc;
+    return min_u64(tsc, (uint64_t)lost.first_tsc[1] << 32 | lost.first_tsc[0]);
+}
+
 /* The first time of each CPU that takes part in the first rounds: those of others are newer. */
 static uint64_t find_first(struct source *source)
 {
@@ -461,7 +475,7 @@ static uint64_t find_first(struct source *source)
     unsigned int rounds = 0;
 
     while (rounds < SEEK_BACK_ROUNDS && source_next(source, &window) > 0) {
-        uint64_t tsc = cpu_set_has(&seen, window.cpu) ? 0 : tsc_of_first(&window);
+        uint64_t tsc = cpu_set_has(&seen, window.cpu) ? 0 : time_of_first(&window);
 
         rounds += window.cpu <= last_cpu && last_cpu != UINT32_MAX;
         last_cpu = window.cpu;
