@@ -177,27 +177,38 @@ static char *describe_wait(const struct findings *findings, const struct worst_w
                       cpu, input_vcpu(input, who, most->key, wait->from_tsc), ran);
 }
 
-/* The longest of each vCPU. */
+/* Whether the vCPU has no longer wait, of whatever kind; of equal ones the first is it. */
+static bool is_longest(const struct worst *worst, const struct worst_wait *wait)
+{
+    for (unsigned int kind = 0; kind < STATE_WAITS; kind++) {
+        unsigned int nr;
+        const struct worst_wait *waits = worst_of(worst, kind, &nr);
+
+        for (unsigned int i = 0; i < nr; i++)
+            if (waits[i].key == wait->key &&
+                (waits[i].cycles > wait->cycles ||
+                 (waits[i].cycles == wait->cycles && waits[i].from_tsc < wait->from_tsc)))
+                return false;
+    }
+    return true;
+}
+
 static void find_waits(struct findings *findings)
 {
-    uint32_t seen[STATE_WAITS * WORST_MAX];
-    unsigned int nr_seen = 0;
+    const struct worst *worst = findings->measures->worst;
 
     for (unsigned int kind = 0; kind < STATE_WAITS; kind++) {
         unsigned int nr;
-        const struct worst_wait *waits = worst_of(findings->measures->worst, kind, &nr);
+        const struct worst_wait *waits = worst_of(worst, kind, &nr);
 
         for (unsigned int i = 0; i < nr; i++) {
-            bool is_new = true;
+            const struct worst_wait *wait = &waits[i];
 
-            for (unsigned int j = 0; j < nr_seen; j++)
-                is_new = is_new && seen[j] != waits[i].key;
-            if (!is_new || input_nsec(findings->input, waits[i].cycles) < LONG_WAIT_NSEC)
+            if (input_nsec(findings->input, wait->cycles) < LONG_WAIT_NSEC ||
+                !is_longest(worst, wait))
                 continue;
-            seen[nr_seen++] = waits[i].key;
-            findings_add(findings, "wait", (double)waits[i].cycles,
-                         describe_wait(findings, &waits[i]));
-            findings_point(findings, waits[i].key, waits[i].from_tsc);
+            findings_add(findings, "wait", (double)wait->cycles, describe_wait(findings, wait));
+            findings_point(findings, wait->key, wait->from_tsc);
         }
     }
 }
