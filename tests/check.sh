@@ -30,10 +30,10 @@
 #
 # check_logs=(FILE...): a failed check shows the ends of these too.
 
-# A shell starts what is to run in the background with SIGINT ignored, which a script cannot undo for
-# what it starts in turn: the tests of Ctrl-C would wait for ever.
+# A shell starts what is to run in the background with SIGINT ignored, nohup(1) what it starts with SIGHUP,
+# which a script cannot undo for what it starts in turn: the tests of Ctrl-C would wait for ever.
 ignored=$((0x$(sed -n 's/^SigIgn:[[:space:]]*//p' /proc/self/status)))
-[ $((ignored & 2)) -eq 0 ] || exec env --default-signal=INT,QUIT "$BASH" "$0" "$@"
+[ $((ignored & 3)) -eq 0 ] || exec env --default-signal=HUP,INT,QUIT "$BASH" "$0" "$@"
 
 checks_passed=0
 checks_failed=0
