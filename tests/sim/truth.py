@@ -30,7 +30,12 @@ def latency(waits, kind):
     lengths = sorted(wait["cycles"] for wait in waits if wait["kind"] == kind)
     return {"count": len(lengths), "total": sum(lengths), "p50": percentile(lengths, 500),
             "p99": percentile(lengths, 990), "p999": percentile(lengths, 999),
-            "max": lengths[-1] if lengths else 0}
+            "max": lengths[-1] if lengths else 0, "log2": log2(lengths)}
+
+
+def log2(lengths):
+    return {str(bits): count for bits in range(64)
+            if (count := sum(max(length, 1).bit_length() - 1 == bits for length in lengths))}
 
 
 def worst(waits, kind):
