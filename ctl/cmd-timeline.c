@@ -166,14 +166,7 @@ static int cmd_timeline(struct ctl *ctl, int argc, char **argv)
     if (r < 0)
         return args_exit(&verb_timeline, r, error);
     r = show(ctl, &options, argv[optind], &error);
-    if (r >= 0)
-        return CTL_OK;
-    if (error)
-        ctl_error_sentence(error);
-    else
-        ctl_error("Cannot read the trace: %s.", strerror(-r));
-    free(error);
-    return CTL_FAILURE;
+    return r < 0 ? input_fail(error, r) : CTL_OK;
 }
 
 const struct verb verb_timeline = {

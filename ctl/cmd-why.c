@@ -295,14 +295,7 @@ static int cmd_why(struct ctl *ctl, int argc, char **argv)
     if (r < 0)
         return args_exit(&verb_why, r, error);
     r = why(ctl, &options, argv[optind], argv[optind + 1], &error);
-    if (r >= 0)
-        return CTL_OK;
-    if (error)
-        ctl_error_sentence(error);
-    else
-        ctl_error("Cannot read the trace: %s.", strerror(-r));
-    free(error);
-    return CTL_FAILURE;
+    return r < 0 ? input_fail(error, r) : CTL_OK;
 }
 
 const struct verb verb_why = {

@@ -13,6 +13,7 @@
 
 #include "common/sidecar-path.h"
 #include "common/units.h"
+#include "ctl/ctl.h"
 #include "ctl/doc.h"
 #include "ctl/now.h"
 #include "ctl/str.h"
@@ -220,6 +221,16 @@ const char *input_name(const struct input *input)
     if (input->is_now)
         return "the flight recorder";
     return is_standard_input(input->path) ? "standard input" : input->path;
+}
+
+int input_fail(char *error, int r)
+{
+    if (error)
+        ctl_error_sentence(error);
+    else
+        ctl_error("Cannot read the trace: %s.", strerror(-r));
+    free(error);
+    return CTL_FAILURE;
 }
 
 uint64_t input_ticks(const struct input *input, uint64_t usec)

@@ -76,6 +76,12 @@ static inline void input_freep(struct input **input)
 
 #define _cleanup_input_ _cleanup_(input_freep)
 
+/*
+ * A trace could not be read: prints ERROR, which is freed, or without one what the negative errno R
+ * means. Returns CTL_FAILURE.
+ */
+int input_fail(char *error, int r);
+
 uint64_t input_ticks(const struct input *input, uint64_t usec);
 /* Ticks as nanoseconds, cut off. */
 uint64_t input_nsec(const struct input *input, uint64_t ticks);

@@ -259,26 +259,6 @@ int cut_write(struct merge *merge, struct merge_part part, int fd, struct cut_re
 
 /* --- The span. --- */
 
-/* The newest TSC in WINDOW; 0: none. */
-static uint64_t newest_tsc(const struct source_window *window)
-{
-    const uint8_t *p = window->records, *end = p + window->bytes;
-    uint64_t newest = 0;
-
-    while (end - p >= (ptrdiff_t)RECORD_MIN_BYTES) {
-        uint32_t header, bytes;
-
-        memcpy(&header, p, sizeof(header));
-        bytes = record_bytes(header);
-        if ((ptrdiff_t)bytes > end - p)
-            break;
-        if (record_has_tsc(header) && !record_is_wrap(header))
-            newest = max_u64(newest, record_tsc(p));
-        p += bytes;
-    }
-    return newest;
-}
-
 uint64_t cut_first_tsc(struct merge *merge)
 {
     if (merge->nr_heap == 0 && !merge_refill(merge))
@@ -295,7 +275,7 @@ uint64_t cut_last_tsc(const struct merge *merge)
         uint64_t newest = stream->now;
 
         for (size_t j = stream->nr_windows; j > 0; j--) {
-            uint64_t tsc = newest_tsc(&stream->windows[j - 1]);
+            uint64_t tsc = merge_newest_tsc(&stream->windows[j - 1]);
 
             newest = max_u64(newest, tsc);
             if (tsc > 0)

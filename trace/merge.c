@@ -10,6 +10,9 @@
  * may have begun before that turn, when the buffer was full; not before its turn in r - 1, which is
  * after all of r - 2. Of that round the beginnings of the windows are looked at, which are cheap to
  * find.
+ *
+ * A CPU that makes no record after a loss reports it later, in whichever round it makes one. So of a
+ * file, more windows are read at the end of a part, until each CPU has one that begins after it.
  */
 
 #include "trace/merge.h"
@@ -24,6 +27,9 @@
 #define WINDOWS_AHEAD ((size_t)1 << 20)
 /* After that, and for a stream, this many at a time. */
 #define WINDOWS_PART 4096u
+
+/* And at most this many after the end of a part. */
+#define WINDOWS_AFTER 4096u
 
 /* Bisection ends at SEEK_NEAR_BYTES; the position then goes back by the other two. */
 #define SEEK_NEAR_BYTES  (UINT64_C(256) << 10)
@@ -329,25 +335,48 @@ static void merge_set_horizon(struct merge *merge, uint64_t horizon)
 }
 
 /* A window with a CPU that is not above the last one's begins another round. */
-static void merge_note_round(struct merge *merge, const struct source_window *window)
+static void merge_note_round(struct merge *merge, uint32_t cpu, uint64_t tsc)
 {
-    if (window->cpu <= merge->last_cpu) {
+    if (cpu <= merge->last_cpu) {
         merge_set_horizon(merge, merge->rounds_tsc[2]);
         merge->rounds_tsc[2] = merge->rounds_tsc[1];
         merge->rounds_tsc[1] = merge->rounds_tsc[0];
     }
-    merge->last_cpu = window->cpu;
-    merge->rounds_tsc[0] = max_u64(merge->rounds_tsc[0], tsc_of_first(window));
+    merge->last_cpu = cpu;
+    merge->rounds_tsc[0] = max_u64(merge->rounds_tsc[0], tsc);
+}
+
+/* A CPU of which there is no window that begins after the part may have a loss in it to report. */
+static void merge_note_end(struct merge *merge, uint32_t cpu, uint64_t tsc)
+{
+    struct merge_stream *stream = merge->streams[merge->number_of[cpu] - 1];
+
+    if (merge->horizon >= merge->part.until)
+        merge->nr_after++;
+    if (stream->has_ended || tsc < merge->part.until)
+        return;
+    stream->has_ended = true;
+    merge->nr_ended++;
+}
+
+/* Whether windows that are not read yet may have something of the part. */
+static bool merge_wants_more(const struct merge *merge)
+{
+    if (merge->horizon < merge->part.until)
+        return true;
+    return !source_is_stream(merge->source) && merge->nr_ended < merge->nr_streams &&
+           merge->nr_after < WINDOWS_AFTER;
 }
 
 /* Reads MANY windows. Returns whether there may be more. */
 static bool merge_read(struct merge *merge, size_t many)
 {
     struct source_window window;
+    uint64_t tsc;
     int r;
 
     for (size_t i = 0; i < many; i++) {
-        r = merge->horizon < merge->part.until ? source_next(merge->source, &window) : 0;
+        r = merge_wants_more(merge) ? source_next(merge->source, &window) : 0;
         if (r > 0)
             r = merge_add_window(merge, &window) < 0 ? -ENOMEM : 1;
         if (r <= 0) {
@@ -355,7 +384,9 @@ static bool merge_read(struct merge *merge, size_t many)
             merge_set_horizon(merge, UINT64_MAX);
             return false;
         }
-        merge_note_round(merge, &window);
+        tsc = tsc_of_first(&window);
+        merge_note_round(merge, window.cpu, tsc);
+        merge_note_end(merge, window.cpu, tsc);
     }
     return true;
 }
@@ -487,7 +518,7 @@ static uint64_t find_first(struct source *source)
     return first;
 }
 
-static uint64_t newest_in(const struct source_window *window)
+uint64_t merge_newest_tsc(const struct source_window *window)
 {
     const uint8_t *p = window->records, *end = p + window->bytes;
     uint64_t newest = 0;
@@ -521,7 +552,7 @@ static uint64_t find_last(struct source *source, uint64_t begin)
     else
         (void)source_seek(source, from);
     while (source_next(source, &window) > 0)
-        last = max_u64(last, newest_in(&window));
+        last = max_u64(last, merge_newest_tsc(&window));
     return last;
 }
 

@@ -48,7 +48,8 @@ struct merge_stream {
     bool is_blind; /* the next item is MERGE_BLIND, and then the record at p comes at */
     uint64_t blind_until;
     bool has_begun;
-    bool has_item; /* p is not at the first item */
+    bool has_item;  /* p is not at the first item */
+    bool has_ended; /* a window was read that begins after the part */
 
     struct source_window *windows; /* from `first` on, still to come; the one of p before it */
     size_t first, nr_windows, max_windows;
@@ -80,6 +81,9 @@ struct merge {
     uint32_t last_cpu;      /* of the last window that was read */
     uint64_t rounds_tsc[3]; /* the newest beginning of a window: of all rounds; but the last; ... */
 
+    unsigned int nr_ended; /* streams that have ended */
+    unsigned int nr_after; /* windows that were read after the part */
+
     uint64_t wraps;       /* merge_wraps() */
     uint64_t bad_windows; /* with something that is no record: the rest of each was left out */
     uint64_t late;        /* how often a CPU's stream continued before what had been emitted */
@@ -97,6 +101,9 @@ void merge_done(struct merge *merge);
  * end are looked at. The source is left where it was. False: no record has a time.
  */
 bool merge_find_span(struct source *source, uint64_t *ret_first, uint64_t *ret_last);
+
+/* The newest TSC of WINDOW's records, wrap_buffer left out; 0: none has one. */
+uint64_t merge_newest_tsc(const struct source_window *window);
 
 /* When the next item is. False: there is none. */
 bool merge_find_next(struct merge *merge, uint64_t *ret_tsc);
