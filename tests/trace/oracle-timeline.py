@@ -55,8 +55,9 @@ class Picture:
     def cpu(self, cpu):
         runs = [(key, begin, end) for key, state, where, begin, end, _ in self.intervals
                 if state == oracle.RUNNING and where == cpu]
-        losses = [("lost", begin, end if end > begin or (begin, cpu) in self.ended() else self.until)
-                  for where, _, begin, end in self.trace.losses if where == cpu]
+        losses = [("lost", begin, end) for where, _, begin, end in self.trace.losses if where == cpu]
+        if cpu in self.trace.blind: # the last one is not over
+            losses[-1] = ("lost", losses[-1][1], self.until)
         def order(what):
             return (0, what) if isinstance(what, int) else (1, ("lost", "unknown").index(what))
         cells = [min(of, key=lambda what: (-of[what], order(what)))
@@ -71,11 +72,6 @@ class Picture:
             "cells": [oracle.name(what) if isinstance(what, int) else what for what in cells],
             "waiting": self.waiting(waits),
         }
-
-    def ended(self):
-        """Losses of no length whose lost_records record is there."""
-        return {(begin, cpu) for cpu, _, begin, end in self.trace.losses
-                if cpu not in self.trace.blind}
 
     def waiting(self, waits):
         found = []
