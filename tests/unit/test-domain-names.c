@@ -213,23 +213,6 @@ static void test_names(struct workers *workers, struct domain_names *names)
     workers_run_all(workers);
     nr_changes = 2;
 
-    test_case("UUIDs are known at once");
-    CHECK_UINT(domain_names_find(names, 3)->uuid[15], 0);
-    xen.uuid = 0xab;
-    domain_names_refresh(names);
-    CHECK_UINT(nr_changes, 3);
-    CHECK_UINT(domain_names_find(names, 3)->uuid[15], 0xab);
-    CHECK(!domain_names_find(names, 4));
-    workers_run_all(workers);
-    CHECK_UINT(domain_names_find(names, 3)->uuid[0], 0xab);
-    domain_names_refresh(names);
-    workers_run_all(workers);
-    CHECK_UINT(nr_changes, 3);
-    xen.uuid = 0;
-    domain_names_refresh(names);
-    workers_run_all(workers);
-    nr_changes = 2;
-
     test_case("Xen does not answer: what was known is known still");
     xen.error = -EACCES;
     domain_names_refresh(names);

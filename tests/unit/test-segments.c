@@ -352,6 +352,11 @@ static void test_names_taken(void)
     asks("publish a.00002 as a.00004", 0);
     asks("finish a.00002 at 100", 0);
     rig_done(&rig);
+}
+
+static void test_names_all_taken(void)
+{
+    struct rig rig;
 
     test_case("name: all are taken");
     rig_run(&rig, &by_size);
@@ -1071,6 +1076,7 @@ int main(void)
     test_start_fails();
     test_empty();
     test_names_taken();
+    test_names_all_taken();
     test_next_fails();
     test_before_fails();
     test_stop_crosses();
