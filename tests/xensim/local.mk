@@ -79,9 +79,14 @@ EXTRA_DIST += docs/xensim.md \
 	tests/xensim/test-run.sh \
 	tests/xensim/test-service.sh \
 	tests/samples/README.md \
+	tests/samples/unpack \
 	tests/samples/hotplug-4cpu.xentrace.zst \
 	tests/samples/idle.xentrace.zst \
-	tests/samples/pv-domu.xentrace.zst
+	tests/samples/load-yes.xentrace.zst \
+	tests/samples/lost-sigstop-S1.xentrace.zst \
+	tests/samples/pv-domu.xentrace.zst \
+	tests/samples/pvh-steady.xentrace.zst \
+	tests/samples/pvh-xen420.xentrace.zst
 
 tests_xensim_test_insert_SOURCES = $(xensim_core) \
 	tests/xensim/numbered.c \
