@@ -20,10 +20,12 @@
 #include "ctl/selection.h"
 #include "ctl/str.h"
 #include "trace/events.h"
+#include "trace/exit-reasons.h"
 #include "trace/merge.h"
 #include "trace/record-text.h"
 #include "trace/sidecar.h"
 #include "trace/source.h"
+#include "trace/state.h"
 
 #define BUFFER_BYTES (256u * 1024u)
 
@@ -97,8 +99,8 @@ static bool printer_add(struct printer *printer, const struct merge_record *reco
     if (!printer->has_begun)
         printer->style.first_tsc = record->tsc;
     printer->has_begun = true;
-    if ((event & ~UINT32_C(0x500)) == 0x81003) /* no other processor has that */
-        printer->style.is_svm = true;
+    if (!printer->style.is_svm && state_is_exit(event))
+        printer->style.is_svm = exit_record_is_svm(record);
     if (printer->has_events && !event_set_has(&printer->events, event))
         return true;
     if (printer->where && !condition_matches(printer->where, record, &printer->style))

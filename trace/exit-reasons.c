@@ -5,7 +5,14 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "common/record.h"
 #include "common/util.h"
+
+/* TRC_HVM_VMEXIT of SVM since Xen 4.19; and with addresses of 64 bits, of a nested guest. */
+#define EVENT_SVM   UINT32_C(0x81003)
+#define EVENT_FLAGS UINT32_C(0x500)
+
+#define VMX_PAUSE 40u
 
 static const char *const vmx[] = {
     [0] = "EXCEPTION_NMI",
@@ -135,6 +142,7 @@ static const char *const svm[] = {
 
 static const char *const svm_nested[] = {"NPF", "AVIC_INCOMPLETE_IPI", "AVIC_NOACCEL", "VMGEXIT"};
 
+#define SVM_PAUSE   0x77u
 #define SVM_NPF     0x400u
 #define SVM_INVALID UINT32_MAX
 
@@ -165,9 +173,25 @@ static const char *svm_name(uint32_t reason, char buffer[static EXIT_REASON_TEXT
     return of_table(svm, ARRAY_SIZE(svm), reason - SVM_FIRST);
 }
 
+bool exit_event_is_svm(uint32_t event)
+{
+    return (event & ~EVENT_FLAGS) == EVENT_SVM;
+}
+
 bool exit_reason_is_svm(uint32_t reason)
 {
     return (reason & 0xffff) >= ARRAY_SIZE(vmx);
+}
+
+bool exit_record_is_svm(const struct merge_record *record)
+{
+    return exit_event_is_svm(record_event(record->header)) ||
+           (merge_words(record) > 0 && exit_reason_is_svm(merge_word(record, 0)));
+}
+
+bool exit_reason_is_pause(bool is_svm, uint32_t reason)
+{
+    return is_svm ? reason == SVM_PAUSE : (reason & 0xffff) == VMX_PAUSE;
 }
 
 const char *exit_reason_name(bool is_svm, uint32_t reason, char buffer[static EXIT_REASON_TEXT_MAX])

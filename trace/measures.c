@@ -269,10 +269,11 @@ static int measures_read(struct measures *measures)
 
 static void find_vendor(struct measures *measures)
 {
-    static const uint32_t svm_exits[] = {0x81003, 0x81103, 0x81403, 0x81503};
+    const struct counts *events = &measures->events;
 
-    for (size_t i = 0; i < ARRAY_SIZE(svm_exits); i++)
-        measures->is_svm = measures->is_svm || counts_find(&measures->events, svm_exits[i]);
+    for (size_t i = 0; i < (size_t)1 << events->bits; i++)
+        measures->is_svm = measures->is_svm || (events->slots[i].count > 0 &&
+                                                exit_event_is_svm(events->slots[i].number));
     for (uint32_t i = 0; i < measures->reasons.nr && i < measures->max_exits; i++)
         measures->is_svm = measures->is_svm || exit_reason_is_svm(measures->exits[i].reason);
 }

@@ -11,9 +11,8 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "trace/exit-reasons.h"
 
-#define PAUSE_SVM   0x77u
-#define PAUSE_VMX   0x28u
 #define SIBLINGS    128u /* HVM_MAX_VCPUS in <xen/hvm/hvm_info_table.h> */
 #define CREDIT_BURN 0x22203u
 #define TICKLE_NEW  0x2220du
@@ -350,7 +349,7 @@ static void on_left(void *context, struct state_vcpu *vcpu, uint32_t reason)
     struct teller *teller = context;
     struct story_exit *more;
 
-    if (vcpu && reason == (teller->story->is_svm ? PAUSE_SVM : PAUSE_VMX))
+    if (vcpu && exit_reason_is_pause(teller->story->is_svm, reason))
         note_spin(teller, vcpu->key);
     if (!vcpu || vcpu->key != teller->story->key)
         return;
@@ -436,8 +435,6 @@ static void note_record(struct teller *teller, const struct merge_record *record
 {
     uint32_t event = record_event(record->header);
 
-    if ((event & ~UINT32_C(0x500)) == 0x81003) /* no other processor has that */
-        teller->story->is_svm = true;
     if (event == TRC_SCHED_YIELD)
         note_yield(teller, record);
     else if (event == CREDIT_BURN || event == TICKLE_NEW || event == CANDIDATE ||
@@ -453,20 +450,20 @@ static void add_open_part(struct teller *teller, uint64_t now)
 
     if (!vcpu || vcpu->runstate == STATE_UNKNOWN || vcpu->since >= teller->story->until)
         return;
-    (void)add_part(teller, &(struct story_part){
-                               .runstate = vcpu->runstate,
-                               .wait = vcpu->wait,
-                               .from = vcpu->since,
-                               .to = max_u64(now, vcpu->since),
-                               .cpu = merge_cpu_of(teller->merge, vcpu->stream),
-                               .has_cpu = vcpu->runstate == STATE_RUNNING,
-                               .changer = merge_cpu_of(teller->merge, vcpu->changer),
-                               .is_open = true,
-                               .yields = vcpu->runstate == STATE_RUNNING ? teller->yields : 0,
-                               .has_yielded =
-                                   vcpu->runstate == STATE_RUNNABLE && teller->has_yielded,
-                               .spins = vcpu->runstate == STATE_RUNNABLE ? teller->spins : 0,
-                           });
+    (void)add_part(teller,
+                   &(struct story_part){
+                       .runstate = vcpu->runstate,
+                       .wait = vcpu->wait,
+                       .from = vcpu->since,
+                       .to = max_u64(now, vcpu->since),
+                       .cpu = merge_cpu_of(teller->merge, vcpu->stream),
+                       .has_cpu = vcpu->runstate == STATE_RUNNING,
+                       .changer = merge_cpu_of(teller->merge, vcpu->changer),
+                       .is_open = true,
+                       .yields = vcpu->runstate == STATE_RUNNING ? teller->yields : 0,
+                       .has_yielded = vcpu->runstate == STATE_RUNNABLE && teller->has_yielded,
+                       .spins = vcpu->runstate == STATE_RUNNABLE ? teller->spins : 0,
+                   });
 }
 
 /* Whether it is known what the vCPU was doing at the end of the story's time. */

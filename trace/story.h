@@ -82,7 +82,7 @@ struct story {
 struct story_options {
     uint32_t key;
     uint64_t from, until;
-    bool is_svm; /* it is known that the trace is of AMD's */
+    bool is_svm; /* whether the trace is of AMD's, as measures_new() found */
 };
 
 /*
