@@ -35,7 +35,8 @@ static const struct args_option report_options[] = {
      .help = "show one subject in detail: domains, vcpus, cpus,\n"
              "latency, waits, preemption, migrations, exits, mmio,\n"
              "interrupts, power, scheduler, memory, losses;\n"
-             "intervals lists every run, wait and sleep of each vCPU"},
+             "intervals lists every run, wait and sleep of each vCPU,\n"
+             "idle states, frequencies and interrupts of each CPU"},
     SELECTION_OPTIONS(struct options, selection),
     {},
 };

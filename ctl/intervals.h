@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * Every interval that `report` counts (docs/measures.md), a line for each, as they end. One thread.
+ * Every interval that `report` counts (docs/measures.md), of vCPUs, and of CPUs' idle states,
+ * frequencies and interrupts: a line for each, as they end. One thread.
  */
 
 #include <stdbool.h>

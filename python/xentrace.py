@@ -16,7 +16,8 @@ import ctypes
 import json
 import os
 
-__all__ = ["open", "open_fd", "open_memory", "version", "Trace", "Record", "VCpu", "Domain", "Interval", "Exit"]
+__all__ = ["open", "open_fd", "open_memory", "version", "Trace", "Record", "VCpu", "Domain", "Interval", "Exit",
+           "CpuInterval"]
 
 # What xentrace.h has, version 1.
 _u32, _u64, _int, _text = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int, ctypes.c_char_p
@@ -24,6 +25,7 @@ _NO_CPU = 0xFFFFFFFF
 _SIGNED, _VCPU = 1, 4
 _RUNSTATES = ("running", "runnable", "blocked", "offline")
 _WAITS = (None, "wake", "preempt", "other")
+_CPU_KINDS = ("c_state", "mhz", "irq")
 _BATCH = 16384  # records, between two looks at the intervals that have ended
 
 
@@ -55,13 +57,22 @@ class _Exit(ctypes.Structure):
                 ("from_tsc", _u64), ("is_complete", _int), ("to_tsc", _u64), ("cycles", _u64)]
 
 
+class _CpuInterval(ctypes.Structure):
+    _fields_ = [("cpu", _u32), ("kind", _u32), ("value", _u32), ("is_complete", _int), ("from_tsc", _u64),
+                ("to_tsc", _u64), ("ends_in_loss", _int)]
+
+
 _ON_INTERVAL = ctypes.CFUNCTYPE(_int, ctypes.c_void_p, ctypes.POINTER(_Interval))
 _ON_EXIT = ctypes.CFUNCTYPE(_int, ctypes.c_void_p, ctypes.POINTER(_Exit))
+_ON_CPU_INTERVAL = ctypes.CFUNCTYPE(_int, ctypes.c_void_p, ctypes.POINTER(_CpuInterval))
 
 
 class _Observer(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("context", ctypes.c_void_p), ("interval", _ON_INTERVAL),
-                ("exit", _ON_EXIT)]
+                ("exit", _ON_EXIT), ("cpu_interval", _ON_CPU_INTERVAL)]
+
+
+_MEMBERS = {_ON_INTERVAL: "interval", _ON_EXIT: "exit", _ON_CPU_INTERVAL: "cpu_interval"}
 
 
 _lib = ctypes.CDLL("libxentrace.so.1")
@@ -122,6 +133,10 @@ Interval.__doc__ = """A vCPU was in a runstate ("running", "runnable", "blocked"
 "preempt" or "other" while it waited for a CPU, else None; `cpu` is where it ran, else None."""
 Exit = collections.namedtuple("Exit", "vcpu cpu reason name from_tsc to_tsc cycles")
 Exit.__doc__ = "A VM exit. `to_tsc` and `cycles` are None if its end is unknown."
+
+CpuInterval = collections.namedtuple("CpuInterval", "cpu kind value from_tsc to_tsc is_complete ends_in_loss")
+CpuInterval.__doc__ = """A CPU was in an idle state (`kind` is "c_state"), at a frequency ("mhz"), or handled an
+interrupt ("irq"), whose number is `value`. Unless `is_complete`, it ended at `to_tsc` or before."""
 
 
 def version():
@@ -243,6 +258,12 @@ class Trace:
             VCpu(of.domid, of.vcpu), None if of.cpu == _NO_CPU else of.cpu, of.reason, _decode(of.name),
             of.from_tsc, of.to_tsc if of.is_complete else None, of.cycles if of.is_complete else None))
 
+    def cpu_intervals(self):
+        """Reads on, and yields each CpuInterval when it has ended."""
+        return self._observe(_ON_CPU_INTERVAL, lambda of: CpuInterval(
+            of.cpu, _CPU_KINDS[of.kind], of.value, of.from_tsc, of.to_tsc, bool(of.is_complete),
+            bool(of.ends_in_loss)))
+
     def _observe(self, kind, convert):
         ended = []
 
@@ -252,7 +273,7 @@ class Trace:
 
         function = kind(note)
         observer = _Observer(ctypes.sizeof(_Observer))
-        setattr(observer, "interval" if kind is _ON_INTERVAL else "exit", function)
+        setattr(observer, _MEMBERS[kind], function)
         _check(_lib.xentrace_observe(self._open(), ctypes.byref(observer)))
         try:
             more = 1

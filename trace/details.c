@@ -37,6 +37,28 @@ static uint32_t classes_of(unsigned int parts)
     return classes;
 }
 
+/* --- Interrupts, power. --- */
+
+static void on_hardware(void *context, const struct hardware_interval *interval)
+{
+    struct details *details = context;
+    enum tally_kind kind = TALLY_INTERRUPT;
+
+    if (!(details->parts &
+          (interval->kind == HARDWARE_INTERRUPT ? DETAILS_INTERRUPTS : DETAILS_POWER)))
+        return;
+    /* An interrupt is counted in any case: its record may be without times. */
+    if (interval->is_incomplete && interval->kind != HARDWARE_INTERRUPT) {
+        details->cpus[interval->stream].incomplete += interval->kind == HARDWARE_IDLE;
+        return;
+    }
+    if (interval->kind != HARDWARE_INTERRUPT)
+        kind = interval->kind == HARDWARE_IDLE ? TALLY_C_STATE : TALLY_FREQUENCY;
+    tallies_add(&details->tallies, kind, interval->cpu, interval->value, 1, interval->cycles);
+}
+
+/* --- Made and freed. --- */
+
 int details_init(struct details *details, unsigned int parts, const struct merge *merge,
                  const struct state *state)
 {
@@ -46,12 +68,14 @@ int details_init(struct details *details, unsigned int parts, const struct merge
         .merge = merge,
         .state = state,
     };
+    hardware_init(&details->hardware, on_hardware, details);
     return tallies_init(&details->tallies);
 }
 
 void details_done(struct details *details)
 {
     tallies_done(&details->tallies);
+    hardware_done(&details->hardware);
     free(details->cpus);
     free(details->vcpus);
     *details = (struct details){0};
@@ -69,7 +93,7 @@ int details_grow(struct details *details, unsigned int nr)
     details->cpus = cpus;
     for (; details->nr_cpus < nr; details->nr_cpus++)
         cpus[details->nr_cpus] = (struct details_cpu){0};
-    return 0;
+    return hardware_grow(&details->hardware, nr);
 }
 
 /* NULL: no memory. */
@@ -390,69 +414,13 @@ static void note_memory(struct details *details, const struct merge_record *reco
         tallies_add(&details->tallies, TALLY_MEMORY, domain, (uint64_t)event << 32 | by, 1, 0);
 }
 
-/* --- Interrupts, power. --- */
-
-static void end_idle(struct details *details, const struct merge_record *record)
-{
-    struct details_cpu *cpu = &details->cpus[record->stream];
-
-    if (cpu->is_idle)
-        tallies_add(&details->tallies, TALLY_C_STATE, record->cpu, cpu->c_state, 1,
-                    record->tsc - cpu->idle_since);
-    cpu->is_idle = false;
-}
-
-static void begin_idle(struct details *details, const struct merge_record *record)
-{
-    struct details_cpu *cpu = &details->cpus[record->stream];
-
-    cpu->incomplete += cpu->is_idle;
-    cpu->is_idle = true;
-    cpu->c_state = merge_word(record, 0);
-    cpu->idle_since = record->tsc;
-}
-
-static void change_frequency(struct details *details, const struct merge_record *record)
-{
-    struct details_cpu *cpu = &details->cpus[record->stream];
-
-    if (cpu->mhz != 0 && cpu->mhz == merge_word(record, 0))
-        tallies_add(&details->tallies, TALLY_FREQUENCY, record->cpu, cpu->mhz, 1,
-                    record->tsc - cpu->mhz_since);
-    cpu->mhz = merge_word(record, 1);
-    cpu->mhz_since = record->tsc;
-}
-
-static void note_hw(struct details *details, const struct merge_record *record, uint32_t event)
-{
-    unsigned int nr_words = merge_words(record);
-
-    if (event == TRC_HW_IRQ_HANDLED && nr_words > 0 && (details->parts & DETAILS_INTERRUPTS)) {
-        /* The low halves of the TSC at its begin and end. */
-        uint32_t cycles = nr_words > 2 ? merge_word(record, 2) - merge_word(record, 1) : 0;
-
-        tallies_add(&details->tallies, TALLY_INTERRUPT, record->cpu, merge_word(record, 0), 1,
-                    cycles);
-    }
-    if (!(details->parts & DETAILS_POWER))
-        return;
-    if (event == TRC_PM_IDLE_ENTRY && nr_words > 0)
-        begin_idle(details, record);
-    else if (event == TRC_PM_IDLE_EXIT)
-        end_idle(details, record);
-    else if (event == TRC_PM_FREQ_CHANGE && nr_words > 1)
-        change_frequency(details, record);
-}
-
 /* --- All. --- */
 
 void details_begin_blind(struct details *details, const struct merge_record *record)
 {
     struct details_cpu *cpu = &details->cpus[record->stream];
 
-    cpu->incomplete += cpu->is_idle;
-    cpu->is_idle = false;
-    cpu->mhz = 0;
+    hardware_begin_blind(&details->hardware, record);
     cpu->preempted = 0;
 }
 
@@ -472,7 +440,7 @@ void details_record_slow(struct details *details, const struct merge_record *rec
         note_pv(details, record, event);
         break;
     case CLASS_HW:
-        note_hw(details, record, event);
+        hardware_record(&details->hardware, record, event);
         break;
     default: /* several classes at once: no event of Xen's */
         break;

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "trace/hardware.h"
 #include "trace/merge.h"
 #include "trace/state.h"
 #include "trace/tallies.h"
@@ -34,11 +35,6 @@ enum details_part {
 
 /* Of a CPU. */
 struct details_cpu {
-    bool is_idle; /* in an idle state, since: */
-    uint32_t c_state;
-    uint64_t idle_since;
-    uint32_t mhz; /* 0: unknown */
-    uint64_t mhz_since;
     uint64_t incomplete; /* times in an idle state whose end is missing */
     uint32_t preempted;  /* the vCPU that was preempted last, by number, plus 1; 0: somebody has
                           * run since */
@@ -61,6 +57,7 @@ struct details {
     const struct merge *merge;
     const struct state *state;
     struct tallies tallies;
+    struct hardware hardware;
     struct details_cpu *cpus; /* [nr_cpus], by number of the stream */
     unsigned int nr_cpus;
     struct details_vcpu *vcpus; /* [nr_vcpus], by number of the vCPU */
@@ -68,7 +65,8 @@ struct details {
     int error; /* -ENOMEM: what follows is not complete */
 };
 
-/* PARTS: of enum details_part. MERGE and STATE are borrowed. 0 or -ENOMEM. */
+/* PARTS: of enum details_part. MERGE and STATE are borrowed; DETAILS must not move. 0 or -ENOMEM.
+ */
 int details_init(struct details *details, unsigned int parts, const struct merge *merge,
                  const struct state *state);
 void details_done(struct details *details);

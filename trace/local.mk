@@ -7,6 +7,7 @@ libtrace_a_SOURCES = \
 	trace/activity.c trace/activity.h \
 	trace/counts.c trace/counts.h \
 	trace/details.c trace/details.h \
+	trace/hardware.c trace/hardware.h \
 	trace/domains.c trace/domains.h \
 	trace/events.c trace/events.h \
 	trace/exit-reasons.c trace/exit-reasons.h \

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <json-c/json.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -21,6 +22,7 @@
 #include "common/util.h"
 #include "trace/events.h"
 #include "trace/exit-reasons.h"
+#include "trace/hardware.h"
 #include "trace/measures-doc.h"
 #include "trace/measures.h"
 #include "trace/merge.h"
@@ -31,6 +33,9 @@
 
 /* The frequency that is assumed if nobody says it: xenalyze's. */
 #define ASSUMED_KHZ UINT64_C(2400000)
+
+/* An observer, as the first version of the interface has it. */
+#define OBSERVER_BYTES_1 offsetof(struct xentrace_observer, cpu_interval)
 
 #define FIELDS_MAX (EVENT_FIELDS_MAX > XENTRACE_WORDS_MAX ? EVENT_FIELDS_MAX : XENTRACE_WORDS_MAX)
 
@@ -61,6 +66,7 @@ struct xentrace {
     struct xentrace_observer observer;
     struct state_observer state_observer;
     struct state state;
+    struct hardware hardware;
     bool has_state;
     bool is_stopped; /* by a function of the observer */
 };
@@ -74,8 +80,10 @@ const char *xentrace_version(void)
 
 static void trace_forget_state(struct xentrace *trace)
 {
-    if (trace->has_state)
+    if (trace->has_state) {
         state_done(&trace->state);
+        hardware_done(&trace->hardware);
+    }
     trace->has_state = false;
 }
 
@@ -141,6 +149,28 @@ static void on_exit_end(void *context, struct state_vcpu *vcpu, uint32_t reason,
         trace->is_stopped = true;
 }
 
+static void on_hardware(void *context, const struct hardware_interval *interval)
+{
+    static const uint32_t kinds[] = {
+        [HARDWARE_IDLE] = XENTRACE_IDLE,
+        [HARDWARE_FREQUENCY] = XENTRACE_FREQUENCY,
+        [HARDWARE_INTERRUPT] = XENTRACE_INTERRUPT,
+    };
+    struct xentrace *trace = context;
+    const struct xentrace_cpu_interval out = {
+        .cpu = interval->cpu,
+        .kind = kinds[interval->kind],
+        .value = interval->value,
+        .is_complete = !interval->is_incomplete,
+        .from_tsc = interval->from,
+        .to_tsc = interval->to,
+        .ends_in_loss = interval->ends_in_loss,
+    };
+
+    if (trace->observer.cpu_interval(trace->observer.context, &out) != 0)
+        trace->is_stopped = true;
+}
+
 static int trace_begin_state(struct xentrace *trace)
 {
     int r;
@@ -154,9 +184,23 @@ static int trace_begin_state(struct xentrace *trace)
         .interval = trace->observer.interval ? on_interval : NULL,
         .exit = trace->observer.exit ? on_exit_end : NULL,
     };
+    hardware_init(&trace->hardware, on_hardware, trace);
     r = state_init(&trace->state, &trace->state_observer);
     trace->has_state = r == 0;
     return r;
+}
+
+static int trace_update_hardware(struct xentrace *trace, int item)
+{
+    int r = hardware_grow(&trace->hardware, merge_streams(&trace->merge));
+
+    if (r < 0)
+        return r;
+    if (item == MERGE_BLIND)
+        hardware_begin_blind(&trace->hardware, &trace->current);
+    else
+        hardware_record(&trace->hardware, &trace->current, record_event(trace->current.header));
+    return 0;
 }
 
 static int trace_update_state(struct xentrace *trace, int item)
@@ -169,7 +213,9 @@ static int trace_update_state(struct xentrace *trace, int item)
         state_begin_blind(&trace->state, &trace->current);
     else
         state_record(&trace->state, &trace->current);
-    return trace->state.error;
+    if (trace->state.error < 0)
+        return trace->state.error;
+    return trace->observer.cpu_interval ? trace_update_hardware(trace, item) : 0;
 }
 
 /* --- Reading. --- */
@@ -205,6 +251,13 @@ static int trace_finish(struct xentrace *trace)
     return trace->merge.error;
 }
 
+/* The vendor follows from the sidecar, or from the first exit that only one of them makes. */
+static void trace_note_vendor(struct xentrace *trace)
+{
+    if (!trace->is_svm && state_is_exit(record_event(trace->current.header)))
+        trace->is_svm = exit_record_is_svm(&trace->current);
+}
+
 /* The next record is `current`: 1. 0 at the end, or a negative errno. */
 static int trace_advance(struct xentrace *trace)
 {
@@ -220,6 +273,8 @@ static int trace_advance(struct xentrace *trace)
         item = merge_next(&trace->merge, &trace->current);
         if (item == MERGE_END)
             return trace_finish(trace);
+        if (item == MERGE_RECORD)
+            trace_note_vendor(trace);
         r = trace->has_state ? trace_update_state(trace, item) : 0;
         if (r < 0)
             return r;
@@ -260,8 +315,6 @@ int xentrace_next(struct xentrace *trace, const struct xentrace_record **ret_rec
         .nr_words = merge_words(&trace->current),
     };
     memcpy(record->words, trace->current.words, (size_t)4 * record->nr_words);
-    if ((record->event & ~UINT32_C(0x500)) == 0x81003) /* no other processor has that */
-        trace->is_svm = true;
     *ret_record = record;
     return 1;
 }
@@ -274,8 +327,6 @@ int xentrace_run(struct xentrace *trace, uint64_t max_records)
 
         if (r <= 0)
             return r;
-        if ((record_event(trace->current.header) & ~UINT32_C(0x500)) == 0x81003)
-            trace->is_svm = true;
         if (trace->is_stopped)
             break;
     }
@@ -284,9 +335,11 @@ int xentrace_run(struct xentrace *trace, uint64_t max_records)
 
 int xentrace_observe(struct xentrace *trace, const struct xentrace_observer *observer)
 {
-    if (observer && observer->size != sizeof(*observer))
+    if (observer && observer->size != sizeof(*observer) && observer->size != OBSERVER_BYTES_1)
         return -EINVAL;
-    trace->observer = observer ? *observer : (struct xentrace_observer){0};
+    trace->observer = (struct xentrace_observer){0};
+    if (observer)
+        memcpy(&trace->observer, observer, observer->size);
     return trace_begin_state(trace);
 }
 

@@ -221,6 +221,23 @@ struct xentrace_exit {
     uint64_t cycles; /* without the time in which the vCPU did not run */
 };
 
+enum xentrace_cpu_kind {
+    XENTRACE_IDLE = 0,  /* in an idle (C-) state, whose number is the value */
+    XENTRACE_FREQUENCY, /* at a frequency in MHz (a P-state) */
+    XENTRACE_INTERRUPT, /* handled an interrupt: the number of the IRQ */
+};
+
+/* What a CPU did, other than running a vCPU. */
+struct xentrace_cpu_interval {
+    uint32_t cpu;
+    uint32_t kind; /* enum xentrace_cpu_kind */
+    uint32_t value;
+    int is_complete; /* 0: the record that ended it is missing; it ended at to_tsc or before. Of an
+                      * interrupt, the record has no times: from_tsc and to_tsc are its own */
+    uint64_t from_tsc, to_tsc;
+    int ends_in_loss; /* 1: records are missing from to_tsc on */
+};
+
 /*
  * Functions that are called when an interval or an exit has ended, in the order of their ends.
  * NULL: not wanted. A result other than 0 makes xentrace_run() return. They must not call functions
@@ -231,6 +248,8 @@ struct xentrace_observer {
     void *context;
     int (*interval)(void *context, const struct xentrace_interval *interval);
     int (*exit)(void *context, const struct xentrace_exit *exit);
+    /* A structure may end here: older callers' do. */
+    int (*cpu_interval)(void *context, const struct xentrace_cpu_interval *interval);
 };
 
 /*

@@ -37,6 +37,13 @@ static int on_exit_end(void *context, const struct xentrace_exit *exit)
     return 0;
 }
 
+static int on_cpu_interval(void *context, const struct xentrace_cpu_interval *interval)
+{
+    (void)context;
+    expect(interval->to_tsc >= interval->from_tsc && interval->kind <= XENTRACE_INTERRUPT);
+    return 0;
+}
+
 /* Returns the TSC in the middle, and checks the order. */
 static uint64_t read_records(struct xentrace *trace)
 {
@@ -64,6 +71,7 @@ static void use(struct xentrace *trace)
         .context = &intervals,
         .interval = on_interval,
         .exit = on_exit_end,
+        .cpu_interval = on_cpu_interval,
     };
     char *json = NULL;
 

@@ -38,10 +38,23 @@ static int print_interval(void *context, const struct xentrace_interval *interva
     return 0;
 }
 
+static int print_cpu_interval(void *context, const struct xentrace_cpu_interval *interval)
+{
+    static const char *const kinds[] = {"c_state", "mhz", "irq"};
+
+    (void)context;
+    printf("{\"cpu\":%" PRIu32 ",\"%s\":%" PRIu32 ",%s%s\"from_tsc\":%" PRIu64
+           ",\"to_tsc\":%" PRIu64 "}\n",
+           interval->cpu, kinds[interval->kind], interval->value,
+           interval->is_complete ? "" : "\"incomplete\":true,",
+           interval->ends_in_loss ? "\"lost\":true," : "", interval->from_tsc, interval->to_tsc);
+    return 0;
+}
+
 static int print_intervals(struct xentrace *trace)
 {
-    const struct xentrace_observer observer = {.size = sizeof(observer),
-                                               .interval = print_interval};
+    const struct xentrace_observer observer = {
+        .size = sizeof(observer), .interval = print_interval, .cpu_interval = print_cpu_interval};
     int r = xentrace_observe(trace, &observer);
 
     while (r >= 0 && (r = xentrace_run(trace, 1000)) > 0)

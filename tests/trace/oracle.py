@@ -121,6 +121,7 @@ class Trace:
         self.worst = {kind: [] for kind in KINDS}
         self.intervals = []  # counted: (key, state, CPU, from, to, whether a loss ends it)
         self.waits = []      # (key, CPU, from, to)
+        self.hardware = []   # of CPUs: (CPU, what, value, from, to, how it ended: None, "incomplete", "lost")
         self.events = {}
         self.mismatches = self.incomplete = 0
         self.reasons, self.io, self.losses = {}, {}, []
@@ -143,7 +144,7 @@ class Trace:
         for now, cpu, event, words in merged:
             if event == "blind":
                 self.begin_blind(now, cpu)
-                self.lose_power(cpu)
+                self.lose_power(now, cpu)
                 for vcpu in self.vcpus.values():
                     vcpu.preempted = None if vcpu.preempted == cpu else vcpu.preempted
                 self.losses.append([cpu, words[0], now, None])
@@ -339,8 +340,7 @@ class Trace:
     def detail(self, now, cpu, event, words):
         who = name(self.running[cpu]) if cpu in self.running else "unknown"
         if event == IRQ_HANDLED and words:
-            add(self.interrupts, (str(cpu), str(words[0])),
-                words[2] - words[1] & 0xffffffff if len(words) > 2 else 0)
+            self.interrupt(now, cpu, words)
         elif event == INJECTED and words and who != "unknown":
             add(self.injected, (who, str(words[0])))
         elif event == EXTERNAL and words and who != "unknown":
@@ -356,24 +356,41 @@ class Trace:
             domain, vcpu = words[SCHED_PAIR[event]:][:2]
             add(self.scheduler, (name((domain << 16 | vcpu & 0xffff) & 0xffffffff), "0x%08x" % event))
         elif event == FREQUENCY and len(words) > 1:
-            mhz, since = self.mhz.get(cpu, (0, 0))
-            if mhz and mhz == words[0]:
-                add(self.frequencies, (str(cpu), str(mhz)), now - since)
+            self.end_frequency(now, cpu, words[0])
             self.mhz[cpu] = words[1], now
         elif event == IDLE_ENTRY and words:
-            self.drop_idle(cpu)
+            self.drop_idle(now, cpu, "incomplete")
             self.idle[cpu] = words[0], now
         elif event == IDLE_EXIT and cpu in self.idle:
             c_state, since = self.idle.pop(cpu)
+            self.hardware.append((cpu, "c_state", c_state, since, now, None))
             add(self.c_states, (str(cpu), str(c_state)), now - since)
 
-    def drop_idle(self, cpu):
-        if self.idle.pop(cpu, None):
+    def interrupt(self, now, cpu, words):
+        length = words[2] - words[1] & 0xffffffff if len(words) > 2 else 0
+        add(self.interrupts, (str(cpu), str(words[0])), length)
+        end = max(now - (now - words[2] & 0xffffffff), 0) if len(words) > 2 else now
+        self.hardware.append((cpu, "irq", words[0], max(end - length, 0), end,
+                              None if len(words) > 2 else "incomplete"))
+
+    def end_frequency(self, now, cpu, mhz):
+        """MHZ: at which the CPU was, as the next record has it; or "lost"."""
+        of, since = self.mhz.pop(cpu, (0, 0))
+        if of:
+            how = "lost" if mhz == "lost" else None if mhz == of else "incomplete"
+            self.hardware.append((cpu, "mhz", of, since, now, how))
+            if not how:
+                add(self.frequencies, (str(cpu), str(of)), now - since)
+
+    def drop_idle(self, now, cpu, how):
+        if cpu in self.idle:
+            c_state, since = self.idle.pop(cpu)
+            self.hardware.append((cpu, "c_state", c_state, since, now, how))
             add(self.unfinished, (str(cpu),))
 
-    def lose_power(self, cpu):
-        self.drop_idle(cpu)
-        self.mhz.pop(cpu, None)
+    def lose_power(self, now, cpu):
+        self.drop_idle(now, cpu, "lost")
+        self.end_frequency(now, cpu, "lost")
 
     def count_pv(self, who, event, words):
         add(self.pv, (who, "0x%08x" % (event & ~0x100)))

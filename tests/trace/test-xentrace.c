@@ -2,6 +2,7 @@
 /* The public interface, on traces in memory: records, fields, parts, observers, errors. */
 
 #include <fcntl.h>
+#include <stddef.h>
 #include <unistd.h>
 
 #include "common/record.h"
@@ -128,7 +129,8 @@ static void test_parts(void)
 }
 
 struct seen {
-    unsigned int intervals, exits;
+    unsigned int intervals, exits, of_cpus;
+    struct xentrace_cpu_interval of_cpu;
     struct xentrace_interval interval;
     struct xentrace_exit exit;
     int result;
@@ -150,6 +152,67 @@ static int on_exit_end(void *context, const struct xentrace_exit *exit)
     seen->exits++;
     seen->exit = *exit;
     return seen->result;
+}
+
+static int on_cpu_interval(void *context, const struct xentrace_cpu_interval *interval)
+{
+    struct seen *seen = context;
+
+    seen->of_cpus++;
+    seen->of_cpu = *interval;
+    return seen->result;
+}
+
+/* On CPU 3: an idle state from 100 to 300, another one that a loss at 500 cuts. */
+static void test_cpu_intervals(void)
+{
+    struct seen seen = {};
+    struct xentrace_observer observer = {
+        .size = sizeof(observer),
+        .context = &seen,
+        .cpu_interval = on_cpu_interval,
+    };
+    struct xentrace *trace;
+    struct bytes bytes = {};
+
+    test_case("intervals of CPUs");
+    put_window(&bytes, 3, 3 * 16 + 28);
+    put_record(&bytes, 0x801002, 100, 2);
+    put_record(&bytes, 0x801003, 300, 2);
+    put_record(&bytes, 0x801002, 400, 1);
+    put(&bytes, UINT32_C(1) << 31 | UINT32_C(4) << 28 | 0x1f001);
+    for (size_t i = 0; i < 6; i++)
+        put(&bytes, (const uint32_t[]){700, 0, 9, 0, 500, 0}[i]);
+    trace = open_bytes(&bytes);
+    CHECK_INT(xentrace_observe(trace, &observer), 0);
+    CHECK_INT(xentrace_run(trace, 2), 1);
+    CHECK_INT(seen.of_cpus, 1);
+    CHECK_INT(seen.of_cpu.cpu, 3);
+    CHECK_INT(seen.of_cpu.kind, XENTRACE_IDLE);
+    CHECK_INT(seen.of_cpu.value, 2);
+    CHECK_INT(seen.of_cpu.from_tsc, 100);
+    CHECK_INT(seen.of_cpu.to_tsc, 300);
+    CHECK_INT(seen.of_cpu.is_complete, 1);
+    CHECK_INT(seen.of_cpu.ends_in_loss, 0);
+    CHECK_INT(xentrace_run(trace, 0), 0);
+    CHECK_INT(seen.of_cpus, 2);
+    CHECK_INT(seen.of_cpu.value, 1);
+    CHECK_INT(seen.of_cpu.to_tsc, 500);
+    CHECK_INT(seen.of_cpu.is_complete, 0);
+    CHECK_INT(seen.of_cpu.ends_in_loss, 1);
+
+    test_case("an observer of older callers, which ends before cpu_interval");
+    seen = (struct seen){};
+    observer.size = offsetof(struct xentrace_observer, cpu_interval);
+    CHECK_INT(xentrace_observe(trace, &observer), 0);
+    CHECK_INT(xentrace_seek(trace, 0), 0);
+    CHECK_INT(xentrace_run(trace, 0), 0);
+    CHECK_INT(seen.of_cpus, 0);
+    observer.size = sizeof(observer) + 8;
+    CHECK_INT(xentrace_observe(trace, &observer), -EINVAL);
+    observer.size = 0;
+    CHECK_INT(xentrace_observe(trace, &observer), -EINVAL);
+    xentrace_close(trace);
 }
 
 static void test_observer(void)
@@ -345,6 +408,7 @@ int main(void)
     test_records();
     test_parts();
     test_observer();
+    test_cpu_intervals();
     test_wrong();
     test_sidecar();
     test_clocks();
