@@ -18,6 +18,8 @@
 
 #include <xen/trace.h>
 
+#include "common/cpu-set.h"
+
 #define RECORD_MIN_BYTES 4u
 #define RECORD_MAX_BYTES 40u
 
@@ -25,6 +27,10 @@
 
 #define WINDOW_HEADER_BYTES 12u
 #define WINDOW_HEADER       0x2001f003u /* TRC_TRACE_CPU_CHANGE with 2 extra words, no TSC */
+
+/* A window is one CPU's trace buffer at most. All of Xen's together have at most a quarter of this.
+ */
+#define WINDOW_MAX_BYTES (UINT32_C(1) << 30)
 
 #define LOST_RECORD_HEADER 0xc001f001u /* TRC_LOST_RECORDS with a TSC and 4 extra words */
 #define LOST_RECORD_BYTES  28u
@@ -48,6 +54,14 @@ struct lost_record {
 
 _Static_assert(sizeof(struct window_header) == WINDOW_HEADER_BYTES, "a file format");
 _Static_assert(sizeof(struct lost_record) == LOST_RECORD_BYTES, "a file format");
+
+/* Whether a window may begin with the WINDOW_HEADER_BYTES at P: what they say is possible. */
+static inline bool window_parse(const void *p, struct window_header *ret_header)
+{
+    memcpy(ret_header, p, sizeof(*ret_header));
+    return ret_header->header == WINDOW_HEADER && ret_header->cpu < CPU_SET_MAX &&
+           ret_header->bytes % 4 == 0 && ret_header->bytes <= WINDOW_MAX_BYTES;
+}
 
 static inline uint32_t record_event(uint32_t header)
 {

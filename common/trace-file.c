@@ -24,12 +24,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/cpu-set.h"
 #include "common/record.h"
 #include "common/util.h"
 
-#define BUFFER_BYTES     ((size_t)1 << 20)   /* large enough that read() costs nothing */
-#define WINDOW_MAX_BYTES (UINT32_C(1) << 30) /* four times all of Xen's trace buffers together */
+#define BUFFER_BYTES ((size_t)1 << 20) /* large enough that read() costs nothing */
 
 _Static_assert(TRACE_FILE_BUFFER_MIN_BYTES >= RECORD_MAX_BYTES, "one record must fit");
 
@@ -194,6 +192,37 @@ static int walk_add_window(struct walk *walk, const struct window *window)
     return 0;
 }
 
+enum trace_file_damage trace_file_judge_record(const void *p, uint64_t available, uint64_t left)
+{
+    uint32_t header;
+
+    if (available < sizeof(header))
+        return TRACE_FILE_TORN_WINDOW;
+    memcpy(&header, p, sizeof(header));
+    if (header == 0)
+        return TRACE_FILE_ZEROES;
+    if (record_event(header) == TRC_TRACE_CPU_CHANGE)
+        return TRACE_FILE_NESTED_WINDOW;
+    if (record_bytes(header) > left)
+        return TRACE_FILE_RECORD_OVERLAP;
+    return record_bytes(header) > available ? TRACE_FILE_TORN_WINDOW : TRACE_FILE_SOUND;
+}
+
+enum trace_file_damage trace_file_judge_window(const void *p, uint64_t available, uint64_t offset)
+{
+    const uint32_t expected = WINDOW_HEADER, zero = 0;
+    size_t compared = min_u64(available, sizeof(expected));
+    struct window_header header;
+
+    if (memcmp(p, &zero, compared) == 0)
+        return TRACE_FILE_ZEROES;
+    if (memcmp(p, &expected, compared) != 0)
+        return offset == 0 ? TRACE_FILE_NOT_A_TRACE : TRACE_FILE_NO_WINDOW;
+    if (available < WINDOW_HEADER_BYTES)
+        return TRACE_FILE_TORN_WINDOW;
+    return window_parse(p, &header) ? TRACE_FILE_SOUND : TRACE_FILE_NO_WINDOW;
+}
+
 /* The records of WINDOW, which the reader stands at. Ends soundly, with damage, or with an error.
  */
 static int walk_records(struct walk *walk, struct window *window)
@@ -202,28 +231,19 @@ static int walk_records(struct walk *walk, struct window *window)
     uint32_t left = window->bytes;
 
     while (left > 0) {
+        enum trace_file_damage damage;
         uint32_t header, bytes;
         int r;
 
-        r = reader_fill(reader, sizeof(header));
+        r = reader_fill(reader, RECORD_MAX_BYTES);
         if (r < 0)
             return r;
-        if (reader_available(reader) < sizeof(header))
-            return damaged(walk, TRACE_FILE_TORN_WINDOW, window->offset);
+        damage = trace_file_judge_record(reader_bytes(reader), reader_available(reader), left);
+        if (damage != TRACE_FILE_SOUND)
+            return damaged(walk, damage,
+                           damage == TRACE_FILE_TORN_WINDOW ? window->offset : reader->offset);
         memcpy(&header, reader_bytes(reader), sizeof(header));
         bytes = record_bytes(header);
-        if (header == 0)
-            return damaged(walk, TRACE_FILE_ZEROES, reader->offset);
-        if (record_event(header) == TRC_TRACE_CPU_CHANGE)
-            return damaged(walk, TRACE_FILE_NESTED_WINDOW, reader->offset);
-        if (bytes > left)
-            return damaged(walk, TRACE_FILE_RECORD_OVERLAP, reader->offset);
-
-        r = reader_fill(reader, bytes);
-        if (r < 0)
-            return r;
-        if (reader_available(reader) < bytes)
-            return damaged(walk, TRACE_FILE_TORN_WINDOW, window->offset);
         window_count(window, reader_bytes(reader), header);
         if (walk->fn) {
             r = walk->fn(walk->context, window->cpu, reader_bytes(reader), bytes);
@@ -236,35 +256,18 @@ static int walk_records(struct walk *walk, struct window *window)
     return walk_add_window(walk, window);
 }
 
-/* Fewer bytes than a window's header, or others, stand where one should begin. */
-static enum trace_file_damage damage_without_window(const struct walk *walk)
-{
-    const uint32_t expected = WINDOW_HEADER, zero = 0;
-    size_t compared = min_u64(reader_available(&walk->reader), sizeof(expected));
-
-    if (memcmp(reader_bytes(&walk->reader), &zero, compared) == 0)
-        return TRACE_FILE_ZEROES;
-    if (memcmp(reader_bytes(&walk->reader), &expected, compared) != 0)
-        return walk->reader.offset == 0 ? TRACE_FILE_NOT_A_TRACE : TRACE_FILE_NO_WINDOW;
-    if (reader_available(&walk->reader) < WINDOW_HEADER_BYTES)
-        return TRACE_FILE_TORN_WINDOW;
-    return TRACE_FILE_SOUND;
-}
-
 /* One window from its header on. Ends soundly, with damage, or with an error. */
 static int walk_window(struct walk *walk)
 {
     struct reader *reader = &walk->reader;
     struct window_header header;
     struct window window = {.offset = reader->offset, .first_tsc = UINT64_MAX};
-    enum trace_file_damage damage = damage_without_window(walk);
+    enum trace_file_damage damage =
+        trace_file_judge_window(reader_bytes(reader), reader_available(reader), reader->offset);
 
     if (damage != TRACE_FILE_SOUND)
         return damaged(walk, damage, reader->offset);
     memcpy(&header, reader_bytes(reader), sizeof(header));
-    if (header.cpu >= CPU_SET_MAX || header.bytes % 4 != 0 || header.bytes > WINDOW_MAX_BYTES)
-        return damaged(walk, TRACE_FILE_NO_WINDOW, reader->offset);
-
     window.cpu = header.cpu;
     window.bytes = header.bytes;
     reader_skip(reader, sizeof(header));

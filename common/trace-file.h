@@ -72,6 +72,14 @@ const char *trace_file_damage_text(enum trace_file_damage damage);
 const char *trace_file_damage_kind(enum trace_file_damage damage);
 
 /*
+ * What is wrong with the record at P, of which AVAILABLE bytes are in the file from there on, and
+ * LEFT bytes in its window. Whoever walks over a trace strictly asks this.
+ */
+enum trace_file_damage trace_file_judge_record(const void *p, uint64_t available, uint64_t left);
+/* What stands at P, at OFFSET in the file, where a window should begin; TRACE_FILE_SOUND: one. */
+enum trace_file_damage trace_file_judge_window(const void *p, uint64_t available, uint64_t offset);
+
+/*
  * Called for every record, including lost_records and wrap_buffer, in file order. RECORD points to
  * its header, aligned to 4 bytes. Records of a damaged window are passed up to the damage, but the
  * summary does not count them. A return value other than 0 ends the walk, which returns it.

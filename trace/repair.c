@@ -22,8 +22,6 @@
 #include "common/write-all.h"
 #include "trace/source.h"
 
-#define WINDOW_MAX_BYTES (UINT32_C(1) << 30) /* as in common/trace-file.c */
-
 /* So many sound records after a header, or a whole window, are no accident. */
 #define RECORDS_ENOUGH 4u
 
@@ -73,37 +71,22 @@ static bool read_header(const struct repair *repair, uint64_t offset, struct fou
 {
     struct window_header header;
 
-    if (repair->bytes - offset < sizeof(header))
+    if (repair->bytes - offset < sizeof(header) || !window_parse(repair->data + offset, &header))
         return false;
-    memcpy(&header, repair->data + offset, sizeof(header));
     *ret_found = (struct found){
         .cpu = header.cpu,
         .begin = offset + sizeof(header),
         .end = offset + sizeof(header) + header.bytes,
         .sound_end = offset + sizeof(header),
     };
-    return header.header == WINDOW_HEADER && header.cpu < SOURCE_CPUS_MAX &&
-           header.bytes % 4 == 0 && header.bytes <= WINDOW_MAX_BYTES;
+    return true;
 }
 
 /* What is wrong with the record at OFFSET, in a window that ends at END. */
 static enum trace_file_damage judge_record(const struct repair *repair, uint64_t offset,
                                            uint64_t end)
 {
-    uint32_t header;
-
-    if (repair->bytes - offset < RECORD_MIN_BYTES)
-        return TRACE_FILE_TORN_WINDOW;
-    header = read_word(repair, offset);
-    if (header == 0)
-        return TRACE_FILE_ZEROES;
-    if (record_event(header) == TRC_TRACE_CPU_CHANGE)
-        return TRACE_FILE_NESTED_WINDOW;
-    if (record_bytes(header) > end - offset)
-        return TRACE_FILE_RECORD_OVERLAP;
-    if (record_bytes(header) > repair->bytes - offset)
-        return TRACE_FILE_TORN_WINDOW;
-    return TRACE_FILE_SOUND;
+    return trace_file_judge_record(repair->data + offset, repair->bytes - offset, end - offset);
 }
 
 static void count_record(const struct repair *repair, struct found *found)
@@ -324,17 +307,11 @@ static uint64_t drop(struct repair *repair, uint64_t from, enum trace_file_damag
     return next;
 }
 
+/* Never TRACE_FILE_NOT_A_TRACE: what follows is looked at, too. */
 static enum trace_file_damage judge_no_window(const struct repair *repair, uint64_t offset)
 {
-    const uint32_t zero = 0, header = WINDOW_HEADER;
-    size_t bytes = min_u64(sizeof(zero), repair->bytes - offset);
-
-    if (memcmp(repair->data + offset, &zero, bytes) == 0)
-        return TRACE_FILE_ZEROES;
-    if (memcmp(repair->data + offset, &header, bytes) == 0 &&
-        repair->bytes - offset < WINDOW_HEADER_BYTES)
-        return TRACE_FILE_TORN_WINDOW;
-    return TRACE_FILE_NO_WINDOW;
+    return trace_file_judge_window(repair->data + offset, repair->bytes - offset,
+                                   max_u64(offset, 1));
 }
 
 static int repair_run(struct repair *repair)

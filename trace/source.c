@@ -16,10 +16,6 @@
 #include "common/record.h"
 #include "common/util.h"
 
-/* A window is one CPU's trace buffer at most. Xen's have 16-bit page counts (struct t_buf's size in
- * <xen/trace.h>: t_info_pages, 32768 MFNs a CPU), so nothing larger is one. */
-#define WINDOW_MAX_BYTES (UINT32_C(1) << 30)
-
 /* So many headers in a row are no accident. */
 #define CHAIN_WINDOWS 4u
 
@@ -130,40 +126,28 @@ bool source_is_stream(const struct source *source)
     return source->fd >= 0;
 }
 
-/* Whether HEADER can be a window's; RET_CPU and RET_BYTES are what it says. */
-static bool parse_window(const uint8_t *p, uint32_t *ret_cpu, uint32_t *ret_bytes)
-{
-    struct window_header header;
-
-    memcpy(&header, p, sizeof(header));
-    *ret_cpu = header.cpu;
-    *ret_bytes = header.bytes;
-    return header.header == WINDOW_HEADER && header.cpu < SOURCE_CPUS_MAX &&
-           header.bytes % 4 == 0 && header.bytes <= WINDOW_MAX_BYTES;
-}
-
 /* --- Mapped, or memory. --- */
 
 static int next_mapped(struct source *source, struct source_window *ret_window)
 {
     uint64_t left = source->bytes - source->offset;
     const uint8_t *p = source->data + source->offset;
-    uint32_t cpu, bytes;
+    struct window_header header;
 
     if (left == 0)
         return 0;
-    if (left < WINDOW_HEADER_BYTES || !parse_window(p, &cpu, &bytes) ||
-        bytes > left - WINDOW_HEADER_BYTES) {
+    if (left < WINDOW_HEADER_BYTES || !window_parse(p, &header) ||
+        header.bytes > left - WINDOW_HEADER_BYTES) {
         source->is_damaged = true;
         return 0;
     }
     *ret_window = (struct source_window){
         .offset = source->offset,
-        .cpu = cpu,
-        .bytes = bytes,
+        .cpu = header.cpu,
+        .bytes = header.bytes,
         .records = p + WINDOW_HEADER_BYTES,
     };
-    source->offset += WINDOW_HEADER_BYTES + bytes;
+    source->offset += WINDOW_HEADER_BYTES + header.bytes;
     return 1;
 }
 
@@ -225,25 +209,25 @@ static int read_records(struct source *source, uint32_t bytes, uint8_t **ret_rec
 
 static int next_streamed(struct source *source, struct source_window *ret_window)
 {
-    uint8_t header[WINDOW_HEADER_BYTES];
+    uint8_t bytes[WINDOW_HEADER_BYTES];
+    struct window_header header;
     uint8_t *records = NULL;
-    uint32_t cpu, bytes;
     ssize_t n;
     int r;
 
-    n = read_stream(source, header, sizeof(header));
+    n = read_stream(source, bytes, sizeof(bytes));
     if (n <= 0)
         return (int)n;
     source->is_damaged = true;
-    if ((size_t)n < sizeof(header) || !parse_window(header, &cpu, &bytes))
+    if ((size_t)n < sizeof(bytes) || !window_parse(bytes, &header))
         return 0;
-    r = read_records(source, bytes, &records);
+    r = read_records(source, header.bytes, &records);
     if (r <= 0)
         return r;
     source->is_damaged = false;
     *ret_window = (struct source_window){
-        .offset = source->offset, .cpu = cpu, .bytes = bytes, .records = records};
-    source->offset += WINDOW_HEADER_BYTES + bytes;
+        .offset = source->offset, .cpu = header.cpu, .bytes = header.bytes, .records = records};
+    source->offset += WINDOW_HEADER_BYTES + header.bytes;
     source->bytes = source->offset;
     return 1;
 }
@@ -270,15 +254,15 @@ void source_release(struct source *source, const struct source_window *window)
 static bool begins_windows(const struct source *source, uint64_t offset)
 {
     for (unsigned int i = 0; i < CHAIN_WINDOWS; i++) {
-        uint32_t cpu, bytes;
+        struct window_header header;
 
         if (offset == source->bytes)
             return i > 0;
         if (source->bytes - offset < WINDOW_HEADER_BYTES ||
-            !parse_window(source->data + offset, &cpu, &bytes) ||
-            bytes > source->bytes - offset - WINDOW_HEADER_BYTES)
+            !window_parse(source->data + offset, &header) ||
+            header.bytes > source->bytes - offset - WINDOW_HEADER_BYTES)
             return false;
-        offset += WINDOW_HEADER_BYTES + bytes;
+        offset += WINDOW_HEADER_BYTES + header.bytes;
     }
     return true;
 }

@@ -15,6 +15,8 @@
 #include <stdint.h>
 #include <stddef.h>
 
+#include "common/cpu-set.h"
+
 struct source;
 
 /* A window's records: whole windows only, whatever is in them. */
@@ -25,7 +27,7 @@ struct source_window {
     const uint8_t *records; /* until source_release() of it, or of the source */
 };
 
-#define SOURCE_CPUS_MAX 16384u
+#define SOURCE_CPUS_MAX CPU_SET_MAX
 
 /* Where a trace ends before its file does, and why: see enum trace_file_damage. */
 struct source_damage {
