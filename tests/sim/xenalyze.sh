@@ -23,24 +23,32 @@ replay() {
 }
 
 reads_it() {
-    xenalyze --cpu-hz 2.3G --summary "$dir/f.xentrace" >"$dir/summary" 2>"$dir/complaints" || {
+    local mode=()
+    # It takes the exits of Xen up to 4.18 for Intel's, unless told otherwise.
+    "$build/xentracectl" --json report --view exits "$dir/f.xentrace" >"$dir/report"
+    ! grep '"vendor": *"svm"' "$dir/report" >"$dir/svm" || mode=(--svm-mode)
+    xenalyze "${mode[@]}" --cpu-hz 2.3G --summary "$dir/f.xentrace" >"$dir/summary" 2>"$dir/complaints" || {
         tail -n 5 "$dir/complaints"
         return 1
     }
-    grep -q "Total time" "$dir/summary" && ! grep -iE 'error|fatal|strange|skew' "$dir/complaints"
+    # Exits of AMD without a record of their handler are Xen's, in the original trace, too.
+    grep -q "Total time" "$dir/summary" &&
+        ! grep -v 'missing a handler$' "$dir/complaints" | grep -iE 'error|fatal|strange|skew'
 }
 
 main() {
-    local sample
+    local sample part=/tmp/part.$$
     sim --cpus 8 --workload sched --rate 20M -- schedule
     check "a schedule is read" reads_it
     check "its dom0 is in the summary" grep -q "Domain 0" "$dir/summary"
     sim_clean
     for sample in "$samples"/*.zst; do
-        sim --cpus 4 --replay "$sample" --loops 1 --tsc-exact --speed 4 --paused -- replay
+        "$samples/unpack" "$sample" "$part" 4000000
+        sim --cpus 4 --replay "$part" --loops 1 --tsc-exact --speed 4 --paused -- replay
         check "$(basename "$sample") is read" reads_it
         sim_clean
     done
+    rm -f "$part"
 }
 
 dispatch "$@"
