@@ -317,3 +317,25 @@ const char *input_vcpu(const struct input *input, char buffer[static INPUT_TEXT_
                    input_domain(input, domain, key >> 16, tsc), key & 0xffff);
     return buffer;
 }
+
+char *input_argument(const struct input *input)
+{
+    if (input->is_now)
+        return strdup("--now");
+    return is_standard_input(input->path) ? NULL : str_shell_quote(input->path);
+}
+
+char *input_vcpu_argument(const struct input *input, uint32_t key, uint64_t tsc)
+{
+    const char *name =
+        sidecar_domain_name(input->sidecar, key >> 16, sidecar_realtime_nsec(input->sidecar, tsc));
+    _cleanup_free_ char *text = NULL;
+    uint32_t domid;
+
+    if (name && *name != '-' && sidecar_find_domain(input->sidecar, name, &domid) &&
+        domid == key >> 16)
+        text = str_format("%s.%" PRIu32, name, key & 0xffff);
+    else
+        text = str_format("d%" PRIu32 "v%" PRIu32, key >> 16, key & 0xffff);
+    return text ? str_shell_quote(text) : NULL;
+}
