@@ -274,23 +274,37 @@ const char *input_span(const struct input *input, char buffer[static INPUT_TEXT_
     return input_span_nsec(buffer, input_nsec(input, ticks));
 }
 
-const char *input_when(const struct input *input, char buffer[static INPUT_TEXT_MAX], uint64_t tsc,
-                       uint64_t first_tsc)
+static const char *format_when(const struct input *input, char buffer[static INPUT_TEXT_MAX],
+                               uint64_t tsc, uint64_t first_tsc, unsigned int digits)
 {
     uint64_t nsec = sidecar_realtime_nsec(input->sidecar, tsc);
+    uint64_t unit = digits == 6 ? NSEC_PER_USEC : NSEC_PER_SEC / 1000;
     time_t seconds = (time_t)(nsec / NSEC_PER_SEC);
     struct tm local;
     char text[32];
 
     if (nsec == 0 || !localtime_r(&seconds, &local)) {
         nsec = input_nsec(input, tsc - (input->origin_tsc ? input->origin_tsc : first_tsc));
-        (void)snprintf(buffer, INPUT_TEXT_MAX, "+%" PRIu64 ".%03" PRIu64 "s", nsec / NSEC_PER_SEC,
-                       nsec % NSEC_PER_SEC / 1000000);
+        (void)snprintf(buffer, INPUT_TEXT_MAX, "+%" PRIu64 ".%0*" PRIu64 "s", nsec / NSEC_PER_SEC,
+                       (int)digits, nsec % NSEC_PER_SEC / unit);
         return buffer;
     }
     (void)strftime(text, sizeof(text), "%H:%M:%S", &local);
-    (void)snprintf(buffer, INPUT_TEXT_MAX, "%s.%03" PRIu64, text, nsec % NSEC_PER_SEC / 1000000);
+    (void)snprintf(buffer, INPUT_TEXT_MAX, "%s.%0*" PRIu64, text, (int)digits,
+                   nsec % NSEC_PER_SEC / unit);
     return buffer;
+}
+
+const char *input_when(const struct input *input, char buffer[static INPUT_TEXT_MAX], uint64_t tsc,
+                       uint64_t first_tsc)
+{
+    return format_when(input, buffer, tsc, first_tsc, 3);
+}
+
+const char *input_when_usec(const struct input *input, char buffer[static INPUT_TEXT_MAX],
+                            uint64_t tsc, uint64_t first_tsc)
+{
+    return format_when(input, buffer, tsc, first_tsc, 6);
 }
 
 const char *input_domain(const struct input *input, char buffer[static INPUT_TEXT_MAX],

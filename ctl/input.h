@@ -94,6 +94,9 @@ uint64_t input_nsec(const struct input *input, uint64_t ticks);
  */
 const char *input_when(const struct input *input, char buffer[static INPUT_TEXT_MAX], uint64_t tsc,
                        uint64_t first_tsc);
+/* The same to the microsecond: "02:51:00.189123". */
+const char *input_when_usec(const struct input *input, char buffer[static INPUT_TEXT_MAX],
+                            uint64_t tsc, uint64_t first_tsc);
 /* A length of time: "64.7ms", "412us". Returns BUFFER. */
 const char *input_span(const struct input *input, char buffer[static INPUT_TEXT_MAX],
                        uint64_t ticks);

@@ -146,7 +146,7 @@ static void print_line(const struct teller *teller, const struct story_part *par
     char when[INPUT_TEXT_MAX], span[INPUT_TEXT_MAX];
 
     (void)fprintf(teller->file, "%s %s  %s%s %s%s", is_marked ? ">" : " ",
-                  input_when(teller->input, when, part->from, teller->first_tsc), color,
+                  input_when_usec(teller->input, when, part->from, teller->first_tsc), color,
                   did(part->runstate), input_span(teller->input, span, part->to - part->from),
                   *color ? teller->palette->end : "");
     if (part->runstate == STATE_RUNNING)

@@ -245,23 +245,12 @@ static char letter_of(const struct drawing *drawing, uint32_t key)
 static const char *print_when(const struct drawing *drawing, char buffer[static INPUT_TEXT_MAX],
                               uint64_t tsc)
 {
-    const struct input *input = drawing->input;
     const struct timeline *timeline = drawing->timeline;
     uint64_t width = (timeline->until - timeline->from) / timeline->columns;
-    uint64_t nsec = sidecar_realtime_nsec(input->sidecar, tsc);
-    size_t length;
 
-    (void)input_when(input, buffer, tsc, drawing->first_tsc);
-    if (input_nsec(input, width) >= NSEC_PER_SEC / 1000)
-        return buffer;
-    if (nsec == 0)
-        nsec = input_nsec(input, tsc - drawing->first_tsc);
-    length = strlen(buffer);
-    if (length > 0 && buffer[length - 1] == 's')
-        length--;
-    (void)snprintf(buffer + length, INPUT_TEXT_MAX - length, "%03" PRIu64 "%s",
-                   nsec / NSEC_PER_USEC % 1000, buffer[0] == '+' ? "s" : "");
-    return buffer;
+    if (input_nsec(drawing->input, width) >= NSEC_PER_SEC / 1000)
+        return input_when(drawing->input, buffer, tsc, drawing->first_tsc);
+    return input_when_usec(drawing->input, buffer, tsc, drawing->first_tsc);
 }
 
 static void print_head(const struct drawing *drawing)
