@@ -279,6 +279,16 @@ static void describe_ran(const struct findings *findings, const struct worst_wai
     }
 }
 
+/* Of the span, how much the vCPU waited, in percent. */
+static double waiting_percent(const struct measures *measures, uint32_t key)
+{
+    for (unsigned int i = 0; i < measures->state.nr_vcpus; i++)
+        if (measures->state.vcpus[i]->key == key)
+            return percent(measures->state.vcpus[i]->cycles[STATE_RUNNABLE],
+                           measures_span(measures));
+    return 0;
+}
+
 static char *describe_wait(const struct findings *findings, const struct worst_wait *wait)
 {
     const struct input *input = findings->input;
@@ -286,11 +296,13 @@ static char *describe_wait(const struct findings *findings, const struct worst_w
     char ran[RAN_SHOWN * (2 * INPUT_TEXT_MAX + 16)];
 
     describe_ran(findings, wait, ran, sizeof(ran));
-    return str_format("%s waited %s for CPU %" PRIu32 " from %s%s.",
+    return str_format("%s waited %s for CPU %" PRIu32 " from %s%s. In all, it waited %.0f%% of the "
+                      "time.",
                       input_vcpu(input, name, wait->key, wait->from_tsc),
                       input_span(input, span, wait->cycles),
                       merge_cpu_of(&input->merge, wait->stream),
-                      input_when(input, when, wait->from_tsc, findings->measures->first_tsc), ran);
+                      input_when(input, when, wait->from_tsc, findings->measures->first_tsc), ran,
+                      waiting_percent(findings->measures, wait->key));
 }
 
 /* Whether the vCPU has no longer wait, of whatever kind; of equal ones the first is it. */
@@ -327,6 +339,13 @@ static void find_waits(struct findings *findings)
             findings_point(findings, wait->key, wait->from_tsc);
         }
     }
+}
+
+/* Those that are over and those that are not, the longest first. */
+static void find_all_waits(struct findings *findings)
+{
+    find_waits(findings);
+    find_open_waits(findings);
 }
 
 /* One for all of them: they are about the host, not about a vCPU. */
@@ -620,9 +639,8 @@ int findings_new(const struct input *input, const struct measures *measures,
                  struct findings **ret_findings)
 {
     static void (*const finders[])(struct findings *) = {
-        find_stopped,       find_open_waits, find_waits,      find_losses,
-        find_overcommitted, find_exits,      find_interrupts, find_yields,
-        find_migrations,    find_late,       find_unseen,
+        find_stopped,    find_all_waits, find_losses,     find_overcommitted, find_exits,
+        find_interrupts, find_yields,    find_migrations, find_late,          find_unseen,
     };
     struct findings *findings = calloc(1, sizeof(*findings));
 
