@@ -355,6 +355,7 @@ static void find_late(struct findings *findings)
     const struct worst_wait *longest = NULL;
     char name[INPUT_TEXT_MAX], span[INPUT_TEXT_MAX], when[INPUT_TEXT_MAX];
     unsigned int count = 0;
+    uint32_t cpu;
 
     for (unsigned int kind = 0; kind < STATE_WAITS; kind++) {
         unsigned int nr;
@@ -370,15 +371,16 @@ static void find_late(struct findings *findings)
     }
     if (!longest)
         return;
+    cpu = merge_cpu_of(&input->merge, longest->stream);
     findings_add(
         findings, "late", (double)longest->cycles,
-        str_format("%s waited %s for CPU %" PRIu32 " from %s, though it was idle (%u such wait%s). "
-                   "The CPU reacted late: deep sleep, firmware, or Xen in a virtual machine.",
+        str_format("%s waited %s for CPU %" PRIu32 " from %s, while CPU %" PRIu32
+                   " was idle (%u such wait%s). The CPU reacted late: deep sleep, firmware, or Xen "
+                   "in a virtual machine.",
                    input_vcpu(input, name, longest->key, longest->from_tsc),
-                   input_span(input, span, longest->cycles),
-                   merge_cpu_of(&input->merge, longest->stream),
-                   input_when(input, when, longest->from_tsc, findings->measures->first_tsc), count,
-                   count == 1 ? "" : "s"));
+                   input_span(input, span, longest->cycles), cpu,
+                   input_when(input, when, longest->from_tsc, findings->measures->first_tsc), cpu,
+                   count, count == 1 ? "" : "s"));
     findings_point(findings, longest->key, longest->from_tsc);
 }
 
