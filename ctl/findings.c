@@ -141,34 +141,30 @@ static const char *find_cause(const struct findings *findings, uint32_t domid)
  */
 struct ended {
     unsigned int nr;
-    bool has_run, is_over;
+    bool has_run, runs_on, has_stopped;
     uint32_t key; /* of the last one that went offline, and when */
-    uint64_t since;
+    uint64_t since, slept_since;
 };
 
-static struct ended look_at_domain(const struct measures *measures, uint32_t domid)
+static void ended_add(struct ended *ended, const struct state_vcpu *vcpu)
 {
-    struct ended ended = {.is_over = true};
-    uint64_t slept_since = 0;
-
-    for (unsigned int i = 0; i < measures->state.nr_vcpus; i++) {
-        const struct state_vcpu *vcpu = measures->state.vcpus[i];
-
-        if (vcpu->key >> 16 != domid)
-            continue;
-        ended.nr++;
-        ended.has_run = ended.has_run || vcpu->cycles[STATE_RUNNING] > 0;
-        if (vcpu->runstate == STATE_BLOCKED) {
-            slept_since = max_u64(slept_since, vcpu->since);
-        } else if (vcpu->runstate != STATE_OFFLINE) {
-            ended.is_over = false;
-        } else if (vcpu->since >= ended.since) {
-            ended.since = vcpu->since;
-            ended.key = vcpu->key;
-        }
+    ended->nr++;
+    ended->has_run = ended->has_run || vcpu->cycles[STATE_RUNNING] > 0;
+    if (vcpu->runstate == STATE_BLOCKED) {
+        ended->slept_since = max_u64(ended->slept_since, vcpu->since);
+    } else if (vcpu->runstate != STATE_OFFLINE) {
+        ended->runs_on = true;
+    } else if (!ended->has_stopped || vcpu->since >= ended->since) {
+        ended->has_stopped = true;
+        ended->since = vcpu->since;
+        ended->key = vcpu->key;
     }
-    ended.is_over = ended.is_over && slept_since <= ended.since;
-    return ended;
+}
+
+static bool is_over(const struct ended *ended)
+{
+    return ended->has_run && ended->has_stopped && !ended->runs_on &&
+           ended->slept_since <= ended->since;
 }
 
 static void add_ended(struct findings *findings, uint32_t domid, const struct ended *ended)
@@ -193,17 +189,19 @@ static void add_ended(struct findings *findings, uint32_t domid, const struct en
 static void find_stopped(struct findings *findings)
 {
     const struct state *state = &findings->measures->state;
+    struct ended *domains = calloc(STATE_DOMAIN_IDLE, sizeof(*domains));
 
-    for (unsigned int i = 0; i < state->nr_vcpus; i++) {
-        const struct state_vcpu *vcpu = state->vcpus[i];
-        struct ended ended;
-
-        if (vcpu->runstate != STATE_OFFLINE || !is_guest(vcpu->key))
-            continue;
-        ended = look_at_domain(findings->measures, vcpu->key >> 16);
-        if (ended.is_over && ended.has_run && ended.key == vcpu->key)
-            add_ended(findings, vcpu->key >> 16, &ended);
+    if (!domains) {
+        findings->no_memory = true;
+        return;
     }
+    for (unsigned int i = 0; i < state->nr_vcpus; i++)
+        if (is_guest(state->vcpus[i]->key))
+            ended_add(&domains[state->vcpus[i]->key >> 16], state->vcpus[i]);
+    for (uint32_t domid = 0; domid < STATE_DOMAIN_IDLE; domid++)
+        if (is_over(&domains[domid]))
+            add_ended(findings, domid, &domains[domid]);
+    free(domains);
 }
 
 /* --- Waits. --- */
