@@ -171,16 +171,17 @@ static void add_ended(struct findings *findings, uint32_t domid, const struct en
 {
     const struct measures *measures = findings->measures;
     const char *cause = find_cause(findings, domid);
-    char name[INPUT_TEXT_MAX], when[INPUT_TEXT_MAX], span[INPUT_TEXT_MAX];
+    char vcpus[32], name[INPUT_TEXT_MAX], when[INPUT_TEXT_MAX], span[INPUT_TEXT_MAX];
 
     if (!cause && input_nsec(findings->input, measures->last_tsc - ended->since) < STOPPED_NSEC)
         return;
+    (void)snprintf(vcpus, sizeof(vcpus), ended->nr == 1 ? "vCPU" : "%u vCPUs", ended->nr);
     findings_add(findings, "stopped", (double)ended->since,
-                 str_format("%s %s at %s: its %u vCPU%s did not run in the last %s%s.",
+                 str_format("%s %s at %s: its %s did not run in the last %s%s.",
                             input_domain(findings->input, name, domid, ended->since),
                             cause ? cause : "stopped",
                             input_when(findings->input, when, ended->since, measures->first_tsc),
-                            ended->nr, ended->nr == 1 ? "" : "s",
+                            vcpus,
                             input_span(findings->input, span, measures->last_tsc - ended->since),
                             cause ? "" : ". It crashed, shut down or was paused"));
     findings_point(findings, ended->key, ended->since);
