@@ -101,7 +101,8 @@ static void find_losses(struct findings *findings)
 {
     const struct measures *measures = findings->measures;
     const struct measures_loss *longest = NULL;
-    char records[NUMBER_MAX], span[INPUT_TEXT_MAX], when[INPUT_TEXT_MAX];
+    char records[NUMBER_MAX], count[NUMBER_MAX + 32] = "An unknown number of records";
+    char span[INPUT_TEXT_MAX], when[INPUT_TEXT_MAX];
 
     for (size_t i = 0; i < measures->nr_losses; i++) {
         const struct measures_loss *loss = &measures->losses[i];
@@ -111,15 +112,17 @@ static void find_losses(struct findings *findings)
     }
     if (!longest)
         return;
+    if (measures->lost > 0)
+        (void)snprintf(count, sizeof(count), "%s records (%.0f%%)",
+                       number_format(records, measures->lost),
+                       percent(measures->lost, measures->lost + measures->records));
     (void)input_span(findings->input, span, longest->to_tsc - longest->from_tsc);
     (void)input_when(findings->input, when, longest->from_tsc, measures->first_tsc);
-    findings_add(
-        findings, "lost", 0,
-        str_format(
-            "%s records were lost in %zu gap%s, the longest of %s from %s on CPU %" PRIu32
-            ": Xen's buffers were full. Larger buffers or fewer events prevent it.",
-            measures->lost > 0 ? number_format(records, measures->lost) : "An unknown number of",
-            measures->nr_losses, measures->nr_losses == 1 ? "" : "s", span, when, longest->cpu));
+    findings_add(findings, "lost", 0,
+                 str_format("%s were lost in %zu gap%s, the longest of %s from %s on CPU %" PRIu32
+                            ". Usually a buffer was full: larger buffers or fewer events help.",
+                            count, measures->nr_losses, measures->nr_losses == 1 ? "" : "s", span,
+                            when, longest->cpu));
 }
 
 /* --- Domains that ended. --- */

@@ -16,6 +16,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "ctl/input.h"
+#include "ctl/number.h"
 #include "trace/sidecar.h"
 
 #define COLUMNS_MIN   10u
@@ -257,7 +258,7 @@ static void print_head(const struct drawing *drawing)
 {
     const struct timeline *timeline = drawing->timeline;
     const struct input *input = drawing->input;
-    char span[INPUT_TEXT_MAX], when[INPUT_TEXT_MAX], width[INPUT_TEXT_MAX];
+    char span[INPUT_TEXT_MAX], when[INPUT_TEXT_MAX], width[INPUT_TEXT_MAX], lost[NUMBER_MAX];
     uint64_t cycles = timeline->until - timeline->from;
 
     (void)fprintf(drawing->file, "%s: %s from %s; a column is %s.\n", input_name(input),
@@ -266,8 +267,9 @@ static void print_head(const struct drawing *drawing)
     if (sidecar_reason(input->sidecar))
         (void)fprintf(drawing->file, "  Cause: %s\n", sidecar_reason(input->sidecar));
     if (timeline->gaps > 0)
-        (void)fprintf(drawing->file, "  %" PRIu64 " records were lost in %u gaps.\n",
-                      timeline->lost, timeline->gaps);
+        (void)fprintf(drawing->file, "  %s records were lost in %u gap%s.\n",
+                      number_format(lost, timeline->lost), timeline->gaps,
+                      timeline->gaps == 1 ? "" : "s");
     if (input->khz_is_assumed)
         (void)fprintf(drawing->file,
                       "  The TSC frequency is unknown: all times assume %" PRIu64
