@@ -111,6 +111,7 @@ void report_print_quality(FILE *file, const struct input *input, const struct me
 {
     struct source_damage damage = source_damage(input->source);
     _cleanup_free_ char *text = NULL;
+    char count[NUMBER_MAX];
     size_t bytes;
     FILE *lines = open_memstream(&text, &bytes);
 
@@ -124,8 +125,10 @@ void report_print_quality(FILE *file, const struct input *input, const struct me
         (void)fputs("  Records are missing: waits and runs that a gap cut are not counted.\n",
                     lines);
     if (measures->state.mismatches > 0)
-        (void)fprintf(lines, "  %" PRIu64 " runstate records contradict those before them.\n",
-                      measures->state.mismatches);
+        (void)fprintf(lines, "  %s runstate record%s before; that time is not counted.\n",
+                      number_format(count, measures->state.mismatches),
+                      measures->state.mismatches == 1 ? " contradicts the one"
+                                                      : "s contradict those");
     if (input->khz_is_assumed)
         (void)fprintf(lines,
                       "  The TSC frequency is unknown: all times assume %" PRIu64
