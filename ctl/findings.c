@@ -178,7 +178,10 @@ static void add_ended(struct findings *findings, uint32_t domid, const struct en
 
     if (!cause && input_nsec(findings->input, measures->last_tsc - ended->since) < STOPPED_NSEC)
         return;
-    (void)snprintf(vcpus, sizeof(vcpus), ended->nr == 1 ? "vCPU" : "%u vCPUs", ended->nr);
+    if (ended->nr == 1)
+        (void)snprintf(vcpus, sizeof(vcpus), "vCPU");
+    else
+        (void)snprintf(vcpus, sizeof(vcpus), "%u vCPUs", ended->nr);
     findings_add(findings, "stopped", (double)ended->since,
                  str_format("%s %s at %s: its %s did not run in the last %s%s.",
                             input_domain(findings->input, name, domid, ended->since),
