@@ -82,36 +82,35 @@ static struct measures_exit *exit_of(struct measures *measures, const struct cou
     return &measures->exits[reason->index];
 }
 
+/* Those of a vCPU are counted when they end: each of them does. */
 static void on_left(void *context, struct state_vcpu *vcpu, uint32_t reason)
 {
     struct measures *measures = context;
-    struct measures_exit *exit = exit_of(measures, counts_add(&measures->reasons, reason));
+    struct measures_exit *exit;
 
-    details_note_left(&measures->details, vcpu, reason);
+    if (vcpu)
+        return;
+    exit = exit_of(measures, counts_add(&measures->reasons, reason));
     if (!exit)
         return;
     exit->count++;
-    exit->unattributed += !vcpu;
+    exit->unattributed++;
 }
 
 static void on_exit_end(void *context, struct state_vcpu *vcpu, uint32_t reason, bool timed,
                         uint64_t cycles)
 {
     struct measures *measures = context;
-    const struct count *of;
+    struct measures_exit *exit = exit_of(measures, counts_add(&measures->reasons, reason));
 
     details_note_exit(&measures->details, vcpu, reason, timed, cycles);
-    if (!timed) {
-        measures->incomplete_exits++;
+    measures->incomplete_exits += !timed;
+    if (!exit)
         return;
-    }
-    of = counts_find(&measures->reasons, reason);
-    if (!of || of->index >= measures->max_exits)
-        return;
-    measures->exits[of->index].timed++;
-    measures->exits[of->index].cycles += cycles;
-    measures->exits[of->index].most_cycles =
-        max_u64(measures->exits[of->index].most_cycles, cycles);
+    exit->count++;
+    exit->timed += timed;
+    exit->cycles += cycles;
+    exit->most_cycles = max_u64(exit->most_cycles, cycles);
 }
 
 static void on_move(void *context, struct state_vcpu *vcpu, uint32_t from, uint32_t to)
@@ -179,13 +178,20 @@ static void end_open_losses(struct measures *measures)
     }
 }
 
+static bool is_io(uint32_t event)
+{
+    uint32_t code = event & ~UINT32_C(0x100);
+
+    return code == 0x82016 || code == 0x82216 || code == 0x82017 || code == 0x82217;
+}
+
 static void note_io(struct measures *measures, const struct merge_record *record, uint32_t event)
 {
     const struct state_vcpu *vcpu = measures->state.cpus[record->stream].running;
     uint32_t code = event & ~UINT32_C(0x100);
     struct measures_io *io;
 
-    if (!vcpu || (code != 0x82016 && code != 0x82216 && code != 0x82017 && code != 0x82217))
+    if (!vcpu || !is_io(event))
         return;
     if (!measures->io[vcpu->key >> 16])
         measures->io[vcpu->key >> 16] = calloc(1, sizeof(*io));
@@ -202,11 +208,27 @@ static void note_io(struct measures *measures, const struct merge_record *record
 
 /* --- The loop. --- */
 
+/* Whether there is more to do for records of EVENT than to count them. */
+static bool is_wanted(const struct measures *measures, uint32_t event)
+{
+    return state_wants(event) || is_io(event) ||
+           details_want(&measures->details, event);
+}
+
+static bool pass_record(void *context, uint32_t header)
+{
+    struct measures *measures = context;
+
+    return counts_pass(&measures->events, record_event(header));
+}
+
 static void note_record(struct measures *measures, const struct merge_record *record)
 {
     uint32_t event = record_event(record->header);
+    struct count *count = counts_add(&measures->events, event);
 
-    (void)counts_add(&measures->events, event);
+    if (count && count->count == 1)
+        count->is_wanted = is_wanted(measures, event);
     state_record(&measures->state, record);
     details_record(&measures->details, record, event);
     if ((event & 0xffff000u) == TRC_HVM_HANDLER)
@@ -231,15 +253,22 @@ static void note_new_cpus(struct measures *measures)
     note_error(measures, details_grow(&measures->details, nr));
 }
 
+/* The first record is not passed over: the trace begins at its time. */
+static int next_item(struct measures *measures, bool has_begun, struct merge_record *ret_record)
+{
+    if (!has_begun)
+        return merge_next(measures->merge, ret_record);
+    return merge_next_of(measures->merge, ret_record, pass_record, measures);
+}
+
 static int measures_read(struct measures *measures)
 {
     struct merge_record record;
-    uint64_t records = 0;
     bool has_begun = false;
     int item;
 
     note_new_cpus(measures);
-    while ((item = merge_next(measures->merge, &record)) != MERGE_END && measures->error == 0) {
+    while ((item = next_item(measures, has_begun, &record)) != MERGE_END && measures->error == 0) {
         if (__builtin_expect(record.stream >= measures->state.nr_cpus, 0)) {
             note_new_cpus(measures);
             if (measures->error < 0)
@@ -255,15 +284,15 @@ static int measures_read(struct measures *measures)
             measures->first_tsc = record.tsc;
         has_begun = true;
         measures->last_tsc = record.tsc;
-        records++;
         note_record(measures, &record);
     }
+    measures->last_tsc = max_u64(measures->last_tsc, measures->merge->passed);
     state_end(&measures->state);
     end_open_losses(measures);
     note_error(measures, measures->state.error);
     note_error(measures, measures->details.error);
     note_error(measures, measures->merge->error);
-    measures->records = records + merge_wraps(measures->merge);
+    measures->records = counts_sum(&measures->events) + merge_wraps(measures->merge);
     return measures->error;
 }
 

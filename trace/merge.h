@@ -76,6 +76,7 @@ struct merge {
     uint32_t kept_words[7]; /* of the last record, if its window is gone */
     struct merge_part part;
     uint64_t emitted; /* the time of the last item, when the horizon was reached */
+    uint64_t passed;  /* the time of the last record that merge_next_of() passed over */
     int error;        /* of source_next() */
 
     uint32_t last_cpu;      /* of the last window that was read */
@@ -163,19 +164,11 @@ static inline bool merge_is_special(uint32_t header)
     return (header & 0x0ffff000u) == (TRC_TRACE_WRAP_BUFFER & 0x0ffff000u);
 }
 
-/* --- */
-
-/* The next item in the order of time. MERGE_END: also when reading failed (merge.error). */
-static inline int merge_next(struct merge *merge, struct merge_record *ret_record)
+/* Hands out heap[0]'s record, and finds the next one. */
+static inline int merge_take(struct merge *merge, struct merge_record *ret_record)
 {
-    struct merge_stream *stream;
+    struct merge_stream *stream = merge->heap[0];
 
-    if (__builtin_expect(merge->nr_heap == 0 || merge->heap[0]->now > merge->limit, 0) &&
-        !merge_refill(merge))
-        return MERGE_END;
-    stream = merge->heap[0];
-    if (__builtin_expect(stream->is_blind, 0))
-        return merge_next_blind(merge, ret_record);
     ret_record->tsc = stream->now;
     ret_record->header = stream->header;
     ret_record->cpu = stream->cpu;
@@ -199,4 +192,99 @@ static inline int merge_next(struct merge *merge, struct merge_record *ret_recor
     if (!stream->p || (merge->bound && merge_is_before(merge->bound, stream)))
         merge_reorder(merge);
     return MERGE_RECORD;
+}
+
+/* The time up to which heap[0] comes before all others and is within the limit. */
+static inline uint64_t merge_until(const struct merge *merge)
+{
+    const struct merge_stream *bound = merge->bound;
+    uint64_t until;
+
+    if (!bound)
+        return merge->limit;
+    until = bound->now - (bound->cpu < merge->heap[0]->cpu);
+    return until < merge->limit ? until : merge->limit;
+}
+
+/*
+ * Passes over heap[0]'s records as long as it comes before all others and PASS() returns true. Most
+ * records of a trace cost no more than this: nothing but counts is written to memory. Returns whether
+ * heap[0] has a record for which PASS() returned false.
+ */
+static inline __attribute__((always_inline)) bool
+merge_pass(struct merge *merge, bool (*pass)(void *context, uint32_t header), void *context)
+{
+    struct merge_stream *stream = merge->heap[0];
+    const uint8_t *p = stream->p, *end = stream->end;
+    uint64_t now = stream->now, passed = merge->passed, until = merge_until(merge);
+    uint32_t header = stream->header;
+    bool is_wanted = true;
+
+    while (pass(context, header)) {
+        passed = now;
+        p += record_bytes(header);
+        if (__builtin_expect(end - p < (ptrdiff_t)RECORD_MAX_BYTES, 0))
+            goto at_an_edge;
+        memcpy(&header, p, sizeof(header));
+        if (__builtin_expect(merge_is_special(header), 0))
+            goto at_an_edge;
+        if (header >> 31) {
+            uint64_t tsc = record_tsc(p);
+
+            now = tsc > now ? tsc : now;
+        }
+        if (now > until) {
+            is_wanted = false;
+            break;
+        }
+    }
+    merge->passed = passed;
+    stream->p = p;
+    stream->now = now;
+    stream->header = header;
+    stream->bytes = record_bytes(header);
+    if (!is_wanted && merge->bound && merge_is_before(merge->bound, stream))
+        merge_reorder(merge);
+    return is_wanted;
+
+at_an_edge:
+    merge->passed = passed;
+    stream->p = p;
+    stream->now = now;
+    merge_find_item(merge, stream);
+    if (!stream->p || (merge->bound && merge_is_before(merge->bound, stream)))
+        merge_reorder(merge);
+    return false;
+}
+
+/* --- */
+
+/* The next item in the order of time. MERGE_END: also when reading failed (merge.error). */
+static inline int merge_next(struct merge *merge, struct merge_record *ret_record)
+{
+    if (__builtin_expect(merge->nr_heap == 0 || merge->heap[0]->now > merge->limit, 0) &&
+        !merge_refill(merge))
+        return MERGE_END;
+    if (__builtin_expect(merge->heap[0]->is_blind, 0))
+        return merge_next_blind(merge, ret_record);
+    return merge_take(merge, ret_record);
+}
+
+/*
+ * The same, but records for which PASS(CONTEXT, HEADER) returns true are passed over: that was all
+ * they needed. merge.passed is the time of the last one. PASS is to be a constant, so that it is
+ * inlined.
+ */
+static inline __attribute__((always_inline)) int
+merge_next_of(struct merge *merge, struct merge_record *ret_record,
+              bool (*pass)(void *context, uint32_t header), void *context)
+{
+    do {
+        if (__builtin_expect(merge->nr_heap == 0 || merge->heap[0]->now > merge->limit, 0) &&
+            !merge_refill(merge))
+            return MERGE_END;
+        if (__builtin_expect(merge->heap[0]->is_blind, 0))
+            return merge_next_blind(merge, ret_record);
+    } while (!merge_pass(merge, pass, context));
+    return merge_take(merge, ret_record);
 }
