@@ -61,7 +61,12 @@ struct count *counts_add_slow(struct counts *counts, uint32_t number)
         return NULL;
     }
     slot = find_slot(counts, number);
-    *slot = (struct count){.count = 1, .number = number, .index = counts->nr++ & INT32_MAX};
+    *slot = (struct count){
+        .count = 1,
+        .number = number,
+        .index = counts->nr++ & INT32_MAX,
+        .is_wanted = 1,
+    };
     return slot;
 }
 

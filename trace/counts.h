@@ -16,7 +16,7 @@ struct count {
     uint64_t count; /* 0: the slot is empty */
     uint32_t number;
     uint32_t index : 31; /* in the order in which they came */
-    uint32_t is_wanted : 1; /* the user's; false at first */
+    uint32_t is_wanted : 1; /* the user's; true at first */
 };
 
 struct counts {
@@ -44,17 +44,6 @@ struct count *counts_add_slow(struct counts *counts, uint32_t number);
 static inline uint32_t counts_slot(const struct counts *counts, uint32_t number)
 {
     return (number * 0x9e3779b1u) >> (32 - counts->bits);
-}
-
-/* Adds one, unless NUMBER is new, or wanted. */
-static inline bool counts_pass(struct counts *counts, uint32_t number)
-{
-    struct count *slot = &counts->slots[counts_slot(counts, number)];
-
-    if (slot->number != number || slot->count == 0 || slot->is_wanted)
-        return false;
-    slot->count++;
-    return true;
 }
 
 /* Adds one. NULL: ignored. */

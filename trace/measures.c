@@ -219,22 +219,8 @@ static bool pass_record(void *context, uint32_t header)
 {
     struct measures *measures = context;
 
-    return counts_pass(&measures->events, record_event(header));
-}
-
-static void note_record(struct measures *measures, const struct merge_record *record)
-{
-    uint32_t event = record_event(record->header);
-    struct count *count = counts_add(&measures->events, event);
-
-    if (count && count->count == 1)
-        count->is_wanted = is_wanted(measures, event);
-    state_record(&measures->state, record);
-    details_record(&measures->details, record, event);
-    if ((event & 0xffff000u) == TRC_HVM_HANDLER)
-        note_io(measures, record, event);
-    else if (__builtin_expect(record_is_lost(record->header), 0))
-        end_loss(measures, record);
+    measures->event = counts_add(&measures->events, record_event(header));
+    return measures->event && !measures->event->is_wanted;
 }
 
 static void note_new_cpus(struct measures *measures)
@@ -253,46 +239,65 @@ static void note_new_cpus(struct measures *measures)
     note_error(measures, details_grow(&measures->details, nr));
 }
 
-/* The first record is not passed over: the trace begins at its time. */
-static int next_item(struct measures *measures, bool has_begun, struct merge_record *ret_record)
+static int read_record(void *context, const struct merge_record *record)
 {
-    if (!has_begun)
-        return merge_next(measures->merge, ret_record);
-    return merge_next_of(measures->merge, ret_record, pass_record, measures);
+    struct measures *measures = context;
+    uint32_t event = record_event(record->header);
+    struct count *count = measures->event;
+
+    if (__builtin_expect(record->stream >= measures->state.nr_cpus, 0))
+        note_new_cpus(measures);
+    if (count && count->count == 1) {
+        count->is_wanted = is_wanted(measures, event);
+        measures->first_tsc = min_u64(measures->first_tsc, record->tsc);
+    }
+    if (measures->error < 0)
+        return measures->error;
+    state_record(&measures->state, record);
+    details_record(&measures->details, record, event);
+    if ((event & 0xffff000u) == TRC_HVM_HANDLER)
+        note_io(measures, record, event);
+    else if (__builtin_expect(record_is_lost(record->header), 0))
+        end_loss(measures, record);
+    return measures->error;
 }
+
+static int read_blind(void *context, const struct merge_record *record)
+{
+    struct measures *measures = context;
+
+    if (record->stream >= measures->state.nr_cpus)
+        note_new_cpus(measures);
+    if (measures->error < 0)
+        return measures->error;
+    state_begin_blind(&measures->state, record);
+    details_begin_blind(&measures->details, record);
+    note_loss(measures, record);
+    return measures->error;
+}
+
+static const struct merge_reader reader = {
+    .pass = pass_record,
+    .record = read_record,
+    .blind = read_blind,
+};
 
 static int measures_read(struct measures *measures)
 {
-    struct merge_record record;
-    bool has_begun = false;
-    int item;
-
     note_new_cpus(measures);
-    while ((item = next_item(measures, has_begun, &record)) != MERGE_END && measures->error == 0) {
-        if (__builtin_expect(record.stream >= measures->state.nr_cpus, 0)) {
-            note_new_cpus(measures);
-            if (measures->error < 0)
-                break;
-        }
-        if (__builtin_expect(item == MERGE_BLIND, 0)) {
-            state_begin_blind(&measures->state, &record);
-            details_begin_blind(&measures->details, &record);
-            note_loss(measures, &record);
-            continue;
-        }
-        if (__builtin_expect(!has_begun, 0))
-            measures->first_tsc = record.tsc;
-        has_begun = true;
-        measures->last_tsc = record.tsc;
-        note_record(measures, &record);
-    }
-    measures->last_tsc = max_u64(measures->last_tsc, measures->merge->passed);
+    measures->first_tsc = UINT64_MAX;
+    if (measures->error == 0)
+        (void)merge_read_all(measures->merge, reader, measures);
+    measures->records = counts_sum(&measures->events);
+    if (measures->records == 0)
+        measures->first_tsc = 0;
+    measures->last_tsc = measures->merge->last_tsc;
     state_end(&measures->state);
     end_open_losses(measures);
     note_error(measures, measures->state.error);
     note_error(measures, measures->details.error);
     note_error(measures, measures->merge->error);
-    measures->records = counts_sum(&measures->events) + merge_wraps(measures->merge);
+    measures->records += merge_wraps(measures->merge);
     return measures->error;
 }
 
