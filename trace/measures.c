@@ -82,7 +82,7 @@ static struct measures_exit *exit_of(struct measures *measures, const struct cou
     return &measures->exits[reason->index];
 }
 
-/* Those of a vCPU are counted when they end: each of them does. */
+/* Those of a vCPU are counted by vCPU and reason, when they end: each of them does. */
 static void on_left(void *context, struct state_vcpu *vcpu, uint32_t reason)
 {
     struct measures *measures = context;
@@ -101,16 +101,25 @@ static void on_exit_end(void *context, struct state_vcpu *vcpu, uint32_t reason,
                         uint64_t cycles)
 {
     struct measures *measures = context;
-    struct measures_exit *exit = exit_of(measures, counts_add(&measures->reasons, reason));
 
     details_note_exit(&measures->details, vcpu, reason, timed, cycles);
     measures->incomplete_exits += !timed;
+}
+
+/* The exits of all vCPUs, by reason. */
+static void sum_exits(void *context, const struct tally *tally)
+{
+    struct measures *measures = context;
+    struct count *reason = counts_add(&measures->reasons, (uint32_t)tally->what);
+    struct measures_exit *exit = exit_of(measures, reason);
+
     if (!exit)
         return;
-    exit->count++;
-    exit->timed += timed;
-    exit->cycles += cycles;
-    exit->most_cycles = max_u64(exit->most_cycles, cycles);
+    reason->count += tally->count - 1;
+    exit->count += tally->count;
+    exit->timed += tally->timed;
+    exit->cycles += tally->cycles;
+    exit->most_cycles = max_u64(exit->most_cycles, tally->most);
 }
 
 static void on_move(void *context, struct state_vcpu *vcpu, uint32_t from, uint32_t to)
@@ -293,6 +302,7 @@ static int measures_read(struct measures *measures)
         measures->first_tsc = 0;
     measures->last_tsc = measures->merge->last_tsc;
     state_end(&measures->state);
+    tallies_each(&measures->details.tallies, TALLY_EXIT, sum_exits, measures);
     end_open_losses(measures);
     note_error(measures, measures->state.error);
     note_error(measures, measures->details.error);
@@ -326,14 +336,14 @@ int measures_new_of(struct merge *merge, bool is_svm, unsigned int parts,
         return -ENOMEM;
     measures->merge = merge;
     measures->is_svm = is_svm;
-    measures->parts = parts;
+    measures->parts = parts | DETAILS_EXITS;
     measures->budget.left = SAMPLE_VALUES;
     measures->observer = observer_functions;
     measures->observer.context = measures;
     measures->io = calloc(MEASURES_DOMAINS, sizeof(*measures->io));
     if (!measures->io || counts_init(&measures->events) < 0 ||
         counts_init(&measures->reasons) < 0 ||
-        details_init(&measures->details, parts & DETAILS_ALL, merge, &measures->state) < 0)
+        details_init(&measures->details, measures->parts & DETAILS_ALL, merge, &measures->state) < 0)
         return -ENOMEM;
     r = state_init(&measures->state, &measures->observer);
     if (r < 0)
