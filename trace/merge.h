@@ -164,6 +164,17 @@ static inline bool merge_is_special(uint32_t header)
     return (header & 0x0ffff000u) == (TRC_TRACE_WRAP_BUFFER & 0x0ffff000u);
 }
 
+/* A whole one at P, before END. */
+static inline bool merge_has_record(const uint8_t *p, const uint8_t *end)
+{
+    uint32_t header;
+
+    if (end - p < (ptrdiff_t)RECORD_MIN_BYTES)
+        return false;
+    memcpy(&header, p, sizeof(header));
+    return end - p >= (ptrdiff_t)record_bytes(header);
+}
+
 static inline void merge_reorder_if_late(struct merge *merge)
 {
     const struct merge_stream *stream = merge->heap[0];
@@ -277,7 +288,7 @@ merge_read_run(struct merge *merge, const struct merge_reader reader, void *cont
         }
         last = now;
         p += record_bytes(header);
-        if (__builtin_expect(end - p < (ptrdiff_t)RECORD_MAX_BYTES, 0))
+        if (__builtin_expect(end - p < (ptrdiff_t)RECORD_MAX_BYTES, 0) && !merge_has_record(p, end))
             break;
         memcpy(&header, p, sizeof(header));
         if (__builtin_expect(merge_is_special(header), 0))
