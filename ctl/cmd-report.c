@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <getopt.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "ctl/args.h"
 #include "ctl/ctl.h"
@@ -23,7 +25,9 @@
 #define VIEWS                                                                                      \
     "domains vcpus cpus latency waits preemption migrations exits mmio interrupts power "          \
     "scheduler "                                                                                   \
-    "memory losses intervals"
+    "memory losses findings intervals"
+
+#define DEFAULT_ROWS 24 /* of a serial console, which does not know its size */
 
 struct options {
     const char *view;
@@ -34,7 +38,8 @@ static const struct args_option report_options[] = {
     {"view", 0, "VIEW", ARGS_CHOICE, offsetof(struct options, view), 0, VIEWS,
      .help = "show one subject in detail: domains, vcpus, cpus,\n"
              "latency, waits, preemption, migrations, exits, mmio,\n"
-             "interrupts, power, scheduler, memory, losses;\n"
+             "interrupts, power, scheduler, memory, losses,\n"
+             "findings;\n"
              "intervals lists every run, wait and sleep of each vCPU,\n"
              "idle states, frequencies and interrupts of each CPU"},
     SELECTION_OPTIONS(struct options, selection),
@@ -92,12 +97,25 @@ static int read_trace(const struct ctl *ctl, const struct options *options, cons
     return CTL_OK;
 }
 
+/* What standard output shows at once; a file has all. */
+static struct report_page terminal_page(void)
+{
+    struct winsize size = {0};
+
+    if (!isatty(STDOUT_FILENO))
+        return (struct report_page){0};
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_row == 0)
+        size.ws_row = DEFAULT_ROWS;
+    return (struct report_page){(unsigned int)table_terminal_width(false), size.ws_row};
+}
+
 static int report(struct ctl *ctl, const struct options *options, const char *path)
 {
     _cleanup_input_ struct input *input = NULL;
     _cleanup_(measures_freep) struct measures *measures = NULL;
     _cleanup_(findings_freep) struct findings *findings = NULL;
     _cleanup_doc_ struct json_object *doc = NULL;
+    const struct report_page page = terminal_page();
     int r;
 
     r = read_trace(ctl, options, path, ctl->json ? MEASURES_ALL : MEASURES_REPORT, &input,
@@ -110,7 +128,7 @@ static int report(struct ctl *ctl, const struct options *options, const char *pa
         return CTL_FAILURE;
     }
     if (!ctl->json) {
-        report_print(stdout, table_terminal_width(false), input, measures, findings);
+        report_print(stdout, &page, input, measures, findings);
         return CTL_OK;
     }
     doc = doc_new("xentraced-report");
@@ -135,7 +153,7 @@ static int report_view(struct ctl *ctl, const struct options *options, const cha
     if (!ctl->json) {
         output.input = input;
         output.measures = measures;
-        report_print_quality(stdout, input, measures);
+        report_print_quality(stdout, input, measures, (unsigned int)output.width);
         view->print(&output);
         return CTL_OK;
     }

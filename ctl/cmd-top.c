@@ -68,6 +68,7 @@ static int report_failure(char *error)
 static int print_lines(struct client *client, const struct top_view *view, uint64_t interval_usec)
 {
     _cleanup_second_ struct second second = {0};
+    _cleanup_top_ struct top *before = NULL;
     struct timespec next;
 
     (void)clock_gettime(CLOCK_MONOTONIC, &next); /* cannot fail for this clock */
@@ -82,11 +83,15 @@ static int print_lines(struct client *client, const struct top_view *view, uint6
         if (r < 0)
             ctl_warning("%s", error ? error : "Out of memory.");
         free(error);
+        if (r >= 0)
+            r = top_follow(top, before);
         if (r >= 0) {
             doc = top_document(top, view);
             doc_print_line(stdout, doc);
             if (fflush(stdout) != 0)
                 return CTL_FAILURE; /* main() reports it */
+            top_free(before);
+            before = TAKE_PTR(top);
         }
         next.tv_sec += (time_t)(interval_usec / USEC_PER_SEC);
         next.tv_nsec += (long)(interval_usec % USEC_PER_SEC * NSEC_PER_USEC);

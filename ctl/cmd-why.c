@@ -18,13 +18,16 @@
 #include "ctl/selection.h"
 #include "ctl/story-text.h"
 #include "ctl/str.h"
+#include "ctl/table.h"
 #include "trace/measures.h"
 #include "trace/sidecar.h"
 #include "trace/story.h"
 
 #define WINDOW_USEC (200 * USEC_PER_MSEC)
+/* Without a time: so much before and after the longest wait. */
+#define MARGIN_USEC (10 * USEC_PER_MSEC)
 /* So much before the time that is shown, runstates are followed; roughly. */
-#define LEAD_USEC   (2 * USEC_PER_SEC)
+#define LEAD_USEC (2 * USEC_PER_SEC)
 
 struct options {
     const char *at;
@@ -38,7 +41,8 @@ static const struct args_option why_options[] = {
              "beginning of the trace), -2s (before its end);\n"
              "default: the longest wait"},
     {"window", 0, "TIME", ARGS_DURATION, offsetof(struct options, window_usec), USEC_PER_MSEC,
-     .help = "length of the excerpt: 500 (ms), 2s (default 200ms)"},
+     .help = "length of the excerpt: 500 (ms), 2s (default: 200ms; of\n"
+             "the longest wait, 10ms before and after it)"},
     SELECTION_SPAN_OPTIONS(struct options, selection),
     SELECTION_CLOCK_OPTIONS(struct options, selection),
     SELECTION_INPUT_OPTIONS(struct options, selection),
@@ -155,7 +159,7 @@ static int find_time(const struct input *input, const struct measures *measures,
     } else if (measured) {
         at = measured->longest_from + measured->longest_cycles / 2;
         if (!options->window_usec)
-            window = max_u64(window, 2 * measured->longest_cycles);
+            window = measured->longest_cycles + 2 * input_ticks(input, MARGIN_USEC);
     }
     question->at = at;
     question->from = measures->first_tsc;
@@ -215,11 +219,28 @@ static int look_around(struct input *input, const struct question *question,
                               &around->after);
 }
 
+/* Where the vCPUs that ran instead are seen beside it. */
+static void print_next(const struct input *input, const struct question *question)
+{
+    _cleanup_free_ char *path = input_argument(input);
+    uint64_t msec = input_nsec(input, question->until - question->from) / 1000000;
+    char when[INPUT_TEXT_MAX];
+
+    if (path)
+        (void)printf("\nAll CPUs at that time:\n  xentracectl timeline --around %s --window "
+                     "%" PRIu64 "ms %s\n",
+                     input_when(input, when,
+                                question->from + (question->until - question->from) / 2,
+                                question->first_tsc),
+                     msec > 0 ? msec : 1, path);
+}
+
 static void print_answer(const struct ctl *ctl, const struct input *input,
                          const struct question *question, const struct story *story,
                          const struct around *around)
 {
     const struct palette *palette = palette_for(STDOUT_FILENO);
+    unsigned int width = (unsigned int)table_terminal_width(false);
     _cleanup_pager_ struct pager *pager = NULL;
     _cleanup_doc_ struct json_object *doc = NULL;
 
@@ -236,7 +257,8 @@ static void print_answer(const struct ctl *ctl, const struct input *input,
         story_text_print_changes(stdout, input, story, question->first_tsc, &around->before,
                                  &around->after);
     else
-        story_text_print(stdout, input, story, question->first_tsc, palette);
+        story_text_print(stdout, width, input, story, question->first_tsc, palette);
+    print_next(input, question);
 }
 
 /* Reads the part of it that matters, and some of what came before. */

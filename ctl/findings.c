@@ -9,19 +9,27 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "ctl/input.h"
+#include "ctl/number.h"
 #include "ctl/str.h"
+#include "ctl/wrap.h"
 #include "trace/exit-reasons.h"
 #include "trace/measures.h"
+#include "trace/sidecar.h"
 
 /* From these on something is a finding. docs/measures.md has them, too. */
 #define LONG_WAIT_NSEC  (10 * NSEC_PER_SEC / 1000)
+#define STOPPED_NSEC    (10 * NSEC_PER_SEC / 1000)
 #define ASKED_PERCENT   110
 #define EXITS_PERCENT   20
 #define MANY_INTERRUPTS 5000 /* a second */
 #define MANY_YIELDS     1000
 #define MANY_MIGRATIONS 1000
+#define UNSEEN_PERCENT  20
 #define OF_A_KIND_MAX   3u
-#define NUMBER_MAX      32u
+#define RAN_SHOWN       2u
+#define INDENT          2u /* of a sentence, of its further lines, of the command */
+#define HANGING         4u
+#define COMMAND_INDENT  6u
 
 struct findings {
     const struct input *input;
@@ -65,28 +73,16 @@ static void findings_point(struct findings *findings, uint32_t vcpu, uint64_t ts
     finding->tsc = tsc;
 }
 
-/* "12,000". */
-static const char *number(char buffer[static NUMBER_MAX], uint64_t value)
-{
-    char *p = buffer + NUMBER_MAX - 1;
-    unsigned int digits = 0;
-
-    *p = '\0';
-    do {
-        if (digits > 0 && digits % 3 == 0)
-            *--p = ',';
-        *--p = (char)('0' + value % 10);
-        digits++;
-        value /= 10;
-    } while (value > 0);
-    return p;
-}
-
 static uint64_t per_second(const struct findings *findings, uint64_t count)
 {
     uint64_t nsec = input_nsec(findings->input, measures_span(findings->measures));
 
     return nsec > 0 ? (uint64_t)((unsigned __int128)count * NSEC_PER_SEC / nsec) : 0;
+}
+
+static double min_double(double a, double b)
+{
+    return a < b ? a : b;
 }
 
 static double percent(uint64_t part, uint64_t whole)
@@ -105,7 +101,8 @@ static void find_losses(struct findings *findings)
 {
     const struct measures *measures = findings->measures;
     const struct measures_loss *longest = NULL;
-    char records[NUMBER_MAX], span[INPUT_TEXT_MAX];
+    char records[NUMBER_MAX], count[NUMBER_MAX + 32] = "An unknown number of records";
+    char span[INPUT_TEXT_MAX], when[INPUT_TEXT_MAX];
 
     for (size_t i = 0; i < measures->nr_losses; i++) {
         const struct measures_loss *loss = &measures->losses[i];
@@ -115,12 +112,103 @@ static void find_losses(struct findings *findings)
     }
     if (!longest)
         return;
+    if (measures->lost > 0)
+        (void)snprintf(count, sizeof(count), "%s records (%.0f%%)",
+                       number_format(records, measures->lost),
+                       percent(measures->lost, measures->lost + measures->records));
     (void)input_span(findings->input, span, longest->to_tsc - longest->from_tsc);
-    findings_add(
-        findings, "lost", 0,
-        str_format("%s records were lost in %zu gap%s, the longest of %s on CPU %" PRIu32 ".",
-                   measures->lost > 0 ? number(records, measures->lost) : "An unknown number of",
-                   measures->nr_losses, measures->nr_losses == 1 ? "" : "s", span, longest->cpu));
+    (void)input_when(findings->input, when, longest->from_tsc, measures->first_tsc);
+    findings_add(findings, "lost", 0,
+                 str_format("%s were lost in %zu gap%s, the longest of %s from %s on CPU %" PRIu32
+                            ". Usually a buffer was full: larger buffers or fewer events help.",
+                            count, measures->nr_losses, measures->nr_losses == 1 ? "" : "s", span,
+                            when, longest->cpu));
+}
+
+/* --- Domains that ended. --- */
+
+/* What the snapshot's reason says of the domain: "Domain 3 (web) crashed."; NULL: nothing. */
+static const char *find_cause(const struct findings *findings, uint32_t domid)
+{
+    const char *reason = sidecar_reason(findings->input->sidecar);
+    unsigned int of;
+
+    if (!reason || sscanf(reason, "Domain %u", &of) != 1 || of != domid)
+        return NULL;
+    return strstr(reason, " crashed") ? "crashed" : NULL;
+}
+
+/*
+ * A domain that has stopped: none of its vCPUs ran after one of them had gone offline. Those that
+ * slept then are not shown to be offline.
+ */
+struct ended {
+    unsigned int nr;
+    bool has_run, runs_on, has_stopped;
+    uint32_t key; /* of the last one that went offline, and when */
+    uint64_t since, slept_since;
+};
+
+static void ended_add(struct ended *ended, const struct state_vcpu *vcpu)
+{
+    ended->nr++;
+    ended->has_run = ended->has_run || vcpu->cycles[STATE_RUNNING] > 0;
+    if (vcpu->runstate == STATE_BLOCKED) {
+        ended->slept_since = max_u64(ended->slept_since, vcpu->since);
+    } else if (vcpu->runstate != STATE_OFFLINE) {
+        ended->runs_on = true;
+    } else if (!ended->has_stopped || vcpu->since >= ended->since) {
+        ended->has_stopped = true;
+        ended->since = vcpu->since;
+        ended->key = vcpu->key;
+    }
+}
+
+static bool is_over(const struct ended *ended)
+{
+    return ended->has_run && ended->has_stopped && !ended->runs_on &&
+           ended->slept_since <= ended->since;
+}
+
+static void add_ended(struct findings *findings, uint32_t domid, const struct ended *ended)
+{
+    const struct measures *measures = findings->measures;
+    const char *cause = find_cause(findings, domid);
+    char vcpus[32], name[INPUT_TEXT_MAX], when[INPUT_TEXT_MAX], span[INPUT_TEXT_MAX];
+
+    if (!cause && input_nsec(findings->input, measures->last_tsc - ended->since) < STOPPED_NSEC)
+        return;
+    if (ended->nr == 1)
+        (void)snprintf(vcpus, sizeof(vcpus), "vCPU");
+    else
+        (void)snprintf(vcpus, sizeof(vcpus), "%u vCPUs", ended->nr);
+    findings_add(findings, "stopped", (double)ended->since,
+                 str_format("%s %s at %s: its %s did not run in the last %s%s.",
+                            input_domain(findings->input, name, domid, ended->since),
+                            cause ? cause : "stopped",
+                            input_when(findings->input, when, ended->since, measures->first_tsc),
+                            vcpus,
+                            input_span(findings->input, span, measures->last_tsc - ended->since),
+                            cause ? "" : ". It crashed, shut down or was paused"));
+    findings_point(findings, ended->key, ended->since);
+}
+
+static void find_stopped(struct findings *findings)
+{
+    const struct state *state = &findings->measures->state;
+    struct ended *domains = calloc(STATE_DOMAIN_IDLE, sizeof(*domains));
+
+    if (!domains) {
+        findings->no_memory = true;
+        return;
+    }
+    for (unsigned int i = 0; i < state->nr_vcpus; i++)
+        if (is_guest(state->vcpus[i]->key))
+            ended_add(&domains[state->vcpus[i]->key >> 16], state->vcpus[i]);
+    for (uint32_t domid = 0; domid < STATE_DOMAIN_IDLE; domid++)
+        if (is_over(&domains[domid]))
+            add_ended(findings, domid, &domains[domid]);
+    free(domains);
 }
 
 /* --- Waits. --- */
@@ -131,50 +219,95 @@ static void find_open_waits(struct findings *findings)
 
     for (unsigned int i = 0; i < measures->state.nr_vcpus; i++) {
         const struct state_vcpu *vcpu = measures->state.vcpus[i];
-        char name[INPUT_TEXT_MAX], span[INPUT_TEXT_MAX];
+        char name[INPUT_TEXT_MAX], span[INPUT_TEXT_MAX], when[INPUT_TEXT_MAX];
         uint64_t cycles = measures->last_tsc - vcpu->since;
 
         if (vcpu->runstate != STATE_RUNNABLE || !is_guest(vcpu->key) ||
             input_nsec(findings->input, cycles) < LONG_WAIT_NSEC)
             continue;
-        findings_add(findings, "starved", (double)cycles,
-                     str_format("%s still waited for a CPU when the trace ended, since %s.",
-                                input_vcpu(findings->input, name, vcpu->key, vcpu->since),
-                                input_span(findings->input, span, cycles)));
+        findings_add(
+            findings, "starved", (double)cycles,
+            str_format("%s waited %s for a CPU, from %s until the trace ended.",
+                       input_vcpu(findings->input, name, vcpu->key, vcpu->since),
+                       input_span(findings->input, span, cycles),
+                       input_when(findings->input, when, vcpu->since, measures->first_tsc)));
         findings_point(findings, vcpu->key, vcpu->since);
     }
 }
 
-/* Who ran for most of it; NULL: nobody is known. */
-static const struct worst_ran *find_most(const struct worst_wait *wait)
+/* Whether the CPU was idle for half of it or more: then no vCPU is to blame. */
+static bool is_late(const struct worst_wait *wait)
+{
+    uint64_t idle = 0;
+
+    for (unsigned int i = 0; i < wait->nr_ran; i++)
+        if (wait->ran[i].key >> 16 == STATE_DOMAIN_IDLE)
+            idle += wait->ran[i].cycles;
+    return idle >= wait->cycles / 2 + wait->cycles % 2;
+}
+
+/* The one that ran longest of those who ran less than BEFORE did; NULL: nobody. */
+static const struct worst_ran *find_next(const struct worst_wait *wait,
+                                         const struct worst_ran *before)
 {
     const struct worst_ran *most = NULL;
 
-    for (unsigned int i = 0; i < wait->nr_ran; i++)
-        if (!most || wait->ran[i].cycles > most->cycles)
-            most = &wait->ran[i];
+    for (unsigned int i = 0; i < wait->nr_ran; i++) {
+        const struct worst_ran *ran = &wait->ran[i];
+
+        if (before &&
+            (ran->cycles > before->cycles || (ran->cycles == before->cycles && ran <= before)))
+            continue;
+        if (!most || ran->cycles > most->cycles)
+            most = ran;
+    }
     return most;
+}
+
+/* ": db v1 ran 41.0ms of it, db v0 20.1ms". */
+static void describe_ran(const struct findings *findings, const struct worst_wait *wait, char *text,
+                         size_t size)
+{
+    const struct worst_ran *ran = NULL;
+    size_t length = 0;
+
+    *text = '\0';
+    for (unsigned int i = 0; i < RAN_SHOWN && (ran = find_next(wait, ran)); i++) {
+        char who[INPUT_TEXT_MAX], span[INPUT_TEXT_MAX];
+
+        if (i > 0 && ran->cycles < wait->cycles / 20)
+            break;
+        length += (size_t)snprintf(
+            text + length, size - length, "%s %s ran %s%s", i == 0 ? ":" : ",",
+            input_vcpu(findings->input, who, ran->key, wait->from_tsc),
+            input_span(findings->input, span, ran->cycles), i == 0 ? " of it" : "");
+    }
+}
+
+/* Of the span, how much the vCPU waited, in percent. */
+static double waiting_percent(const struct measures *measures, uint32_t key)
+{
+    for (unsigned int i = 0; i < measures->state.nr_vcpus; i++)
+        if (measures->state.vcpus[i]->key == key)
+            return percent(measures->state.vcpus[i]->cycles[STATE_RUNNABLE],
+                           measures_span(measures));
+    return 0;
 }
 
 static char *describe_wait(const struct findings *findings, const struct worst_wait *wait)
 {
     const struct input *input = findings->input;
     char name[INPUT_TEXT_MAX], span[INPUT_TEXT_MAX], when[INPUT_TEXT_MAX];
-    char who[INPUT_TEXT_MAX], ran[INPUT_TEXT_MAX];
-    const struct worst_ran *most = find_most(wait);
-    uint32_t cpu = merge_cpu_of(&input->merge, wait->stream);
+    char ran[RAN_SHOWN * (2 * INPUT_TEXT_MAX + 16)];
 
-    (void)input_vcpu(input, name, wait->key, wait->from_tsc);
-    (void)input_span(input, span, wait->cycles);
-    (void)input_when(input, when, wait->from_tsc, findings->measures->first_tsc);
-    if (!most)
-        return str_format("%s waited %s at %s for CPU %" PRIu32 ".", name, span, when, cpu);
-    (void)input_span(input, ran, most->cycles);
-    if (most->key >> 16 == STATE_DOMAIN_IDLE)
-        return str_format("%s waited %s at %s for CPU %" PRIu32 ", which was idle for %s of it.",
-                          name, span, when, cpu, ran);
-    return str_format("%s waited %s at %s for CPU %" PRIu32 "; %s ran %s of it.", name, span, when,
-                      cpu, input_vcpu(input, who, most->key, wait->from_tsc), ran);
+    describe_ran(findings, wait, ran, sizeof(ran));
+    return str_format("%s waited %s for CPU %" PRIu32 " from %s%s. In all, it waited %.0f%% of the "
+                      "time.",
+                      input_vcpu(input, name, wait->key, wait->from_tsc),
+                      input_span(input, span, wait->cycles),
+                      merge_cpu_of(&input->merge, wait->stream),
+                      input_when(input, when, wait->from_tsc, findings->measures->first_tsc), ran,
+                      waiting_percent(findings->measures, wait->key));
 }
 
 /* Whether the vCPU has no longer wait, of whatever kind; of equal ones the first is it. */
@@ -204,13 +337,56 @@ static void find_waits(struct findings *findings)
         for (unsigned int i = 0; i < nr; i++) {
             const struct worst_wait *wait = &waits[i];
 
-            if (input_nsec(findings->input, wait->cycles) < LONG_WAIT_NSEC ||
+            if (input_nsec(findings->input, wait->cycles) < LONG_WAIT_NSEC || is_late(wait) ||
                 !is_longest(worst, wait))
                 continue;
             findings_add(findings, "wait", (double)wait->cycles, describe_wait(findings, wait));
             findings_point(findings, wait->key, wait->from_tsc);
         }
     }
+}
+
+/* Those that are over and those that are not, the longest first. */
+static void find_all_waits(struct findings *findings)
+{
+    find_waits(findings);
+    find_open_waits(findings);
+}
+
+/* One for all of them: they are about the host, not about a vCPU. */
+static void find_late(struct findings *findings)
+{
+    const struct input *input = findings->input;
+    const struct worst_wait *longest = NULL;
+    char name[INPUT_TEXT_MAX], span[INPUT_TEXT_MAX], when[INPUT_TEXT_MAX];
+    unsigned int count = 0;
+    uint32_t cpu;
+
+    for (unsigned int kind = 0; kind < STATE_WAITS; kind++) {
+        unsigned int nr;
+        const struct worst_wait *waits = worst_of(findings->measures->worst, kind, &nr);
+
+        for (unsigned int i = 0; i < nr; i++) {
+            if (input_nsec(input, waits[i].cycles) < LONG_WAIT_NSEC || !is_late(&waits[i]))
+                continue;
+            count++;
+            if (!longest || waits[i].cycles > longest->cycles)
+                longest = &waits[i];
+        }
+    }
+    if (!longest)
+        return;
+    cpu = merge_cpu_of(&input->merge, longest->stream);
+    findings_add(
+        findings, "late", (double)longest->cycles,
+        str_format("%s waited %s for CPU %" PRIu32 " from %s, while CPU %" PRIu32
+                   " was idle (%u such wait%s). The CPU reacted late: deep sleep, firmware, or Xen "
+                   "in a virtual machine.",
+                   input_vcpu(input, name, longest->key, longest->from_tsc),
+                   input_span(input, span, longest->cycles), cpu,
+                   input_when(input, when, longest->from_tsc, findings->measures->first_tsc), cpu,
+                   count, count == 1 ? "" : "s"));
+    findings_point(findings, longest->key, longest->from_tsc);
 }
 
 /* --- CPUs. --- */
@@ -241,9 +417,47 @@ static void find_overcommitted(struct findings *findings)
             continue;
         vcpus = count_guests_on(measures, i);
         findings_add(findings, "overcommitted", asked,
-                     str_format("CPU %" PRIu32 " is overcommitted: %u vCPUs, %.0f%% asked.",
+                     str_format("CPU %" PRIu32
+                                " is overcommitted: %u vCPUs wanted %.0f%% of its time.",
                                 merge_cpu_of(measures->merge, i), vcpus, asked));
     }
+}
+
+/* What is not known of a CPU, without what was lost there. */
+static double unseen_percent(const struct measures *measures, uint32_t stream)
+{
+    const struct state_cpu *cpu = &measures->state.cpus[stream];
+    uint64_t seen = cpu->busy_cycles + cpu->idle_cycles;
+
+    for (size_t i = 0; i < measures->nr_losses; i++)
+        if (measures->losses[i].cpu == merge_cpu_of(measures->merge, stream))
+            seen += measures->losses[i].to_tsc - measures->losses[i].from_tsc;
+    return 100.0 - min_double(percent(seen, measures_span(measures)), 100.0);
+}
+
+static void find_unseen(struct findings *findings)
+{
+    const struct measures *measures = findings->measures;
+    unsigned int count = 0;
+    double most = 0;
+    uint32_t cpu = 0;
+
+    for (uint32_t i = 0; i < measures->state.nr_cpus; i++) {
+        double unseen = unseen_percent(measures, i);
+
+        if (unseen < UNSEEN_PERCENT)
+            continue;
+        count++;
+        if (unseen > most) {
+            most = unseen;
+            cpu = merge_cpu_of(measures->merge, i);
+        }
+    }
+    if (count > 0 && measures->state.nr_vcpus > 0)
+        findings_add(findings, "unseen", most,
+                     str_format("%u of %u CPUs were not seen for %u%% of the time or more, CPU "
+                                "%" PRIu32 " for %.0f%%: offline, or idle without a change.",
+                                count, measures->state.nr_cpus, UNSEEN_PERCENT, cpu, most));
 }
 
 /* --- Exits, interrupts, yields. --- */
@@ -286,6 +500,41 @@ static uint64_t running_cycles(const struct measures *measures, uint32_t domain)
     return cycles;
 }
 
+/* What the guest does then, as far as it helps. */
+static const char *explain_exit(const char *reason)
+{
+    static const struct {
+        const char *reason, *text;
+    } exits[] = {
+        {"RDTSC", ": Xen emulates its TSC (tsc_mode in xl.cfg)"},
+        {"RDTSCP", ": Xen emulates its TSC (tsc_mode in xl.cfg)"},
+        {"IOIO", ": I/O of emulated devices, see --view mmio"},
+        {"IO_INSTRUCTION", ": I/O of emulated devices, see --view mmio"},
+        {"NPF", ": memory of emulated devices, see --view mmio, or mapped late"},
+        {"EPT_VIOLATION", ": memory of emulated devices, see --view mmio, or mapped late"},
+        {"PAUSE", ": it spins, maybe for a lock"},
+        {"PAUSE_INSTRUCTION", ": it spins, maybe for a lock"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(exits); i++)
+        if (strcmp(exits[i].reason, reason) == 0)
+            return exits[i].text;
+    return "";
+}
+
+static void add_exits(struct findings *findings, const struct exits *exits, double part)
+{
+    const struct measures *measures = findings->measures;
+    char name[INPUT_TEXT_MAX], count[NUMBER_MAX], text[EXIT_REASON_TEXT_MAX];
+    const char *reason = exit_reason_name(measures->is_svm, exits->reason, text);
+
+    findings_add(findings, "exits", part,
+                 str_format("%s spent %.0f%% of its running time in %s %s exits%s.",
+                            input_domain(findings->input, name, exits->domain, measures->last_tsc),
+                            part, number_format(count, exits->count), reason,
+                            explain_exit(reason)));
+}
+
 static void find_exits(struct findings *findings)
 {
     const struct measures *measures = findings->measures;
@@ -294,17 +543,10 @@ static void find_exits(struct findings *findings)
 
     tallies_each(&measures->details.tallies, TALLY_EXIT, collect_exits, &exits);
     for (size_t i = 0; i < exits.nr; i++) {
-        char name[INPUT_TEXT_MAX], count[NUMBER_MAX], reason[EXIT_REASON_TEXT_MAX];
         double part = percent(list[i].cycles, running_cycles(measures, list[i].domain));
 
-        if (part < EXITS_PERCENT)
-            continue;
-        findings_add(
-            findings, "exits", part,
-            str_format("%s spent %.0f%% of its running time in %s %s exits.",
-                       input_domain(findings->input, name, list[i].domain, measures->last_tsc),
-                       part, number(count, list[i].count),
-                       exit_reason_name(measures->is_svm, list[i].reason, reason)));
+        if (part >= EXITS_PERCENT)
+            add_exits(findings, &list[i], part);
     }
 }
 
@@ -318,7 +560,7 @@ static void add_interrupt(void *context, const struct tally *tally)
         findings_add(findings, "interrupts", (double)rate,
                      str_format("CPU %" PRIu32 " handled %s interrupts a second of IRQ %" PRIu64
                                 ".",
-                                tally->who, number(count, rate), tally->what));
+                                tally->who, number_format(count, rate), tally->what));
 }
 
 static void add_injected(void *context, const struct tally *tally)
@@ -332,7 +574,7 @@ static void add_injected(void *context, const struct tally *tally)
             findings, "interrupts", (double)rate,
             str_format("%s received %s interrupts a second with vector 0x%" PRIx64 ".",
                        input_vcpu(findings->input, name, tally->who, findings->measures->last_tsc),
-                       number(count, rate), tally->what));
+                       number_format(count, rate), tally->what));
 }
 
 static void add_yields(void *context, const struct tally *tally)
@@ -347,7 +589,7 @@ static void add_yields(void *context, const struct tally *tally)
             str_format("%s yielded %s times a second: it may wait for a lock that a "
                        "preempted vCPU holds.",
                        input_vcpu(findings->input, name, tally->who, findings->measures->last_tsc),
-                       number(count, rate)));
+                       number_format(count, rate)));
 }
 
 static void find_migrations(struct findings *findings)
@@ -364,7 +606,7 @@ static void find_migrations(struct findings *findings)
                 findings, "migrations", (double)rate,
                 str_format("%s moved to another CPU %s times a second.",
                            input_vcpu(findings->input, name, vcpu->key, measures->last_tsc),
-                           number(count, rate)));
+                           number_format(count, rate)));
     }
 }
 
@@ -404,8 +646,8 @@ int findings_new(const struct input *input, const struct measures *measures,
                  struct findings **ret_findings)
 {
     static void (*const finders[])(struct findings *) = {
-        find_losses, find_open_waits, find_waits,  find_overcommitted,
-        find_exits,  find_interrupts, find_yields, find_migrations,
+        find_stopped,    find_all_waits, find_losses,     find_overcommitted, find_exits,
+        find_interrupts, find_yields,    find_migrations, find_late,          find_unseen,
     };
     struct findings *findings = calloc(1, sizeof(*findings));
 
@@ -456,6 +698,7 @@ static const char *view_of(const char *kind)
     } views[] = {
         {"lost", "losses"},           {"overcommitted", "cpus"}, {"exits", "exits"},
         {"interrupts", "interrupts"}, {"yields", "scheduler"},   {"migrations", "migrations"},
+        {"unseen", "cpus"},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(views); i++)
@@ -464,21 +707,58 @@ static const char *view_of(const char *kind)
     return "vcpus";
 }
 
+/* Whether it is what why shows by itself: the longest wait of the vCPU in the whole trace. */
+static bool is_default(const struct findings *findings, const struct finding *finding)
+{
+    const struct measures *measures = findings->measures;
+
+    for (unsigned int i = 0; i < measures->state.nr_vcpus; i++) {
+        const struct state_vcpu *vcpu = measures->state.vcpus[i];
+        const struct measures_vcpu *measured = measures_of(vcpu);
+
+        if (vcpu->key == finding->vcpu)
+            return findings->input->origin_tsc == 0 && measured && measured->longest_cycles > 0 &&
+                   measured->longest_from == finding->tsc;
+    }
+    return false;
+}
+
 char *findings_command(const struct findings *findings, size_t i)
 {
     const struct finding *finding = &findings->list[i];
     const struct input *input = findings->input;
     uint64_t first_tsc = findings->measures->first_tsc;
-    uint64_t msec = input_nsec(input, finding->tsc - first_tsc) / (NSEC_PER_SEC / 1000);
-    char *path = strcmp(input->path, "-") == 0 ? NULL : str_shell_quote(input->path);
-    char *command = NULL;
+    _cleanup_free_ char *path = input_argument(input), *vcpu = NULL;
+    char when[INPUT_TEXT_MAX];
 
-    if (path && finding->has_vcpu && finding->tsc >= first_tsc)
-        command = str_format("xentracectl why --at +%" PRIu64 ".%03us d%" PRIu32 "v%" PRIu32 " %s",
-                             msec / 1000, (unsigned int)(msec % 1000), finding->vcpu >> 16,
-                             finding->vcpu & 0xffff, path);
-    else if (path)
-        command = str_format("xentracectl report --view %s %s", view_of(finding->kind), path);
-    free(path);
-    return command;
+    if (!path)
+        return NULL;
+    if (!finding->has_vcpu || finding->tsc < first_tsc)
+        return str_format("xentracectl report --view %s %s", view_of(finding->kind), path);
+    vcpu = input_vcpu_argument(input, finding->vcpu, finding->tsc);
+    if (!vcpu)
+        return NULL;
+    if (is_default(findings, finding))
+        return str_format("xentracectl why %s %s", vcpu, path);
+    return str_format("xentracectl why --at %s %s %s",
+                      input_when(input, when, finding->tsc, first_tsc), vcpu, path);
+}
+
+void findings_print(const struct findings *findings, size_t i, FILE *file, unsigned int width)
+{
+    _cleanup_free_ char *command = findings_command(findings, i);
+
+    (void)wrap_print(file, findings_at(findings, i)->text, width, INDENT, HANGING);
+    if (command)
+        (void)fprintf(file, "%*s%s\n", (int)COMMAND_INDENT, "", command);
+}
+
+unsigned int findings_lines(const struct findings *findings, size_t i, unsigned int width)
+{
+    _cleanup_free_ char *command = findings_command(findings, i);
+    unsigned int lines = wrap_count(findings_at(findings, i)->text, width, INDENT, HANGING);
+
+    if (command && width > 0)
+        lines += ((unsigned int)strlen(command) + COMMAND_INDENT + width - 1) / width;
+    return lines;
 }

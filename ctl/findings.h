@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 struct input;
 struct measures;
@@ -38,3 +39,10 @@ const struct finding *findings_at(const struct findings *findings, size_t i);
  * the trace is not in a file, or no memory.
  */
 char *findings_command(const struct findings *findings, size_t i);
+
+/*
+ * Prints the I-th in lines of at most WIDTH columns (0: any number), and below it its command,
+ * which is never divided: it is to be copied. How many lines that takes.
+ */
+void findings_print(const struct findings *findings, size_t i, FILE *file, unsigned int width);
+unsigned int findings_lines(const struct findings *findings, size_t i, unsigned int width);

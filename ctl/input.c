@@ -274,23 +274,37 @@ const char *input_span(const struct input *input, char buffer[static INPUT_TEXT_
     return input_span_nsec(buffer, input_nsec(input, ticks));
 }
 
-const char *input_when(const struct input *input, char buffer[static INPUT_TEXT_MAX], uint64_t tsc,
-                       uint64_t first_tsc)
+static const char *format_when(const struct input *input, char buffer[static INPUT_TEXT_MAX],
+                               uint64_t tsc, uint64_t first_tsc, unsigned int digits)
 {
     uint64_t nsec = sidecar_realtime_nsec(input->sidecar, tsc);
+    uint64_t unit = digits == 6 ? NSEC_PER_USEC : NSEC_PER_SEC / 1000;
     time_t seconds = (time_t)(nsec / NSEC_PER_SEC);
     struct tm local;
     char text[32];
 
     if (nsec == 0 || !localtime_r(&seconds, &local)) {
         nsec = input_nsec(input, tsc - (input->origin_tsc ? input->origin_tsc : first_tsc));
-        (void)snprintf(buffer, INPUT_TEXT_MAX, "+%" PRIu64 ".%03" PRIu64 "s", nsec / NSEC_PER_SEC,
-                       nsec % NSEC_PER_SEC / 1000000);
+        (void)snprintf(buffer, INPUT_TEXT_MAX, "+%" PRIu64 ".%0*" PRIu64 "s", nsec / NSEC_PER_SEC,
+                       (int)digits, nsec % NSEC_PER_SEC / unit);
         return buffer;
     }
     (void)strftime(text, sizeof(text), "%H:%M:%S", &local);
-    (void)snprintf(buffer, INPUT_TEXT_MAX, "%s.%03" PRIu64, text, nsec % NSEC_PER_SEC / 1000000);
+    (void)snprintf(buffer, INPUT_TEXT_MAX, "%s.%0*" PRIu64, text, (int)digits,
+                   nsec % NSEC_PER_SEC / unit);
     return buffer;
+}
+
+const char *input_when(const struct input *input, char buffer[static INPUT_TEXT_MAX], uint64_t tsc,
+                       uint64_t first_tsc)
+{
+    return format_when(input, buffer, tsc, first_tsc, 3);
+}
+
+const char *input_when_usec(const struct input *input, char buffer[static INPUT_TEXT_MAX],
+                            uint64_t tsc, uint64_t first_tsc)
+{
+    return format_when(input, buffer, tsc, first_tsc, 6);
 }
 
 const char *input_domain(const struct input *input, char buffer[static INPUT_TEXT_MAX],
@@ -316,4 +330,26 @@ const char *input_vcpu(const struct input *input, char buffer[static INPUT_TEXT_
     (void)snprintf(buffer, INPUT_TEXT_MAX, "%.80s v%" PRIu32,
                    input_domain(input, domain, key >> 16, tsc), key & 0xffff);
     return buffer;
+}
+
+char *input_argument(const struct input *input)
+{
+    if (input->is_now)
+        return strdup("--now");
+    return is_standard_input(input->path) ? NULL : str_shell_quote(input->path);
+}
+
+char *input_vcpu_argument(const struct input *input, uint32_t key, uint64_t tsc)
+{
+    const char *name =
+        sidecar_domain_name(input->sidecar, key >> 16, sidecar_realtime_nsec(input->sidecar, tsc));
+    _cleanup_free_ char *text = NULL;
+    uint32_t domid;
+
+    if (name && *name != '-' && sidecar_find_domain(input->sidecar, name, &domid) &&
+        domid == key >> 16)
+        text = str_format("%s.%" PRIu32, name, key & 0xffff);
+    else
+        text = str_format("d%" PRIu32 "v%" PRIu32, key >> 16, key & 0xffff);
+    return text ? str_shell_quote(text) : NULL;
 }

@@ -94,6 +94,9 @@ uint64_t input_nsec(const struct input *input, uint64_t ticks);
  */
 const char *input_when(const struct input *input, char buffer[static INPUT_TEXT_MAX], uint64_t tsc,
                        uint64_t first_tsc);
+/* The same to the microsecond: "02:51:00.189123". */
+const char *input_when_usec(const struct input *input, char buffer[static INPUT_TEXT_MAX],
+                            uint64_t tsc, uint64_t first_tsc);
 /* A length of time: "64.7ms", "412us". Returns BUFFER. */
 const char *input_span(const struct input *input, char buffer[static INPUT_TEXT_MAX],
                        uint64_t ticks);
@@ -105,3 +108,11 @@ const char *input_domain(const struct input *input, char buffer[static INPUT_TEX
 /* A vCPU by domain << 16 | vCPU: "web v2". Returns BUFFER. */
 const char *input_vcpu(const struct input *input, char buffer[static INPUT_TEXT_MAX], uint32_t key,
                        uint64_t tsc);
+
+/*
+ * For commands that are shown, quoted for a shell; to be freed. NULL: standard input, or no memory.
+ * The trace, as it was named; a vCPU as why takes it: "web.1", or "d2v1" if the name does not lead
+ * to it.
+ */
+char *input_argument(const struct input *input);
+char *input_vcpu_argument(const struct input *input, uint32_t key, uint64_t tsc);

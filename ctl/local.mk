@@ -64,6 +64,7 @@ libctl_a_SOURCES = \
 	ctl/hint.c ctl/hint.h \
 	ctl/files.c ctl/files.h \
 	ctl/findings.c ctl/findings.h \
+	ctl/wrap.c ctl/wrap.h \
 	ctl/input.c ctl/input.h \
 	ctl/intervals.c ctl/intervals.h \
 	ctl/last-report.c ctl/last-report.h \

@@ -104,8 +104,11 @@ static int take_second(struct monitor *monitor)
         return str_refuse(r, &monitor->top_error, "Nothing was recorded in the newest second.");
     if (r < 0)
         return r;
+    r = top_follow(top, monitor->top);
     (void)top_free(monitor->top);
     monitor->top = top;
+    if (r < 0)
+        return r;
     return 0;
 }
 

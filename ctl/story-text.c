@@ -2,17 +2,24 @@
 #include "ctl/story-text.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
 
 #include "common/util.h"
 #include "ctl/color.h"
 #include "ctl/doc.h"
 #include "ctl/input.h"
+#include "ctl/wrap.h"
 #include "trace/exit-reasons.h"
 #include "trace/sidecar.h"
 #include "trace/story.h"
 
 #define RAN_SHOWN   4u
 #define EXITS_SHOWN 4u
+
+/* Of the further lines of a sentence, of a part: more than its time. */
+#define HANGING      2u
+#define HANGING_PART 6u
 
 struct teller {
     FILE *file;
@@ -60,9 +67,13 @@ static void print_who_ran(const struct teller *teller, const struct story_part *
     uint64_t unknown = unknown_cycles(part);
 
     for (size_t i = 0; i < part->nr_ran && i < RAN_SHOWN; i++)
-        (void)fprintf(teller->file, "%s %s %s", i == 0 ? ":" : ",",
-                      input_vcpu(teller->input, name, part->ran[i].key, part->from),
-                      input_span(teller->input, span, part->ran[i].cycles));
+        if (part->ran[i].key >> 16 == STATE_DOMAIN_IDLE)
+            (void)fprintf(teller->file, "%s it was idle %s", i == 0 ? ":" : ",",
+                          input_span(teller->input, span, part->ran[i].cycles));
+        else
+            (void)fprintf(teller->file, "%s %s ran %s", i == 0 ? ":" : ",",
+                          input_vcpu(teller->input, name, part->ran[i].key, part->from),
+                          input_span(teller->input, span, part->ran[i].cycles));
     if (part->nr_ran > RAN_SHOWN)
         (void)fprintf(teller->file, ", %zu more", part->nr_ran - RAN_SHOWN);
     if (part->has_cpu && unknown > (part->to - part->from) / 20)
@@ -129,49 +140,40 @@ static void print_run(const struct teller *teller, const struct story_part *part
                       input_vcpu(teller->input, holder, part->holder, part->from));
 }
 
-static void print_part(const struct teller *teller, const struct story_part *part)
+static void print_line(const struct teller *teller, const struct story_part *part, bool is_marked)
 {
     const char *color = part->runstate == STATE_RUNNABLE ? teller->palette->bad : "";
     char when[INPUT_TEXT_MAX], span[INPUT_TEXT_MAX];
 
-    (void)fprintf(teller->file, "  %s  %s%s %s%s",
-                  input_when(teller->input, when, part->from, teller->first_tsc), color,
+    (void)fprintf(teller->file, "%s %s  %s%s %s%s", is_marked ? ">" : " ",
+                  input_when_usec(teller->input, when, part->from, teller->first_tsc), color,
                   did(part->runstate), input_span(teller->input, span, part->to - part->from),
                   *color ? teller->palette->end : "");
     if (part->runstate == STATE_RUNNING)
         print_run(teller, part);
     else if (part->runstate == STATE_RUNNABLE)
         print_wait(teller, part);
-    (void)fputs(part->is_open ? ", until the trace ended\n" : "\n", teller->file);
+    if (part->is_open)
+        (void)fputs(", until the trace ended", teller->file);
 }
 
 /* --- The summary. --- */
 
-static void print_most(const struct teller *teller)
+static const struct story_part *find_longest(const struct story *story)
 {
     const struct story_part *longest = NULL;
-    char name[INPUT_TEXT_MAX], span[INPUT_TEXT_MAX], ran[INPUT_TEXT_MAX];
 
-    for (size_t i = 0; i < teller->story->nr_parts; i++) {
-        const struct story_part *part = &teller->story->parts[i];
+    for (size_t i = 0; i < story->nr_parts; i++) {
+        const struct story_part *part = &story->parts[i];
 
         if (part->runstate == STATE_RUNNABLE &&
             (!longest || part->to - part->from > longest->to - longest->from))
             longest = part;
     }
-    if (!longest)
-        return;
-    (void)fprintf(teller->file, "; waited %s at most",
-                  input_span(teller->input, span, longest->to - longest->from));
-    if (longest->has_cpu)
-        (void)fprintf(teller->file, " for CPU %" PRIu32, longest->cpu);
-    if (longest->nr_ran > 0)
-        (void)fprintf(teller->file, ", where %s ran %s",
-                      input_vcpu(teller->input, name, longest->ran[0].key, longest->from),
-                      input_span(teller->input, ran, longest->ran[0].cycles));
+    return longest;
 }
 
-static void print_summary(const struct teller *teller)
+static void print_shares(const struct teller *teller)
 {
     const struct story *story = teller->story;
     uint64_t cycles[STATE_RUNSTATES + 1] = {0}, all = max_u64(story->until - story->from, 1);
@@ -189,20 +191,75 @@ static void print_summary(const struct teller *teller)
     if (cycles[STATE_OFFLINE] > 0)
         (void)fprintf(teller->file, ", offline %.0f%%",
                       100.0 * (double)cycles[STATE_OFFLINE] / (double)all);
-    print_most(teller);
     if (story->yields > 0)
         (void)fprintf(teller->file, "; yielded %" PRIu64 "%s", story->yields, times(story->yields));
-    (void)fputs(".\n", teller->file);
+    (void)fputs(".", teller->file);
 }
 
-void story_text_print(FILE *file, const struct input *input, const struct story *story,
-                      uint64_t first_tsc, const struct palette *palette)
+static void print_longest(const struct teller *teller, const struct story_part *longest)
 {
-    const struct teller teller = {file, input, story, first_tsc, palette};
+    char span[INPUT_TEXT_MAX], when[INPUT_TEXT_MAX];
 
-    print_summary(&teller);
-    for (size_t i = 0; i < story->nr_parts; i++)
-        print_part(&teller, &story->parts[i]);
+    (void)fprintf(teller->file, "Longest wait (>): %s from %s",
+                  input_span(teller->input, span, longest->to - longest->from),
+                  input_when(teller->input, when, longest->from, teller->first_tsc));
+    if (longest->has_cpu)
+        (void)fprintf(teller->file, " for CPU %" PRIu32, longest->cpu);
+    print_who_ran(teller, longest);
+    (void)fputs(".", teller->file);
+}
+
+/* --- All of it, in lines. --- */
+
+/* The line that is made by a teller: its file is memory. */
+struct line {
+    char *text;
+    size_t bytes;
+};
+
+static bool line_begin(struct line *line, struct teller *teller)
+{
+    *line = (struct line){0};
+    teller->file = open_memstream(&line->text, &line->bytes);
+    return teller->file;
+}
+
+static void line_end(struct line *line, const struct teller *teller, FILE *file, unsigned int width,
+                     unsigned int hanging)
+{
+    if (fclose(teller->file) == 0)
+        (void)wrap_print(file, line->text, width, 0, hanging);
+    free(line->text);
+}
+
+static void print_summary(struct teller *teller, FILE *file, unsigned int width,
+                          const struct story_part *longest)
+{
+    struct line line;
+
+    if (line_begin(&line, teller)) {
+        print_shares(teller);
+        line_end(&line, teller, file, width, HANGING);
+    }
+    if (longest && line_begin(&line, teller)) {
+        print_longest(teller, longest);
+        line_end(&line, teller, file, width, HANGING);
+    }
+    (void)fputc('\n', file);
+}
+
+void story_text_print(FILE *file, unsigned int width, const struct input *input,
+                      const struct story *story, uint64_t first_tsc, const struct palette *palette)
+{
+    struct teller teller = {NULL, input, story, first_tsc, palette};
+    const struct story_part *longest = find_longest(story);
+    struct line line;
+
+    print_summary(&teller, file, width, longest);
+    for (size_t i = 0; i < story->nr_parts && line_begin(&line, &teller); i++) {
+        print_line(&teller, &story->parts[i], &story->parts[i] == longest);
+        line_end(&line, &teller, file, width, HANGING_PART);
+    }
     if (story->is_cut)
         (void)fprintf(file, "  The list is cut here. To see more, use a shorter --window.\n");
 }

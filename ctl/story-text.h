@@ -14,9 +14,12 @@ struct palette;
 struct story;
 struct story_change;
 
-/* A line of summary, then a line for each interval. FIRST_TSC is the trace's. */
-void story_text_print(FILE *file, const struct input *input, const struct story *story,
-                      uint64_t first_tsc, const struct palette *palette);
+/*
+ * A summary, its longest wait, then a line for each interval. Lines have at most WIDTH columns; 0:
+ * any number. FIRST_TSC is the trace's.
+ */
+void story_text_print(FILE *file, unsigned int width, const struct input *input,
+                      const struct story *story, uint64_t first_tsc, const struct palette *palette);
 
 /* The records around the story's time, in which there are none: what is known nevertheless. */
 void story_text_print_changes(FILE *file, const struct input *input, const struct story *story,

@@ -16,6 +16,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "ctl/input.h"
+#include "ctl/number.h"
 #include "trace/sidecar.h"
 
 #define COLUMNS_MIN   10u
@@ -245,41 +246,34 @@ static char letter_of(const struct drawing *drawing, uint32_t key)
 static const char *print_when(const struct drawing *drawing, char buffer[static INPUT_TEXT_MAX],
                               uint64_t tsc)
 {
-    const struct input *input = drawing->input;
     const struct timeline *timeline = drawing->timeline;
     uint64_t width = (timeline->until - timeline->from) / timeline->columns;
-    uint64_t nsec = sidecar_realtime_nsec(input->sidecar, tsc);
-    size_t length;
 
-    (void)input_when(input, buffer, tsc, drawing->first_tsc);
-    if (input_nsec(input, width) >= NSEC_PER_SEC / 1000)
-        return buffer;
-    if (nsec == 0)
-        nsec = input_nsec(input, tsc - drawing->first_tsc);
-    length = strlen(buffer);
-    if (length > 0 && buffer[length - 1] == 's')
-        length--;
-    (void)snprintf(buffer + length, INPUT_TEXT_MAX - length, "%03" PRIu64 "%s",
-                   nsec / NSEC_PER_USEC % 1000, buffer[0] == '+' ? "s" : "");
-    return buffer;
+    if (input_nsec(drawing->input, width) >= NSEC_PER_SEC / 1000)
+        return input_when(drawing->input, buffer, tsc, drawing->first_tsc);
+    return input_when_usec(drawing->input, buffer, tsc, drawing->first_tsc);
 }
 
 static void print_head(const struct drawing *drawing)
 {
     const struct timeline *timeline = drawing->timeline;
     const struct input *input = drawing->input;
-    char span[INPUT_TEXT_MAX], when[INPUT_TEXT_MAX], width[INPUT_TEXT_MAX];
+    char span[INPUT_TEXT_MAX], when[INPUT_TEXT_MAX], width[INPUT_TEXT_MAX], lost[NUMBER_MAX];
     uint64_t cycles = timeline->until - timeline->from;
 
     (void)fprintf(drawing->file, "%s: %s from %s; a column is %s.\n", input_name(input),
                   input_span(input, span, cycles), print_when(drawing, when, timeline->from),
                   input_span(input, width, cycles / timeline->columns));
+    if (sidecar_reason(input->sidecar))
+        (void)fprintf(drawing->file, "  Cause: %s\n", sidecar_reason(input->sidecar));
     if (timeline->gaps > 0)
-        (void)fprintf(drawing->file, "  %" PRIu64 " records were lost in %u gaps.\n",
-                      timeline->lost, timeline->gaps);
+        (void)fprintf(drawing->file, "  %s records were lost in %u gap%s.\n",
+                      number_format(lost, timeline->lost), timeline->gaps,
+                      timeline->gaps == 1 ? "" : "s");
     if (input->khz_is_assumed)
         (void)fprintf(drawing->file,
-                      "  The TSC frequency is unknown and is assumed to be %" PRIu64 " MHz.\n",
+                      "  The TSC frequency is unknown: all times assume %" PRIu64
+                      " MHz (--tsc-khz).\n",
                       input->tsc_khz / 1000);
     if (timeline->nr_omitted > 0)
         (void)fprintf(drawing->file, "  %zu rows are left out.\n", timeline->nr_omitted);
@@ -494,9 +488,9 @@ static void print_legend_of_cpus(const struct drawing *drawing, struct legend *l
     for (size_t i = 0; i < drawing->nr_seen; i++) {
         const char letter[2] = {letters[i], '\0'};
 
-        legend_add(legend, &(struct sign){letter, letters[i], NULL},
-                   input_vcpu(drawing->input, name, drawing->seen[i].key,
-                              drawing->timeline->until - 1));
+        legend_add(
+            legend, &(struct sign){letter, letters[i], NULL},
+            input_vcpu(drawing->input, name, drawing->seen[i].key, drawing->timeline->until - 1));
     }
     if (drawing->has_others)
         legend_add(legend, &(struct sign){"*", NO_LETTER, NULL}, "another vCPU");
@@ -525,15 +519,22 @@ static void print_longest(const struct drawing *drawing)
 {
     const struct timeline_wait *wait = &drawing->timeline->longest;
     const struct input *input = drawing->input;
+    _cleanup_free_ char *path = NULL, *vcpu = NULL;
     char name[INPUT_TEXT_MAX], span[INPUT_TEXT_MAX], when[INPUT_TEXT_MAX];
 
     if (wait->from == wait->to)
         return;
-    (void)fprintf(drawing->file, "Longest wait: %s, %s from %s for CPU %" PRIu32 "%s.\n",
+    (void)fprintf(drawing->file, "Longest wait: %s waited %s for CPU %" PRIu32 " from %s%s.\n",
                   input_vcpu(input, name, wait->key, wait->from),
-                  input_span(input, span, wait->to - wait->from),
-                  print_when(drawing, when, max_u64(wait->from, drawing->first_tsc)), wait->cpu,
-                  wait->is_open ? " (not over)" : "");
+                  input_span(input, span, wait->to - wait->from), wait->cpu,
+                  print_when(drawing, when, max_u64(wait->from, drawing->first_tsc)),
+                  wait->is_open ? ", and was not over" : "");
+    path = input_argument(input);
+    vcpu = input_vcpu_argument(input, wait->key, wait->from);
+    if (path && vcpu)
+        (void)fprintf(drawing->file, "  xentracectl why --at %s %s %s\n",
+                      print_when(drawing, when, max_u64(wait->from, drawing->first_tsc)), vcpu,
+                      path);
 }
 
 int timeline_text_print(FILE *file, const struct input *input, const struct timeline *timeline,

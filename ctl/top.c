@@ -26,6 +26,7 @@
 #define NAME_COLS_MAX 40u
 #define ROW_COLS      80u /* with a name of NAME_COLS */
 #define CELL_MAX      INPUT_TEXT_MAX
+#define GAP_MSEC      20u /* between two seconds that are taken to follow each other */
 
 /* --- Names. --- */
 
@@ -267,6 +268,66 @@ int top_new(const void *data, size_t bytes, struct json_object *doc, struct top 
     return 0;
 }
 
+static struct top_row *find_row(struct top_row *rows, size_t nr, const struct top_row *wanted)
+{
+    for (size_t i = 0; i < nr; i++)
+        if (rows[i].domid == wanted->domid && rows[i].vcpu == wanted->vcpu)
+            return &rows[i];
+    return NULL;
+}
+
+/* Appends ROW to the NR rows. */
+static struct top_row *append(struct top_row **rows, size_t *nr, struct top_row row)
+{
+    struct top_row *more = reallocarray(*rows, *nr + 1, sizeof(*more));
+
+    if (!more)
+        return NULL;
+    *rows = more;
+    more[*nr] = row;
+    return &more[(*nr)++];
+}
+
+static int top_add_waiting(struct top *top, const struct top_row *vcpu, uint64_t waits_since,
+                           const char *name)
+{
+    struct top_row row = {.domid = vcpu->domid,
+                          .vcpu = vcpu->vcpu,
+                          .nr_vcpus = 1,
+                          .name = name,
+                          .waits_since = waits_since};
+    struct top_row whole = {.domid = vcpu->domid, .vcpu = TOP_WHOLE_DOMAIN, .name = name};
+    struct top_row *domain = find_row(top->domains, top->nr_domains, &whole);
+
+    if (!domain)
+        domain = append(&top->domains, &top->nr_domains, whole);
+    if (!domain || !append(&top->vcpus, &top->nr_vcpus, row))
+        return -ENOMEM;
+    domain_add(domain, &row);
+    return 0;
+}
+
+int top_follow(struct top *top, const struct top *before)
+{
+    struct names names;
+    int r;
+
+    /* In a time in between that nobody has seen, it may have run. */
+    if (!before || top->gaps > 0 || top->last_tsc <= before->last_tsc ||
+        top->first_tsc > before->last_tsc + top->khz * GAP_MSEC)
+        return 0;
+    r = names_read(&names, top->doc);
+    for (size_t i = 0; i < before->nr_vcpus && r == 0; i++) {
+        const struct top_row *vcpu = &before->vcpus[i];
+
+        if (vcpu->waits_since > 0 && !find_row(top->vcpus, top->nr_vcpus, vcpu))
+            r = top_add_waiting(top, vcpu, vcpu->waits_since + top->last_tsc - before->last_tsc,
+                                names_find(&names, vcpu->domid));
+    }
+    free(names.list);
+    return r;
+}
+
 struct top *top_free(struct top *top)
 {
     if (!top)
@@ -494,6 +555,14 @@ static const struct top_row **select_rows(const struct top *top, const struct to
 
 /* --- The picture. --- */
 
+#define COLUMN_HELP                                                                                \
+    "CPU%        time in which it ran: 100 is one CPU",                                            \
+        "WAIT%       time in which it was ready to run and did not",                               \
+        "P99, MAX    of its waits, by length; >12ms: one that is not over",                        \
+        "WAKES/S     waits that a wake-up began; EXITS/S: VM exits; MIGR/S: migrations", NULL
+
+static const char *const column_help[] = {COLUMN_HELP};
+
 static bool has_room(const struct frame *frame)
 {
     return frame_left(frame) > 1;
@@ -655,6 +724,20 @@ static void draw_filter(struct frame *frame, const struct top_view *view, size_t
     frame_end_line(frame);
 }
 
+/* What the columns mean, if there is room below the rows. */
+static void draw_legend(struct frame *frame, const struct palette *palette)
+{
+    unsigned int nr = 0;
+
+    while (column_help[nr])
+        nr++;
+    if (frame_left(frame) < nr + 2)
+        return;
+    frame_skip_to(frame, frame->rows - 1 - nr);
+    for (unsigned int i = 0; i < nr; i++)
+        frame_add(frame, "%s%s%s", palette->dim, column_help[i], palette->end);
+}
+
 void top_draw(struct frame *frame, const struct top *top, struct top_view *view,
               const struct palette *palette)
 {
@@ -676,6 +759,7 @@ void top_draw(struct frame *frame, const struct top *top, struct top_view *view,
     if (has_room(frame))
         draw_heads(frame, view, palette);
     draw_rows(frame, top, rows, nr, view, palette);
+    draw_legend(frame, palette);
     free(rows);
 }
 
@@ -692,11 +776,7 @@ const char *const *top_help(void)
         "r           reverse the order",
         "/           show only domains with a text in their name; Enter ends it",
         "",
-        "CPU%        time in which it ran: 100 is one CPU",
-        "WAIT%       time in which it was ready to run and did not",
-        "P99, MAX    of its waits, by length; >12ms: one that is not over",
-        "WAKES/S     waits that a wake-up began; EXITS/S: VM exits; MIGR/S: migrations",
-        NULL,
+        COLUMN_HELP,
     };
 
     return lines;

@@ -54,6 +54,11 @@ struct top {
  * document, made printable. 0; -ENODATA: no record; -ENOMEM.
  */
 int top_new(const void *data, size_t bytes, struct json_object *doc, struct top **ret_top);
+/*
+ * BEFORE is of the second before (NULL: unknown): a vCPU that was waiting at its end and has no
+ * record since is waiting still, and has a row in TOP, too. 0 or -ENOMEM.
+ */
+int top_follow(struct top *top, const struct top *before);
 /* Takes NULL; returns NULL. */
 struct top *top_free(struct top *top);
 

@@ -7,9 +7,15 @@
 #include "common/util.h"
 #include "ctl/table.h"
 #include "ctl/views.h"
+#include "ctl/wrap.h"
 #include "trace/domains.h"
 
 #define ON_CPU_SHOWN 4u
+#define CPUS_LEGEND                                                                                \
+    "ASKED: BUSY and the waits that ended there. UNKNOWN: lost, offline, or idle without a "       \
+    "change."
+#define DOMAINS_LEGEND                                                                             \
+    "RUNNING, WAITING: 100% is one CPU. P50, P99, MAX: length of waits for a CPU."
 
 static void add_waits(struct table *table, const struct view_output *output, struct sample *waits)
 {
@@ -52,15 +58,20 @@ void view_print_domains(const struct view_output *output)
     bool has_exits = output->measures->reasons.nr > 0;
     _cleanup_table_ struct table *table = NULL;
     struct domains *domains = NULL;
+    size_t shown;
 
     if (table_new(has_exits ? with_exits : columns, &table) < 0 ||
         domains_new(output->measures, &domains) < 0)
         return;
     qsort(domains->list, domains->nr, sizeof(*domains->list), compare_domains);
-    for (size_t i = 0; i < domains->nr; i++)
+    shown = output->rows > 0 && domains->nr > output->rows ? output->rows : domains->nr;
+    for (size_t i = 0; i < shown; i++)
         add_domain(table, output, &domains->list[i], has_exits);
     (void)fputc('\n', output->file);
     table_print(table, output->file, 0, output->width);
+    if (shown < domains->nr)
+        (void)fprintf(output->file, "%zu more: --view domains\n", domains->nr - shown);
+    (void)wrap_print(output->file, DOMAINS_LEGEND, (unsigned int)output->width, 0, 0);
     domains_free(domains);
 }
 
@@ -211,4 +222,5 @@ void view_print_cpus(const struct view_output *output)
     }
     (void)fputc('\n', output->file);
     table_print(table, output->file, 0, output->width);
+    (void)wrap_print(output->file, CPUS_LEGEND, (unsigned int)output->width, 0, 0);
 }

@@ -7,6 +7,7 @@
 
 #include "common/units.h"
 #include "common/util.h"
+#include "ctl/findings.h"
 #include "ctl/table.h"
 
 static const struct view views[] = {
@@ -24,6 +25,7 @@ static const struct view views[] = {
     {"scheduler", DETAILS_SCHEDULER, view_print_scheduler},
     {"memory", DETAILS_MEMORY, view_print_memory},
     {"losses", 0, view_print_losses},
+    {"findings", MEASURES_REPORT, view_print_findings},
 };
 
 const struct view *view_find(const char *name)
@@ -37,6 +39,19 @@ const struct view *view_find(const char *name)
 const struct view *view_at(size_t i)
 {
     return i < ARRAY_SIZE(views) ? &views[i] : NULL;
+}
+
+void view_print_findings(const struct view_output *output)
+{
+    struct findings *findings = NULL;
+
+    if (findings_new(output->input, output->measures, &findings) < 0)
+        return;
+    (void)fputs(findings_count(findings) > 0 ? "\nFindings:\n" : "\nNothing stands out.\n",
+                output->file);
+    for (size_t i = 0; i < findings_count(findings); i++)
+        findings_print(findings, i, output->file, (unsigned int)output->width);
+    findings_free(findings);
 }
 
 /* --- Numbers. --- */

@@ -19,7 +19,8 @@ struct table;
 /* What a view prints from, and where. */
 struct view_output {
     FILE *file;
-    int width; /* of the lines; 0: any */
+    int width;         /* of the lines; 0: any */
+    unsigned int rows; /* of the list of domains; 0: all */
     const struct input *input;
     struct measures *measures;
 };
@@ -90,3 +91,4 @@ void view_print_interrupts(const struct view_output *output);
 void view_print_power(const struct view_output *output);
 void view_print_memory(const struct view_output *output);
 void view_print_losses(const struct view_output *output);
+void view_print_findings(const struct view_output *output);

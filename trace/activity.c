@@ -46,37 +46,59 @@ static void on_left(void *context, struct state_vcpu *left, uint32_t reason)
         vcpu->exits++;
 }
 
-static void note_loss(struct activity *activity, const struct merge_record *record)
+static void note_new_cpus(struct activity *activity)
 {
+    note_error(activity, state_grow(&activity->state, merge_streams(activity->merge)));
+}
+
+static bool pass_record(void *context, uint32_t header)
+{
+    struct activity *activity = context;
+
+    activity->records++;
+    return activity->records > 1 && !state_wants(record_event(header));
+}
+
+static int read_record(void *context, const struct merge_record *record)
+{
+    struct activity *activity = context;
+
+    if (__builtin_expect(record->stream >= activity->state.nr_cpus, 0))
+        note_new_cpus(activity);
+    if (activity->records == 1)
+        activity->first_tsc = record->tsc;
+    if (activity->error == 0)
+        state_record(&activity->state, record);
+    return activity->error;
+}
+
+static int read_blind(void *context, const struct merge_record *record)
+{
+    struct activity *activity = context;
+
+    if (record->stream >= activity->state.nr_cpus)
+        note_new_cpus(activity);
+    if (activity->error < 0)
+        return activity->error;
     state_begin_blind(&activity->state, record);
     activity->gaps++;
     activity->lost += merge_word(record, 0);
+    return 0;
 }
+
+static const struct merge_reader reader = {
+    .pass = pass_record,
+    .record = read_record,
+    .blind = read_blind,
+};
 
 static void activity_read(struct activity *activity)
 {
-    struct merge_record record;
-    uint64_t records = 0;
-    int item;
-
-    note_error(activity, state_grow(&activity->state, merge_streams(activity->merge)));
-    while (activity->error == 0 && (item = merge_next(activity->merge, &record)) != MERGE_END) {
-        if (__builtin_expect(record.stream >= activity->state.nr_cpus, 0)) {
-            note_error(activity, state_grow(&activity->state, merge_streams(activity->merge)));
-            if (activity->error < 0)
-                break;
-        }
-        if (__builtin_expect(item == MERGE_BLIND, 0)) {
-            note_loss(activity, &record);
-            continue;
-        }
-        if (__builtin_expect(records == 0, 0))
-            activity->first_tsc = record.tsc;
-        activity->last_tsc = record.tsc;
-        records++;
-        state_record(&activity->state, &record);
-    }
-    activity->records = records + merge_wraps(activity->merge);
+    note_new_cpus(activity);
+    if (activity->error == 0)
+        (void)merge_read_all(activity->merge, reader, activity);
+    activity->last_tsc = activity->merge->last_tsc;
+    activity->records += merge_wraps(activity->merge);
     note_error(activity, activity->state.error);
     note_error(activity, activity->merge->error);
 }

@@ -61,7 +61,12 @@ struct count *counts_add_slow(struct counts *counts, uint32_t number)
         return NULL;
     }
     slot = find_slot(counts, number);
-    *slot = (struct count){.count = 1, .number = number, .index = counts->nr++};
+    *slot = (struct count){
+        .count = 1,
+        .number = number,
+        .index = counts->nr++ & INT32_MAX,
+        .is_wanted = 1,
+    };
     return slot;
 }
 
@@ -78,6 +83,15 @@ void counts_add_many(struct counts *counts, uint32_t number, uint64_t many)
 
     if (slot)
         slot->count += many - 1;
+}
+
+uint64_t counts_sum(const struct counts *counts)
+{
+    uint64_t sum = counts->ignored;
+
+    for (size_t i = 0; i < (size_t)1 << counts->bits; i++)
+        sum += counts->slots[i].count;
+    return sum;
 }
 
 static int compare(const void *a, const void *b)

@@ -6,6 +6,7 @@
  * what is inline here is done for every record.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,7 +15,8 @@
 struct count {
     uint64_t count; /* 0: the slot is empty */
     uint32_t number;
-    uint32_t index; /* in the order in which they came */
+    uint32_t index : 31; /* in the order in which they came */
+    uint32_t is_wanted : 1; /* the user's; true at first */
 };
 
 struct counts {
@@ -26,6 +28,9 @@ struct counts {
 
 int counts_init(struct counts *counts); /* 0 or -ENOMEM */
 void counts_done(struct counts *counts);
+
+/* Of all numbers, ignored ones too. */
+uint64_t counts_sum(const struct counts *counts);
 
 /* NULL: none was added. */
 const struct count *counts_find(const struct counts *counts, uint32_t number);

@@ -127,12 +127,6 @@ static uint64_t long_word(const struct merge_record *record, unsigned int i)
 
 /* --- Exits and accesses. --- */
 
-void details_note_left(struct details *details, const struct state_vcpu *vcpu, uint32_t reason)
-{
-    if (vcpu && (details->parts & DETAILS_EXITS))
-        tallies_add(&details->tallies, TALLY_EXIT, vcpu->key, reason, 1, 0);
-}
-
 /* The exit's time is that of the last access during it. */
 static void end_access(struct details *details, const struct state_vcpu *vcpu, bool timed,
                        uint64_t cycles)
@@ -151,8 +145,11 @@ void details_note_exit(struct details *details, const struct state_vcpu *vcpu, u
 {
     if (details->parts & DETAILS_ACCESSES)
         end_access(details, vcpu, timed, cycles);
-    if (timed && (details->parts & DETAILS_EXITS))
-        tallies_add(&details->tallies, TALLY_EXIT, vcpu->key, reason, 0, cycles);
+    if (!(details->parts & DETAILS_EXITS))
+        return;
+    tallies_add(&details->tallies, TALLY_EXIT, vcpu->key, reason, 1, cycles);
+    if (timed && cycles == 0) /* which counts as unknown there */
+        tallies_add(&details->tallies, TALLY_EXIT, vcpu->key, reason, 0, 0);
 }
 
 /* Whether the record is an access; then of which kind, and to where. */
@@ -415,6 +412,35 @@ static void note_memory(struct details *details, const struct merge_record *reco
 }
 
 /* --- All. --- */
+
+static bool want_hvm(unsigned int parts, uint32_t event)
+{
+    switch (event & ~LONG_FORM) {
+    case TRC_HVM_IOPORT_READ:
+    case TRC_HVM_IOPORT_WRITE:
+    case TRC_HVM_IOMEM_READ:
+    case TRC_HVM_IOMEM_WRITE:
+        return parts & DETAILS_ACCESSES;
+    case TRC_HVM_INJ_VIRQ:
+    case TRC_HVM_INTR:
+        return parts & DETAILS_INTERRUPTS;
+    default:
+        return false;
+    }
+}
+
+bool details_want(const struct details *details, uint32_t event)
+{
+    if (event == TRC_SCHED_YIELD && (details->parts & DETAILS_YIELDS))
+        return true;
+    if ((event >> 16 & details->classes) == 0)
+        return false;
+    if (event >> 16 == CLASS_HVM)
+        return want_hvm(details->parts, event);
+    if (event == TRC_HW_IRQ_HANDLED)
+        return details->parts & DETAILS_INTERRUPTS;
+    return event >> 16 != CLASS_HW || (details->parts & DETAILS_POWER);
+}
 
 void details_begin_blind(struct details *details, const struct merge_record *record)
 {

@@ -74,8 +74,7 @@ void details_done(struct details *details);
 /* There are NR CPUs now. 0 or -ENOMEM. */
 int details_grow(struct details *details, unsigned int nr);
 
-/* What the state reports. VCPU may be NULL: nobody is known to run there. */
-void details_note_left(struct details *details, const struct state_vcpu *vcpu, uint32_t reason);
+/* What the state reports. */
 void details_note_exit(struct details *details, const struct state_vcpu *vcpu, uint32_t reason,
                        bool timed, uint64_t cycles);
 void details_note_wait(struct details *details, const struct state_wait_end *wait);
@@ -93,7 +92,10 @@ void details_note_yield(struct details *details, const struct merge_record *reco
 
 /* --- */
 
-/* To be called for each record, after state_record(). */
+/* Whether records of EVENT are in any of the parts. */
+bool details_want(const struct details *details, uint32_t event);
+
+/* To be called for each record for which details_want(), after state_record(). */
 static inline void details_record(struct details *details, const struct merge_record *record,
                                   uint32_t event)
 {

@@ -82,36 +82,44 @@ static struct measures_exit *exit_of(struct measures *measures, const struct cou
     return &measures->exits[reason->index];
 }
 
+/* Those of a vCPU are counted by vCPU and reason, when they end: each of them does. */
 static void on_left(void *context, struct state_vcpu *vcpu, uint32_t reason)
 {
     struct measures *measures = context;
-    struct measures_exit *exit = exit_of(measures, counts_add(&measures->reasons, reason));
+    struct measures_exit *exit;
 
-    details_note_left(&measures->details, vcpu, reason);
+    if (vcpu)
+        return;
+    exit = exit_of(measures, counts_add(&measures->reasons, reason));
     if (!exit)
         return;
     exit->count++;
-    exit->unattributed += !vcpu;
+    exit->unattributed++;
 }
 
 static void on_exit_end(void *context, struct state_vcpu *vcpu, uint32_t reason, bool timed,
                         uint64_t cycles)
 {
     struct measures *measures = context;
-    const struct count *of;
 
     details_note_exit(&measures->details, vcpu, reason, timed, cycles);
-    if (!timed) {
-        measures->incomplete_exits++;
+    measures->incomplete_exits += !timed;
+}
+
+/* The exits of all vCPUs, by reason. */
+static void sum_exits(void *context, const struct tally *tally)
+{
+    struct measures *measures = context;
+    struct count *reason = counts_add(&measures->reasons, (uint32_t)tally->what);
+    struct measures_exit *exit = exit_of(measures, reason);
+
+    if (!exit)
         return;
-    }
-    of = counts_find(&measures->reasons, reason);
-    if (!of || of->index >= measures->max_exits)
-        return;
-    measures->exits[of->index].timed++;
-    measures->exits[of->index].cycles += cycles;
-    measures->exits[of->index].most_cycles =
-        max_u64(measures->exits[of->index].most_cycles, cycles);
+    reason->count += tally->count - 1;
+    exit->count += tally->count;
+    exit->timed += tally->timed;
+    exit->cycles += tally->cycles;
+    exit->most_cycles = max_u64(exit->most_cycles, tally->most);
 }
 
 static void on_move(void *context, struct state_vcpu *vcpu, uint32_t from, uint32_t to)
@@ -179,13 +187,20 @@ static void end_open_losses(struct measures *measures)
     }
 }
 
+static bool is_io(uint32_t event)
+{
+    uint32_t code = event & ~UINT32_C(0x100);
+
+    return code == 0x82016 || code == 0x82216 || code == 0x82017 || code == 0x82217;
+}
+
 static void note_io(struct measures *measures, const struct merge_record *record, uint32_t event)
 {
     const struct state_vcpu *vcpu = measures->state.cpus[record->stream].running;
     uint32_t code = event & ~UINT32_C(0x100);
     struct measures_io *io;
 
-    if (!vcpu || (code != 0x82016 && code != 0x82216 && code != 0x82017 && code != 0x82217))
+    if (!vcpu || !is_io(event))
         return;
     if (!measures->io[vcpu->key >> 16])
         measures->io[vcpu->key >> 16] = calloc(1, sizeof(*io));
@@ -202,17 +217,19 @@ static void note_io(struct measures *measures, const struct merge_record *record
 
 /* --- The loop. --- */
 
-static void note_record(struct measures *measures, const struct merge_record *record)
+/* Whether there is more to do for records of EVENT than to count them. */
+static bool is_wanted(const struct measures *measures, uint32_t event)
 {
-    uint32_t event = record_event(record->header);
+    return state_wants(event) || is_io(event) ||
+           details_want(&measures->details, event);
+}
 
-    (void)counts_add(&measures->events, event);
-    state_record(&measures->state, record);
-    details_record(&measures->details, record, event);
-    if ((event & 0xffff000u) == TRC_HVM_HANDLER)
-        note_io(measures, record, event);
-    else if (__builtin_expect(record_is_lost(record->header), 0))
-        end_loss(measures, record);
+static bool pass_record(void *context, uint32_t header)
+{
+    struct measures *measures = context;
+
+    measures->event = counts_add(&measures->events, record_event(header));
+    return measures->event && !measures->event->is_wanted;
 }
 
 static void note_new_cpus(struct measures *measures)
@@ -231,39 +248,66 @@ static void note_new_cpus(struct measures *measures)
     note_error(measures, details_grow(&measures->details, nr));
 }
 
+static int read_record(void *context, const struct merge_record *record)
+{
+    struct measures *measures = context;
+    uint32_t event = record_event(record->header);
+    struct count *count = measures->event;
+
+    if (__builtin_expect(record->stream >= measures->state.nr_cpus, 0))
+        note_new_cpus(measures);
+    if (count && count->count == 1) {
+        count->is_wanted = is_wanted(measures, event);
+        measures->first_tsc = min_u64(measures->first_tsc, record->tsc);
+    }
+    if (measures->error < 0)
+        return measures->error;
+    state_record(&measures->state, record);
+    details_record(&measures->details, record, event);
+    if ((event & 0xffff000u) == TRC_HVM_HANDLER)
+        note_io(measures, record, event);
+    else if (__builtin_expect(record_is_lost(record->header), 0))
+        end_loss(measures, record);
+    return measures->error;
+}
+
+static int read_blind(void *context, const struct merge_record *record)
+{
+    struct measures *measures = context;
+
+    if (record->stream >= measures->state.nr_cpus)
+        note_new_cpus(measures);
+    if (measures->error < 0)
+        return measures->error;
+    state_begin_blind(&measures->state, record);
+    details_begin_blind(&measures->details, record);
+    note_loss(measures, record);
+    return measures->error;
+}
+
+static const struct merge_reader reader = {
+    .pass = pass_record,
+    .record = read_record,
+    .blind = read_blind,
+};
+
 static int measures_read(struct measures *measures)
 {
-    struct merge_record record;
-    uint64_t records = 0;
-    bool has_begun = false;
-    int item;
-
     note_new_cpus(measures);
-    while ((item = merge_next(measures->merge, &record)) != MERGE_END && measures->error == 0) {
-        if (__builtin_expect(record.stream >= measures->state.nr_cpus, 0)) {
-            note_new_cpus(measures);
-            if (measures->error < 0)
-                break;
-        }
-        if (__builtin_expect(item == MERGE_BLIND, 0)) {
-            state_begin_blind(&measures->state, &record);
-            details_begin_blind(&measures->details, &record);
-            note_loss(measures, &record);
-            continue;
-        }
-        if (__builtin_expect(!has_begun, 0))
-            measures->first_tsc = record.tsc;
-        has_begun = true;
-        measures->last_tsc = record.tsc;
-        records++;
-        note_record(measures, &record);
-    }
+    measures->first_tsc = UINT64_MAX;
+    if (measures->error == 0)
+        (void)merge_read_all(measures->merge, reader, measures);
+    measures->records = counts_sum(&measures->events);
+    if (measures->records == 0)
+        measures->first_tsc = 0;
+    measures->last_tsc = measures->merge->last_tsc;
     state_end(&measures->state);
+    tallies_each(&measures->details.tallies, TALLY_EXIT, sum_exits, measures);
     end_open_losses(measures);
     note_error(measures, measures->state.error);
     note_error(measures, measures->details.error);
     note_error(measures, measures->merge->error);
-    measures->records = records + merge_wraps(measures->merge);
+    measures->records += merge_wraps(measures->merge);
     return measures->error;
 }
 
@@ -293,14 +337,14 @@ int measures_new_of(struct merge *merge, bool is_svm, unsigned int parts,
         return -ENOMEM;
     measures->merge = merge;
     measures->is_svm = is_svm;
-    measures->parts = parts;
+    measures->parts = parts | DETAILS_EXITS;
     measures->budget.left = SAMPLE_VALUES;
     measures->observer = observer_functions;
     measures->observer.context = measures;
     measures->io = calloc(MEASURES_DOMAINS, sizeof(*measures->io));
     if (!measures->io || counts_init(&measures->events) < 0 ||
         counts_init(&measures->reasons) < 0 ||
-        details_init(&measures->details, parts & DETAILS_ALL, merge, &measures->state) < 0)
+        details_init(&measures->details, measures->parts & DETAILS_ALL, merge, &measures->state) < 0)
         return -ENOMEM;
     r = state_init(&measures->state, &measures->observer);
     if (r < 0)

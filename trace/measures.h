@@ -63,6 +63,7 @@ struct measures {
     uint64_t first_tsc, last_tsc;
     uint64_t records;     /* of all kinds, those of tracing itself included */
     struct counts events; /* by event */
+    struct count *event;  /* that of the record that is being read; NULL: it is ignored */
     struct state state;
     struct state_observer observer;
     struct merge *merge;

@@ -36,6 +36,9 @@
 #define SEEK_BACK_BYTES  (UINT64_C(1) << 20)
 #define SEEK_BACK_ROUNDS 4u
 
+/* Of the next window of a CPU: then the processor has seen that they are read in a row. */
+#define PREFETCH_LINES 4u
+
 /* Windows of a CPU that are kept though none has a time. */
 #define TIMELESS_MAX 64u
 
@@ -150,6 +153,9 @@ static bool stream_take_window(struct merge *merge, struct merge_stream *stream)
     window = &stream->windows[stream->first++];
     stream->p = window->records;
     stream->end = stream->p + window->bytes;
+    if (stream->first < stream->nr_windows) /* the next one is not in a row with this one */
+        for (unsigned int i = 0; i < PREFETCH_LINES; i++)
+            __builtin_prefetch(window[1].records + (size_t)64 * i);
     return true;
 }
 

@@ -76,6 +76,7 @@ struct merge {
     uint32_t kept_words[7]; /* of the last record, if its window is gone */
     struct merge_part part;
     uint64_t emitted; /* the time of the last item, when the horizon was reached */
+    uint64_t last_tsc; /* of the last record that merge_read_all() read */
     int error;        /* of source_next() */
 
     uint32_t last_cpu;      /* of the last window that was read */
@@ -163,19 +164,30 @@ static inline bool merge_is_special(uint32_t header)
     return (header & 0x0ffff000u) == (TRC_TRACE_WRAP_BUFFER & 0x0ffff000u);
 }
 
-/* --- */
-
-/* The next item in the order of time. MERGE_END: also when reading failed (merge.error). */
-static inline int merge_next(struct merge *merge, struct merge_record *ret_record)
+/* A whole one at P, before END. */
+static inline bool merge_has_record(const uint8_t *p, const uint8_t *end)
 {
-    struct merge_stream *stream;
+    uint32_t header;
 
-    if (__builtin_expect(merge->nr_heap == 0 || merge->heap[0]->now > merge->limit, 0) &&
-        !merge_refill(merge))
-        return MERGE_END;
-    stream = merge->heap[0];
-    if (__builtin_expect(stream->is_blind, 0))
-        return merge_next_blind(merge, ret_record);
+    if (end - p < (ptrdiff_t)RECORD_MIN_BYTES)
+        return false;
+    memcpy(&header, p, sizeof(header));
+    return end - p >= (ptrdiff_t)record_bytes(header);
+}
+
+static inline void merge_reorder_if_late(struct merge *merge)
+{
+    const struct merge_stream *stream = merge->heap[0];
+
+    if (!stream->p || (merge->bound && merge_is_before(merge->bound, stream)))
+        merge_reorder(merge);
+}
+
+/* Hands out heap[0]'s record, and finds the next one. */
+static inline int merge_take(struct merge *merge, struct merge_record *ret_record)
+{
+    struct merge_stream *stream = merge->heap[0];
+
     ret_record->tsc = stream->now;
     ret_record->header = stream->header;
     ret_record->cpu = stream->cpu;
@@ -196,7 +208,127 @@ static inline int merge_next(struct merge *merge, struct merge_record *ret_recor
     } else {
         merge_leave_record(merge, ret_record);
     }
-    if (!stream->p || (merge->bound && merge_is_before(merge->bound, stream)))
-        merge_reorder(merge);
+    merge_reorder_if_late(merge);
     return MERGE_RECORD;
+}
+
+/* The time up to which heap[0] comes before all others and is within the limit. */
+static inline uint64_t merge_until(const struct merge *merge)
+{
+    const struct merge_stream *bound = merge->bound;
+    uint64_t until;
+
+    if (!bound)
+        return merge->limit;
+    until = bound->now - (bound->cpu < merge->heap[0]->cpu);
+    return until < merge->limit ? until : merge->limit;
+}
+
+/* --- */
+
+/* The next item in the order of time. MERGE_END: also when reading failed (merge.error). */
+static inline int merge_next(struct merge *merge, struct merge_record *ret_record)
+{
+    if (__builtin_expect(merge->nr_heap == 0 || merge->heap[0]->now > merge->limit, 0) &&
+        !merge_refill(merge))
+        return MERGE_END;
+    if (__builtin_expect(merge->heap[0]->is_blind, 0))
+        return merge_next_blind(merge, ret_record);
+    return merge_take(merge, ret_record);
+}
+
+/* heap[0] has the record at P next. */
+static inline void merge_leave_run(struct merge *merge, const uint8_t *p, uint64_t now,
+                                   uint32_t header)
+{
+    struct merge_stream *stream = merge->heap[0];
+
+    stream->p = p;
+    stream->now = now;
+    stream->header = header;
+    stream->bytes = record_bytes(header);
+    merge_reorder_if_late(merge);
+}
+
+/*
+ * What a reader of all that is left does with each item: `pass` is asked first, and if it returns
+ * true, that was all; else `record` is called, or `blind`. They are to be constants, so that they
+ * are inlined. A result other than 0 ends the reading.
+ */
+struct merge_reader {
+    bool (*pass)(void *context, uint32_t header);
+    int (*record)(void *context, const struct merge_record *record);
+    int (*blind)(void *context, const struct merge_record *record);
+};
+
+/*
+ * Reads heap[0]'s records as long as it comes before all others. Everything that changes is in
+ * registers meanwhile: for most records of a trace this is all there is to do.
+ */
+static inline __attribute__((always_inline)) int
+merge_read_run(struct merge *merge, const struct merge_reader reader, void *context)
+{
+    struct merge_stream *stream = merge->heap[0];
+    const uint8_t *p = stream->p, *end = stream->end;
+    uint64_t now = stream->now, last, until = merge_until(merge);
+    uint32_t header = stream->header;
+    int r = 0;
+
+    for (;;) {
+        if (!reader.pass(context, header)) {
+            const struct merge_record record = {
+                .tsc = now,
+                .header = header,
+                .cpu = stream->cpu,
+                .stream = stream->number,
+                .words = p + RECORD_MIN_BYTES + (header >> 31) * 8u,
+            };
+
+            r = reader.record(context, &record);
+        }
+        last = now;
+        p += record_bytes(header);
+        if (__builtin_expect(end - p < (ptrdiff_t)RECORD_MAX_BYTES, 0) && !merge_has_record(p, end))
+            break;
+        memcpy(&header, p, sizeof(header));
+        if (__builtin_expect(merge_is_special(header), 0))
+            break;
+        if (header >> 31) {
+            uint64_t tsc = record_tsc(p);
+
+            now = tsc > now ? tsc : now;
+        }
+        if (now <= until && r == 0)
+            continue;
+        merge_leave_run(merge, p, now, header);
+        merge->last_tsc = last;
+        return r;
+    }
+    merge->last_tsc = last;
+    stream->p = p;
+    stream->now = last;
+    merge_find_item(merge, stream);
+    merge_reorder_if_late(merge);
+    return r;
+}
+
+/* Reads all that is left: 0, or what a function of READER returned. merge.error: reading failed. */
+static inline __attribute__((always_inline)) int
+merge_read_all(struct merge *merge, const struct merge_reader reader, void *context)
+{
+    struct merge_record record;
+    int r = 0;
+
+    while (r == 0) {
+        if (__builtin_expect(merge->nr_heap == 0 || merge->heap[0]->now > merge->limit, 0) &&
+            !merge_refill(merge))
+            return 0;
+        if (__builtin_expect(!merge->heap[0]->is_blind, 1)) {
+            r = merge_read_run(merge, reader, context);
+            continue;
+        }
+        (void)merge_next_blind(merge, &record);
+        r = reader.blind(context, &record);
+    }
+    return r;
 }

@@ -171,7 +171,14 @@ static inline bool state_is_entry(uint32_t event)
     return (event & ~UINT32_C(0x400)) == 0x81001;
 }
 
-/* To be called for each record in the order of time. */
+/* Whether records of EVENT change anything. */
+static inline bool state_wants(uint32_t event)
+{
+    return event == TRC_SCHED_CONTINUE_RUNNING || event == TRC_LOST_RECORDS ||
+           state_is_runstate(event) || state_is_exit(event) || state_is_entry(event);
+}
+
+/* To be called for each record in the order of time, for which state_wants(). */
 static inline void state_record(struct state *state, const struct merge_record *record)
 {
     uint32_t event = record_event(record->header);

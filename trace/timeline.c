@@ -27,12 +27,12 @@ struct share {
 /* A row that is being made. */
 struct sketch {
     struct timeline_row row;
-    unsigned int column;  /* that is not settled; == columns: all are */
-    uint64_t covered_to;  /* what comes before is in the sums */
-    bool ends_in_loss;    /* of a vCPU: what is known ended with a loss */
-    bool is_known;        /* something is */
+    unsigned int column;                 /* that is not settled; == columns: all are */
+    uint64_t covered_to;                 /* what comes before is in the sums */
+    bool ends_in_loss;                   /* of a vCPU: what is known ended with a loss */
+    bool is_known;                       /* something is */
     uint64_t in_column[TIMELINE_STATES]; /* of a vCPU by state; of a CPU the lost part */
-    struct share *shares; /* of a CPU: by vCPU, with repetitions */
+    struct share *shares;                /* of a CPU: by vCPU, with repetitions */
     size_t nr_shares, max_shares;
     uint64_t blind_from; /* of a CPU that is blind */
     bool is_blind;
@@ -128,9 +128,8 @@ static uint64_t column_width(const struct painter *painter, unsigned int k)
 
 uint64_t timeline_column(const struct timeline *timeline, unsigned int k)
 {
-    return timeline->from +
-           (uint64_t)((unsigned __int128)(timeline->until - timeline->from) * k /
-                      timeline->columns);
+    return timeline->from + (uint64_t)((unsigned __int128)(timeline->until - timeline->from) * k /
+                                       timeline->columns);
 }
 
 static uint64_t since_begin(const struct painter *painter, uint64_t tsc)
@@ -203,17 +202,32 @@ static void add_share(struct painter *painter, struct sketch *sketch, uint32_t k
     sketch->shares[sketch->nr_shares++] = (struct share){key, cycles};
 }
 
+/* A CPU on which many vCPUs ran for short times was not idle, though no other took as much of it.
+ */
+static bool is_busy(const struct sketch *sketch)
+{
+    uint64_t busy = 0, idle = 0;
+
+    for (size_t i = 0; i < sketch->nr_shares; i++)
+        *(sketch->shares[i].key >> 16 == STATE_DOMAIN_IDLE ? &idle : &busy) +=
+            sketch->shares[i].cycles;
+    return busy > idle;
+}
+
 /* Ties: the lowest key, then lost, then unknown. */
 static struct timeline_cell settle_cpu(struct sketch *sketch, uint64_t width)
 {
     struct timeline_cell cell = {.state = TIMELINE_LOST};
     uint64_t most = sketch->in_column[TIMELINE_LOST], known = most;
+    bool without_idle;
 
     if (sketch->nr_shares > 0)
         merge_shares(sketch);
+    without_idle = is_busy(sketch);
     for (size_t i = sketch->nr_shares; i-- > 0;) {
         known += sketch->shares[i].cycles;
-        if (sketch->shares[i].cycles < most)
+        if (sketch->shares[i].cycles < most ||
+            (without_idle && sketch->shares[i].key >> 16 == STATE_DOMAIN_IDLE))
             continue;
         most = sketch->shares[i].cycles;
         cell = (struct timeline_cell){.key = sketch->shares[i].key, .state = STATE_RUNNING};
@@ -432,9 +446,9 @@ static void note_longest(struct painter *painter, const struct state_wait_end *w
     struct timeline_wait *longest = &painter->timeline->longest;
 
     if (wait->to - wait->from > longest->to - longest->from)
-        *longest = (struct timeline_wait){wait->vcpu->key,
-                                          merge_cpu_of(painter->merge, wait->stream), wait->from,
-                                          wait->to, is_open};
+        *longest =
+            (struct timeline_wait){wait->vcpu->key, merge_cpu_of(painter->merge, wait->stream),
+                                   wait->from, wait->to, is_open};
 }
 
 static void add_wait(struct painter *painter, const struct state_wait_end *wait, bool is_open)

@@ -7,7 +7,7 @@
  *
  * With COLORS=1 in the environment, colors are printed, too; with ERROR, that is why there is no
  * newer document. SECOND is the file of the newest second's trace, whose document is SECOND.json;
- * SECOND_ERROR is why there is no newer one.
+ * SECOND_BEFORE is that of the second before; SECOND_ERROR is why there is no newer one.
  */
 
 #include <errno.h>
@@ -95,7 +95,7 @@ static int read_second(const char *path, struct top **ret_top)
 int main(int argc, char **argv)
 {
     _cleanup_doc_ struct json_object *status = NULL, *before = NULL;
-    _cleanup_top_ struct top *top = NULL;
+    _cleanup_top_ struct top *top = NULL, *top_before = NULL;
     struct monitor_view view = {0};
     struct monitor_facts facts = {
         .elapsed_usec = USEC_PER_SEC,
@@ -115,6 +115,10 @@ int main(int argc, char **argv)
     if (argc > 5 && read_document(argv[5], &before) < 0)
         return 2;
     if (getenv("SECOND") && read_second(getenv("SECOND"), &top) < 0)
+        return 2;
+    if (getenv("SECOND_BEFORE") && read_second(getenv("SECOND_BEFORE"), &top_before) < 0)
+        return 2;
+    if (top && top_follow(top, top_before) < 0)
         return 2;
     facts.top = top;
     facts.status = status;

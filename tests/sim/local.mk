@@ -2,6 +2,7 @@
 # Tests of the daemon on the stand-in for Xen: run by tests/all, too long for `make check`.
 
 EXTRA_DIST += \
+	tests/sim/answer.sh \
 	tests/sim/borrowing.sh \
 	tests/sim/budgets.sh \
 	tests/sim/bus.py \

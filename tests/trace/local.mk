@@ -26,8 +26,8 @@ noinst_PROGRAMS += tests/trace/library-lines
 tests_trace_library_lines_SOURCES = tests/trace/library-lines.c
 tests_trace_library_lines_LDADD = libxentrace.la
 
-check_SCRIPTS += tests/trace/test-views
-EXTRA_DIST += tests/trace/test-views
+check_SCRIPTS += tests/trace/test-findings tests/trace/test-views
+EXTRA_DIST += tests/trace/test-findings tests/trace/test-views
 
 # Of xenalyze: 77 without it.
 check_SCRIPTS += tests/trace/test-xenalyze

@@ -60,7 +60,11 @@ class Picture:
             losses[-1] = ("lost", losses[-1][1], self.until)
         def order(what):
             return (0, what) if isinstance(what, int) else (1, ("lost", "unknown").index(what))
-        cells = [min(of, key=lambda what: (-of[what], order(what)))
+        def candidates(of):
+            idle = {what for what in of if isinstance(what, int) and what >> 16 == oracle.IDLE}
+            busy = sum(of[what] for what in of if isinstance(what, int) and what not in idle)
+            return set(of) - idle if busy > sum(of[what] for what in idle) else of
+        cells = [min(candidates(of), key=lambda what: (-of[what], order(what)))
                  for of in self.shares(runs + losses)]
         total = lambda items: sum(self.within(begin, end) for _, begin, end in items)
         waits = [(key, begin, end) for key, where, begin, end in self.waits if where == cpu]

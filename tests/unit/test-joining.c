@@ -155,9 +155,9 @@ static void content_add(struct content *content, unsigned int cpu, const uint8_t
 {
     for (uint32_t offset = 0, header, number; offset < bytes; offset += record_bytes(header)) {
         memcpy(&header, p + offset, sizeof(header));
-        memcpy(&number, p + offset + 12, sizeof(number));
-        if (record_is_wrap(header))
+        if (record_is_wrap(header)) /* it may have nothing but a header */
             continue;
+        memcpy(&number, p + offset + 12, sizeof(number));
         if (record_is_lost(header)) {
             content->told_now[cpu] += number;
             content->told[cpu] += number;

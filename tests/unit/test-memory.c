@@ -16,6 +16,11 @@
 #include "tests/unit/test.h"
 
 /* The sanitizers' runtime passes over mlock(2): it would lock their shadow. */
+#ifdef __has_feature /* clang */
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 static const bool under_sanitizer = true;
 #else

@@ -24,6 +24,7 @@ static const char *const reasons[] = {
 static int usage(void)
 {
     (void)fputs("usage: xensim domain list | add ID NAME | crash ID | remove ID |\n"
+                "       xensim domain starve ID BY MSEC\n"
                 "       xensim domain shutdown ID "
                 "[poweroff|reboot|suspend|crash|watchdog|soft-reset]\n",
                 stderr);
@@ -56,7 +57,7 @@ static int find_reason(const char *name)
 static int change(struct sim *sim, int argc, char **argv)
 {
     const char *what = argv[1];
-    uint64_t domid;
+    uint64_t domid, by, msec;
     int reason;
 
     if (argc < 3 || parse_u64(argv[2], DOMID_FIRST_RESERVED - 1, &domid) < 0)
@@ -67,6 +68,10 @@ static int change(struct sim *sim, int argc, char **argv)
         reason = argc == 4 ? find_reason(argv[3]) : SHUTDOWN_poweroff;
         return reason < 0 ? reason : domains_shut_down(sim, (uint32_t)domid, (uint32_t)reason);
     }
+    if (strcmp(what, "starve") == 0 && argc == 5 &&
+        parse_u64(argv[3], DOMID_FIRST_RESERVED - 1, &by) == 0 &&
+        parse_u64(argv[4], 60000, &msec) == 0)
+        return domains_starve(sim, (uint32_t)domid, (uint32_t)by, (uint32_t)msec);
     if (strcmp(what, "crash") == 0 && argc == 3)
         return domains_shut_down(sim, (uint32_t)domid, SHUTDOWN_crash);
     if (strcmp(what, "remove") == 0 && argc == 3)

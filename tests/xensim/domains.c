@@ -258,3 +258,23 @@ int domains_unwatch(struct sim *sim, uint32_t connection, const char *path, cons
     sim_unlock(&sim->shared->domains_lock);
     return r;
 }
+
+int domains_starve(struct sim *sim, uint32_t domid, uint32_t by, uint32_t msec)
+{
+    struct sim_shared *s = sim->shared;
+    uint32_t i, j;
+    int r = 0;
+
+    if (domid == by)
+        return -EINVAL;
+    sim_lock(&s->domains_lock);
+    i = find(s, domid);
+    j = find(s, by);
+    if (i == s->nr_domains || s->domains[i].domid != domid || j == s->nr_domains ||
+        s->domains[j].domid != by)
+        r = -ESRCH;
+    if (r == 0)
+        s->starve = (struct sim_starve){s->starve.number + 1, domid, by, msec};
+    sim_unlock(&s->domains_lock);
+    return r;
+}

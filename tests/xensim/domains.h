@@ -39,3 +39,9 @@ int domains_watch(struct sim *sim, uint32_t connection, const char *path, const 
 
 /* -ENOENT. What has fired stays. */
 int domains_unwatch(struct sim *sim, uint32_t connection, const char *path, const char *token);
+
+/*
+ * For MSEC, the first vCPU of DOMID is to wait for its CPU, where two of BY run instead: `sched`
+ * does it. -ESRCH; -EINVAL: they are the same.
+ */
+int domains_starve(struct sim *sim, uint32_t domid, uint32_t by, uint32_t msec);

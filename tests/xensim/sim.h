@@ -95,6 +95,12 @@ struct sim_domain {
     char name[128];
 };
 
+/* What `xensim starve` asks `sched` for. */
+struct sim_starve {
+    uint32_t number; /* of requests; atomic, and last */
+    uint32_t domid, by, msec;
+};
+
 struct sim_watch {
     char path[32];
     char token[SIM_TOKEN_BYTES];
@@ -147,6 +153,7 @@ struct sim_shared {
     pthread_mutex_t domains_lock;
     uint32_t nr_domains;
     struct sim_domain domains[SIM_MAX_DOMAINS]; /* ascending ids */
+    struct sim_starve starve;                   /* under domains_lock */
     uint32_t held_events; /* bits of domains.c: not fired, for xenstored hangs */
     struct sim_store stores[SIM_MAX_STORES];
 

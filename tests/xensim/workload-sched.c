@@ -46,7 +46,10 @@ struct vcpu {
     uint64_t burst_nsec; /* still to run before it blocks */
     uint64_t scale;      /* how much longer it runs and blocks than others do */
     uint64_t since_tsc;
-    bool is_paused; /* while it runs: it is to stop */
+    bool is_paused;      /* while it runs: it is to stop */
+    bool has_ended;      /* its domain has shut down: it never runs again */
+    struct pcpu *pinned; /* for an incident: it runs there only; NULL: anywhere */
+    bool is_held;        /* ... and waits until that is over */
 };
 
 struct pcpu {
@@ -74,6 +77,9 @@ struct sched_state {
     uint32_t nr_vcpus;
     struct pcpu *pcpus; /* online CPUs */
     uint32_t nr_pcpus;
+    uint32_t incidents;        /* of `xensim domain starve`: begun */
+    uint64_t incident_end_tsc; /* of the one that goes on; 0: none */
+    struct pcpu *incident_pcpu;
     uint64_t bytes;    /* of records, ever */
     double owed_bytes; /* with a rate: still to be made */
 };
@@ -248,6 +254,13 @@ static void queue_woken(struct sched_state *st, struct vcpu *v)
     struct pcpu *p = v->pcpu, *idle = is_idle(p) ? p : find_idle(st);
     bool at_head = is_one_of(st, 3);
 
+    if (v->pinned) {
+        enqueue(v->pinned, v, false);
+        ask(st, v->pinned);
+        return;
+    }
+    if (p == st->incident_pcpu) /* others keep away from it */
+        p = &st->pcpus[(p->number + 1) % st->nr_pcpus];
     if (idle && is_one_of(st, 2))
         p = idle;
     enqueue(p, v, at_head);
@@ -277,6 +290,8 @@ static void pause_one(struct sched_state *st)
     const struct pcpu *p = random_pcpu(st);
 
     st->next_pause = st->now + random_nsec(st, PAUSES_NSEC / st->nr_vcpus + 1);
+    if (v->pinned || v->has_ended)
+        return;
     switch (v->state) {
     case TRUTH_RUNNING:
         v->is_paused = true;
@@ -307,7 +322,7 @@ static enum truth_state leave(struct sched_state *st, struct pcpu *p, struct vcp
     p->started = st->now;
     if (v->is_paused) {
         v->is_paused = false;
-        v->next = st->now + random_nsec(st, PAUSE_NSEC);
+        v->next = v->has_ended ? NEVER : st->now + random_nsec(st, PAUSE_NSEC);
         return TRUTH_OFFLINE;
     }
     if (v->burst_nsec > 0)
@@ -324,24 +339,31 @@ static enum truth_state leave(struct sched_state *st, struct pcpu *p, struct vcp
     return TRUTH_BLOCKED;
 }
 
+/* The first in the queue of FROM that may run on P; NULL: there is none. */
+static struct vcpu *find_queued(const struct pcpu *from, const struct pcpu *p)
+{
+    for (struct vcpu *v = from->queue; v; v = v->after)
+        if (!v->is_held && (!v->pinned || v->pinned == p))
+            return v;
+    return NULL;
+}
+
 /* Who runs on P next, out of its queue. PREV could continue if it is runnable. */
 static struct vcpu *pick(struct sched_state *st, struct pcpu *p, struct vcpu *prev,
                          enum truth_state prev_becomes)
 {
-    bool may_continue = prev != p->idle && prev_becomes == TRUTH_RUNNABLE;
-    struct pcpu *from = p;
+    bool may_continue = prev != p->idle && prev_becomes == TRUTH_RUNNABLE && !prev->is_held &&
+                        (!prev->pinned || prev->pinned == p);
+    struct vcpu *next = find_queued(p, p);
 
-    if (may_continue && (p->queued == 0 || (!p->is_tickled && st->now < p->slice_end)))
+    if (may_continue && (!next || (!p->is_tickled && st->now < p->slice_end)))
         return prev;
-    if (from->queued == 0)
-        from = find_longest_queue(st);
-    if (from->queued > 0) {
-        struct vcpu *v = from->queue;
-
-        dequeue(v);
-        return v;
-    }
-    return p->idle;
+    if (!next && p != st->incident_pcpu)
+        next = find_queued(find_longest_queue(st), p);
+    if (!next)
+        return p->idle;
+    dequeue(next);
+    return next;
 }
 
 static void schedule(struct sched_state *st, struct pcpu *p)
@@ -355,7 +377,9 @@ static void schedule(struct sched_state *st, struct pcpu *p)
     } else {
         switch_to(st, p, prev, becomes, next);
         if (becomes == TRUTH_RUNNABLE && prev != p->idle)
-            enqueue(p, prev, false);
+            enqueue(prev->pinned ? prev->pinned : p, prev, false);
+        if (becomes == TRUTH_RUNNABLE && prev->pinned && prev->pinned != p)
+            ask(st, prev->pinned);
     }
     next->pcpu = p;
     p->current = next;
@@ -400,6 +424,141 @@ static bool step(struct sched_state *st, uint64_t until)
     else
         pause_one(st);
     return true;
+}
+
+/* --- Incidents, and domains that end. --- */
+
+static struct vcpu *find_vcpu(struct sched_state *st, uint32_t domid, uint32_t id)
+{
+    for (uint32_t i = 0; i < st->nr_vcpus; i++)
+        if (st->vcpus[i].domid == domid && st->vcpus[i].id == id && !st->vcpus[i].has_ended)
+            return &st->vcpus[i];
+    return NULL;
+}
+
+/* From now on V runs on P, or waits for it. */
+static void pin(struct sched_state *st, struct vcpu *v, struct pcpu *p)
+{
+    v->pinned = p;
+    switch (v->state) {
+    case TRUTH_RUNNING:
+        ask(st, v->pcpu);
+        return;
+    case TRUTH_RUNNABLE:
+        dequeue(v);
+        enqueue(p, v, false);
+        ask(st, p);
+        return;
+    case TRUTH_BLOCKED:
+    case TRUTH_OFFLINE:
+        v->next = st->now; /* it is woken */
+        return;
+    }
+}
+
+static void begin_incident(struct sched_state *st, const struct sim_starve *starve)
+{
+    struct vcpu *victim = find_vcpu(st, starve->domid, 0);
+
+    if (!victim || st->incident_end_tsc)
+        return;
+    st->incident_pcpu = victim->pcpu;
+    st->incident_end_tsc = st->last_tsc + (uint64_t)starve->msec * st->sim->shared->cpu_khz;
+    for (uint32_t id = 0; id < 2; id++) {
+        struct vcpu *busy = find_vcpu(st, starve->by, id);
+
+        if (!busy)
+            continue;
+        busy->burst_nsec = NEVER / 2;
+        pin(st, busy, st->incident_pcpu);
+    }
+    victim->is_held = true;
+    pin(st, victim, st->incident_pcpu);
+}
+
+/* Who waited runs at once. */
+static void end_incident(struct sched_state *st)
+{
+    for (uint32_t i = 0; i < st->nr_vcpus; i++) {
+        struct vcpu *v = &st->vcpus[i];
+
+        if (v->pinned && !v->is_held)
+            v->burst_nsec = random_nsec(st, BURST_NSEC);
+        if (v->is_held && v->state == TRUTH_RUNNABLE) {
+            dequeue(v);
+            enqueue(st->incident_pcpu, v, true);
+            st->incident_pcpu->is_tickled = true;
+        }
+        v->pinned = NULL;
+        v->is_held = false;
+    }
+    ask(st, st->incident_pcpu);
+    st->incident_pcpu = NULL;
+    st->incident_end_tsc = 0;
+}
+
+/* As domain_shutdown() does, by pausing them: who sleeps is not shown to have stopped. */
+static void end_vcpu(struct sched_state *st, struct vcpu *v)
+{
+    v->has_ended = true;
+    v->pinned = NULL;
+    v->is_held = false;
+    v->next = NEVER;
+    if (v->state == TRUTH_RUNNING) {
+        v->is_paused = true;
+        ask(st, v->pcpu);
+    } else if (v->state == TRUTH_RUNNABLE) {
+        dequeue(v);
+        change(st, v->pcpu, v, TRUTH_OFFLINE);
+        emit_vcpu(st, v->pcpu, TRC_SCHED_SLEEP, v);
+    }
+}
+
+/* A domain ends while it runs; one that sleeps is woken for it. Whether it does. */
+static bool runs(struct sched_state *st, uint32_t domid)
+{
+    struct vcpu *sleeper = NULL;
+
+    for (uint32_t i = 0; i < st->nr_vcpus; i++) {
+        struct vcpu *v = &st->vcpus[i];
+
+        if (v->domid != domid)
+            continue;
+        if (v->state == TRUTH_RUNNING || v->has_ended)
+            return true;
+        if (v->state == TRUTH_BLOCKED && !v->pinned)
+            sleeper = v;
+    }
+    if (sleeper)
+        sleeper->next = st->now;
+    return false;
+}
+
+static void end_domain(struct sched_state *st, uint32_t domid)
+{
+    if (!runs(st, domid))
+        return;
+    for (uint32_t i = 0; i < st->nr_vcpus; i++)
+        if (st->vcpus[i].domid == domid && !st->vcpus[i].has_ended)
+            end_vcpu(st, &st->vcpus[i]);
+}
+
+static void look_at_domains(struct sched_state *st)
+{
+    struct sim_shared *s = st->sim->shared;
+    struct sim_starve starve;
+
+    sim_lock(&s->domains_lock);
+    starve = s->starve;
+    for (uint32_t i = 0; i < s->nr_domains; i++)
+        if (s->domains[i].has_shut_down)
+            end_domain(st, s->domains[i].domid);
+    sim_unlock(&s->domains_lock);
+    if (st->incident_end_tsc && sim_tsc() >= st->incident_end_tsc)
+        end_incident(st);
+    if (starve.number != st->incidents)
+        begin_incident(st, &starve);
+    st->incidents = starve.number;
 }
 
 /* --- The workload. --- */
@@ -536,6 +695,7 @@ static uint64_t sched_produce(struct sim *sim, const struct workload_options *op
 
     (void)sim;
     (void)ret_finished;
+    look_at_domains(st);
     if (options->rate_bytes == 0 && !options->rate_max) {
         while (step(st, until))
             ;
