@@ -10,12 +10,12 @@ tests_bench_sinks_SOURCES = tests/bench/sinks.c
 tests_bench_sinks_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 
 EXTRA_DIST += \
-	tests/bench/dump tests/bench/run tests/bench/snapshot-latency tests/bench/top \
+	tests/bench/dump tests/bench/report tests/bench/run tests/bench/snapshot-latency tests/bench/top \
 	tests/bench/xenbench/account.py tests/bench/xenbench/bounds.py \
 	tests/bench/xenbench/disk.py tests/bench/xenbench/inside.py \
 	tests/bench/xenbench/machine.py tests/bench/xenbench/rows.py \
 	tests/bench/xenbench/sim.py tests/bench/xenbench/table.py \
-	tests/bench/xenbench/trace.py
+	tests/bench/xenbench/readers.py tests/bench/xenbench/trace.py
 
 .PHONY: bench
 bench: all
