@@ -61,14 +61,28 @@ struct json_object *doc_add_array(struct json_object *doc, const char *key)
     return add(doc, key, json_object_new_array());
 }
 
+/* As add(). */
+static struct json_object *append(struct json_object *array, struct json_object *value)
+{
+    if (array && json_object_array_add(array, value) == 0)
+        return value;
+    (void)json_object_put(value);
+    return NULL;
+}
+
 struct json_object *doc_append_object(struct json_object *array)
 {
-    struct json_object *object = json_object_new_object();
+    return append(array, json_object_new_object());
+}
 
-    if (array && json_object_array_add(array, object) == 0)
-        return object;
-    (void)json_object_put(object);
-    return NULL;
+void doc_append_text(struct json_object *array, const char *text)
+{
+    (void)append(array, json_object_new_string(text));
+}
+
+void doc_append_number(struct json_object *array, uint64_t number)
+{
+    (void)append(array, json_object_new_uint64(number));
 }
 
 void doc_add_document(struct json_object *doc, const char *key, struct json_object *value)

@@ -23,6 +23,8 @@ void doc_add_flag(struct json_object *doc, const char *key, bool flag);
 struct json_object *doc_add_object(struct json_object *doc, const char *key);
 struct json_object *doc_add_array(struct json_object *doc, const char *key);
 struct json_object *doc_append_object(struct json_object *array);
+void doc_append_text(struct json_object *array, const char *text);
+void doc_append_number(struct json_object *array, uint64_t number);
 
 /* Adds VALUE, which the caller keeps. */
 void doc_add_document(struct json_object *doc, const char *key, struct json_object *value);

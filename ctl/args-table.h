@@ -28,6 +28,14 @@ enum args_type {
     ARGS_COUNT,  /* uint32_t, not 0, of DETAIL ("pages") */
     ARGS_EVENTS, /* char *, to be freed: all lists that were given, joined by commas */
     ARGS_CPUS,   /* const char *: a CPU list that is not empty */
+    ARGS_LIST,   /* struct args_list: all values that were given, none of them empty */
+};
+
+/* Borrowed from argv. */
+#define ARGS_LIST_MAX 32u
+struct args_list {
+    const char *values[ARGS_LIST_MAX];
+    unsigned int nr;
 };
 
 struct args_option {

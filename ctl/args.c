@@ -241,6 +241,18 @@ static int add_events(char **events, const char *list)
     return 0;
 }
 
+static int add_to_list(const char *label, const char *text, struct args_list *list,
+                       char **ret_error)
+{
+    if (!*text)
+        return str_refuse(-EINVAL, ret_error, "%s needs a value that is not empty.", label);
+    if (list->nr == ARGS_LIST_MAX)
+        return str_refuse(-EINVAL, ret_error, "%s may be given up to %u times.", label,
+                          ARGS_LIST_MAX);
+    list->values[list->nr++] = text;
+    return 0;
+}
+
 static int set_value(const struct args_option *option, void *values, char **ret_error)
 {
     void *value = (char *)values + option->offset;
@@ -276,6 +288,8 @@ static int set_value(const struct args_option *option, void *values, char **ret_
         return add_events(value, optarg);
     case ARGS_CPUS:
         return set_cpus(optarg, value, ret_error);
+    case ARGS_LIST:
+        return add_to_list(label, optarg, value, ret_error);
     }
     return -EINVAL;
 }

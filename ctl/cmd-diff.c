@@ -11,6 +11,7 @@
 #include "ctl/ctl.h"
 #include "ctl/doc.h"
 #include "ctl/input.h"
+#include "ctl/selection.h"
 #include "ctl/str.h"
 #include "ctl/table.h"
 #include "trace/compare.h"
@@ -18,6 +19,17 @@
 #include "trace/measures.h"
 #include "trace/sidecar.h"
 #include "trace/source.h"
+
+struct options {
+    struct selection_options selection;
+};
+
+/* The same part of both. */
+static const struct args_option diff_options[] = {
+    SELECTION_TIME_OPTIONS(struct options, selection),
+    SELECTION_SUBJECT_OPTIONS(struct options, selection),
+    {},
+};
 
 #define EXITS_SHOWN 5u /* of a domain; --json has all */
 
@@ -42,51 +54,56 @@ static void measures_freep(struct measures **measures)
 
 /* --- Reading. --- */
 
-/* PART of the trace of OPTIONS. RET_INPUT and RET_MEASURES may be used together only. */
-static int measure(const struct input_options *options, struct merge_part part,
-                   struct input **ret_input, struct measures **ret_measures, char **ret_error)
+/* What SUBJECT's input has begun to read. */
+static int measure(struct subject *subject, struct measures **ret_measures, char **ret_error)
 {
-    int r;
+    struct input *input = subject->input;
+    int r = measures_new_of(&input->merge, input->subjects,
+                            sidecar_vendor(input->sidecar) == SIDECAR_VENDOR_AMD, MEASURES_REPORT,
+                            ret_measures);
 
-    r = input_open(options, ret_input, ret_error);
-    if (r == 0)
-        r = input_begin(*ret_input, part, ret_error);
-    if (r < 0)
-        return r;
-    if (source_is_stream((*ret_input)->source))
-        return str_refuse(-EINVAL, ret_error,
-                          "diff reads each trace more than once: %s is not a file.", options->path);
-    r = measures_new(&(*ret_input)->merge,
-                     sidecar_vendor((*ret_input)->sidecar) == SIDECAR_VENDOR_AMD, ret_measures);
     if (r < 0 && r != -ENOMEM) {
         errno = -r;
-        return str_refuse(r, ret_error, "Cannot read %s to its end: %m.", options->path);
+        return str_refuse(r, ret_error, "Cannot read %s to its end: %m.", input->path);
     }
     return r;
 }
 
-static int subject_read_half(struct subject *subject, const struct input_options *options,
-                             unsigned int i, char **ret_error)
+/* Of the part that was selected, the half before its middle, or the one from there on. */
+static int subject_read_half(struct subject *subject, struct merge_part whole, unsigned int i,
+                             char **ret_error)
 {
     uint64_t middle = subject->first_tsc + (subject->last_tsc - subject->first_tsc) / 2;
     struct merge_part part = i == 1 ? (struct merge_part){subject->first_tsc, middle}
-                                    : (struct merge_part){middle, UINT64_MAX};
+                                    : (struct merge_part){middle, whole.until};
     uint64_t cycles = i == 1 ? middle - subject->first_tsc : subject->last_tsc - middle;
-    _cleanup_input_ struct input *input = NULL;
     _cleanup_(measures_freep) struct measures *measures = NULL;
     int r;
 
-    r = measure(options, part, &input, &measures, ret_error);
-    return r < 0 ? r : compare_side_new(measures, cycles, input->tsc_khz, &subject->sides[i]);
+    r = input_begin(subject->input, part, ret_error);
+    if (r >= 0)
+        r = measure(subject, &measures, ret_error);
+    if (r < 0)
+        return r;
+    return compare_side_new(measures, cycles, subject->input->tsc_khz, &subject->sides[i]);
 }
 
-static int subject_read(struct subject *subject, const char *path, char **ret_error)
+static int subject_read(struct subject *subject, const struct ctl *ctl,
+                        const struct selection_options *selection, const char *path,
+                        char **ret_error)
 {
-    struct input_options options = {.path = path};
     _cleanup_(measures_freep) struct measures *measures = NULL;
+    struct merge_part whole;
     int r;
 
-    r = measure(&options, MERGE_ALL, &subject->input, &measures, ret_error);
+    r = selection_open(ctl, selection, path, false, &subject->input, ret_error);
+    if (r < 0)
+        return r;
+    if (source_is_stream(subject->input->source))
+        return str_refuse(-EINVAL, ret_error,
+                          "diff reads each trace more than once: %s is not a file.", path);
+    whole = subject->input->part;
+    r = measure(subject, &measures, ret_error);
     if (r < 0)
         return r;
     subject->first_tsc = measures->first_tsc;
@@ -96,8 +113,8 @@ static int subject_read(struct subject *subject, const char *path, char **ret_er
     r = compare_side_new(measures, measures_span(measures), subject->input->tsc_khz,
                          &subject->sides[0]);
     if (r >= 0)
-        r = subject_read_half(subject, &options, 1, ret_error);
-    return r < 0 ? r : subject_read_half(subject, &options, 2, ret_error);
+        r = subject_read_half(subject, whole, 1, ret_error);
+    return r < 0 ? r : subject_read_half(subject, whole, 2, ret_error);
 }
 
 /* --- Which domain is which. --- */
@@ -346,6 +363,7 @@ static void print_doc(const struct subject subjects[2], const struct matches *ma
     _cleanup_doc_ struct json_object *doc = doc_new("xentraced-diff");
     struct json_object *domains;
 
+    selection_doc_add(doc, subjects[0].input);
     add_subject(doc, "a", &subjects[0]);
     add_subject(doc, "b", &subjects[1]);
     domains = doc_add_array(doc, "domains");
@@ -504,6 +522,8 @@ static void print_text(const struct subject subjects[2], const struct matches *m
 
     print_subject('A', &subjects[0]);
     print_subject('B', &subjects[1]);
+    if (subjects[0].input->shown)
+        (void)printf("Shown: %s.\n", subjects[0].input->shown);
     if (table_new("DOMAIN MEASURE >A >B >DIFFERENCE >HALVES LARGER", &table) < 0)
         return;
     for (size_t i = 0; i < matches->nr; i++) {
@@ -528,16 +548,20 @@ static void print_text(const struct subject subjects[2], const struct matches *m
                "distributions, from 0 to 1.");
 }
 
-static int diff(struct ctl *ctl, const char *const paths[2], char **ret_error)
+static int diff(struct ctl *ctl, const struct selection_options *selection,
+                const char *const paths[2], char **ret_error)
 {
     struct subject subjects[2] = {0};
     struct matches matches = {0};
     int r = 0;
 
     for (size_t i = 0; i < ARRAY_SIZE(subjects) && r >= 0; i++)
-        r = subject_read(&subjects[i], paths[i], ret_error);
+        r = subject_read(&subjects[i], ctl, selection, paths[i], ret_error);
     if (r >= 0)
         r = find_matches(subjects, &matches);
+    if (r >= 0 && matches.nr == 0 && subjects[0].input->subjects)
+        r = str_refuse(-ENOENT, ret_error, "Neither trace has a runstate record of %s.",
+                       subjects[0].input->shown);
     if (r >= 0 && ctl->json)
         print_doc(subjects, &matches);
     else if (r >= 0)
@@ -550,11 +574,14 @@ static int diff(struct ctl *ctl, const char *const paths[2], char **ret_error)
 
 static int cmd_diff(struct ctl *ctl, int argc, char **argv)
 {
+    struct options options = {.selection.may_be_missing = true};
     const char *paths[2];
     char *error = NULL;
     int r;
 
-    r = args_parse(ctl, NULL, argc, argv, 2, NULL, NULL, &error);
+    r = args_parse(ctl, diff_options, argc, argv, 2, &options, NULL, &error);
+    if (r == 0)
+        r = selection_check(&options.selection, NULL, &error);
     if (r == 0 && optind + 2 != argc)
         r = str_refuse(-EINVAL, &error, "diff needs the names of two trace files.");
     for (int i = 0; r == 0 && i < 2; i++) {
@@ -566,7 +593,7 @@ static int cmd_diff(struct ctl *ctl, int argc, char **argv)
     }
     if (r < 0)
         return args_exit(&verb_diff, r, error);
-    r = diff(ctl, paths, &error);
+    r = diff(ctl, &options.selection, paths, &error);
     if (r >= 0)
         return CTL_OK;
     ctl_error_sentence(error);
@@ -583,5 +610,6 @@ const struct verb verb_diff = {
     .help = "Shows two traces side by side, domain by domain: how much each ran, how long it\n"
             "waited, its exits; and which differences are larger than those between the\n"
             "halves of one trace. Needs no daemon.\n",
+    .options = diff_options,
     .remote = VERB_RUNS_THERE,
 };

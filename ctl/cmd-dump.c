@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/event-set.h"
+#include "ctl/about.h"
 #include "ctl/args.h"
 #include "ctl/client.h"
 #include "ctl/columns.h"
@@ -74,9 +75,11 @@ struct printer {
     struct event_set events;
     struct condition *where; /* NULL: all */
     struct columns *columns; /* NULL: all fields */
+    struct about *about;     /* NULL: all */
     bool is_json;
     struct record_text_style style;
     bool has_begun;
+    int error; /* -ENOMEM */
     struct buffer buffer;
 };
 
@@ -95,12 +98,17 @@ static bool printer_add(struct printer *printer, const struct merge_record *reco
 {
     struct buffer *buffer = &printer->buffer;
     uint32_t event = record_event(record->header);
+    bool is_about = true;
 
     if (!printer->has_begun)
         printer->style.first_tsc = record->tsc;
     printer->has_begun = true;
     if (!printer->style.is_svm && state_is_exit(event))
         printer->style.is_svm = exit_record_is_svm(record);
+    if (printer->about && printer->error == 0)
+        printer->error = about_record(printer->about, record, &printer->style, &is_about);
+    if (!is_about || printer->error < 0)
+        return printer->error == 0;
     if (printer->has_events && !event_set_has(&printer->events, event))
         return true;
     if (printer->where && !condition_matches(printer->where, record, &printer->style))
@@ -115,6 +123,7 @@ static void printer_done(struct printer *printer)
 {
     condition_free(printer->where);
     columns_free(printer->columns);
+    about_free(printer->about);
 }
 
 static int printer_init(struct printer *printer, const struct options *options, bool is_json,
@@ -163,6 +172,14 @@ static bool dump(struct input *input, struct printer *printer)
     return buffer_flush(&printer->buffer);
 }
 
+/* Nobody reads any more, which main() reports, or there is no memory. */
+static int printer_fail(const struct printer *printer)
+{
+    if (printer->error < 0)
+        ctl_error_sentence(NULL);
+    return CTL_FAILURE;
+}
+
 static int dump_file(const struct ctl *ctl, struct printer *printer, const struct options *options,
                      const char *path)
 {
@@ -174,8 +191,12 @@ static int dump_file(const struct ctl *ctl, struct printer *printer, const struc
         free(error);
         return CTL_FAILURE;
     }
-    if (!dump(input, printer))
+    if (input->subjects && about_new(input->subjects, &printer->about) < 0) {
+        ctl_error_sentence(NULL);
         return CTL_FAILURE;
+    }
+    if (!dump(input, printer))
+        return printer_fail(printer);
     if (input->merge.error < 0) {
         ctl_error("Cannot read %s to its end: %s.", input->path, strerror(-input->merge.error));
         return CTL_FAILURE;
@@ -185,29 +206,60 @@ static int dump_file(const struct ctl *ctl, struct printer *printer, const struc
 
 /* --- Of the flight recorder. --- */
 
-static void follow_begin(void *context, struct json_object *doc)
+struct follower {
+    struct printer *printer;
+    const struct selection_options *selection;
+    struct input input; /* only what names are found in, and what follows from it */
+};
+
+static void follower_done(struct follower *follower)
 {
+    follower->printer->about = about_free(follower->printer->about);
+    follower->input.sidecar = sidecar_free(follower->input.sidecar);
+    free(follower->input.subjects);
+    free(follower->input.shown);
+}
+
+static int follow_begin(void *context, struct json_object *doc, char **ret_error)
+{
+    struct follower *follower = context;
     uint64_t khz = doc_number(doc, "host.tsc_khz");
 
-    printer_begin(context, strcmp(doc_text(doc, "host.cpu_vendor", ""), "AuthenticAMD") == 0,
+    int r;
+
+    printer_begin(follower->printer,
+                  strcmp(doc_text(doc, "host.cpu_vendor", ""), "AuthenticAMD") == 0,
                   doc_text(doc, "host.xen_version", ""), khz ? khz : INPUT_ASSUMED_KHZ);
+    r = sidecar_new_document(doc, &follower->input.sidecar);
+    if (r >= 0)
+        r = selection_find_subjects(follower->selection, &follower->input, ret_error);
+    if (r >= 0 && follower->input.subjects)
+        r = about_new(follower->input.subjects, &follower->printer->about);
+    return r;
 }
 
 static bool follow_record(void *context, const struct merge_record *record)
 {
-    return printer_add(context, record);
+    struct follower *follower = context;
+
+    return printer_add(follower->printer, record);
 }
 
 static bool follow_flush(void *context)
 {
-    struct printer *printer = context;
+    struct follower *follower = context;
 
-    return buffer_flush(&printer->buffer) && fflush(stdout) == 0;
+    return buffer_flush(&follower->printer->buffer) && fflush(stdout) == 0;
 }
 
-static int dump_follow(struct ctl *ctl, struct printer *printer)
+static int dump_follow(struct ctl *ctl, struct printer *printer, const struct options *options)
 {
-    const struct follow_sink sink = {follow_begin, follow_record, follow_flush, printer};
+    _cleanup_(follower_done) struct follower follower = {
+        .printer = printer,
+        .selection = &options->selection,
+        .input = {.is_now = true, .path = (char *)"--now"},
+    };
+    const struct follow_sink sink = {follow_begin, follow_record, follow_flush, &follower};
     _cleanup_client_ struct client *client = NULL;
     char *error = NULL;
     int r;
@@ -216,7 +268,7 @@ static int dump_follow(struct ctl *ctl, struct printer *printer)
     if (r >= 0)
         r = follow_run(client, &sink, &error);
     if (r >= 0)
-        return CTL_FAILURE; /* nobody reads any more: main() reports it */
+        return printer_fail(printer);
     ctl_error_sentence(error);
     free(error);
     return CTL_FAILURE;
@@ -279,11 +331,12 @@ static int check_options(const struct ctl *ctl, const struct options *options, c
             -EINVAL, ret_error,
             "--follow prints all records as they come: it cannot be combined with --now, "
             "--since, --until and --around.");
-    if (options->format_file && selection_has_part(&options->selection))
+    if (options->format_file &&
+        (selection_has_part(&options->selection) || selection_has_subjects(&options->selection)))
         return str_refuse(
             -EINVAL, ret_error,
             "--format-file prints all of the trace, in the order of the file: it cannot "
-            "be combined with --since, --until and --around.");
+            "be combined with --since, --until, --around, --domain, --vcpu and --cpu.");
     return 0;
 }
 
@@ -304,7 +357,7 @@ static int cmd_dump(struct ctl *ctl, int argc, char **argv)
     if (r < 0)
         r = args_exit(&verb_dump, r, error);
     else if (options.follow)
-        r = dump_follow(ctl, &printer);
+        r = dump_follow(ctl, &printer, &options);
     else if (options.format_file)
         r = dump_formats(&printer, options.format_file, argv[optind]);
     else

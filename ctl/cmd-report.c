@@ -76,7 +76,8 @@ static void add_findings(struct json_object *doc, const struct findings *finding
 static int read_trace(const struct ctl *ctl, const struct options *options, const char *path,
                       unsigned int parts, struct input **ret_input, struct measures **ret_measures)
 {
-    struct input *input;
+    _cleanup_(measures_freep) struct measures *measures = NULL;
+    _cleanup_input_ struct input *input = NULL;
     char *error = NULL;
     int r;
 
@@ -86,14 +87,19 @@ static int read_trace(const struct ctl *ctl, const struct options *options, cons
         free(error);
         return CTL_FAILURE;
     }
-    r = measures_new_of(&input->merge, sidecar_vendor(input->sidecar) == SIDECAR_VENDOR_AMD, parts,
-                        ret_measures);
+    r = measures_new_of(&input->merge, input->subjects,
+                        sidecar_vendor(input->sidecar) == SIDECAR_VENDOR_AMD, parts, &measures);
     if (r < 0) {
         ctl_error("Cannot read %s to its end: %s.", input_name(input), strerror(-r));
-        input_free(input);
         return CTL_FAILURE;
     }
-    *ret_input = input;
+    if (selection_check_shown(input, measures, &error) < 0) {
+        ctl_error_sentence(error);
+        free(error);
+        return CTL_FAILURE;
+    }
+    *ret_measures = TAKE_PTR(measures);
+    *ret_input = TAKE_PTR(input);
     return CTL_OK;
 }
 
@@ -132,6 +138,7 @@ static int report(struct ctl *ctl, const struct options *options, const char *pa
         return CTL_OK;
     }
     doc = doc_new("xentraced-report");
+    selection_doc_add(doc, input);
     add_findings(doc, findings);
     measures_doc_add(doc, measures);
     doc_print(stdout, doc);
@@ -159,6 +166,7 @@ static int report_view(struct ctl *ctl, const struct options *options, const cha
     }
     doc = doc_new("xentraced-report");
     doc_add_text(doc, "view", view->name);
+    selection_doc_add(doc, input);
     measures_doc_add(doc, measures);
     doc_print(stdout, doc);
     return CTL_OK;

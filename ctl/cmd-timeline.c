@@ -141,6 +141,7 @@ static int show(struct ctl *ctl, const struct options *options, const char *path
     r = find_span(input, &first, &last, ret_error);
     if (r < 0)
         return r;
+    wanted.subjects = input->subjects;
     wanted.from = first;
     wanted.until = last + 1;
     wanted.columns = ctl->json ? DEFAULT_COLUMNS : timeline_text_columns(wanted.by, width);
@@ -149,6 +150,10 @@ static int show(struct ctl *ctl, const struct options *options, const char *path
     r = timeline_new(&input->merge, &wanted, &timeline);
     if (r < 0)
         return r;
+    if (input->subjects && timeline->nr_rows == 0)
+        return str_refuse(-ENOENT, ret_error,
+                          "%s has nothing of %s in that time: neither runs nor waits.",
+                          input_name(input), input->shown);
     return print(ctl, input, timeline, input->origin_tsc ? input->origin_tsc : first, width);
 }
 

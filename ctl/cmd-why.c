@@ -19,6 +19,7 @@
 #include "ctl/story-text.h"
 #include "ctl/str.h"
 #include "ctl/table.h"
+#include "ctl/who.h"
 #include "trace/measures.h"
 #include "trace/sidecar.h"
 #include "trace/story.h"
@@ -60,41 +61,6 @@ static void story_freep(struct story **story)
 }
 
 /* --- Whose. --- */
-
-/* "5", "d5", "web", "5.1", "d5v1", "web.1": the domain, and the vCPU or -1. */
-static int parse_vcpu(const struct input *input, const char *text, uint32_t *ret_domain,
-                      int64_t *ret_vcpu, char **ret_error)
-{
-    _cleanup_free_ char *domain = strdup(text);
-    char *end, *dot;
-    unsigned long number;
-
-    if (!domain)
-        return -ENOMEM;
-    *ret_vcpu = -1;
-    if (sidecar_find_domain(input->sidecar, domain, ret_domain)) /* names may have dots */
-        return 0;
-    dot = strrchr(domain, '.');
-    if (!dot && domain[0] == 'd')
-        dot = strchr(domain, 'v');
-    if (dot && dot[1] >= '0' && dot[1] <= '9') {
-        number = strtoul(dot + 1, &end, 10);
-        if (*end == '\0' && number <= UINT16_MAX) {
-            *ret_vcpu = (int64_t)number;
-            *dot = '\0';
-        }
-    }
-    if (sidecar_find_domain(input->sidecar, domain, ret_domain))
-        return 0;
-    number = strtoul(domain + (domain[0] == 'd'), &end, 10);
-    if (*end != '\0' || end == domain + (domain[0] == 'd') || number >= STATE_DOMAIN_IDLE)
-        return str_refuse(-EINVAL, ret_error,
-                          "There is no domain \"%s\" in this trace. Its domains are shown by: "
-                          "xentracectl report %s",
-                          text, input->path);
-    *ret_domain = (uint32_t)number;
-    return 0;
-}
 
 /* The vCPU of DOMAIN that waited longest, or the first; NULL: it has none. */
 static const struct state_vcpu *find_vcpu(const struct measures *measures, uint32_t domain,
@@ -179,7 +145,7 @@ static int ask(struct input *input, const struct options *options, const char *w
     int64_t number = -1;
     int r;
 
-    r = parse_vcpu(input, whose, &domain, &number, ret_error);
+    r = who_find_vcpu(input, whose, &domain, &number, ret_error);
     if (r < 0)
         return r;
     r = measures_new(&input->merge, sidecar_vendor(input->sidecar) == SIDECAR_VENDOR_AMD,

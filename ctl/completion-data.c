@@ -15,6 +15,7 @@ static const char *kind_of(const struct args_option *option)
         return "flag";
     case ARGS_TEXT:
     case ARGS_NAME:
+    case ARGS_LIST:
         return "text";
     case ARGS_SESSION:
         return "session";

@@ -206,7 +206,7 @@ static void find_stopped(struct findings *findings)
         if (is_guest(state->vcpus[i]->key))
             ended_add(&domains[state->vcpus[i]->key >> 16], state->vcpus[i]);
     for (uint32_t domid = 0; domid < STATE_DOMAIN_IDLE; domid++)
-        if (is_over(&domains[domid]))
+        if (is_over(&domains[domid]) && measures_shows_domain(findings->measures, domid))
             add_ended(findings, domid, &domains[domid]);
     free(domains);
 }
@@ -223,6 +223,7 @@ static void find_open_waits(struct findings *findings)
         uint64_t cycles = measures->last_tsc - vcpu->since;
 
         if (vcpu->runstate != STATE_RUNNABLE || !is_guest(vcpu->key) ||
+            !measures_shows_vcpu(measures, vcpu) ||
             input_nsec(findings->input, cycles) < LONG_WAIT_NSEC)
             continue;
         findings_add(
@@ -413,7 +414,8 @@ static void find_overcommitted(struct findings *findings)
                                measures_span(measures));
         unsigned int vcpus;
 
-        if (asked < ASKED_PERCENT)
+        if (asked < ASKED_PERCENT ||
+            !measures_shows_cpu(measures, merge_cpu_of(measures->merge, i)))
             continue;
         vcpus = count_guests_on(measures, i);
         findings_add(findings, "overcommitted", asked,
@@ -438,13 +440,16 @@ static double unseen_percent(const struct measures *measures, uint32_t stream)
 static void find_unseen(struct findings *findings)
 {
     const struct measures *measures = findings->measures;
-    unsigned int count = 0;
+    unsigned int count = 0, shown = 0;
     double most = 0;
     uint32_t cpu = 0;
 
     for (uint32_t i = 0; i < measures->state.nr_cpus; i++) {
         double unseen = unseen_percent(measures, i);
 
+        if (!measures_shows_cpu(measures, merge_cpu_of(measures->merge, i)))
+            continue;
+        shown++;
         if (unseen < UNSEEN_PERCENT)
             continue;
         count++;
@@ -457,7 +462,7 @@ static void find_unseen(struct findings *findings)
         findings_add(findings, "unseen", most,
                      str_format("%u of %u CPUs were not seen for %u%% of the time or more, CPU "
                                 "%" PRIu32 " for %.0f%%: offline, or idle without a change.",
-                                count, measures->state.nr_cpus, UNSEEN_PERCENT, cpu, most));
+                                count, shown, UNSEEN_PERCENT, cpu, most));
 }
 
 /* --- Exits, interrupts, yields. --- */
@@ -468,6 +473,7 @@ struct exits {
 };
 
 struct exits_list {
+    const struct measures *measures;
     struct exits *list;
     size_t nr, max;
 };
@@ -476,6 +482,8 @@ static void collect_exits(void *context, const struct tally *tally)
 {
     struct exits_list *exits = context;
 
+    if (!measures_shows_tally(exits->measures, tally))
+        return;
     for (size_t i = 0; i < exits->nr; i++) {
         if (exits->list[i].domain != tally->who >> 16 ||
             exits->list[i].reason != (uint32_t)tally->what)
@@ -488,16 +496,6 @@ static void collect_exits(void *context, const struct tally *tally)
         return; /* no sound trace has as many */
     exits->list[exits->nr++] =
         (struct exits){tally->who >> 16, (uint32_t)tally->what, tally->count, tally->cycles};
-}
-
-static uint64_t running_cycles(const struct measures *measures, uint32_t domain)
-{
-    uint64_t cycles = 0;
-
-    for (unsigned int i = 0; i < measures->state.nr_vcpus; i++)
-        if (measures->state.vcpus[i]->key >> 16 == domain)
-            cycles += measures->state.vcpus[i]->cycles[STATE_RUNNING];
-    return cycles;
 }
 
 /* What the guest does then, as far as it helps. */
@@ -539,11 +537,11 @@ static void find_exits(struct findings *findings)
 {
     const struct measures *measures = findings->measures;
     struct exits list[256];
-    struct exits_list exits = {.list = list, .max = ARRAY_SIZE(list)};
+    struct exits_list exits = {.measures = measures, .list = list, .max = ARRAY_SIZE(list)};
 
     tallies_each(&measures->details.tallies, TALLY_EXIT, collect_exits, &exits);
     for (size_t i = 0; i < exits.nr; i++) {
-        double part = percent(list[i].cycles, running_cycles(measures, list[i].domain));
+        double part = percent(list[i].cycles, measures_running_cycles(measures, list[i].domain));
 
         if (part >= EXITS_PERCENT)
             add_exits(findings, &list[i], part);
@@ -556,7 +554,7 @@ static void add_interrupt(void *context, const struct tally *tally)
     uint64_t rate = per_second(findings, tally->count);
     char count[NUMBER_MAX];
 
-    if (rate >= MANY_INTERRUPTS)
+    if (rate >= MANY_INTERRUPTS && measures_shows_tally(findings->measures, tally))
         findings_add(findings, "interrupts", (double)rate,
                      str_format("CPU %" PRIu32 " handled %s interrupts a second of IRQ %" PRIu64
                                 ".",
@@ -569,7 +567,7 @@ static void add_injected(void *context, const struct tally *tally)
     uint64_t rate = per_second(findings, tally->count);
     char name[INPUT_TEXT_MAX], count[NUMBER_MAX];
 
-    if (rate >= MANY_INTERRUPTS)
+    if (rate >= MANY_INTERRUPTS && measures_shows_tally(findings->measures, tally))
         findings_add(
             findings, "interrupts", (double)rate,
             str_format("%s received %s interrupts a second with vector 0x%" PRIx64 ".",
@@ -583,7 +581,7 @@ static void add_yields(void *context, const struct tally *tally)
     uint64_t rate = per_second(findings, tally->count);
     char name[INPUT_TEXT_MAX], count[NUMBER_MAX];
 
-    if (rate >= MANY_YIELDS)
+    if (rate >= MANY_YIELDS && measures_shows_tally(findings->measures, tally))
         findings_add(
             findings, "yields", (double)rate,
             str_format("%s yielded %s times a second: it may wait for a lock that a "
@@ -601,7 +599,7 @@ static void find_migrations(struct findings *findings)
         uint64_t rate = per_second(findings, vcpu->migrations);
         char name[INPUT_TEXT_MAX], count[NUMBER_MAX];
 
-        if (rate >= MANY_MIGRATIONS && is_guest(vcpu->key))
+        if (rate >= MANY_MIGRATIONS && is_guest(vcpu->key) && measures_shows_vcpu(measures, vcpu))
             findings_add(
                 findings, "migrations", (double)rate,
                 str_format("%s moved to another CPU %s times a second.",

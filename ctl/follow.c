@@ -81,7 +81,7 @@ static int pass_on(struct follow *follow, struct merge *merge)
     return follow->sink->flush(follow->sink->context);
 }
 
-static int pass_second(struct follow *follow, const struct second *second)
+static int pass_second(struct follow *follow, const struct second *second, char **ret_error)
 {
     struct source *source = NULL;
     struct merge merge;
@@ -91,8 +91,9 @@ static int pass_second(struct follow *follow, const struct second *second)
         follow->cpus[i].has_tsc = false;
         follow->cpus[i].nr_equal = 0;
     }
-    if (!follow->has_begun)
-        follow->sink->begin(follow->sink->context, second->doc);
+    r = follow->has_begun ? 0 : follow->sink->begin(follow->sink->context, second->doc, ret_error);
+    if (r < 0)
+        return r;
     follow->has_begun = true;
     r = source_new_memory(second->data, second->bytes, &source);
     if (r < 0)
@@ -133,7 +134,7 @@ static int take_and_pass(struct follow *follow, struct client *client, struct se
         return r;
     report_gap(follow, second, now);
     follow->taken_usec = now;
-    return second->bytes > 0 ? pass_second(follow, second) : 1;
+    return second->bytes > 0 ? pass_second(follow, second, ret_error) : 1;
 }
 
 static int run(struct follow *follow, struct client *client, struct second *second,

@@ -16,8 +16,11 @@ struct json_object;
 struct merge_record;
 
 struct follow_sink {
-    /* Once, before the first record: the snapshot's document, borrowed. */
-    void (*begin)(void *context, struct json_object *doc);
+    /*
+     * Once, before the first record: the snapshot's document, borrowed. 0; a negative errno with a
+     * sentence in *RET_ERROR ends follow_run() with it.
+     */
+    int (*begin)(void *context, struct json_object *doc, char **ret_error);
     /* In the order of time within a second. */
     bool (*record)(void *context, const struct merge_record *record);
     /* After those of a second. */

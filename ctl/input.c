@@ -31,6 +31,8 @@ struct input *input_free(struct input *input)
     sidecar_free(input->sidecar);
     free(input->path);
     free(input->sidecar_path);
+    free(input->subjects);
+    free(input->shown);
     free(input);
     return NULL;
 }
@@ -197,6 +199,7 @@ int input_begin(struct input *input, struct merge_part part, char **ret_error)
 {
     int r;
 
+    input->part = part;
     if (input->has_merge && source_is_stream(input->source)) {
         merge_narrow(&input->merge, part);
         return 0;

@@ -15,6 +15,7 @@
 
 struct sidecar;
 struct source;
+struct subjects;
 
 struct input {
     char *path;         /* "-": standard input */
@@ -26,7 +27,10 @@ struct input {
     uint64_t tsc_khz;    /* never 0 */
     bool khz_is_assumed; /* neither the sidecar nor the user says it */
     struct merge merge;
-    bool has_merge;      /* it has begun */
+    bool has_merge;            /* it has begun */
+    struct merge_part part;    /* what is read; input_begin() */
+    struct subjects *subjects; /* what the answer is about; NULL: all */
+    char *shown;               /* the same for people: "domain web, CPU 3" */
     uint64_t origin_tsc; /* where the trace begins, if a part of it was selected; 0: not known */
 };
 

@@ -6,6 +6,7 @@
 #include "ctl/input.h"
 #include "trace/hardware.h"
 #include "trace/state.h"
+#include "trace/subjects.h"
 
 struct printer {
     FILE *file;
@@ -22,11 +23,33 @@ static bool is_wait(const struct state_interval *interval)
            domid != STATE_DOMAIN_DEFAULT;
 }
 
+/* On CPUs that were selected, it is what happened there. */
+static bool is_shown(const struct printer *printer, const struct state_interval *interval)
+{
+    const struct subjects *subjects = printer->input->subjects;
+
+    if (!subjects)
+        return true;
+    return subjects_has_vcpu(subjects, interval->vcpu->key) &&
+           (!subjects->of_cpus ||
+            (interval->runstate == STATE_RUNNING &&
+             subjects_has_cpu(subjects, merge_cpu_of(&printer->input->merge, interval->stream))));
+}
+
+static bool is_shown_of_cpu(const struct printer *printer, const struct hardware_interval *interval)
+{
+    const struct subjects *subjects = printer->input->subjects;
+
+    return !subjects_are_vcpus(subjects) && subjects_has_cpu(subjects, interval->cpu);
+}
+
 static void print_json(void *context, const struct state_interval *interval)
 {
     struct printer *printer = context;
     uint32_t key = interval->vcpu->key;
 
+    if (!is_shown(printer, interval))
+        return;
     (void)fprintf(printer->file, "{\"vcpu\":\"d%" PRIu32 "v%" PRIu32 "\",\"state\":\"%s\",",
                   key >> 16, key & 0xffff, state_runstate_name(interval->runstate));
     if (interval->runstate == STATE_RUNNING)
@@ -45,6 +68,8 @@ static void print_text(void *context, const struct state_interval *interval)
     struct printer *printer = context;
     char when[INPUT_TEXT_MAX], vcpu[INPUT_TEXT_MAX], span[INPUT_TEXT_MAX];
 
+    if (!is_shown(printer, interval))
+        return;
     (void)fprintf(printer->file, "%-14s %-20s %-8s %9s",
                   input_when(printer->input, when, interval->from, printer->first_tsc),
                   input_vcpu(printer->input, vcpu, interval->vcpu->key, interval->from),
@@ -69,6 +94,8 @@ static void print_json_of_cpu(void *context, const struct hardware_interval *int
     };
     struct printer *printer = context;
 
+    if (!is_shown_of_cpu(printer, interval))
+        return;
     (void)fprintf(printer->file, "{\"cpu\":%" PRIu32 ",\"%s\":%" PRIu32 ",", interval->cpu,
                   names[interval->kind], interval->value);
     if (interval->is_incomplete)
@@ -85,6 +112,8 @@ static void print_text_of_cpu(void *context, const struct hardware_interval *int
     struct printer *printer = context;
     char when[INPUT_TEXT_MAX], cpu[INPUT_TEXT_MAX], what[INPUT_TEXT_MAX], span[INPUT_TEXT_MAX];
 
+    if (!is_shown_of_cpu(printer, interval))
+        return;
     (void)snprintf(cpu, sizeof(cpu), "CPU %" PRIu32, interval->cpu);
     (void)snprintf(what, sizeof(what), "%s%" PRIu32 "%s", before[interval->kind], interval->value,
                    after[interval->kind]);

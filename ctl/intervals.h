@@ -12,7 +12,8 @@
 struct input;
 
 /*
- * Reads all that is left of INPUT. AS_JSON: each line is an object. 0; -ENOMEM, or what reading
- * ended with. Ends when FILE has an error, which the caller looks for.
+ * Reads all that is left of INPUT, and prints those of its subjects. AS_JSON: each line is an
+ * object. 0; -ENOMEM, or what reading ended with. Ends when FILE has an error, which the caller
+ * looks for.
  */
 int intervals_print(FILE *file, struct input *input, bool as_json);

@@ -81,7 +81,9 @@ libctl_a_SOURCES = \
 	ctl/request.c ctl/request.h \
 	ctl/screen.c ctl/screen.h \
 	ctl/second.c ctl/second.h \
+	ctl/about.c ctl/about.h \
 	ctl/selection.c ctl/selection.h \
+	ctl/who.c ctl/who.h \
 	ctl/session.c ctl/session.h \
 	ctl/snapshot.c ctl/snapshot.h \
 	ctl/stop.c ctl/stop.h \

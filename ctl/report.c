@@ -121,6 +121,8 @@ void report_print_quality(FILE *file, const struct input *input, const struct me
     if (sidecar_reason(input->sidecar))
         (void)fprintf(lines, "  Cause: %s\n", sidecar_reason(input->sidecar));
     print_classes(lines, measures);
+    if (input->shown)
+        (void)fprintf(lines, "  Shown: %s.\n", input->shown);
     if (measures->nr_losses > 0)
         (void)fputs("  Records are missing: waits and runs that a gap cut are not counted.\n",
                     lines);
@@ -146,6 +148,11 @@ void report_print_quality(FILE *file, const struct input *input, const struct me
 
 /* --- CPUs. --- */
 
+static bool is_shown(const struct measures *measures, uint32_t stream)
+{
+    return measures_shows_cpu(measures, merge_cpu_of(measures->merge, stream));
+}
+
 static void print_cpus(FILE *file, const struct measures *measures)
 {
     unsigned int nr = measures->state.nr_cpus;
@@ -157,10 +164,10 @@ static void print_cpus(FILE *file, const struct measures *measures)
         uint64_t most = 0;
 
         for (unsigned int i = 0; i < nr; i++)
-            if (measures->state.cpus[i].busy_cycles < before)
+            if (measures->state.cpus[i].busy_cycles < before && is_shown(measures, i))
                 most = max_u64(most, measures->state.cpus[i].busy_cycles);
         for (unsigned int i = 0; i < nr && shown < CPUS_SHOWN; i++)
-            if (measures->state.cpus[i].busy_cycles == most && ++shown)
+            if (measures->state.cpus[i].busy_cycles == most && is_shown(measures, i) && ++shown)
                 (void)fprintf(file, "%s %" PRIu32 " %.0f%%", shown > 1 ? "," : "",
                               merge_cpu_of(measures->merge, i),
                               100.0 * (double)most / (double)span);

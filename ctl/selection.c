@@ -9,6 +9,9 @@
 #include "ctl/selection.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -16,13 +19,18 @@
 #include "common/time-spec.h"
 #include "common/util.h"
 #include "ctl/ctl.h"
+#include "ctl/doc.h"
 #include "ctl/input.h"
 #include "ctl/newest.h"
 #include "ctl/now.h"
 #include "ctl/str.h"
+#include "ctl/who.h"
+#include "trace/measures.h"
 #include "trace/sidecar.h"
+#include "trace/subjects.h"
 
-#define DAY_NSEC (UINT64_C(86400) * NSEC_PER_SEC)
+#define DOMAINS_SHOWN 8u /* in a sentence */
+#define DAY_NSEC      (UINT64_C(86400) * NSEC_PER_SEC)
 
 static bool has_sign(const char *text)
 {
@@ -216,6 +224,234 @@ static int find_part(const struct selection_options *options, const struct input
     return 0;
 }
 
+/* --- Domains, vCPUs, CPUs. --- */
+
+bool selection_has_subjects(const struct selection_options *options)
+{
+    return options->domains.nr > 0 || options->vcpus.nr > 0 || options->cpus;
+}
+
+typedef int (*add_fn)(struct input *input, const char *word, char **ret_error);
+
+/* What the trace does not have is no error if another one may have it. */
+static int add_word(const struct selection_options *options, struct input *input, add_fn add,
+                    const char *word, char **ret_error)
+{
+    int r = add(input, word, ret_error);
+
+    if (r != -ENOENT || !options->may_be_missing)
+        return r;
+    free(*ret_error);
+    *ret_error = NULL;
+    return 0;
+}
+
+/* Calls ADD for each word of LIST. A word with commas may be a name. */
+static int each_word(const struct selection_options *options, struct input *input,
+                     const struct args_list *list, add_fn add, char **ret_error)
+{
+    int r = 0;
+
+    for (unsigned int i = 0; i < list->nr && r >= 0; i++) {
+        _cleanup_free_ char *words = strdup(list->values[i]);
+        char *rest = words, *word;
+        uint32_t domid;
+
+        if (!words)
+            return -ENOMEM;
+        if (sidecar_find_domain(input->sidecar, words, &domid))
+            rest = NULL;
+        if (!rest)
+            r = add_word(options, input, add, words, ret_error);
+        while (r >= 0 && (word = strsep(&rest, ",")))
+            r = add_word(options, input, add, word, ret_error);
+    }
+    return r;
+}
+
+static int add_domain(struct input *input, const char *word, char **ret_error)
+{
+    uint32_t domid;
+    int r = who_find_domain(input, word, &domid, ret_error);
+
+    input->subjects->of_domains = true;
+    if (r >= 0)
+        subjects_add_domain(input->subjects, domid);
+    return r;
+}
+
+static int add_vcpu(struct input *input, const char *word, char **ret_error)
+{
+    uint32_t domid = 0;
+    int64_t vcpu = -1;
+    int r = who_find_vcpu(input, word, &domid, &vcpu, ret_error);
+
+    input->subjects->of_vcpus = true;
+    if (r < 0)
+        return r;
+    if (vcpu < 0)
+        return str_refuse(-EINVAL, ret_error,
+                          "--vcpu %s is a domain: write --vcpu %s.0 for its first vCPU, or "
+                          "--domain %s.",
+                          word, word, word);
+    if (!subjects_add_vcpu(input->subjects, domid << 16 | (uint32_t)vcpu))
+        return str_refuse(-EINVAL, ret_error, "--vcpu takes up to %u vCPUs.", SUBJECTS_VCPUS_MAX);
+    return 0;
+}
+
+/* Both are restricted, and no vCPU is in both. */
+static bool is_contradiction(const struct subjects *subjects)
+{
+    for (size_t i = 0; i < subjects->nr_vcpus; i++)
+        if (subjects_has_vcpu(subjects, subjects->vcpus[i]))
+            return false;
+    return subjects->of_domains && subjects->of_vcpus;
+}
+
+static void describe_list(FILE *file, const char *what, const struct args_list *list)
+{
+    for (unsigned int i = 0; i < list->nr; i++)
+        (void)fprintf(file, "%s %s", i > 0 ? "," : what, list->values[i]);
+}
+
+/* "domain web; CPU 3", as the user named them. */
+static char *describe(const struct selection_options *options)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *file = open_memstream(&text, &bytes);
+
+    if (!file)
+        return NULL;
+    describe_list(file, "domain", &options->domains);
+    describe_list(file, options->domains.nr > 0 ? "; vCPU" : "vCPU", &options->vcpus);
+    if (options->cpus)
+        (void)fprintf(file, "%sCPU %s", options->domains.nr + options->vcpus.nr > 0 ? "; " : "",
+                      options->cpus);
+    if (fclose(file) != 0) {
+        free(text);
+        return NULL;
+    }
+    str_make_printable(text);
+    return text;
+}
+
+int selection_find_subjects(const struct selection_options *options, struct input *input,
+                            char **ret_error)
+{
+    int r;
+
+    if (!selection_has_subjects(options))
+        return 0;
+    input->subjects = calloc(1, sizeof(*input->subjects));
+    if (!input->subjects)
+        return -ENOMEM;
+    r = each_word(options, input, &options->domains, add_domain, ret_error);
+    if (r >= 0)
+        r = each_word(options, input, &options->vcpus, add_vcpu, ret_error);
+    if (r >= 0 && options->cpus) {
+        input->subjects->of_cpus = true;
+        r = cpu_set_parse(options->cpus, CPU_SET_MAX, &input->subjects->cpus, ret_error);
+    }
+    if (r < 0)
+        return r;
+    if (!options->may_be_missing && is_contradiction(input->subjects))
+        return str_refuse(-EINVAL, ret_error,
+                          "No vCPU of --vcpu is one of --domain: nothing would be shown.");
+    input->shown = describe(options);
+    return input->shown ? 0 : -ENOMEM;
+}
+
+/* "web and db", by their runstates. */
+static char *list_domains(const struct input *input, const struct measures *measures)
+{
+    char *text = NULL;
+    size_t bytes, nr = 0;
+    FILE *file = open_memstream(&text, &bytes);
+    struct subjects *seen = calloc(1, sizeof(*seen));
+
+    for (unsigned int i = 0; file && seen && i < measures->state.nr_vcpus; i++) {
+        uint32_t domid = measures->state.vcpus[i]->key >> 16;
+        char name[INPUT_TEXT_MAX];
+
+        if (domid >= STATE_DOMAIN_IDLE || (nr > 0 && subjects_has_domain(seen, domid)))
+            continue;
+        subjects_add_domain(seen, domid);
+        if (nr++ < DOMAINS_SHOWN)
+            (void)fprintf(file, "%s%s", nr > 1 ? ", " : "",
+                          input_domain(input, name, domid, measures->last_tsc));
+    }
+    free(seen);
+    if (file && nr > DOMAINS_SHOWN)
+        (void)fprintf(file, " and %zu more", nr - DOMAINS_SHOWN);
+    if (file && fclose(file) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static bool has_asked_cpu(const struct input *input)
+{
+    for (unsigned int i = 0; i < merge_streams(&input->merge); i++)
+        if (subjects_has_cpu(input->subjects, merge_cpu_of(&input->merge, i)))
+            return true;
+    return false;
+}
+
+int selection_check_shown(const struct input *input, const struct measures *measures,
+                          char **ret_error)
+{
+    _cleanup_free_ char *domains = NULL;
+
+    if (!input->subjects)
+        return 0;
+    if (!has_asked_cpu(input))
+        return str_refuse(-ENOENT, ret_error,
+                          "%s has no record of %s. It has records of %u CPUs: xentracectl report "
+                          "--view cpus %s",
+                          input_name(input), input->shown, merge_streams(&input->merge),
+                          input->path);
+    if (!subjects_are_vcpus(input->subjects))
+        return 0;
+    for (unsigned int i = 0; i < measures->state.nr_vcpus; i++)
+        if (measures_shows_vcpu(measures, measures->state.vcpus[i]))
+            return 0;
+    domains = list_domains(input, measures);
+    return str_refuse(-ENOENT, ret_error, "%s has no runstate record of %s. Its domains: %s.",
+                      input_name(input), input->shown, domains && *domains ? domains : "none");
+}
+
+void selection_doc_add(struct json_object *doc, const struct input *input)
+{
+    const struct subjects *subjects = input->subjects;
+    struct json_object *entry, *list;
+    _cleanup_free_ char *cpus = NULL;
+
+    if (!subjects)
+        return;
+    entry = doc_add_object(doc, "selection");
+    if (subjects->of_domains) {
+        list = doc_add_array(entry, "domains");
+        for (uint32_t i = 0; i < SUBJECTS_DOMAINS; i++)
+            if (subjects_has_domain(subjects, i))
+                doc_append_number(list, i);
+    }
+    if (subjects->of_vcpus) {
+        list = doc_add_array(entry, "vcpus");
+        for (size_t i = 0; i < subjects->nr_vcpus; i++) {
+            char text[32];
+
+            (void)snprintf(text, sizeof(text), "d%" PRIu32 "v%" PRIu32, subjects->vcpus[i] >> 16,
+                           subjects->vcpus[i] & 0xffff);
+            doc_append_text(list, text);
+        }
+    }
+    if (subjects->of_cpus && cpu_set_format(&subjects->cpus, &cpus) == 0)
+        doc_add_text(entry, "cpus", cpus);
+}
+
+/* --- Opening. --- */
+
 /* The flight recorder's content. */
 static int open_now(const struct ctl *ctl, const struct selection_options *options,
                     struct input **ret_input, char **ret_error)
@@ -266,6 +502,9 @@ int selection_open(const struct ctl *ctl, const struct selection_options *option
     int r;
 
     r = open_input(ctl, options, path, again || needs_end(options), &input, ret_error);
+    if (r < 0)
+        return r;
+    r = selection_find_subjects(options, input, ret_error);
     if (r < 0)
         return r;
     if (selection_has_part(options) && input_find_span(input, &first_tsc, &last_tsc)) {

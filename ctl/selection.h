@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * Which part of a trace a command is about, as all commands that read one take it:
+ * What a command's answer is about, as all commands that read a trace take it: a part of its time,
+ * and in it some domains, vCPUs or CPUs.
  *
  *   struct options { ...; struct selection_options selection; };
  *   static const struct args_option report_options[] = {
@@ -26,6 +27,8 @@
 
 struct ctl;
 struct input;
+struct json_object;
+struct measures;
 
 /* As typed; NULL, 0: not given. Borrowed from argv. */
 struct selection_options {
@@ -33,6 +36,9 @@ struct selection_options {
     uint64_t window_usec;
     uint32_t tsc_khz;
     bool now;
+    struct args_list domains, vcpus; /* each value may be a list, with commas */
+    const char *cpus;
+    bool may_be_missing; /* set by a command that reads another trace, too */
 };
 
 /* How long --around is without --window. */
@@ -56,11 +62,22 @@ struct selection_options {
 #define SELECTION_INPUT_OPTIONS(type, member)                                                      \
     {"now", 0, NULL, ARGS_FLAG, offsetof(type, member.now),                                        \
      .help = "read what the flight recorder holds at the moment"}
+#define SELECTION_SUBJECT_OPTIONS(type, member)                                                    \
+    {.help = "What is shown of it:"},                                                              \
+    {"domain", 0, "LIST", ARGS_LIST, offsetof(type, member.domains),                               \
+     .help = "these domains: names, IDs or UUIDs: web,5"},                                         \
+    {"vcpu", 0, "LIST", ARGS_LIST, offsetof(type, member.vcpus),                                   \
+     .help = "these vCPUs: web.0,5.1"},                                                            \
+    {"cpu", 0, "LIST", ARGS_CPUS, offsetof(type, member.cpus),                                     \
+     .help = "these CPUs: 0-3,8"}
 /* clang-format on */
 
-#define SELECTION_OPTIONS(type, member)                                                            \
+#define SELECTION_TIME_OPTIONS(type, member)                                                       \
     SELECTION_SPAN_OPTIONS(type, member), SELECTION_AROUND_OPTIONS(type, member),                  \
-        SELECTION_CLOCK_OPTIONS(type, member), SELECTION_INPUT_OPTIONS(type, member)
+        SELECTION_CLOCK_OPTIONS(type, member)
+#define SELECTION_OPTIONS(type, member)                                                            \
+    SELECTION_TIME_OPTIONS(type, member), SELECTION_INPUT_OPTIONS(type, member),                   \
+        SELECTION_SUBJECT_OPTIONS(type, member)
 
 /*
  * As far as it can be checked without the trace. PATH: the word that names one; NULL: none. 0;
@@ -71,8 +88,26 @@ int selection_check(const struct selection_options *options, const char *path, c
 /* The same of one moment: TEXT is the value of OPTION ("--at"). */
 int selection_check_time(const char *option, const char *text, char **ret_error);
 
-/* Whether a part of the trace is selected by its time. */
+/* Whether a part of the trace is selected by its time; whether domains, vCPUs or CPUs are. */
 bool selection_has_part(const struct selection_options *options);
+bool selection_has_subjects(const struct selection_options *options);
+
+/*
+ * Finds the domains, vCPUs and CPUs by INPUT's sidecar: input.subjects, input.shown. 0; -EINVAL or
+ * -ENOENT with a sentence in *RET_ERROR; -ENOMEM. selection_open() does this.
+ */
+int selection_find_subjects(const struct selection_options *options, struct input *input,
+                            char **ret_error);
+
+/*
+ * After MEASURES were taken: -ENOENT with a sentence in *RET_ERROR if nothing of what was selected
+ * is in the trace.
+ */
+int selection_check_shown(const struct input *input, const struct measures *measures,
+                          char **ret_error);
+
+/* "selection" of a document, if there is one. */
+void selection_doc_add(struct json_object *doc, const struct input *input);
 
 /*
  * Opens the trace at PATH ("-": standard input; NULL: the flight recorder with --now, else the

@@ -6,6 +6,7 @@
 
 #include "ctl/doc.h"
 #include "ctl/input.h"
+#include "ctl/selection.h"
 #include "trace/sidecar.h"
 #include "trace/timeline.h"
 
@@ -26,12 +27,6 @@ static const char *state_name(unsigned int state)
     return state == TIMELINE_LOST ? "lost" : state_runstate_name((enum state_runstate)state);
 }
 
-static void append_text(struct json_object *array, const char *text)
-{
-    if (array)
-        (void)json_object_array_add(array, json_object_new_string(text));
-}
-
 static void add_cpu(struct json_object *doc, const struct timeline *timeline,
                     const struct timeline_row *row)
 {
@@ -44,9 +39,9 @@ static void add_cpu(struct json_object *doc, const struct timeline *timeline,
     doc_add_number(cycles, "waits", row->cycles[STATE_RUNNABLE]);
     cells = doc_add_array(doc, "cells");
     for (unsigned int k = 0; k < timeline->columns; k++)
-        append_text(cells, row->cells[k].state == STATE_RUNNING
-                               ? vcpu_name(row->cells[k].key).text
-                               : state_name(row->cells[k].state));
+        doc_append_text(cells, row->cells[k].state == STATE_RUNNING
+                                   ? vcpu_name(row->cells[k].key).text
+                                   : state_name(row->cells[k].state));
     list = doc_add_array(doc, "waiting");
     for (unsigned int k = 0; row->waiters && k < timeline->columns; k++) {
         const struct timeline_waiters *waiters = &row->waiters[k];
@@ -77,7 +72,7 @@ static void add_vcpu(struct json_object *doc, const struct input *input,
             doc_add_number(cycles, state_name(i), row->cycles[i]);
     cells = doc_add_array(doc, "cells");
     for (unsigned int k = 0; k < timeline->columns; k++)
-        append_text(cells, state_name(row->cells[k].state));
+        doc_append_text(cells, state_name(row->cells[k].state));
 }
 
 static void add_longest(struct json_object *doc, const struct timeline_wait *wait)
@@ -99,6 +94,7 @@ void timeline_doc_add(struct json_object *doc, const struct input *input,
 {
     struct json_object *rows, *lost;
 
+    selection_doc_add(doc, input);
     doc_add_text(doc, "by", timeline->by == TIMELINE_BY_CPU ? "cpu" : "vcpu");
     doc_add_number(doc, "tsc_khz", input->tsc_khz);
     doc_add_number(doc, "from_tsc", timeline->from);

@@ -266,6 +266,8 @@ static void print_head(const struct drawing *drawing)
                   input_span(input, width, cycles / timeline->columns));
     if (sidecar_reason(input->sidecar))
         (void)fprintf(drawing->file, "  Cause: %s\n", sidecar_reason(input->sidecar));
+    if (input->shown)
+        (void)fprintf(drawing->file, "  Shown: %s.\n", input->shown);
     if (timeline->gaps > 0)
         (void)fprintf(drawing->file, "  %s records were lost in %u gap%s.\n",
                       number_format(lost, timeline->lost), timeline->gaps,

@@ -126,7 +126,8 @@ void view_print_vcpus(const struct view_output *output)
         vcpus[i] = output->measures->state.vcpus[i];
     qsort(vcpus, nr, sizeof(struct state_vcpu *), compare_vcpus);
     for (unsigned int i = 0; i < nr; i++)
-        if (vcpus[i]->key >> 16 < STATE_DOMAIN_IDLE)
+        if (vcpus[i]->key >> 16 < STATE_DOMAIN_IDLE &&
+            measures_shows_vcpu(output->measures, vcpus[i]))
             add_vcpu(table, output, vcpus[i]);
     (void)fputc('\n', output->file);
     table_print(table, output->file, 0, output->width);
@@ -218,7 +219,8 @@ void view_print_cpus(const struct view_output *output)
             }
         }
         before = next;
-        add_cpu(table, output, stream);
+        if (measures_shows_cpu(measures, next))
+            add_cpu(table, output, stream);
     }
     (void)fputc('\n', output->file);
     table_print(table, output->file, 0, output->width);

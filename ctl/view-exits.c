@@ -12,21 +12,11 @@
 
 /* --- Exits. --- */
 
-static uint64_t running_cycles(const struct measures *measures, uint32_t domid)
-{
-    uint64_t cycles = 0;
-
-    for (unsigned int i = 0; i < measures->state.nr_vcpus; i++)
-        if (measures->state.vcpus[i]->key >> 16 == domid)
-            cycles += measures->state.vcpus[i]->cycles[STATE_RUNNING];
-    return cycles;
-}
-
 static void add_exit(struct table *table, const struct view_output *output,
                      const struct tally *tally)
 {
     char name[EXIT_REASON_TEXT_MAX];
-    uint64_t running = running_cycles(output->measures, tally->who);
+    uint64_t running = measures_running_cycles(output->measures, tally->who);
 
     view_add_domain(table, output, tally->who);
     table_add(table, "%s", exit_reason_name(output->measures->is_svm, (uint32_t)tally->what, name));
@@ -147,7 +137,7 @@ void view_print_mmio(const struct view_output *output)
     size_t nr_all = 0, nr;
 
     for (unsigned int kind = TALLY_PIO_READ; kind <= TALLY_MMIO_WRITE; kind++) {
-        of = tallies_sorted(&output->measures->details.tallies, kind, &nr);
+        of = measures_tallies(output->measures, kind, &nr);
         more = of ? reallocarray(all, nr_all + nr + 1, sizeof(*all)) : NULL;
         if (!more) {
             free(of);

@@ -101,7 +101,8 @@ void view_print_power(const struct view_output *output)
 
     view_print_kind(output, &c_states, TALLY_C_STATE);
     for (unsigned int i = 0; i < details->nr_cpus; i++)
-        incomplete += details->cpus[i].incomplete;
+        if (measures_shows_cpu(output->measures, merge_cpu_of(output->measures->merge, i)))
+            incomplete += details->cpus[i].incomplete;
     if (incomplete > 0)
         (void)fprintf(output->file,
                       "The ends of %" PRIu64 " more are missing: they are in no number.\n",
@@ -127,6 +128,8 @@ void view_print_losses(const struct view_output *output)
         uint64_t cycles = loss->to_tsc > loss->from_tsc ? loss->to_tsc - loss->from_tsc : 0;
         char when[INPUT_TEXT_MAX];
 
+        if (!subjects_has_cpu(measures->subjects, loss->cpu))
+            continue;
         table_add(table, "%" PRIu32, loss->cpu);
         table_add(table, "%s",
                   input_when(output->input, when, loss->from_tsc, measures->first_tsc));

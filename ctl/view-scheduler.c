@@ -108,7 +108,7 @@ static struct vcpu_events *sum_events(const struct tally *tallies, size_t nr, si
 static void print_vcpus(const struct view_output *output)
 {
     size_t nr = 0, nr_vcpus = 0;
-    struct tally *tallies = tallies_sorted(&output->measures->details.tallies, TALLY_SCHED, &nr);
+    struct tally *tallies = measures_tallies(output->measures, TALLY_SCHED, &nr);
     struct vcpu_events *list = tallies ? sum_events(tallies, nr, &nr_vcpus) : NULL;
     _cleanup_table_ struct table *table = NULL;
 
@@ -159,11 +159,12 @@ void view_print_scheduler(const struct view_output *output)
     struct count *counts = counts_sorted(&output->measures->events, &nr);
     struct tally *events = calloc(nr + 1, sizeof(*events));
 
-    for (size_t i = 0; counts && events && i < nr; i++)
+    /* They are of the whole trace, and what is selected has its own below. */
+    for (size_t i = 0; counts && events && !output->measures->subjects && i < nr; i++)
         if (is_decision(counts[i].number))
             events[nr_events++] =
                 (struct tally){.count = counts[i].count, .what = counts[i].number};
-    if (events)
+    if (events && !output->measures->subjects)
         view_print_tallies(output, &list, events, nr_events);
     free(counts);
     free(events);

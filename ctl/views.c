@@ -146,7 +146,7 @@ void view_print_kind(const struct view_output *output, const struct view_list *l
                      enum tally_kind kind)
 {
     size_t nr = 0;
-    struct tally *tallies = tallies_sorted(&output->measures->details.tallies, kind, &nr);
+    struct tally *tallies = measures_tallies(output->measures, kind, &nr);
 
     if (tallies)
         view_print_tallies(output, list, tallies, nr);
@@ -166,7 +166,7 @@ struct tally *view_by_domain(const struct view_output *output, enum tally_kind k
                              size_t *ret_count)
 {
     size_t nr = 0, nr_sums = 0;
-    struct tally *tallies = tallies_sorted(&output->measures->details.tallies, kind, &nr);
+    struct tally *tallies = measures_tallies(output->measures, kind, &nr);
 
     if (!tallies)
         return NULL;

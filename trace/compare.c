@@ -140,6 +140,7 @@ static int side_add_vcpu(struct compare_side *side, const struct state_vcpu *vcp
 }
 
 struct collect_exits {
+    const struct measures *measures;
     struct compare_side *side;
     int error;
 };
@@ -172,7 +173,7 @@ static void collect_exit(void *context, const struct tally *tally)
     uint32_t reason = (uint32_t)tally->what;
     struct compare_exit *exit;
 
-    if (!domain)
+    if (!domain || !measures_shows_tally(collect->measures, tally))
         return;
     exit = domain->nr_exits < COMPARE_REASONS_MAX ? domain_exit(domain, reason) : NULL;
     if (exit)
@@ -216,11 +217,14 @@ static void side_finish(struct compare_side *side)
 
 static int side_fill(struct compare_side *side, const struct measures *measures, uint64_t tsc_khz)
 {
-    struct collect_exits collect = {.side = side};
+    struct collect_exits collect = {.measures = measures, .side = side};
 
     for (unsigned int i = 0; i < measures->state.nr_vcpus; i++) {
         const struct state_vcpu *vcpu = measures->state.vcpus[i];
-        int r = vcpu->key >> 16 < STATE_DOMAIN_IDLE ? side_add_vcpu(side, vcpu, tsc_khz) : 0;
+        int r = 0;
+
+        if (vcpu->key >> 16 < STATE_DOMAIN_IDLE && measures_shows_vcpu(measures, vcpu))
+            r = side_add_vcpu(side, vcpu, tsc_khz);
 
         if (r < 0)
             return r;

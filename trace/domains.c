@@ -37,7 +37,8 @@ static int find_domains(struct domains *domains, const struct measures *measures
     for (unsigned int i = 0; i < nr_vcpus; i++) {
         uint32_t domid = measures->state.vcpus[i]->key >> 16;
 
-        if (domid != STATE_DOMAIN_IDLE && domid != STATE_DOMAIN_DEFAULT)
+        if (domid != STATE_DOMAIN_IDLE && domid != STATE_DOMAIN_DEFAULT &&
+            measures_shows_vcpu(measures, measures->state.vcpus[i]))
             domains->list[nr++].domid = domid;
     }
     qsort(domains->list, nr, sizeof(*domains->list), compare);
@@ -66,12 +67,18 @@ static int domain_add(struct domain *domain, const struct state_vcpu *vcpu,
     return r;
 }
 
-static void add_exits(void *context, const struct tally *tally)
+static void add_exits(struct domains *domains, const struct measures *measures)
 {
-    struct domain *domain = domains_find(context, tally->who >> 16);
+    size_t nr = 0;
+    struct tally *tallies = measures_tallies(measures, TALLY_EXIT, &nr);
 
-    if (domain)
-        domain->exits += tally->count;
+    for (size_t i = 0; tallies && i < nr; i++) {
+        struct domain *domain = domains_find(domains, tallies[i].who >> 16);
+
+        if (domain)
+            domain->exits += tallies[i].count;
+    }
+    free(tallies);
 }
 
 int domains_new(struct measures *measures, struct domains **ret_domains)
@@ -83,14 +90,15 @@ int domains_new(struct measures *measures, struct domains **ret_domains)
         return -ENOMEM;
     r = find_domains(domains, measures);
     for (unsigned int i = 0; i < measures->state.nr_vcpus && r == 0; i++) {
-        struct domain *domain = domains_find(domains, measures->state.vcpus[i]->key >> 16);
+        const struct state_vcpu *vcpu = measures->state.vcpus[i];
+        struct domain *domain = domains_find(domains, vcpu->key >> 16);
 
-        if (domain)
-            r = domain_add(domain, measures->state.vcpus[i], &measures->budget);
+        if (domain && measures_shows_vcpu(measures, vcpu))
+            r = domain_add(domain, vcpu, &measures->budget);
     }
     if (r < 0)
         return r;
-    tallies_each(&measures->details.tallies, TALLY_EXIT, add_exits, domains);
+    add_exits(domains, measures);
     *ret_domains = TAKE_PTR(domains);
     return 0;
 }

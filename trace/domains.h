@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The measures of each domain: the sums over its vCPUs. The idle domain and the default domain are
- * none. One thread.
+ * The measures of each domain: the sums over those of its vCPUs that are shown. The idle domain and
+ * the default domain are none. One thread.
  */
 
 #include <stddef.h>

@@ -20,6 +20,7 @@ libtrace_a_SOURCES = \
 	trace/source.c trace/source.h \
 	trace/state.c trace/state.h \
 	trace/story.c trace/story.h \
+	trace/subjects.c trace/subjects.h \
 	trace/tallies.c trace/tallies.h \
 	trace/timeline.c trace/timeline.h \
 	trace/worst.c trace/worst.h

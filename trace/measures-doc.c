@@ -65,8 +65,11 @@ static void add_losses(struct json_object *doc, const struct measures *measures)
     list = doc_add_array(lost, "list");
     for (size_t i = 0; i < measures->nr_losses; i++) {
         const struct measures_loss *loss = &measures->losses[i];
-        struct json_object *entry = doc_append_object(list);
+        struct json_object *entry;
 
+        if (!subjects_has_cpu(measures->subjects, loss->cpu))
+            continue;
+        entry = doc_append_object(list);
         doc_add_number(entry, "cpu", loss->cpu);
         doc_add_number(entry, "from", loss->from_tsc);
         doc_add_number(entry, "to", loss->to_tsc);
@@ -101,6 +104,8 @@ static void add_cpus(struct json_object *doc, const struct measures *measures,
         struct state_cpu cpu = {0};
         struct json_object *entry;
 
+        if (!measures_shows_cpu(measures, merge_cpu_of(measures->merge, streams[i])))
+            continue;
         if (streams[i] < measures->state.nr_cpus)
             cpu = measures->state.cpus[streams[i]];
         entry = doc_add_object(cpus, number_key(merge_cpu_of(measures->merge, streams[i])).text);
@@ -208,7 +213,8 @@ static void add_vcpus(struct json_object *doc, const struct measures *measures,
     struct state_vcpu **sorted = sorted_vcpus(measures);
 
     for (unsigned int i = 0; sorted && i < measures->state.nr_vcpus; i++)
-        add_vcpu(vcpus, measures, streams, sorted[i]);
+        if (measures_shows_vcpu(measures, sorted[i]))
+            add_vcpu(vcpus, measures, streams, sorted[i]);
     free(sorted);
 }
 
@@ -345,7 +351,7 @@ static void add_tallies(struct json_object *doc, const char *key, const struct m
 {
     struct json_object *object = doc_add_object(doc, key);
     size_t nr = 0;
-    struct tally *sorted = tallies_sorted(&measures->details.tallies, kind, &nr);
+    struct tally *sorted = measures_tallies(measures, kind, &nr);
 
     for (size_t i = 0; sorted && i < nr; i++)
         add(object, &sorted[i]);
@@ -392,7 +398,7 @@ static void add_io(struct json_object *doc, const struct measures *measures)
         struct json_object *entry;
         struct key key;
 
-        if (!io)
+        if (!io || !measures_shows_domain(measures, i))
             continue;
         (void)snprintf(key.text, sizeof(key.text), "d%" PRIu32, i);
         entry = doc_add_object(domains, key.text);
@@ -410,6 +416,7 @@ static void add_incomplete(struct json_object *doc, const struct measures *measu
 
     for (unsigned int i = 0; i < merge_streams(measures->merge); i++)
         if (streams[i] < measures->details.nr_cpus &&
+            measures_shows_cpu(measures, merge_cpu_of(measures->merge, streams[i])) &&
             measures->details.cpus[streams[i]].incomplete > 0)
             doc_add_number(incomplete, number_key(merge_cpu_of(measures->merge, streams[i])).text,
                            measures->details.cpus[streams[i]].incomplete);

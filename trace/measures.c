@@ -33,6 +33,13 @@ static void on_interval(void *context, const struct state_interval *interval)
         note_error(measures, worst_note_running(measures->worst, interval));
 }
 
+static bool is_wait_shown(const struct measures *measures, const struct state_wait_end *wait)
+{
+    return !measures->subjects ||
+           (subjects_has_vcpu(measures->subjects, wait->vcpu->key) &&
+            subjects_has_cpu(measures->subjects, merge_cpu_of(measures->merge, wait->stream)));
+}
+
 static void on_wait(void *context, const struct state_wait_end *wait)
 {
     struct measures *measures = context;
@@ -54,7 +61,7 @@ static void on_wait(void *context, const struct state_wait_end *wait)
     if (measures->parts & MEASURES_WAITS)
         note_error(measures,
                    sample_add(&vcpu->waits[wait->wait], &measures->budget, wait->to - wait->from));
-    if (measures->worst)
+    if (measures->worst && is_wait_shown(measures, wait))
         note_error(measures, worst_note_wait(measures->worst, wait));
     details_note_wait(&measures->details, wait);
 }
@@ -220,8 +227,7 @@ static void note_io(struct measures *measures, const struct merge_record *record
 /* Whether there is more to do for records of EVENT than to count them. */
 static bool is_wanted(const struct measures *measures, uint32_t event)
 {
-    return state_wants(event) || is_io(event) ||
-           details_want(&measures->details, event);
+    return state_wants(event) || is_io(event) || details_want(&measures->details, event);
 }
 
 static bool pass_record(void *context, uint32_t header)
@@ -322,13 +328,142 @@ static void find_vendor(struct measures *measures)
         measures->is_svm = measures->is_svm || exit_reason_is_svm(measures->exits[i].reason);
 }
 
-int measures_new(struct merge *merge, bool is_svm, struct measures **ret_measures)
+/* --- What is shown. --- */
+
+/* Whether the vCPU has run on one of the CPUs that are asked for. */
+static bool has_run_there(const struct measures *measures, const struct state_vcpu *vcpu)
 {
-    return measures_new_of(merge, is_svm, MEASURES_REPORT, ret_measures);
+    for (unsigned int i = 0; i < vcpu->nr_on_cpus; i++)
+        if (subjects_has_cpu(measures->subjects,
+                             merge_cpu_of(measures->merge, vcpu->on_cpus[i].stream)))
+            return true;
+    return false;
 }
 
-int measures_new_of(struct merge *merge, bool is_svm, unsigned int parts,
-                    struct measures **ret_measures)
+bool measures_shows_vcpu(const struct measures *measures, const struct state_vcpu *vcpu)
+{
+    const struct subjects *subjects = measures->subjects;
+
+    return !subjects || (subjects_has_vcpu(subjects, vcpu->key) &&
+                         (!subjects->of_cpus || has_run_there(measures, vcpu)));
+}
+
+static void show_cpu(struct measures *measures, uint32_t stream)
+{
+    uint32_t cpu = merge_cpu_of(measures->merge, stream);
+
+    if (cpu < CPU_SET_MAX && subjects_has_cpu(measures->subjects, cpu))
+        cpu_set_add(&measures->shown->cpus.cpus, cpu);
+}
+
+static int find_shown(struct measures *measures)
+{
+    const struct subjects *subjects = measures->subjects;
+
+    if (!subjects)
+        return 0;
+    measures->shown = calloc(1, sizeof(*measures->shown));
+    if (!measures->shown)
+        return -ENOMEM;
+    measures->shown->domains.of_domains = true;
+    measures->shown->cpus.of_cpus = true;
+    for (unsigned int i = 0; i < measures->state.nr_vcpus; i++) {
+        const struct state_vcpu *vcpu = measures->state.vcpus[i];
+
+        if (!measures_shows_vcpu(measures, vcpu))
+            continue;
+        subjects_add_domain(&measures->shown->domains, vcpu->key >> 16);
+        for (unsigned int j = 0; j < vcpu->nr_on_cpus; j++)
+            show_cpu(measures, vcpu->on_cpus[j].stream);
+    }
+    for (unsigned int i = 0; i < measures->state.nr_cpus && !subjects_are_vcpus(subjects); i++)
+        show_cpu(measures, i);
+    return 0;
+}
+
+bool measures_shows_domain(const struct measures *measures, uint32_t domid)
+{
+    const struct subjects *subjects = measures->subjects;
+
+    if (!subjects)
+        return true;
+    if (subjects->of_domains && !subjects->of_vcpus && !subjects->of_cpus)
+        return subjects_has_domain(subjects, domid); /* it may have no runstates */
+    return subjects_has_domain(&measures->shown->domains, domid);
+}
+
+bool measures_shows_cpu(const struct measures *measures, uint32_t cpu)
+{
+    return !measures->shown || subjects_has_cpu(&measures->shown->cpus, cpu);
+}
+
+/* A vCPU that may have no runstates; TALLY_NOBODY is none. */
+static bool shows_key(const struct measures *measures, uint32_t key)
+{
+    const struct state_vcpu *vcpu;
+
+    if (key == TALLY_NOBODY || !subjects_has_vcpu(measures->subjects, key))
+        return false;
+    vcpu = state_find(&measures->state, key);
+    return vcpu ? measures_shows_vcpu(measures, vcpu) : !measures->subjects->of_cpus;
+}
+
+bool measures_shows_tally(const struct measures *measures, const struct tally *tally)
+{
+    if (!measures->subjects)
+        return true;
+    switch (tally->kind) {
+    case TALLY_INTERRUPT:
+    case TALLY_C_STATE:
+    case TALLY_FREQUENCY:
+        return measures_shows_cpu(measures, tally->who);
+    case TALLY_PIO_READ:
+    case TALLY_PIO_WRITE:
+    case TALLY_MMIO_READ:
+    case TALLY_MMIO_WRITE:
+    case TALLY_MEMORY:
+        return tally->who != TALLY_NOBODY && measures_shows_domain(measures, tally->who);
+    default:
+        return shows_key(measures, tally->who);
+    }
+}
+
+struct tally *measures_tallies(const struct measures *measures, enum tally_kind kind,
+                               size_t *ret_count)
+{
+    size_t nr = 0, kept = 0;
+    struct tally *tallies = tallies_sorted(&measures->details.tallies, kind, &nr);
+
+    for (size_t i = 0; tallies && i < nr; i++)
+        if (measures_shows_tally(measures, &tallies[i]))
+            tallies[kept++] = tallies[i];
+    if (tallies)
+        *ret_count = kept;
+    return tallies;
+}
+
+uint64_t measures_running_cycles(const struct measures *measures, uint32_t domid)
+{
+    uint64_t cycles = 0;
+
+    for (unsigned int i = 0; i < measures->state.nr_vcpus; i++) {
+        const struct state_vcpu *vcpu = measures->state.vcpus[i];
+
+        if (vcpu->key >> 16 == domid && measures_shows_vcpu(measures, vcpu))
+            cycles += vcpu->cycles[STATE_RUNNING];
+    }
+    return cycles;
+}
+
+/* --- All. --- */
+
+int measures_new(struct merge *merge, bool is_svm, struct measures **ret_measures)
+{
+    return measures_new_of(merge, NULL, is_svm, MEASURES_REPORT, ret_measures);
+}
+
+int measures_new_of(struct merge *merge, const struct subjects *subjects, bool is_svm,
+                    unsigned int parts, struct measures **ret_measures)
 {
     _cleanup_(measures_freep) struct measures *measures = calloc(1, sizeof(*measures));
     int r;
@@ -336,6 +471,7 @@ int measures_new_of(struct merge *merge, bool is_svm, unsigned int parts,
     if (!measures)
         return -ENOMEM;
     measures->merge = merge;
+    measures->subjects = subjects;
     measures->is_svm = is_svm;
     measures->parts = parts | DETAILS_EXITS;
     measures->budget.left = SAMPLE_VALUES;
@@ -344,7 +480,8 @@ int measures_new_of(struct merge *merge, bool is_svm, unsigned int parts,
     measures->io = calloc(MEASURES_DOMAINS, sizeof(*measures->io));
     if (!measures->io || counts_init(&measures->events) < 0 ||
         counts_init(&measures->reasons) < 0 ||
-        details_init(&measures->details, measures->parts & DETAILS_ALL, merge, &measures->state) < 0)
+        details_init(&measures->details, measures->parts & DETAILS_ALL, merge, &measures->state) <
+            0)
         return -ENOMEM;
     r = state_init(&measures->state, &measures->observer);
     if (r < 0)
@@ -358,6 +495,9 @@ int measures_new_of(struct merge *merge, bool is_svm, unsigned int parts,
         return r;
     counts_add_many(&measures->events, TRC_TRACE_WRAP_BUFFER, merge_wraps(merge));
     find_vendor(measures);
+    r = find_shown(measures);
+    if (r < 0)
+        return r;
     *ret_measures = TAKE_PTR(measures);
     return 0;
 }
@@ -379,6 +519,7 @@ struct measures *measures_free(struct measures *measures)
     counts_done(&measures->reasons);
     details_done(&measures->details);
     free(measures->wait_cycles);
+    free(measures->shown);
     for (unsigned int i = 0; measures->io && i < MEASURES_DOMAINS; i++)
         free(measures->io[i]);
     free(measures->io);

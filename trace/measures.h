@@ -16,6 +16,7 @@
 #include "trace/merge.h"
 #include "trace/sample.h"
 #include "trace/state.h"
+#include "trace/subjects.h"
 #include "trace/worst.h"
 
 #define MEASURES_DOMAINS (1u << 16)
@@ -58,6 +59,12 @@ struct measures_vcpu {
     uint64_t longest_from, longest_cycles; /* its longest wait, of any kind */
 };
 
+/* What is shown, of what the trace has: docs/measures.md ("Selections"). */
+struct measures_shown {
+    struct subjects domains; /* that have a vCPU which is shown */
+    struct subjects cpus;
+};
+
 /* Everything is to be read only. Times are effective times, in ticks of the TSC. */
 struct measures {
     uint64_t first_tsc, last_tsc;
@@ -80,18 +87,22 @@ struct measures {
     struct details details;
     uint64_t *wait_cycles; /* [state.nr_cpus]: of waits that ended with running there */
     unsigned int nr_wait_cycles;
+    const struct subjects *subjects; /* what is shown; NULL: all */
+    struct measures_shown *shown;    /* follows from it; NULL: all */
     struct sample_budget budget;
     bool is_svm;
     int error;
 };
 
 /*
- * Reads all that is left of MERGE, which is borrowed as long as the measures are used. IS_SVM: it
- * is known that the trace is of AMD's. 0; -ENOMEM, or what reading ended with.
+ * Reads all that is left of MERGE, which is borrowed as long as the measures are used, as SUBJECTS
+ * is (NULL: all). The longest waits are those of SUBJECTS; all else is computed of everything, and
+ * measures_shows_*() say what is to be shown. IS_SVM: it is known that the trace is of AMD's. 0;
+ * -ENOMEM, or what reading ended with.
  */
-int measures_new_of(struct merge *merge, bool is_svm, unsigned int parts,
-                    struct measures **ret_measures);
-/* The same with MEASURES_REPORT. */
+int measures_new_of(struct merge *merge, const struct subjects *subjects, bool is_svm,
+                    unsigned int parts, struct measures **ret_measures);
+/* The same of all, with MEASURES_REPORT. */
 int measures_new(struct merge *merge, bool is_svm, struct measures **ret_measures);
 struct measures *measures_free(struct measures *measures);
 
@@ -100,6 +111,20 @@ static inline uint64_t measures_span(const struct measures *measures)
 {
     return measures->last_tsc - measures->first_tsc;
 }
+
+/* --- What is shown. --- */
+
+bool measures_shows_vcpu(const struct measures *measures, const struct state_vcpu *vcpu);
+/* A domain, by the vCPUs of it that are shown; a CPU by its number. */
+bool measures_shows_domain(const struct measures *measures, uint32_t domid);
+bool measures_shows_cpu(const struct measures *measures, uint32_t cpu);
+/* By its subject. */
+bool measures_shows_tally(const struct measures *measures, const struct tally *tally);
+/* As tallies_sorted(), those that are shown. */
+struct tally *measures_tallies(const struct measures *measures, enum tally_kind kind,
+                               size_t *ret_count);
+/* The running cycles of the domain's vCPUs that are shown. */
+uint64_t measures_running_cycles(const struct measures *measures, uint32_t domid);
 
 /* NULL: it never waited. */
 static inline struct measures_vcpu *measures_of(const struct state_vcpu *vcpu)

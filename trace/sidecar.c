@@ -188,6 +188,19 @@ static int sidecar_read(struct sidecar *sidecar, const char *path)
     return r;
 }
 
+int sidecar_new_document(struct json_object *document, struct sidecar **ret_sidecar)
+{
+    struct sidecar *sidecar = calloc(1, sizeof(*sidecar));
+
+    if (!sidecar)
+        return -ENOMEM;
+    sidecar->problem = is_sidecar(document) ? 0 : -EBADMSG;
+    if (sidecar->problem == 0)
+        read_document(sidecar, document);
+    *ret_sidecar = sidecar;
+    return 0;
+}
+
 int sidecar_new(const char *path, struct sidecar **ret_sidecar)
 {
     struct sidecar *sidecar = calloc(1, sizeof(*sidecar));

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct json_object;
 struct sidecar;
 
 enum sidecar_vendor {
@@ -26,6 +27,8 @@ enum sidecar_vendor {
  * sidecar_problem() gives the reason. Returns 0 or -ENOMEM.
  */
 int sidecar_new(const char *path, struct sidecar **ret_sidecar);
+/* The same of DOCUMENT, which is borrowed. */
+int sidecar_new_document(struct json_object *document, struct sidecar **ret_sidecar);
 struct sidecar *sidecar_free(struct sidecar *sidecar);
 
 /* 0: it was read; or a negative errno: -ENOENT, -EBADMSG (it is no sidecar), of read(2). */

@@ -31,6 +31,7 @@ struct sketch {
     uint64_t covered_to;                 /* what comes before is in the sums */
     bool ends_in_loss;                   /* of a vCPU: what is known ended with a loss */
     bool is_known;                       /* something is */
+    bool has_subject;                    /* a vCPU on a CPU that was asked for */
     uint64_t in_column[TIMELINE_STATES]; /* of a vCPU by state; of a CPU the lost part */
     struct share *shares;                /* of a CPU: by vCPU, with repetitions */
     size_t nr_shares, max_shares;
@@ -298,9 +299,18 @@ static bool is_wanted(const struct painter *painter, uint32_t id)
 {
     const struct timeline_options *options = painter->options;
 
-    if (options->by == TIMELINE_BY_VCPU && id >> 16 >= STATE_DOMAIN_IDLE)
-        return false;
-    return !options->wants || options->wants(options->context, id);
+    if (options->by == TIMELINE_BY_CPU)
+        return subjects_has_cpu(options->subjects, id);
+    return id >> 16 < STATE_DOMAIN_IDLE && subjects_has_vcpu(options->subjects, id);
+}
+
+/* Whether a vCPU on that CPU was asked for. */
+static bool is_subject(const struct painter *painter, uint32_t key, uint32_t stream)
+{
+    const struct subjects *subjects = painter->options->subjects;
+
+    return !subjects || (subjects_has_vcpu(subjects, key) &&
+                         subjects_has_cpu(subjects, merge_cpu_of(painter->merge, stream)));
 }
 
 /* NULL: there is no row for it, or no memory. */
@@ -461,8 +471,12 @@ static void add_wait(struct painter *painter, const struct state_wait_end *wait,
 
     if (!draft || !clip(painter, &from, &to))
         return;
-    if (painter->timeline->by == TIMELINE_BY_VCPU ? draft->sketch != NULL : sketch != NULL)
-        note_longest(painter, wait, is_open);
+    if (is_subject(painter, wait->vcpu->key, wait->stream)) {
+        if (painter->timeline->by == TIMELINE_BY_VCPU ? draft->sketch != NULL : sketch != NULL)
+            note_longest(painter, wait, is_open);
+        if (sketch)
+            sketch->has_subject = true;
+    }
     account = sketch ? account_of(painter, draft, wait->stream) : NULL;
     if (!account)
         return;
@@ -490,8 +504,11 @@ static void add_to_cpu(struct painter *painter, const struct state_interval *int
     struct sketch *sketch = sketch_of_cpu(painter, interval->stream);
     uint64_t from = interval->from, to = interval->to;
 
-    if (sketch && interval->runstate == STATE_RUNNING && clip(painter, &from, &to))
-        cover(painter, sketch, STATE_RUNNING, interval->vcpu->key, from, to);
+    if (!sketch || interval->runstate != STATE_RUNNING || !clip(painter, &from, &to))
+        return;
+    if (is_subject(painter, interval->vcpu->key, interval->stream))
+        sketch->has_subject = true;
+    cover(painter, sketch, STATE_RUNNING, interval->vcpu->key, from, to);
 }
 
 /* What a vCPU did after a loss is known from TO on. */
@@ -509,8 +526,12 @@ static void add_to_vcpu(struct painter *painter, const struct state_interval *in
     if (!sketch || from >= painter->timeline->until)
         return;
     close_gap(painter, sketch, since_begin(painter, from));
-    if (clip(painter, &from, &to))
+    if (clip(painter, &from, &to)) {
+        if (interval->runstate == STATE_RUNNING &&
+            is_subject(painter, interval->vcpu->key, interval->stream))
+            sketch->has_subject = true;
         cover(painter, sketch, interval->runstate, 0, from, to);
+    }
     sketch->covered_to = since_begin(painter, interval->to);
     sketch->ends_in_loss = interval->ends_in_loss;
 }
@@ -651,6 +672,16 @@ static int compare_rows(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
+/* Whether it is known that it is what was asked for. */
+static bool is_shown(const struct painter *painter, const struct sketch *sketch)
+{
+    const struct subjects *subjects = painter->options->subjects;
+
+    if (painter->timeline->by == TIMELINE_BY_CPU)
+        return !subjects_are_vcpus(subjects) || sketch->has_subject;
+    return sketch->is_known && (!subjects || !subjects->of_cpus || sketch->has_subject);
+}
+
 /* The rows become the timeline's. */
 static int hand_over(struct painter *painter)
 {
@@ -662,7 +693,7 @@ static int hand_over(struct painter *painter)
     for (size_t i = 0; i < painter->nr_sketches; i++) {
         struct sketch *sketch = painter->sketches[i];
 
-        if (!sketch || (timeline->by == TIMELINE_BY_VCPU && !sketch->is_known))
+        if (!sketch || !is_shown(painter, sketch))
             continue;
         timeline->rows[timeline->nr_rows++] = sketch->row;
         sketch->row.cells = NULL;

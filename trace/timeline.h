@@ -14,6 +14,7 @@
 
 #include "trace/merge.h"
 #include "trace/state.h"
+#include "trace/subjects.h"
 
 #define TIMELINE_COLUMNS_MAX 500u
 #define TIMELINE_ROWS_MAX    4096u /* beyond, rows are omitted and counted */
@@ -77,9 +78,11 @@ struct timeline_options {
     uint64_t from, until; /* until > from */
     unsigned int columns; /* from 1 to TIMELINE_COLUMNS_MAX */
     enum timeline_by by;
-    /* Whether there is a row for it (a CPU or vCPU). NULL: for all, but idle vCPUs. */
-    bool (*wants)(void *context, uint32_t id);
-    void *context;
+    /*
+     * Rows of CPUs on which a vCPU of these ran or waited within the time; of vCPUs that ran on a
+     * CPU of these then. Cells show everything. NULL: all rows, but those of idle vCPUs.
+     */
+    const struct subjects *subjects;
 };
 
 /*

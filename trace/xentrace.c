@@ -408,7 +408,7 @@ int xentrace_measures(struct xentrace *trace, char **ret_json)
         r = trace_begin(trace);
     if (r < 0)
         return r;
-    r = measures_new_of(&trace->merge, trace->is_svm, MEASURES_ALL, &measures);
+    r = measures_new_of(&trace->merge, NULL, trace->is_svm, MEASURES_ALL, &measures);
     trace_forget_state(trace); /* the observer has seen none of it */
     trace->has_ended = true;
     if (r < 0)

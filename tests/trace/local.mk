@@ -5,11 +5,11 @@ EXTRA_DIST += tests/trace/test-cut tests/trace/test-diff tests/trace/test-repair
 
 check_SCRIPTS += tests/trace/test-dump tests/trace/test-events tests/trace/test-intervals \
 	tests/trace/test-measures tests/trace/test-mutations tests/trace/test-selections \
-	tests/trace/test-timeline tests/trace/test-why
+	tests/trace/test-subjects tests/trace/test-timeline tests/trace/test-why
 EXTRA_DIST += tests/trace/format-oracle.py tests/trace/oracle.py tests/trace/oracle-timeline.py tests/trace/random-trace.py tests/trace/events-of-xen \
 	tests/trace/test-dump tests/trace/test-events tests/trace/test-intervals \
 	tests/trace/test-measures tests/trace/test-mutations tests/trace/test-selections \
-	tests/trace/test-timeline tests/trace/test-why
+	tests/trace/test-subjects tests/trace/test-timeline tests/trace/test-why
 
 # Prints docs/events.md, which test-events compares.
 noinst_PROGRAMS += tests/trace/print-events
