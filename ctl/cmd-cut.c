@@ -5,9 +5,7 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
-#include "common/time-spec.h"
 #include "common/units.h"
 #include "ctl/args.h"
 #include "ctl/ctl.h"
@@ -15,6 +13,7 @@
 #include "ctl/input.h"
 #include "ctl/number.h"
 #include "ctl/output.h"
+#include "ctl/selection.h"
 #include "ctl/str.h"
 #include "ctl/table.h"
 #include "trace/cut.h"
@@ -22,107 +21,21 @@
 #include "trace/source.h"
 
 struct options {
-    const char *since, *until, *output;
+    const char *output;
     bool force;
+    struct selection_options selection;
 };
 
 #define AT(member) offsetof(struct options, member)
 
 static const struct args_option cut_options[] = {
-    {"since", 'S', "TIME", ARGS_TEXT, AT(since),
-     .help = "from TIME on: +3.5s (after the trace begins), -40s\n"
-             "(before its end), 03:10, \"2026-11-21 03:10\", @UNIX"},
-    {"until", 'U', "TIME", ARGS_TEXT, AT(until), .help = "the records before TIME"},
     {"output", 'o', "FILE", ARGS_FILE, AT(output),
      .help = "to FILE, with its sidecar; - is standard output"},
     {"force", 0, NULL, ARGS_DESTROY, AT(force),
      .help = "replace FILE and its sidecar if they exist"},
+    SELECTION_TIME_OPTIONS(struct options, selection),
     {},
 };
-
-/* --- Times. --- */
-
-static uint64_t realtime_ns(void)
-{
-    struct timespec now = {};
-
-    (void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
-    return (uint64_t)now.tv_sec * NSEC_PER_SEC + (uint64_t)now.tv_nsec;
-}
-
-/* "-40s": before the end of the trace. */
-static int find_from_end(struct input *input, const char *label, uint64_t ticks, uint64_t *ret_tsc,
-                         char **ret_error)
-{
-    uint64_t last;
-
-    if (source_is_stream(input->source))
-        return str_refuse(-EINVAL, ret_error,
-                          "The end of standard input is not known in advance: write %s +TIME, "
-                          "after its beginning.",
-                          label);
-    last = cut_last_tsc(&input->merge);
-    *ret_tsc = last > ticks ? last - ticks : 0;
-    return 0;
-}
-
-static int find_absolute(struct input *input, const char *label, const char *text,
-                         uint64_t *ret_tsc, char **ret_error)
-{
-    struct time_spec spec;
-
-    if (time_spec_parse(text, realtime_ns(), &spec) < 0 || spec.is_relative)
-        return str_refuse(-EINVAL, ret_error,
-                          "%s \"%s\" is not a time: write +3.5s (after the beginning of the "
-                          "trace), -40s (before its end), 03:10 or \"2026-11-21 03:10:05\".",
-                          label, text);
-    if (!sidecar_find_tsc(input->sidecar, spec.realtime_ns, ret_tsc))
-        return str_refuse(-EINVAL, ret_error,
-                          "%s has no sidecar with the wall clock: write %s +TIME, after its "
-                          "beginning, or -TIME, before its end.",
-                          input->path, label);
-    return 0;
-}
-
-static int find_tsc(struct input *input, const char *label, const char *text, uint64_t *ret_tsc,
-                    char **ret_error)
-{
-    uint64_t usec, ticks;
-
-    if (*text != '+' && *text != '-')
-        return find_absolute(input, label, text, ret_tsc, ret_error);
-    if (duration_parse(text + 1, USEC_PER_SEC, &usec) < 0)
-        return str_refuse(-EINVAL, ret_error,
-                          "%s \"%s\" is not a time: write +3.5s (after the beginning of the "
-                          "trace) or -40s (before its end).",
-                          label, text);
-    ticks = (uint64_t)min_u64(UINT64_MAX / 2,
-                              (uint64_t)((unsigned __int128)usec * input->tsc_khz / 1000));
-    if (*text == '-')
-        return find_from_end(input, label, ticks, ret_tsc, ret_error);
-    *ret_tsc = cut_first_tsc(&input->merge) + ticks;
-    return 0;
-}
-
-static int find_part(struct input *input, const struct options *options,
-                     struct merge_part *ret_part, char **ret_error)
-{
-    struct merge_part part = MERGE_ALL;
-    int r = 0;
-
-    if (options->since)
-        r = find_tsc(input, "--since", options->since, &part.from, ret_error);
-    if (r >= 0 && options->until)
-        r = find_tsc(input, "--until", options->until, &part.until, ret_error);
-    if (r < 0)
-        return r;
-    if (part.from >= part.until)
-        return str_refuse(-EINVAL, ret_error,
-                          "--since %s is not before --until %s: there is nothing in between.",
-                          options->since ? options->since : "+0s", options->until);
-    *ret_part = part;
-    return 0;
-}
 
 /* --- The new trace. --- */
 
@@ -198,14 +111,6 @@ static int refuse_read(const struct input *input, int r, char **ret_error)
     return str_refuse(r, ret_error, "Cannot copy from %s: %m. Nothing was written.", input->path);
 }
 
-/* The part of a file is found without reading what is before it. */
-static int begin_again(struct cut_job *job, char **ret_error)
-{
-    if (source_is_stream(job->input->source) || job->part.from == 0)
-        return 0;
-    return input_begin(job->input, job->part, ret_error);
-}
-
 static int cut_run(struct cut_job *job, const struct options *options, char **ret_error)
 {
     struct output_options output_options = {
@@ -216,12 +121,11 @@ static int cut_run(struct cut_job *job, const struct options *options, char **re
     _cleanup_doc_ struct json_object *sidecar = NULL;
     int r;
 
-    job->begin_tsc = cut_first_tsc(&job->input->merge);
-    r = find_part(job->input, options, &job->part, ret_error);
-    if (r >= 0)
-        r = begin_again(job, ret_error);
-    if (r >= 0)
-        r = output_open(&output_options, &job->output, ret_error);
+    job->begin_tsc = job->input->origin_tsc;
+    if (job->begin_tsc == 0)
+        (void)merge_find_next(&job->input->merge, &job->begin_tsc);
+    job->part = job->input->part;
+    r = output_open(&output_options, &job->output, ret_error);
     if (r < 0)
         return r;
     r = cut_write(&job->input->merge, job->part, job->output->trace.fd, &job->result);
@@ -229,8 +133,7 @@ static int cut_run(struct cut_job *job, const struct options *options, char **re
         return refuse_read(job->input, r, ret_error);
     if (job->result.records == 0)
         return str_refuse(-ENODATA, ret_error,
-                          "%s has no record in that time. Nothing was written.",
-                          job->input->path);
+                          "%s has no record in that time. Nothing was written.", job->input->path);
     sidecar = make_sidecar(job);
     return derived_keep(job->output, sidecar, ret_error);
 }
@@ -288,15 +191,12 @@ static void warn(const struct cut_job *job)
 
 static int cut_file(struct ctl *ctl, const struct options *options, const char *path)
 {
-    struct input_options input_options = {.path = path};
     _cleanup_(cut_job_done) struct cut_job job = {.part = MERGE_ALL};
     FILE *file = output_talk(options->output);
     char *error = NULL;
     int r;
 
-    r = input_open(&input_options, &job.input, &error);
-    if (r >= 0)
-        r = input_begin(job.input, MERGE_ALL, &error);
+    r = selection_open(ctl, &options->selection, path, false, &job.input, &error);
     if (r >= 0)
         r = cut_run(&job, options, &error);
     if (r < 0) {
@@ -321,6 +221,8 @@ static int cmd_cut(struct ctl *ctl, int argc, char **argv)
     r = args_parse(ctl, cut_options, argc, argv, 1, &options, NULL, &error);
     if (r == 0 && optind == argc)
         r = str_refuse(-EINVAL, &error, "cut needs the name of a trace file.");
+    if (r == 0)
+        r = selection_check(&options.selection, argv[optind], &error);
     if (r == 0 && !options.output)
         r = str_refuse(-EINVAL, &error, "cut needs -o FILE, the file that it writes.");
     if (r < 0)

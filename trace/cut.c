@@ -256,32 +256,3 @@ int cut_write(struct merge *merge, struct merge_part part, int fd, struct cut_re
     cut_done(&cut);
     return r;
 }
-
-/* --- The span. --- */
-
-uint64_t cut_first_tsc(struct merge *merge)
-{
-    if (merge->nr_heap == 0 && !merge_refill(merge))
-        return 0;
-    return merge->heap[0]->now;
-}
-
-uint64_t cut_last_tsc(const struct merge *merge)
-{
-    uint64_t last = 0;
-
-    for (unsigned int i = 0; i < merge->nr_streams; i++) {
-        const struct merge_stream *stream = merge->streams[i];
-        uint64_t newest = stream->now;
-
-        for (size_t j = stream->nr_windows; j > 0; j--) {
-            uint64_t tsc = merge_newest_tsc(&stream->windows[j - 1]);
-
-            newest = max_u64(newest, tsc);
-            if (tsc > 0)
-                break;
-        }
-        last = max_u64(last, newest);
-    }
-    return last;
-}

@@ -39,11 +39,3 @@ struct cut_result {
  * *RET_RESULT is written in any case.
  */
 int cut_write(struct merge *merge, struct merge_part part, int fd, struct cut_result *ret_result);
-
-/*
- * The time of the first record that MERGE has left; 0: none. Of a stream this reads as far as it
- * takes.
- */
-uint64_t cut_first_tsc(struct merge *merge);
-/* The newest TSC of what is no stream, before anything was taken from MERGE; 0: none. */
-uint64_t cut_last_tsc(const struct merge *merge);
