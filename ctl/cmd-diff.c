@@ -11,6 +11,7 @@
 #include "ctl/ctl.h"
 #include "ctl/doc.h"
 #include "ctl/input.h"
+#include "ctl/pager.h"
 #include "ctl/str.h"
 #include "ctl/table.h"
 #include "trace/compare.h"
@@ -531,6 +532,7 @@ static void print_text(const struct subject subjects[2], const struct matches *m
 static int diff(struct ctl *ctl, const char *const paths[2], char **ret_error)
 {
     struct subject subjects[2] = {0};
+    _cleanup_pager_ struct pager *pager = NULL;
     struct matches matches = {0};
     int r = 0;
 
@@ -538,6 +540,8 @@ static int diff(struct ctl *ctl, const char *const paths[2], char **ret_error)
         r = subject_read(&subjects[i], paths[i], ret_error);
     if (r >= 0)
         r = find_matches(subjects, &matches);
+    if (r >= 0 && !ctl->json)
+        pager_open(!ctl->no_pager, &pager);
     if (r >= 0 && ctl->json)
         print_doc(subjects, &matches);
     else if (r >= 0)

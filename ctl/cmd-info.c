@@ -22,6 +22,7 @@
 #include "ctl/ctl.h"
 #include "ctl/domains.h"
 #include "ctl/input.h"
+#include "ctl/pager.h"
 #include "ctl/reader.h"
 #include "ctl/session.h"
 #include "ctl/snapshot.h"
@@ -590,6 +591,7 @@ static int show(struct ctl *ctl, const char *path, bool is_first, struct json_ob
 
 static int cmd_info(struct ctl *ctl, int argc, char **argv)
 {
+    _cleanup_pager_ struct pager *pager = NULL;
     _cleanup_doc_ struct json_object *doc = NULL;
     struct json_object *files;
     char *error = NULL;
@@ -602,6 +604,8 @@ static int cmd_info(struct ctl *ctl, int argc, char **argv)
         return args_exit(&verb_info, r, error);
     doc = doc_new("xentraced-info");
     files = doc_add_array(doc, "files");
+    if (!ctl->json)
+        pager_open(!ctl->no_pager, &pager);
     for (int i = optind; i < argc; i++) {
         if (show(ctl, argv[i], i == optind, files) != CTL_OK)
             code = CTL_FAILURE;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "common/util.h"
+#include "ctl/reading.h"
 #include "trace/merge.h"
 
 struct sidecar;
@@ -26,7 +27,8 @@ struct input {
     uint64_t tsc_khz;    /* never 0 */
     bool khz_is_assumed; /* neither the sidecar nor the user says it */
     struct merge merge;
-    bool has_merge;      /* it has begun */
+    struct reading reading; /* shows how far it is */
+    bool has_merge;         /* it has begun */
     uint64_t origin_tsc; /* where the trace begins, if a part of it was selected; 0: not known */
 };
 

@@ -83,6 +83,7 @@ libctl_a_SOURCES = \
 	ctl/second.c ctl/second.h \
 	ctl/selection.c ctl/selection.h \
 	ctl/reader.c ctl/reader.h \
+	ctl/reading.c ctl/reading.h \
 	ctl/session.c ctl/session.h \
 	ctl/snapshot.c ctl/snapshot.h \
 	ctl/stop.c ctl/stop.h \

@@ -220,8 +220,7 @@ static void note_io(struct measures *measures, const struct merge_record *record
 /* Whether there is more to do for records of EVENT than to count them. */
 static bool is_wanted(const struct measures *measures, uint32_t event)
 {
-    return state_wants(event) || is_io(event) ||
-           details_want(&measures->details, event);
+    return state_wants(event) || is_io(event) || details_want(&measures->details, event);
 }
 
 static bool pass_record(void *context, uint32_t header)
@@ -344,7 +343,8 @@ int measures_new_of(struct merge *merge, bool is_svm, unsigned int parts,
     measures->io = calloc(MEASURES_DOMAINS, sizeof(*measures->io));
     if (!measures->io || counts_init(&measures->events) < 0 ||
         counts_init(&measures->reasons) < 0 ||
-        details_init(&measures->details, measures->parts & DETAILS_ALL, merge, &measures->state) < 0)
+        details_init(&measures->details, measures->parts & DETAILS_ALL, merge, &measures->state) <
+            0)
         return -ENOMEM;
     r = state_init(&measures->state, &measures->observer);
     if (r < 0)
