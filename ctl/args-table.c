@@ -13,6 +13,7 @@ const struct args_option args_global_options[] = {
     {"host", 'H', "HOST", ARGS_HOST, offsetof(struct ctl, host),
      .help = "run the command on HOST or USER@HOST, through ssh"},
     {"json", .offset = offsetof(struct ctl, json), .help = "print JSON"},
+    {"no-pager", .offset = offsetof(struct ctl, no_pager), .help = "print without a pager"},
     {"help", 'h', .help = "print this page, or the page of a command"},
     {},
 };

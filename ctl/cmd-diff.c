@@ -11,6 +11,7 @@
 #include "ctl/ctl.h"
 #include "ctl/doc.h"
 #include "ctl/input.h"
+#include "ctl/pager.h"
 #include "ctl/selection.h"
 #include "ctl/str.h"
 #include "ctl/table.h"
@@ -552,6 +553,7 @@ static int diff(struct ctl *ctl, const struct selection_options *selection,
                 const char *const paths[2], char **ret_error)
 {
     struct subject subjects[2] = {0};
+    _cleanup_pager_ struct pager *pager = NULL;
     struct matches matches = {0};
     int r = 0;
 
@@ -562,6 +564,8 @@ static int diff(struct ctl *ctl, const struct selection_options *selection,
     if (r >= 0 && matches.nr == 0 && subjects[0].input->subjects)
         r = str_refuse(-ENOENT, ret_error, "Neither trace has a runstate record of %s.",
                        subjects[0].input->shown);
+    if (r >= 0 && !ctl->json)
+        pager_open(!ctl->no_pager, &pager);
     if (r >= 0 && ctl->json)
         print_doc(subjects, &matches);
     else if (r >= 0)

@@ -18,6 +18,7 @@
 #include "ctl/follow.h"
 #include "ctl/format-file.h"
 #include "ctl/input.h"
+#include "ctl/pager.h"
 #include "ctl/selection.h"
 #include "ctl/str.h"
 #include "trace/events.h"
@@ -184,7 +185,9 @@ static int dump_file(const struct ctl *ctl, struct printer *printer, const struc
                      const char *path)
 {
     _cleanup_input_ struct input *input = NULL;
+    struct pager *pager = NULL;
     char *error = NULL;
+    bool is_read;
 
     if (selection_open(ctl, &options->selection, path, false, &input, &error) < 0) {
         ctl_error_sentence(error);
@@ -195,7 +198,17 @@ static int dump_file(const struct ctl *ctl, struct printer *printer, const struc
         ctl_error_sentence(NULL);
         return CTL_FAILURE;
     }
-    if (!dump(input, printer))
+    if (isatty(STDOUT_FILENO)) /* the records show how far it is */
+        merge_report_bytes(&input->merge, NULL, NULL);
+    if (!ctl->json)
+        pager_open(!ctl->no_pager, &pager);
+    is_read = dump(input, printer);
+    if (!is_read && pager && printer->error == 0) { /* its user has seen enough */
+        pager_close(pager);
+        return CTL_OK;
+    }
+    pager_close(pager);
+    if (!is_read)
         return printer_fail(printer);
     if (input->merge.error < 0) {
         ctl_error("Cannot read %s to its end: %s.", input->path, strerror(-input->merge.error));

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/record.h"
 #include "common/sidecar-path.h"
 #include "common/trace-file.h"
 #include "common/units.h"
@@ -21,17 +22,24 @@
 #include "ctl/ctl.h"
 #include "ctl/domains.h"
 #include "ctl/input.h"
+#include "ctl/pager.h"
+#include "ctl/reader.h"
 #include "ctl/session.h"
 #include "ctl/snapshot.h"
 #include "ctl/storage.h"
 #include "ctl/str.h"
 #include "ctl/table.h"
+#include "trace/state.h"
+
+#define GUEST_CLASS 11u /* the bit of TRC_GUEST, counted from bit 16 */
+_Static_assert(TRC_GUEST >> 16 == UINT32_C(1) << GUEST_CLASS, "a file format");
 
 /* One file, read to its end, and what its sidecar says about it. */
 struct info {
     char *path;                         /* as typed */
     struct trace_file_summary *summary; /* NULL: could not be read, see error */
     char *error;
+    struct reader_facts facts; /* what the records say */
     char *sidecar_path;
     struct json_object *sidecar; /* NULL: none */
     char *sidecar_error;         /* there is one, but it is no use */
@@ -78,6 +86,23 @@ static int refuse_sidecar(struct info *info)
     return info->error ? 1 : 0;
 }
 
+static int note_record(void *context, unsigned int cpu, const void *record, uint32_t bytes)
+{
+    struct reader_facts *facts = context;
+    const uint8_t *p = record;
+    uint32_t header, reason;
+    size_t at;
+
+    (void)cpu;
+    memcpy(&header, p, sizeof(header));
+    at = RECORD_MIN_BYTES + (record_has_tsc(header) ? 8u : 0u);
+    if (!state_is_exit(record_event(header)) || bytes < at + sizeof(reason))
+        return 0;
+    memcpy(&reason, p + at, sizeof(reason));
+    reader_note_exit(facts, record_event(header), reason);
+    return 0;
+}
+
 static int read_trace(struct info *info)
 {
     _cleanup_fd_ int fd = -1;
@@ -87,7 +112,7 @@ static int read_trace(struct info *info)
     if (r != 0)
         return r < 0 ? r : 0;
     fd = open_trace(info->path);
-    r = fd < 0 ? -errno : trace_file_scan(fd, &info->summary);
+    r = fd < 0 ? -errno : trace_file_walk(fd, note_record, &info->facts, &info->summary);
     if (r == -ENOMEM)
         return r;
     if (r < 0) {
@@ -242,7 +267,21 @@ static void print_verdict(FILE *file, const struct info *info)
         table_print_field(file, "Verdict",
                           "INCOMPLETE: readable, but its sidecar counts more records");
     else
-        table_print_field(file, "Verdict", "sound: every reader of Xen traces can read it");
+        table_print_field(file, "Verdict", "sound");
+}
+
+/* The sidecar knows the processor; of the exits, those that are there count. */
+static void print_readers(FILE *file, const struct info *info)
+{
+    struct reader_facts facts = reader_facts_of(info->sidecar);
+
+    facts.has_exits = info->facts.has_exits;
+    facts.has_svm_exits = info->facts.has_svm_exits;
+    facts.highest_reason = info->facts.highest_reason;
+    facts.is_amd = facts.is_amd || info->facts.is_amd;
+    facts.has_guest_records = info->summary->class_records[GUEST_CLASS] > 0;
+    facts.nr_cpus = info->summary->nr_cpus;
+    table_print_field(file, "Readers", "xentracectl report; %s", reader_describe(&facts));
 }
 
 static void print_span(FILE *file, const struct info *info)
@@ -416,6 +455,8 @@ static void info_print(FILE *file, struct info *info)
 
     (void)fprintf(file, "%s\n", strcmp(info->path, "-") == 0 ? "standard input" : info->path);
     print_verdict(file, info);
+    if (info->summary->damage == TRACE_FILE_SOUND)
+        print_readers(file, info);
     table_print_field(file, "Bytes", "%" PRIu64 " (%s)", summary->bytes,
                       size_format(size, summary->bytes));
     if (summary->damage != TRACE_FILE_SOUND && summary->damage != TRACE_FILE_EMPTY)
@@ -550,6 +591,7 @@ static int show(struct ctl *ctl, const char *path, bool is_first, struct json_ob
 
 static int cmd_info(struct ctl *ctl, int argc, char **argv)
 {
+    _cleanup_pager_ struct pager *pager = NULL;
     _cleanup_doc_ struct json_object *doc = NULL;
     struct json_object *files;
     char *error = NULL;
@@ -562,6 +604,8 @@ static int cmd_info(struct ctl *ctl, int argc, char **argv)
         return args_exit(&verb_info, r, error);
     doc = doc_new("xentraced-info");
     files = doc_add_array(doc, "files");
+    if (!ctl->json)
+        pager_open(!ctl->no_pager, &pager);
     for (int i = optind; i < argc; i++) {
         if (show(ctl, argv[i], i == optind, files) != CTL_OK)
             code = CTL_FAILURE;

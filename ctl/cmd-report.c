@@ -8,11 +8,13 @@
 #include <unistd.h>
 
 #include "ctl/args.h"
+#include "ctl/color.h"
 #include "ctl/ctl.h"
 #include "ctl/doc.h"
 #include "ctl/findings.h"
 #include "ctl/input.h"
 #include "ctl/intervals.h"
+#include "ctl/pager.h"
 #include "ctl/report.h"
 #include "ctl/selection.h"
 #include "ctl/str.h"
@@ -109,10 +111,14 @@ static struct report_page terminal_page(void)
     struct winsize size = {0};
 
     if (!isatty(STDOUT_FILENO))
-        return (struct report_page){0};
+        return (struct report_page){.palette = palette_for(STDOUT_FILENO)};
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_row == 0)
         size.ws_row = DEFAULT_ROWS;
-    return (struct report_page){(unsigned int)table_terminal_width(false), size.ws_row};
+    return (struct report_page){
+        .width = (unsigned int)table_terminal_width(false),
+        .rows = size.ws_row,
+        .palette = palette_for(STDOUT_FILENO),
+    };
 }
 
 static int report(struct ctl *ctl, const struct options *options, const char *path)
@@ -121,6 +127,7 @@ static int report(struct ctl *ctl, const struct options *options, const char *pa
     _cleanup_(measures_freep) struct measures *measures = NULL;
     _cleanup_(findings_freep) struct findings *findings = NULL;
     _cleanup_doc_ struct json_object *doc = NULL;
+    _cleanup_pager_ struct pager *pager = NULL;
     const struct report_page page = terminal_page();
     int r;
 
@@ -134,6 +141,7 @@ static int report(struct ctl *ctl, const struct options *options, const char *pa
         return CTL_FAILURE;
     }
     if (!ctl->json) {
+        pager_open(!ctl->no_pager, &pager);
         report_print(stdout, &page, input, measures, findings);
         return CTL_OK;
     }
@@ -151,13 +159,19 @@ static int report_view(struct ctl *ctl, const struct options *options, const cha
     _cleanup_input_ struct input *input = NULL;
     _cleanup_(measures_freep) struct measures *measures = NULL;
     _cleanup_doc_ struct json_object *doc = NULL;
-    struct view_output output = {.file = stdout, .width = table_terminal_width(false)};
+    _cleanup_pager_ struct pager *pager = NULL;
+    struct view_output output = {
+        .file = stdout,
+        .width = table_terminal_width(false),
+        .palette = palette_for(STDOUT_FILENO),
+    };
     int r;
 
     r = read_trace(ctl, options, path, view->parts, &input, &measures);
     if (r != CTL_OK)
         return r;
     if (!ctl->json) {
+        pager_open(!ctl->no_pager, &pager);
         output.input = input;
         output.measures = measures;
         report_print_quality(stdout, input, measures, (unsigned int)output.width);

@@ -41,7 +41,7 @@ static const struct args_option list_options[] = {
 };
 
 struct status_options {
-    bool all, full, no_pager, utc;
+    bool all, full, utc;
 };
 
 static const struct args_option status_options[] = {
@@ -50,7 +50,6 @@ static const struct args_option status_options[] = {
     {"full", 'l', .offset = offsetof(struct status_options, full),
      .help = "do not shorten tables to the terminal's width"},
     {"utc", .offset = offsetof(struct status_options, utc), .help = "show times in UTC"},
-    {"no-pager", .offset = offsetof(struct status_options, no_pager), .help = "do not use a pager"},
     {},
 };
 
@@ -198,7 +197,8 @@ static int judge(struct json_object *doc, bool is_session)
     return health.exit_code;
 }
 
-static int show(struct json_object *doc, bool is_session, const struct status_options *options)
+static int show(const struct ctl *ctl, struct json_object *doc, bool is_session,
+                const struct status_options *options)
 {
     const struct palette *palette = palette_for(STDOUT_FILENO);
     _cleanup_pager_ struct pager *pager = NULL;
@@ -206,8 +206,7 @@ static int show(struct json_object *doc, bool is_session, const struct status_op
     int width = table_terminal_width(options->full);
 
     doc_make_printable(doc);
-    if (!options->no_pager)
-        pager_open(&pager);
+    pager_open(!ctl->no_pager, &pager);
     if (is_session) {
         session_print(stdout, doc, true, width);
         return CTL_OK;
@@ -235,7 +234,7 @@ static int cmd_status(struct ctl *ctl, int argc, char **argv)
     if (options.utc)
         str_use_utc();
     if (!ctl->json)
-        return show(doc, *name, &options);
+        return show(ctl, doc, *name, &options);
     doc_print(stdout, doc);
     return judge(doc, *name);
 }

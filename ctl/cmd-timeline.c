@@ -120,7 +120,7 @@ static int print(struct ctl *ctl, const struct input *input, const struct timeli
         doc_print(stdout, doc);
         return 0;
     }
-    pager_open(&pager);
+    pager_open(!ctl->no_pager, &pager);
     return timeline_text_print(stdout, input, timeline, first_tsc, &style);
 }
 

@@ -218,7 +218,7 @@ static void print_answer(const struct ctl *ctl, const struct input *input,
         doc_print(stdout, doc);
         return;
     }
-    pager_open(&pager);
+    pager_open(!ctl->no_pager, &pager);
     if (around->is_needed)
         story_text_print_changes(stdout, input, story, question->first_tsc, &around->before,
                                  &around->after);

@@ -27,6 +27,7 @@ struct ctl {
     const char *socket; /* for client_new(): a path, or the address of another host's */
     const char *host;   /* -H; NULL: this machine */
     bool json;
+    bool no_pager;
     const char *default_socket; /* without --socket */
     char *address;              /* what SOCKET points to with -H */
 };

@@ -742,13 +742,45 @@ char *findings_command(const struct findings *findings, size_t i)
                       input_when(input, when, finding->tsc, first_tsc), vcpu, path);
 }
 
-void findings_print(const struct findings *findings, size_t i, FILE *file, unsigned int width)
+static const char *color_of(const struct finding *finding, const struct palette *palette)
 {
-    _cleanup_free_ char *command = findings_command(findings, i);
+    static const char *const bad[] = {"lost", "stopped", "starved", "wait"};
 
-    (void)wrap_print(file, findings_at(findings, i)->text, width, INDENT, HANGING);
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+        if (strcmp(finding->kind, bad[i]) == 0)
+            return palette->bad;
+    return palette->warn;
+}
+
+/* A color of its own for each line: a pager scrolls by lines. */
+static void print_colored(FILE *file, char *text, const char *color, const char *end)
+{
+    char *state = NULL;
+
+    for (char *line = strtok_r(text, "\n", &state); line; line = strtok_r(NULL, "\n", &state)) {
+        int indent = (int)strspn(line, " ");
+
+        (void)fprintf(file, "%*s%s%s%s\n", indent, "", color, line + indent, end);
+    }
+}
+
+void findings_print(const struct findings *findings, size_t i, FILE *file, unsigned int width,
+                    const struct palette *palette)
+{
+    const struct finding *finding = findings_at(findings, i);
+    _cleanup_free_ char *command = findings_command(findings, i), *text = NULL;
+    size_t bytes;
+    FILE *lines = open_memstream(&text, &bytes);
+
+    if (!lines)
+        return;
+    (void)wrap_print(lines, finding->text, width, INDENT, HANGING);
+    if (fclose(lines) != 0)
+        return;
+    print_colored(file, text, color_of(finding, palette), palette->end);
     if (command)
-        (void)fprintf(file, "%*s%s\n", (int)COMMAND_INDENT, "", command);
+        (void)fprintf(file, "%*s%s%s%s\n", (int)COMMAND_INDENT, "", palette->dim, command,
+                      palette->end);
 }
 
 unsigned int findings_lines(const struct findings *findings, size_t i, unsigned int width)

@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "ctl/color.h"
+
 struct input;
 struct measures;
 
@@ -41,8 +43,10 @@ const struct finding *findings_at(const struct findings *findings, size_t i);
 char *findings_command(const struct findings *findings, size_t i);
 
 /*
- * Prints the I-th in lines of at most WIDTH columns (0: any number), and below it its command,
+ * Prints the I-th in lines of at most WIDTH columns (0: any number): in red if something was lost,
+ * stopped or waited, else in yellow, by PALETTE. Below it stands its command,
  * which is never divided: it is to be copied. How many lines that takes.
  */
-void findings_print(const struct findings *findings, size_t i, FILE *file, unsigned int width);
+void findings_print(const struct findings *findings, size_t i, FILE *file, unsigned int width,
+                    const struct palette *palette);
 unsigned int findings_lines(const struct findings *findings, size_t i, unsigned int width);

@@ -25,6 +25,7 @@ struct input *input_free(struct input *input)
 {
     if (!input)
         return NULL;
+    reading_end(&input->reading);
     if (input->has_merge)
         merge_done(&input->merge);
     source_free(input->source);
@@ -201,6 +202,7 @@ int input_begin(struct input *input, struct merge_part part, char **ret_error)
 
     input->part = part;
     if (input->has_merge && source_is_stream(input->source)) {
+        reading_begin(&input->reading, &input->merge, input_name(input), 0);
         merge_narrow(&input->merge, part);
         return 0;
     }
@@ -214,6 +216,10 @@ int input_begin(struct input *input, struct merge_part part, char **ret_error)
         return refuse_reading(input->path, r, ret_error);
     if (merge_streams(&input->merge) == 0 && !source_is_stream(input->source))
         return refuse_empty(input->path, ret_error);
+    reading_begin(&input->reading, &input->merge, input_name(input),
+                  part.from == 0 && part.until == UINT64_MAX && !source_is_stream(input->source)
+                      ? source_bytes(input->source)
+                      : 0);
     return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "common/util.h"
+#include "ctl/reading.h"
 #include "trace/merge.h"
 
 struct sidecar;
@@ -27,6 +28,7 @@ struct input {
     uint64_t tsc_khz;    /* never 0 */
     bool khz_is_assumed; /* neither the sidecar nor the user says it */
     struct merge merge;
+    struct reading reading;    /* shows how far it is */
     bool has_merge;            /* it has begun */
     struct merge_part part;    /* what is read; input_begin() */
     struct subjects *subjects; /* what the answer is about; NULL: all */

@@ -83,6 +83,8 @@ libctl_a_SOURCES = \
 	ctl/second.c ctl/second.h \
 	ctl/about.c ctl/about.h \
 	ctl/selection.c ctl/selection.h \
+	ctl/reader.c ctl/reader.h \
+	ctl/reading.c ctl/reading.h \
 	ctl/who.c ctl/who.h \
 	ctl/session.c ctl/session.h \
 	ctl/snapshot.c ctl/snapshot.h \

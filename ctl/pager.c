@@ -97,13 +97,13 @@ static void ignore_signals(struct pager *pager)
     (void)sigaction(SIGINT, &ignore, &pager->old_interrupt);
 }
 
-void pager_open(struct pager **ret_pager)
+void pager_open(bool wanted, struct pager **ret_pager)
 {
     struct pager *pager;
     int fds[2];
 
     *ret_pager = NULL;
-    if (!is_wanted())
+    if (!wanted || !is_wanted())
         return;
     pager = calloc(1, sizeof(*pager));
     if (!pager)

@@ -9,13 +9,15 @@
  * While one runs, standard output is a pipe to it. One at a time; main thread.
  */
 
+#include <stdbool.h>
+
 struct pager;
 
 /*
- * Starts it, unless it is not wanted or there is none: then *RET_PAGER is NULL, and standard output
- * is as before. Decide about colors first.
+ * Starts it, unless it is not WANTED or there is none: then *RET_PAGER is NULL, and standard output
+ * is as before. Decide about colors and the terminal's size first.
  */
-void pager_open(struct pager **ret_pager);
+void pager_open(bool wanted, struct pager **ret_pager);
 
 /* Gives it the rest, and waits until the user has left it. NULL is fine. Returns NULL. */
 struct pager *pager_close(struct pager *pager);

@@ -230,7 +230,7 @@ static void print_findings(FILE *file, const struct report_page *page, const str
     (void)fputs(count > 0 ? "\nFindings:\n" : "\nNothing stands out.\n", file);
     for (size_t i = 0; i < count; i++)
         if (page->rows == 0 || chosen[i])
-            findings_print(findings, i, file, page->width);
+            findings_print(findings, i, file, page->width, page->palette);
     if (left > 0)
         (void)fprintf(file, MORE_FORMAT, left, path ? path : "-");
 }
@@ -287,6 +287,7 @@ void report_print(FILE *file, const struct report_page *page, const struct input
 {
     const struct view_output output = {
         .width = (int)page->width,
+        .palette = page->palette,
         .rows = page->rows == 0            ? 0
                 : page->rows >= LARGE_ROWS ? LARGE_DOMAINS
                                            : DOMAINS_SHOWN,

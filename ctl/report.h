@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "ctl/color.h"
+
 struct findings;
 struct input;
 struct measures;
@@ -16,6 +18,7 @@ struct measures;
 /* What it is to fit on. 0: any number of columns, of rows. */
 struct report_page {
     unsigned int width, rows;
+    const struct palette *palette;
 };
 
 /*

@@ -17,6 +17,7 @@
 #include "common/cpu-set.h"
 #include "common/units.h"
 #include "ctl/number.h"
+#include "ctl/reader.h"
 #include "ctl/storage.h"
 #include "ctl/str.h"
 #include "ctl/table.h"
@@ -437,7 +438,7 @@ void session_print_aborted(FILE *file, struct json_object *session)
 }
 
 /* Captures are root's, and the group's to read: for who may not, it takes sudo. */
-static const char *reader_of(const char *path)
+static const char *sudo_for(const char *path)
 {
     return access(path, R_OK) < 0 && errno == EACCES ? "sudo " : "";
 }
@@ -445,10 +446,10 @@ static const char *reader_of(const char *path)
 void session_print_next(FILE *file, struct json_object *session, const char *path)
 {
     _cleanup_free_ char *quoted = str_shell_quote(path);
-    const char *sudo = reader_of(path);
+    const char *sudo = sudo_for(path);
     uint64_t khz = doc_number(session, "host.tsc_khz");
     const char *remote = doc_text(session, "remote", "");
-    char hz[STR_HZ_MAX];
+    struct reader_facts facts = reader_facts_of(session);
 
     if (!quoted)
         return;
@@ -461,11 +462,7 @@ void session_print_next(FILE *file, struct json_object *session, const char *pat
         return;
     }
     table_print_field(file, "Next", "%sxentracectl report %s", sudo, quoted);
-    if (khz)
-        (void)fprintf(file, "%9s  %sxenalyze --cpu-hz %s --summary %s\n", "", sudo, str_hz(hz, khz),
-                      quoted);
-    else
-        (void)fprintf(file, "%9s  %sxenalyze --summary %s\n", "", sudo, quoted);
+    reader_print_command(file, &facts, sudo, quoted, khz);
 }
 
 void session_print_summary(FILE *file, struct json_object *session)

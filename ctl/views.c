@@ -50,7 +50,7 @@ void view_print_findings(const struct view_output *output)
     (void)fputs(findings_count(findings) > 0 ? "\nFindings:\n" : "\nNothing stands out.\n",
                 output->file);
     for (size_t i = 0; i < findings_count(findings); i++)
-        findings_print(findings, i, output->file, (unsigned int)output->width);
+        findings_print(findings, i, output->file, (unsigned int)output->width, output->palette);
     findings_free(findings);
 }
 

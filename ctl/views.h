@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "ctl/color.h"
 #include "ctl/input.h"
 #include "trace/measures.h"
 
@@ -21,6 +22,7 @@ struct view_output {
     FILE *file;
     int width;         /* of the lines; 0: any */
     unsigned int rows; /* of the list of domains; 0: all */
+    const struct palette *palette;
     const struct input *input;
     struct measures *measures;
 };

@@ -159,6 +159,15 @@ undocumented() {
 }
 report "every name of the control protocol is documented" "$(undocumented)"
 
+# Formats of documents that xentracectl prints; the others are the daemon's own.
+undocumented_formats() {
+    grep -rhoE '"xentraced-[a-z]+"' --include='*.[ch]' ctl common daemon | tr -d '"' | sort -u |
+        grep -vxE 'xentraced-(persist|started|stopped)' | while read -r name; do
+        grep -q "\`$name\`" docs/control-protocol.md || echo "docs/control-protocol.md lacks $name"
+    done
+}
+report "every format of a document is documented" "$(undocumented_formats)"
+
 # Tables and code have the width of their content.
 long_lines() {
     LC_ALL=C.UTF-8 awk 'FNR == 1 { code = 0 } /^ *```/ { code = !code }

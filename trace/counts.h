@@ -15,7 +15,7 @@
 struct count {
     uint64_t count; /* 0: the slot is empty */
     uint32_t number;
-    uint32_t index : 31; /* in the order in which they came */
+    uint32_t index : 31;    /* in the order in which they came */
     uint32_t is_wanted : 1; /* the user's; true at first */
 };
 

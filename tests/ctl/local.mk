@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 
 check_PROGRAMS += tests/ctl/test-ctl tests/ctl/test-console tests/ctl/test-doctor tests/ctl/test-documents \
+	tests/ctl/test-reader tests/ctl/test-reading \
 	tests/ctl/test-output tests/ctl/test-tar
 check_SCRIPTS += tests/ctl/test-cli tests/ctl/test-completion tests/ctl/test-dump-follow \
 	tests/ctl/test-files tests/ctl/test-flows \
 	tests/ctl/test-manual tests/ctl/test-monitor tests/ctl/test-recorder tests/ctl/test-ssh \
-	tests/ctl/test-status tests/ctl/test-top tests/ctl/test-trouble tests/ctl/test-wrong \
+	tests/ctl/test-status tests/ctl/test-terminal tests/ctl/test-top tests/ctl/test-trouble tests/ctl/test-wrong \
 	tests/ctl/test-xentrace
 EXTRA_DIST += tests/ctl/test-cli tests/ctl/test-completion tests/ctl/test-files tests/ctl/test-flows \
-	tests/ctl/test-recorder tests/ctl/test-status tests/ctl/test-trouble tests/ctl/lib.sh \
+	tests/ctl/test-recorder tests/ctl/test-status tests/ctl/test-terminal tests/ctl/test-trouble tests/ctl/lib.sh \
 	tests/ctl/test-manual tests/ctl/test-ssh tests/ctl/test-wrong tests/ctl/test-xentrace \
 	tests/ctl/test-dump-follow tests/ctl/test-monitor tests/ctl/make-status \
 	tests/ctl/pictures/monitor-200x60.txt tests/ctl/pictures/monitor-256-200x60.txt \
@@ -37,6 +38,14 @@ tests_ctl_test_tar_LDADD = libctl.a libcommon.a
 tests_ctl_test_documents_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_ctl_test_documents_SOURCES = tests/ctl/test-documents.c
 tests_ctl_test_documents_LDADD = libctl.a libtrace.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
+
+tests_ctl_test_reading_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
+tests_ctl_test_reading_SOURCES = tests/ctl/test-reading.c tests/unit/test.h
+tests_ctl_test_reading_LDADD = libctl.a libtrace.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
+
+tests_ctl_test_reader_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
+tests_ctl_test_reader_SOURCES = tests/ctl/test-reader.c tests/unit/test.h
+tests_ctl_test_reader_LDADD = libctl.a libtrace.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
 
 tests_ctl_test_console_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_ctl_test_console_SOURCES = tests/ctl/test-console.c

@@ -725,7 +725,13 @@ memory_for_large() { [ "$(awk '/^MemAvailable/ { print $2 }' /proc/meminfo)" -gt
 
 parts=(in_a_row many parts too_short names outputs empty slow stubborn small_disk signal_reserve torn killed in_memory
     follow max_age in_memory_slowly memory_share large)
-[ -n "${SIM_INSIDE:-}" ] || [ $# -eq 0 ] || parts=("$@")
+if [ -z "${SIM_INSIDE:-}" ]; then
+    case ${1:-} in
+        "") ;;
+        -*) mapfile -t parts < <(printf '%s\n' "${parts[@]}" | grep -vx -e "${1#-}") ;; # all but that one
+        *) parts=("$@") ;;
+    esac
+fi
 
 run() { # run PART
     case $1 in

@@ -103,7 +103,7 @@ def xenalyze(sample):
     if not shutil.which(command[0]):
         print("there is no xenalyze")
         sys.exit(77)
-    if name_of(sample) == "pvh-xen420":  # AMD's exits of Xen 4.19 and later
+    if name_of(sample) == "pvh-xen420":  # most of it are AMD exits of Xen 4.19 and later
         return None
     # AMD's exits before.
     return command + ["--cpu-hz", "2300M"] + (["--svm-mode"] if name_of(sample) == "pvh-steady" else [])
