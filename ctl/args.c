@@ -556,7 +556,7 @@ static void print_options(FILE *file, const struct args_option *table)
         int width;
 
         if (!option->name) {
-            (void)fprintf(file, "\n%s\n", option->help);
+            (void)fprintf(file, "%s%s\n", i > 0 ? "\n" : "", option->help);
             continue;
         }
         width = option->letter ? fprintf(file, "  -%c, ", option->letter) : fprintf(file, "      ");

@@ -417,6 +417,9 @@ int selection_check_shown(const struct input *input, const struct measures *meas
         if (measures_shows_vcpu(measures, measures->state.vcpus[i]))
             return 0;
     domains = list_domains(input, measures);
+    if (input->subjects->of_cpus) /* it may be known, but elsewhere */
+        return str_refuse(-ENOENT, ret_error, "No vCPU of %s matches all of: %s. Its domains: %s.",
+                          input_name(input), input->shown, domains && *domains ? domains : "none");
     return str_refuse(-ENOENT, ret_error, "%s has no runstate record of %s. Its domains: %s.",
                       input_name(input), input->shown, domains && *domains ? domains : "none");
 }

@@ -63,7 +63,6 @@ struct selection_options {
     {"now", 0, NULL, ARGS_FLAG, offsetof(type, member.now),                                        \
      .help = "read what the flight recorder holds at the moment"}
 #define SELECTION_SUBJECT_OPTIONS(type, member)                                                    \
-    {.help = "What is shown of it:"},                                                              \
     {"domain", 0, "LIST", ARGS_LIST, offsetof(type, member.domains),                               \
      .help = "these domains: names, IDs or UUIDs: web,5"},                                         \
     {"vcpu", 0, "LIST", ARGS_LIST, offsetof(type, member.vcpus),                                   \
