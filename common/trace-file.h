@@ -72,11 +72,11 @@ const char *trace_file_damage_text(enum trace_file_damage damage);
 const char *trace_file_damage_kind(enum trace_file_damage damage);
 
 /*
- * What is wrong with the record at P, of which AVAILABLE bytes are in the file from there on, and
- * LEFT bytes in its window. Whoever walks over a trace strictly asks this.
+ * Judges the record at P. From there on, the file has AVAILABLE bytes, and the record's window has
+ * LEFT. Every strict walk over a trace uses this.
  */
 enum trace_file_damage trace_file_judge_record(const void *p, uint64_t available, uint64_t left);
-/* What stands at P, at OFFSET in the file, where a window should begin; TRACE_FILE_SOUND: one. */
+/* Judges the bytes at P, OFFSET in the file, where a window should begin. */
 enum trace_file_damage trace_file_judge_window(const void *p, uint64_t available, uint64_t offset);
 
 /*

@@ -82,8 +82,9 @@ static int subject_read_half(struct subject *subject, struct merge_part whole, u
     int r;
 
     r = input_begin(subject->input, part, ret_error);
-    if (r >= 0)
-        r = measure(subject, &measures, ret_error);
+    if (r < 0)
+        return r;
+    r = measure(subject, &measures, ret_error);
     if (r < 0)
         return r;
     return compare_side_new(measures, cycles, subject->input->tsc_khz, &subject->sides[i]);
@@ -113,9 +114,12 @@ static int subject_read(struct subject *subject, const struct ctl *ctl,
     subject->lost = measures->lost;
     r = compare_side_new(measures, measures_span(measures), subject->input->tsc_khz,
                          &subject->sides[0]);
-    if (r >= 0)
-        r = subject_read_half(subject, whole, 1, ret_error);
-    return r < 0 ? r : subject_read_half(subject, whole, 2, ret_error);
+    if (r < 0)
+        return r;
+    r = subject_read_half(subject, whole, 1, ret_error);
+    if (r < 0)
+        return r;
+    return subject_read_half(subject, whole, 2, ret_error);
 }
 
 /* --- Which domain is which. --- */
@@ -549,36 +553,46 @@ static void print_text(const struct subject subjects[2], const struct matches *m
                "distributions, from 0 to 1.");
 }
 
-static int diff(struct ctl *ctl, const struct selection_options *selection,
-                const char *const paths[2], char **ret_error)
+static void print(const struct ctl *ctl, const struct subject subjects[2],
+                  const struct matches *matches)
 {
-    struct subject subjects[2] = {0};
     _cleanup_pager_ struct pager *pager = NULL;
-    struct matches matches = {0};
-    int r = 0;
 
-    for (size_t i = 0; i < ARRAY_SIZE(subjects) && r >= 0; i++)
+    if (ctl->json) {
+        print_doc(subjects, matches);
+        return;
+    }
+    pager_open(!ctl->no_pager, &pager);
+    print_text(subjects, matches);
+}
+
+/* SUBJECTS and MATCHES are the caller's to free, also after an error. */
+static int diff(struct ctl *ctl, const struct selection_options *selection,
+                const char *const paths[2], struct subject subjects[2], struct matches *matches,
+                char **ret_error)
+{
+    int r;
+
+    for (size_t i = 0; i < 2; i++) {
         r = subject_read(&subjects[i], ctl, selection, paths[i], ret_error);
-    if (r >= 0)
-        r = find_matches(subjects, &matches);
-    if (r >= 0 && matches.nr == 0 && subjects[0].input->subjects)
-        r = str_refuse(-ENOENT, ret_error, "Neither trace has a runstate record of %s.",
-                       subjects[0].input->shown);
-    if (r >= 0 && !ctl->json)
-        pager_open(!ctl->no_pager, &pager);
-    if (r >= 0 && ctl->json)
-        print_doc(subjects, &matches);
-    else if (r >= 0)
-        print_text(subjects, &matches);
-    free(matches.list);
-    for (size_t i = 0; i < ARRAY_SIZE(subjects); i++)
-        subject_done(&subjects[i]);
-    return r;
+        if (r < 0)
+            return r;
+    }
+    r = find_matches(subjects, matches);
+    if (r < 0)
+        return r;
+    if (matches->nr == 0 && subjects[0].input->subjects)
+        return str_refuse(-ENOENT, ret_error, "Neither trace has a runstate record of %s.",
+                          subjects[0].input->shown);
+    print(ctl, subjects, matches);
+    return 0;
 }
 
 static int cmd_diff(struct ctl *ctl, int argc, char **argv)
 {
     struct options options = {.selection.may_be_missing = true};
+    struct subject subjects[2] = {0};
+    struct matches matches = {0};
     const char *paths[2];
     char *error = NULL;
     int r;
@@ -597,7 +611,10 @@ static int cmd_diff(struct ctl *ctl, int argc, char **argv)
     }
     if (r < 0)
         return args_exit(&verb_diff, r, error);
-    r = diff(ctl, &options.selection, paths, &error);
+    r = diff(ctl, &options.selection, paths, subjects, &matches, &error);
+    free(matches.list);
+    for (size_t i = 0; i < ARRAY_SIZE(subjects); i++)
+        subject_done(&subjects[i]);
     if (r >= 0)
         return CTL_OK;
     ctl_error_sentence(error);

@@ -244,11 +244,12 @@ static int follow_begin(void *context, struct json_object *doc, char **ret_error
                   strcmp(doc_text(doc, "host.cpu_vendor", ""), "AuthenticAMD") == 0,
                   doc_text(doc, "host.xen_version", ""), khz ? khz : INPUT_ASSUMED_KHZ);
     r = sidecar_new_document(doc, &follower->input.sidecar);
-    if (r >= 0)
-        r = selection_find_subjects(follower->selection, &follower->input, ret_error);
-    if (r >= 0 && follower->input.subjects)
-        r = about_new(follower->input.subjects, &follower->printer->about);
-    return r;
+    if (r < 0)
+        return r;
+    r = selection_find_subjects(follower->selection, &follower->input, ret_error);
+    if (r < 0 || !follower->input.subjects)
+        return r;
+    return about_new(follower->input.subjects, &follower->printer->about);
 }
 
 static bool follow_record(void *context, const struct merge_record *record)

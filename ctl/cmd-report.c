@@ -105,7 +105,7 @@ static int read_trace(const struct ctl *ctl, const struct options *options, cons
     return CTL_OK;
 }
 
-/* What standard output shows at once; a file has all. */
+/* The size of the terminal. A file has everything. */
 static struct report_page terminal_page(void)
 {
     struct winsize size = {0};

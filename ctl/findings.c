@@ -127,7 +127,8 @@ static void find_losses(struct findings *findings)
 
 /* --- Domains that ended. --- */
 
-/* What the snapshot's reason says of the domain: "Domain 3 (web) crashed."; NULL: nothing. */
+/* The sentence of the snapshot's reason that names the domain: "Domain 3 (web) crashed."; or NULL.
+ */
 static const char *find_cause(const struct findings *findings, uint32_t domid)
 {
     const char *reason = sidecar_reason(findings->input->sidecar);
@@ -425,7 +426,7 @@ static void find_overcommitted(struct findings *findings)
     }
 }
 
-/* What is not known of a CPU, without what was lost there. */
+/* The part of the time in which the state of a CPU is unknown, but for losses. */
 static double unseen_percent(const struct measures *measures, uint32_t stream)
 {
     const struct state_cpu *cpu = &measures->state.cpus[stream];
@@ -498,7 +499,7 @@ static void collect_exits(void *context, const struct tally *tally)
         (struct exits){tally->who >> 16, (uint32_t)tally->what, tally->count, tally->cycles};
 }
 
-/* What the guest does then, as far as it helps. */
+/* A remark about exits for that reason: why a guest makes them. */
 static const char *explain_exit(const char *reason)
 {
     static const struct {

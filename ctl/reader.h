@@ -16,7 +16,7 @@
 struct json_object;
 struct trace_file_summary;
 
-/* What decides about it. */
+/* The facts that decide which xenalyze it is. */
 struct reader_facts {
     bool has_exits;          /* there are VM exits, or may be */
     bool has_svm_exits;      /* some have an event that only AMD's have, since Xen 4.19 */

@@ -15,7 +15,7 @@ struct findings;
 struct input;
 struct measures;
 
-/* What it is to fit on. 0: any number of columns, of rows. */
+/* The size that the report has to fit. 0: any number of columns, of rows. */
 struct report_page {
     unsigned int width, rows;
     const struct palette *palette;

@@ -233,7 +233,7 @@ bool selection_has_subjects(const struct selection_options *options)
 
 typedef int (*add_fn)(struct input *input, const char *word, char **ret_error);
 
-/* What the trace does not have is no error if another one may have it. */
+/* A name that this trace does not have is no error if another trace may have it. */
 static int add_word(const struct selection_options *options, struct input *input, add_fn add,
                     const char *word, char **ret_error)
 {
@@ -347,12 +347,14 @@ int selection_find_subjects(const struct selection_options *options, struct inpu
     if (!input->subjects)
         return -ENOMEM;
     r = each_word(options, input, &options->domains, add_domain, ret_error);
-    if (r >= 0)
-        r = each_word(options, input, &options->vcpus, add_vcpu, ret_error);
-    if (r >= 0 && options->cpus) {
-        input->subjects->of_cpus = true;
+    if (r < 0)
+        return r;
+    r = each_word(options, input, &options->vcpus, add_vcpu, ret_error);
+    if (r < 0)
+        return r;
+    input->subjects->of_cpus = options->cpus;
+    if (options->cpus)
         r = cpu_set_parse(options->cpus, CPU_SET_MAX, &input->subjects->cpus, ret_error);
-    }
     if (r < 0)
         return r;
     if (!options->may_be_missing && is_contradiction(input->subjects))

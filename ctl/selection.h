@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What a command's answer is about, as all commands that read a trace take it: a part of its time,
- * and in it some domains, vCPUs or CPUs.
+ * The options with which commands that read a trace restrict their answers: to a part of the time,
+ * and to some domains, vCPUs or CPUs.
  *
  *   struct options { ...; struct selection_options selection; };
  *   static const struct args_option report_options[] = {
