@@ -58,7 +58,8 @@ static void print_started(FILE *file, struct json_object *session)
         table_print_field(file, "Ends", "%s, or: xentracectl%s%s stop %s", forecast, option, remote,
                           name);
     else
-        table_print_field(file, "Ends", "on request: xentracectl%s%s stop %s", option, remote, name);
+        table_print_field(file, "Ends", "on request: xentracectl%s%s stop %s", option, remote,
+                          name);
     table_print_field(file, "Status", "xentracectl%s%s status %s", option, remote, name);
 }
 

@@ -88,6 +88,8 @@ static const struct state_vcpu *find_vcpu(const struct measures *measures, uint3
 /* A vCPU, and the time to show. */
 struct question {
     uint32_t key;
+    bool is_longest; /* its longest wait was looked for */
+    bool is_chosen;  /* of its domain's vCPUs it is the one that waited longest */
     uint64_t at;
     uint64_t from, until;
     uint64_t first_tsc; /* of the trace */
@@ -124,6 +126,7 @@ static int find_time(const struct input *input, const struct measures *measures,
             return refuse_at(input, measures, options->at, ret_error);
     } else if (measured) {
         at = measured->longest_from + measured->longest_cycles / 2;
+        question->is_longest = measured->longest_cycles > 0;
         if (!options->window_usec)
             window = measured->longest_cycles + 2 * input_ticks(input, MARGIN_USEC);
     }
@@ -159,6 +162,7 @@ static int ask(struct input *input, const struct options *options, const char *w
                           "xentracectl report %s",
                           whose, input->path);
     question->key = vcpu->key;
+    question->is_chosen = number < 0;
     question->first_tsc = measures->first_tsc;
     question->is_svm = measures->is_svm;
     return find_time(input, measures, vcpu, options, question, ret_error);
@@ -201,6 +205,21 @@ static void print_next(const struct input *input, const struct question *questio
                      msec > 0 ? msec : 1, path);
 }
 
+/* Which wait it is: nobody has named it. */
+static void print_choice(const struct input *input, const struct question *question)
+{
+    char domain[INPUT_TEXT_MAX], vcpu[INPUT_TEXT_MAX];
+
+    if (!question->is_longest)
+        return;
+    (void)input_vcpu(input, vcpu, question->key, question->from);
+    if (question->is_chosen)
+        (void)printf("The longest wait of %s was one of %s.\n",
+                     input_domain(input, domain, question->key >> 16, question->from), vcpu);
+    else
+        (void)printf("The longest wait of %s.\n", vcpu);
+}
+
 static void print_answer(const struct ctl *ctl, const struct input *input,
                          const struct question *question, const struct story *story,
                          const struct around *around)
@@ -219,11 +238,13 @@ static void print_answer(const struct ctl *ctl, const struct input *input,
         return;
     }
     pager_open(!ctl->no_pager, &pager);
-    if (around->is_needed)
+    if (around->is_needed) {
         story_text_print_changes(stdout, input, story, question->first_tsc, &around->before,
                                  &around->after);
-    else
+    } else {
+        print_choice(input, question);
         story_text_print(stdout, width, input, story, question->first_tsc, palette);
+    }
     print_next(input, question);
 }
 

@@ -27,7 +27,6 @@ struct columns *columns_free(struct columns *columns)
     return NULL;
 }
 
-
 int columns_new(const char *list, struct columns **ret_columns, char **ret_error)
 {
     _cleanup_columns_ struct columns *columns = calloc(1, sizeof(*columns));

@@ -16,7 +16,7 @@
 
 #define OPTION "--where"
 
-enum operator {
+enum operator{
     IS,
     IS_NOT,
     LESS,
@@ -61,7 +61,8 @@ struct condition *condition_free(struct condition *condition)
 static const struct {
     const char *text;
     enum operator op;
-} operators[] = { /* those of two characters first */
+} operators[] = {
+    /* those of two characters first */
     {"==", IS}, {"!=", IS_NOT}, {"<=", AT_MOST}, {">=", AT_LEAST},
     {"=", IS},  {"<", LESS},    {">", MORE},     {"&", HAS_BITS},
 };

@@ -90,12 +90,28 @@ static double percent(uint64_t part, uint64_t whole)
     return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
 }
 
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : b - a;
+}
+
 static bool is_guest(uint32_t key)
 {
     return key >> 16 < STATE_DOMAIN_IDLE;
 }
 
 /* --- Losses. --- */
+
+/* Whether each of several CPUs has lost records at the middle of LOSS. */
+static bool is_everywhere(const struct measures *measures, const struct measures_loss *loss)
+{
+    uint64_t middle = loss->from_tsc + (loss->to_tsc - loss->from_tsc) / 2;
+    unsigned int count = 0;
+
+    for (size_t i = 0; i < measures->nr_losses; i++)
+        count += measures->losses[i].from_tsc <= middle && measures->losses[i].to_tsc > middle;
+    return count > 1 && count == measures->state.nr_cpus;
+}
 
 static void find_losses(struct findings *findings)
 {
@@ -118,11 +134,15 @@ static void find_losses(struct findings *findings)
                        percent(measures->lost, measures->lost + measures->records));
     (void)input_span(findings->input, span, longest->to_tsc - longest->from_tsc);
     (void)input_when(findings->input, when, longest->from_tsc, measures->first_tsc);
-    findings_add(findings, "lost", 0,
-                 str_format("%s were lost in %zu gap%s, the longest of %s from %s on CPU %" PRIu32
-                            ". Usually a buffer was full: larger buffers or fewer events help.",
-                            count, measures->nr_losses, measures->nr_losses == 1 ? "" : "s", span,
-                            when, longest->cpu));
+    findings_add(
+        findings, "lost", 0,
+        str_format("%s were lost in %zu gap%s, the longest of %s from %s on CPU %" PRIu32 ". %s",
+                   count, measures->nr_losses, measures->nr_losses == 1 ? "" : "s", span, when,
+                   longest->cpu,
+                   is_everywhere(measures, longest)
+                       ? "All CPUs lost records at that time: the program that empties Xen's "
+                         "buffers was stopped, or waited for its disk."
+                       : "Its buffer was full: larger buffers or fewer events help."));
 }
 
 /* --- Domains that ended. --- */
@@ -184,13 +204,13 @@ static void add_ended(struct findings *findings, uint32_t domid, const struct en
     else
         (void)snprintf(vcpus, sizeof(vcpus), "%u vCPUs", ended->nr);
     findings_add(findings, "stopped", (double)ended->since,
-                 str_format("%s %s at %s: its %s did not run in the last %s%s.",
+                 str_format("%s %s at %s: its %s did not run in the last %s of the trace%s.",
                             input_domain(findings->input, name, domid, ended->since),
                             cause ? cause : "stopped",
                             input_when(findings->input, when, ended->since, measures->first_tsc),
                             vcpus,
                             input_span(findings->input, span, measures->last_tsc - ended->since),
-                            cause ? "" : ". It crashed, shut down or was paused"));
+                            cause ? "" : ". Has it crashed, shut down, or was it paused?"));
     findings_point(findings, ended->key, ended->since);
 }
 
@@ -304,7 +324,7 @@ static char *describe_wait(const struct findings *findings, const struct worst_w
 
     describe_ran(findings, wait, ran, sizeof(ran));
     return str_format("%s waited %s for CPU %" PRIu32 " from %s%s. In all, it waited %.0f%% of the "
-                      "time.",
+                      "trace.",
                       input_vcpu(input, name, wait->key, wait->from_tsc),
                       input_span(input, span, wait->cycles),
                       merge_cpu_of(&input->merge, wait->stream),
@@ -382,12 +402,69 @@ static void find_late(struct findings *findings)
     findings_add(
         findings, "late", (double)longest->cycles,
         str_format("%s waited %s for CPU %" PRIu32 " from %s, while CPU %" PRIu32
-                   " was idle (%u such wait%s). The CPU reacted late: deep sleep, firmware, or Xen "
-                   "in a virtual machine.",
+                   " was idle (%u such wait%s of 10ms or more). The CPU reacted late. Possible "
+                   "causes: deep sleep, firmware, a hypervisor below Xen.",
                    input_vcpu(input, name, longest->key, longest->from_tsc),
                    input_span(input, span, longest->cycles), cpu,
                    input_when(input, when, longest->from_tsc, findings->measures->first_tsc), cpu,
                    count, count == 1 ? "" : "s"));
+    findings_point(findings, longest->key, longest->from_tsc);
+}
+
+/* Whether the two waits are for two CPUs, from and until the same moments, to a fiftieth. */
+static bool is_twin(const struct worst_wait *wait, const struct worst_wait *other)
+{
+    uint64_t near = wait->cycles / 50;
+
+    return other->stream != wait->stream && other->key != wait->key &&
+           distance(other->from_tsc, wait->from_tsc) <= near &&
+           distance(other->from_tsc + other->cycles, wait->from_tsc + wait->cycles) <= near;
+}
+
+/* Among the longest waits, the number of WAIT's twins. */
+static unsigned int count_twins(const struct worst *worst, const struct worst_wait *wait)
+{
+    unsigned int count = 0;
+
+    for (unsigned int kind = 0; kind < STATE_WAITS; kind++) {
+        unsigned int nr;
+        const struct worst_wait *waits = worst_of(worst, kind, &nr);
+
+        for (unsigned int i = 0; i < nr; i++)
+            count += is_twin(wait, &waits[i]);
+    }
+    return count;
+}
+
+/* If it was the host that stood still, no vCPU is to blame. */
+static void find_alike(struct findings *findings)
+{
+    const struct worst *worst = findings->measures->worst;
+    const struct worst_wait *longest = NULL;
+    char name[INPUT_TEXT_MAX], span[INPUT_TEXT_MAX], when[INPUT_TEXT_MAX];
+    unsigned int twins;
+
+    for (unsigned int kind = 0; kind < STATE_WAITS; kind++) {
+        unsigned int nr;
+        const struct worst_wait *waits = worst_of(worst, kind, &nr);
+
+        for (unsigned int i = 0; i < nr; i++)
+            if (input_nsec(findings->input, waits[i].cycles) >= LONG_WAIT_NSEC &&
+                (!longest || waits[i].cycles > longest->cycles) &&
+                count_twins(worst, &waits[i]) > 0)
+                longest = &waits[i];
+    }
+    if (!longest)
+        return;
+    twins = count_twins(worst, longest);
+    findings_add(findings, "alike", (double)longest->cycles,
+                 str_format("%s and %u other%s waited %s for different CPUs, all from %s. Possible "
+                            "cause: the whole host was held up at that time.",
+                            input_vcpu(findings->input, name, longest->key, longest->from_tsc),
+                            twins, twins == 1 ? "" : "s",
+                            input_span(findings->input, span, longest->cycles),
+                            input_when(findings->input, when, longest->from_tsc,
+                                       findings->measures->first_tsc)));
     findings_point(findings, longest->key, longest->from_tsc);
 }
 
@@ -419,10 +496,12 @@ static void find_overcommitted(struct findings *findings)
             !measures_shows_cpu(measures, merge_cpu_of(measures->merge, i)))
             continue;
         vcpus = count_guests_on(measures, i);
-        findings_add(findings, "overcommitted", asked,
-                     str_format("CPU %" PRIu32
-                                " is overcommitted: %u vCPUs wanted %.0f%% of its time.",
-                                merge_cpu_of(measures->merge, i), vcpus, asked));
+        findings_add(
+            findings, "overcommitted", asked,
+            str_format("CPU %" PRIu32
+                       " is overcommitted: its demand was %.0f%%, the time in which its %u "
+                       "vCPUs ran or waited for it.",
+                       merge_cpu_of(measures->merge, i), asked, vcpus));
     }
 }
 
@@ -431,7 +510,11 @@ static double unseen_percent(const struct measures *measures, uint32_t stream)
 {
     const struct state_cpu *cpu = &measures->state.cpus[stream];
     uint64_t seen = cpu->busy_cycles + cpu->idle_cycles;
+    bool is_idle;
+    uint64_t at_end = measures_open_cycles(measures, stream, &is_idle);
 
+    if (!is_idle) /* it runs on, for all that is known */
+        seen += at_end;
     for (size_t i = 0; i < measures->nr_losses; i++)
         if (measures->losses[i].cpu == merge_cpu_of(measures->merge, stream))
             seen += measures->losses[i].to_tsc - measures->losses[i].from_tsc;
@@ -461,8 +544,9 @@ static void find_unseen(struct findings *findings)
     }
     if (count > 0 && measures->state.nr_vcpus > 0)
         findings_add(findings, "unseen", most,
-                     str_format("%u of %u CPUs were not seen for %u%% of the time or more, CPU "
-                                "%" PRIu32 " for %.0f%%: offline, or idle without a change.",
+                     str_format("%u of %u CPUs did nothing that was recorded for %u%% of the trace "
+                                "or more, CPU %" PRIu32
+                                " for %.0f%%: they were offline, or idle all that time.",
                                 count, shown, UNSEEN_PERCENT, cpu, most));
 }
 
@@ -499,20 +583,23 @@ static void collect_exits(void *context, const struct tally *tally)
         (struct exits){tally->who >> 16, (uint32_t)tally->what, tally->count, tally->cycles};
 }
 
+#define EMULATED_TSC                                                                               \
+    ": Xen emulates its TSC. tsc_mode=\"native\" in xl.cfg avoids that, but not where the guest "  \
+    "migrates to a host of another frequency"
+#define EMULATED_IO     ": I/O of emulated devices"
+#define EMULATED_MEMORY ": memory of emulated devices, or mapped late"
+#define SPINS           ": it spins, maybe for a lock"
+
 /* A remark about exits for that reason: why a guest makes them. */
 static const char *explain_exit(const char *reason)
 {
     static const struct {
         const char *reason, *text;
     } exits[] = {
-        {"RDTSC", ": Xen emulates its TSC (tsc_mode in xl.cfg)"},
-        {"RDTSCP", ": Xen emulates its TSC (tsc_mode in xl.cfg)"},
-        {"IOIO", ": I/O of emulated devices, see --view mmio"},
-        {"IO_INSTRUCTION", ": I/O of emulated devices, see --view mmio"},
-        {"NPF", ": memory of emulated devices, see --view mmio, or mapped late"},
-        {"EPT_VIOLATION", ": memory of emulated devices, see --view mmio, or mapped late"},
-        {"PAUSE", ": it spins, maybe for a lock"},
-        {"PAUSE_INSTRUCTION", ": it spins, maybe for a lock"},
+        {"RDTSC", EMULATED_TSC},  {"RDTSCP", EMULATED_TSC},
+        {"IOIO", EMULATED_IO},    {"IO_INSTRUCTION", EMULATED_IO},
+        {"NPF", EMULATED_MEMORY}, {"EPT_VIOLATION", EMULATED_MEMORY},
+        {"PAUSE", SPINS},         {"PAUSE_INSTRUCTION", SPINS},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(exits); i++)
@@ -521,17 +608,26 @@ static const char *explain_exit(const char *reason)
     return "";
 }
 
+/* Whether its addresses say more than its number. */
+static bool is_of_devices(const char *explanation)
+{
+    return strcmp(explanation, EMULATED_IO) == 0 || strcmp(explanation, EMULATED_MEMORY) == 0;
+}
+
 static void add_exits(struct findings *findings, const struct exits *exits, double part)
 {
     const struct measures *measures = findings->measures;
     char name[INPUT_TEXT_MAX], count[NUMBER_MAX], text[EXIT_REASON_TEXT_MAX];
     const char *reason = exit_reason_name(measures->is_svm, exits->reason, text);
+    const char *explanation = explain_exit(reason);
 
     findings_add(findings, "exits", part,
                  str_format("%s spent %.0f%% of its running time in %s %s exits%s.",
                             input_domain(findings->input, name, exits->domain, measures->last_tsc),
-                            part, number_format(count, exits->count), reason,
-                            explain_exit(reason)));
+                            part, number_format(count, exits->count), reason, explanation));
+    if (is_of_devices(explanation) && measures->io && measures->io[exits->domain] &&
+        findings->nr > 0)
+        findings->list[findings->nr - 1].view = "mmio";
 }
 
 static void find_exits(struct findings *findings)
@@ -585,8 +681,8 @@ static void add_yields(void *context, const struct tally *tally)
     if (rate >= MANY_YIELDS && measures_shows_tally(findings->measures, tally))
         findings_add(
             findings, "yields", (double)rate,
-            str_format("%s yielded %s times a second: it may wait for a lock that a "
-                       "preempted vCPU holds.",
+            str_format("%s yielded %s times a second. Possible cause: a lock that a preempted vCPU "
+                       "holds.",
                        input_vcpu(findings->input, name, tally->who, findings->measures->last_tsc),
                        number_format(count, rate)));
 }
@@ -645,8 +741,9 @@ int findings_new(const struct input *input, const struct measures *measures,
                  struct findings **ret_findings)
 {
     static void (*const finders[])(struct findings *) = {
-        find_stopped,    find_all_waits, find_losses,     find_overcommitted, find_exits,
-        find_interrupts, find_yields,    find_migrations, find_late,          find_unseen,
+        find_stopped, find_all_waits,  find_losses, find_overcommitted,
+        find_exits,   find_interrupts, find_yields, find_migrations,
+        find_late,    find_alike,      find_unseen,
     };
     struct findings *findings = calloc(1, sizeof(*findings));
 
@@ -733,7 +830,8 @@ char *findings_command(const struct findings *findings, size_t i)
     if (!path)
         return NULL;
     if (!finding->has_vcpu || finding->tsc < first_tsc)
-        return str_format("xentracectl report --view %s %s", view_of(finding->kind), path);
+        return str_format("xentracectl report --view %s %s",
+                          finding->view ? finding->view : view_of(finding->kind), path);
     vcpu = input_vcpu_argument(input, finding->vcpu, finding->tsc);
     if (!vcpu)
         return NULL;

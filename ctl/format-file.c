@@ -57,7 +57,7 @@ struct format {
 
 struct format_file {
     char *path, *text;
-    unsigned int line; /* while it is read */
+    unsigned int line;      /* while it is read */
     struct format *formats; /* by event */
     size_t nr_formats;
 };
@@ -85,8 +85,8 @@ static int refuse(const struct format_file *formats, char **ret_error, const cha
 /* "cpu", LENGTH characters of it */
 static enum variable find_variable(const char *name, size_t length)
 {
-    static const char *const names[] = {[CPU] = "cpu", [TSC] = "tsc", [RELTSC] = "reltsc",
-                                        [EVENT] = "event"};
+    static const char *const names[] = {
+        [CPU] = "cpu", [TSC] = "tsc", [RELTSC] = "reltsc", [EVENT] = "event"};
 
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0)
@@ -176,8 +176,8 @@ static int format_parse(const struct format_file *formats, struct format *format
         struct piece *piece = &format->pieces[format->nr_pieces++];
         const char *what;
 
-        *piece = (struct piece){.literal = text, .length = strcspn(text, "%"),
-                                .variable = NR_VARIABLES};
+        *piece =
+            (struct piece){.literal = text, .length = strcspn(text, "%"), .variable = NR_VARIABLES};
         text += piece->length;
         if (!*text)
             return 0;
@@ -303,7 +303,7 @@ struct printing {
     const struct format_file *formats;
     FILE *out;
     struct number values[NR_VARIABLES];
-    uint64_t *last_tsc; /* [SOURCE_CPUS_MAX] */
+    uint64_t *last_tsc;                       /* [SOURCE_CPUS_MAX] */
     uint64_t irq_count, irq_cycles, irq_most; /* of all vectors: it has one counter for them */
 };
 
@@ -386,8 +386,9 @@ static void set_times(struct printing *printing, uint32_t cpu, uint64_t tsc)
     printing->values[TSC].magnitude = tsc;
     *reltsc = (struct number){0};
     if (tsc < *last)
-        (void)fprintf(printing->out, "TSC stepped backward cpu %" PRIu32 " !  %" PRIu64 " %" PRIu64
-                      "\n", cpu, tsc, *last);
+        (void)fprintf(printing->out,
+                      "TSC stepped backward cpu %" PRIu32 " !  %" PRIu64 " %" PRIu64 "\n", cpu, tsc,
+                      *last);
     if (*last > 0) {
         reltsc->is_negative = tsc < *last;
         reltsc->magnitude = tsc < *last ? *last - tsc : tsc - *last;

@@ -334,11 +334,25 @@ const char *input_domain(const struct input *input, char buffer[static INPUT_TEX
 const char *input_vcpu(const struct input *input, char buffer[static INPUT_TEXT_MAX], uint32_t key,
                        uint64_t tsc)
 {
-    char domain[INPUT_TEXT_MAX];
+    const char *name =
+        sidecar_domain_name(input->sidecar, key >> 16, sidecar_realtime_nsec(input->sidecar, tsc));
 
-    (void)snprintf(buffer, INPUT_TEXT_MAX, "%.80s v%" PRIu32,
-                   input_domain(input, domain, key >> 16, tsc), key & 0xffff);
+    if (key >> 16 == STATE_DOMAIN_IDLE)
+        (void)snprintf(buffer, INPUT_TEXT_MAX, "idle");
+    else if (name)
+        (void)snprintf(buffer, INPUT_TEXT_MAX, "%.80s v%" PRIu32, name, key & 0xffff);
+    else
+        (void)snprintf(buffer, INPUT_TEXT_MAX, "d%" PRIu32 "v%" PRIu32, key >> 16, key & 0xffff);
     return buffer;
+}
+
+void input_print_assumed(FILE *file, const struct input *input)
+{
+    if (input->khz_is_assumed)
+        (void)fprintf(file,
+                      "  TSC frequency unknown: %" PRIu64
+                      " MHz assumed (xl dmesg | grep MHz; --tsc-khz).\n",
+                      input->tsc_khz / 1000);
 }
 
 char *input_argument(const struct input *input)

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "common/util.h"
 #include "ctl/reading.h"
@@ -111,9 +112,13 @@ const char *input_span_nsec(char buffer[static INPUT_TEXT_MAX], uint64_t nsec);
 /* A domain: "web", "d5" if it has no name, "idle". Returns BUFFER. */
 const char *input_domain(const struct input *input, char buffer[static INPUT_TEXT_MAX],
                          uint32_t domid, uint64_t tsc);
-/* A vCPU by domain << 16 | vCPU: "web v2". Returns BUFFER. */
+/* A vCPU by domain << 16 | vCPU: "web v2", as Xen prints it ("d5v2") if the domain has no name,
+ * "idle". Returns BUFFER. */
 const char *input_vcpu(const struct input *input, char buffer[static INPUT_TEXT_MAX], uint32_t key,
                        uint64_t tsc);
+
+/* A line of a head: the times are guesses, and how to learn better ones. If it is so. */
+void input_print_assumed(FILE *file, const struct input *input);
 
 /*
  * For commands that are shown, quoted for a shell; to be freed. NULL: standard input, or no memory.

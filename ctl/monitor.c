@@ -59,7 +59,8 @@ static void draw_title(const struct picture *picture)
     const char *time = picture->facts->time ? picture->facts->time : "";
     unsigned int width = (unsigned int)strlen(time) + 1;
 
-    frame_put(frame, "%s xentracectl monitor", picture->palette->inverse);
+    frame_put(frame, "%s xentracectl %s", picture->palette->inverse,
+              picture->view->page == MONITOR_VCPUS ? "top" : "monitor");
     if (status)
         frame_put(frame, "  %s: Xen %s, %" PRIu64 " CPUs",
                   doc_text(find_host(status), "hostname", "xentraced"),
@@ -101,7 +102,7 @@ static void draw_health(const struct picture *picture)
 
     if (picture->facts->error)
         draw_wrapped(picture, palette->bad, picture->facts->error);
-    else
+    else if (picture->view->page != MONITOR_VCPUS || health->level != HEALTH_GOOD)
         draw_wrapped(picture, colors[health->level],
                      health->headline ? health->headline : "Out of memory.");
     for (size_t i = 0; i < health->nr_warnings && i < room && has_room(picture); i++)
@@ -630,9 +631,10 @@ static const struct page {
     bool (*press)(struct monitor_view *view, int key); /* whether it was one of the page's */
     const char *const *(*help)(void);
 } pages[] = {
-    [MONITOR_RECORDING] = {"recording", "arrows CPU", draw_recording, press_recording,
+    [MONITOR_RECORDING] = {"recorder page", "arrows CPU", draw_recording, press_recording,
                            recording_help},
-    [MONITOR_VCPUS] = {"vCPUs", "v vCPUs   s sort   / filter", draw_vcpus, press_vcpus, top_help},
+    [MONITOR_VCPUS] = {"vCPU page", "v vCPUs   s sort   / filter", draw_vcpus, press_vcpus,
+                       top_help},
 };
 
 static void draw_help(const struct picture *picture)
@@ -642,7 +644,7 @@ static void draw_help(const struct picture *picture)
         "q, Ctrl-C   quit",
         "h, ?        show or leave this page",
         "space       freeze the display; recording continues",
-        "1, 2        the page about recording, the page about domains and vCPUs",
+        "1, 2        the recorder page, the page of domains and vCPUs",
         NULL,
     };
     const char *const *const parts[] = {lines, pages[picture->view->page].help()};

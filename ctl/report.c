@@ -87,20 +87,33 @@ static void print_classes(FILE *file, const struct measures *measures)
     (void)fputs(".\n", file);
 }
 
-/* As print_classes() and the like: a line of what is there, as one knows it from `info`. */
-static void print_extent(FILE *file, const struct input *input, const struct measures *measures)
+/* "from 2026-11-27 02:50:57.123 to 02:51:02.123"; without a clock, "from +0.000s". */
+static void print_times(FILE *file, const struct input *input, const struct measures *measures)
 {
-    char span[INPUT_TEXT_MAX], from[INPUT_TEXT_MAX], records[NUMBER_MAX], date[STR_TIME_MAX] = "";
+    char when[INPUT_TEXT_MAX], date[STR_TIME_MAX] = "";
     uint64_t nsec = sidecar_realtime_nsec(input->sidecar, measures->first_tsc);
 
     if (nsec > 0)
         (void)str_time(date, nsec);
     if (strchr(date, ' '))
         strchr(date, ' ')[1] = '\0'; /* the time is the next word, to the millisecond */
-    (void)fprintf(file, "%s: %s from %s%s, %u CPU%s, %s records", input_name(input),
-                  input_span(input, span, measures_span(measures)), date,
-                  input_when(input, from, measures->first_tsc, measures->first_tsc),
-                  merge_streams(&input->merge), merge_streams(&input->merge) == 1 ? "" : "s",
+    (void)fprintf(file, "from %s%s", date,
+                  input_when(input, when, measures->first_tsc, measures->first_tsc));
+    if (nsec > 0)
+        (void)fprintf(file, " to %s",
+                      input_when(input, when, measures->last_tsc, measures->first_tsc));
+}
+
+/* As print_classes() and the like: a line of what is there, as one knows it from `info`. */
+static void print_extent(FILE *file, const struct input *input, const struct measures *measures)
+{
+    char span[INPUT_TEXT_MAX], records[NUMBER_MAX];
+
+    (void)fprintf(file, "%s: %s ", input_name(input),
+                  input_span(input, span, measures_span(measures)));
+    print_times(file, input, measures);
+    (void)fprintf(file, ", %u CPU%s, %s records", merge_streams(&input->merge),
+                  merge_streams(&input->merge) == 1 ? "" : "s",
                   number_format(records, measures->records));
     print_losses(file, measures);
     (void)fputs(".\n", file);
@@ -119,23 +132,20 @@ void report_print_quality(FILE *file, const struct input *input, const struct me
         return;
     print_extent(lines, input, measures);
     if (sidecar_reason(input->sidecar))
-        (void)fprintf(lines, "  Cause: %s\n", sidecar_reason(input->sidecar));
+        (void)fprintf(lines, "  Snapshot taken because: %s\n", sidecar_reason(input->sidecar));
     print_classes(lines, measures);
     if (input->shown)
         (void)fprintf(lines, "  Shown: %s.\n", input->shown);
     if (measures->nr_losses > 0)
-        (void)fputs("  Records are missing: waits and runs that a gap cut are not counted.\n",
-                    lines);
+        (void)fputs("  A wait or a run into which a gap falls is not counted.\n", lines);
     if (measures->state.mismatches > 0)
-        (void)fprintf(lines, "  %s runstate record%s before; that time is not counted.\n",
-                      number_format(count, measures->state.mismatches),
-                      measures->state.mismatches == 1 ? " contradicts the one"
-                                                      : "s contradict those");
-    if (input->khz_is_assumed)
-        (void)fprintf(lines,
-                      "  The TSC frequency is unknown: all times assume %" PRIu64
-                      " MHz (--tsc-khz).\n",
-                      input->tsc_khz / 1000);
+        (void)fprintf(
+            lines,
+            "  %s time%s a vCPU's record did not fit the one before it: what the vCPU did in "
+            "between is not counted.\n",
+            number_format(count, measures->state.mismatches),
+            measures->state.mismatches == 1 ? "" : "s");
+    input_print_assumed(lines, input);
     if (damage.is_damaged)
         (void)fprintf(lines,
                       "  The file is damaged at offset %" PRIu64
@@ -159,7 +169,7 @@ static void print_cpus(FILE *file, const struct measures *measures)
     uint64_t span = max_u64(measures_span(measures), 1), before = UINT64_MAX;
     unsigned int shown = 0;
 
-    (void)fputs("\nBusiest CPUs:", file);
+    (void)fputs("\nBusiest CPUs: ", file);
     while (shown < nr && shown < CPUS_SHOWN) {
         uint64_t most = 0;
 
@@ -168,7 +178,7 @@ static void print_cpus(FILE *file, const struct measures *measures)
                 most = max_u64(most, measures->state.cpus[i].busy_cycles);
         for (unsigned int i = 0; i < nr && shown < CPUS_SHOWN; i++)
             if (measures->state.cpus[i].busy_cycles == most && is_shown(measures, i) && ++shown)
-                (void)fprintf(file, "%s %" PRIu32 " %.0f%%", shown > 1 ? "," : "",
+                (void)fprintf(file, "%sCPU %" PRIu32 " %.0f%%", shown > 1 ? ", " : "",
                               merge_cpu_of(measures->merge, i),
                               100.0 * (double)most / (double)span);
         if (most == 0)

@@ -42,8 +42,8 @@ static int report_stuck_disk(struct client *client, const char *name)
         if (!since_ns || !is_stopped_one(session, name))
             continue;
         ctl_warning("%s: the disk has not answered since %s. To end the capture without it: "
-                  "xentracectl stop --abort %s",
-                  stopped, str_since(since, since_ns), quoted ? quoted : "NAME");
+                    "xentracectl stop --abort %s",
+                    stopped, str_since(since, since_ns), quoted ? quoted : "NAME");
         return 1;
     }
     return 0;

@@ -31,7 +31,8 @@ struct teller {
 
 static const char *did(enum state_runstate runstate)
 {
-    static const char *const names[] = {"ran", "waited", "slept", "was offline", "unknown"};
+    static const char *const names[] = {"ran", "waited", "slept", "was paused or offline",
+                                        "unknown"};
 
     return names[runstate];
 }
@@ -80,8 +81,8 @@ static void print_who_ran(const struct teller *teller, const struct story_part *
         (void)fprintf(teller->file, ", unknown %s", input_span(teller->input, span, unknown));
 }
 
-/* "12.3M": credit is nanoseconds at the greatest weight of the run queue. */
-static double millions(int32_t credit)
+/* Credit is nanoseconds of running, of a vCPU with the greatest weight of the run queue. */
+static double credit_msec(int32_t credit)
 {
     return (double)credit / 1e6;
 }
@@ -92,16 +93,20 @@ static void print_credit2(const struct teller *teller, const struct story_part *
     char name[INPUT_TEXT_MAX];
 
     if (credit2->decisions > 0) {
-        (void)fprintf(teller->file, "; credit2 chose others %" PRIu32 "%s, last %s (credit %.2fM",
+        (void)fprintf(teller->file,
+                      "; credit2 took another vCPU %" PRIu32 "%s, the last time %s (credit "
+                      "%.1fms",
                       credit2->decisions, times(credit2->decisions),
                       input_vcpu(teller->input, name, credit2->other_key, part->to),
-                      millions(credit2->other_credit));
+                      credit_msec(credit2->other_credit));
         if (credit2->has_credit)
-            (void)fprintf(teller->file, ", its own %.2fM", millions(credit2->credit));
+            (void)fprintf(teller->file, "; this vCPU's own, when last recorded: %.1fms",
+                          credit_msec(credit2->credit));
         (void)fputc(')', teller->file);
     }
     if (credit2->ratelimits > 0)
-        (void)fprintf(teller->file, "; credit2's rate limit kept who ran %" PRIu32 "%s",
+        (void)fprintf(teller->file,
+                      "; credit2's rate limit let the one that ran continue %" PRIu32 "%s",
                       credit2->ratelimits, times(credit2->ratelimits));
 }
 

@@ -46,7 +46,7 @@ struct drawing {
     const struct timeline_style *style;
     struct seen *seen; /* by key; those that have a letter */
     size_t nr_seen;
-    bool has_more, has_others, has_idle, has_lost; /* for the legend */
+    bool has_more, has_others, has_idle, has_lost, has_unknown; /* for the legend */
 };
 
 /* A sign, in UTF-8 and in ASCII, and how it is colored. */
@@ -265,18 +265,15 @@ static void print_head(const struct drawing *drawing)
                   input_span(input, span, cycles), print_when(drawing, when, timeline->from),
                   input_span(input, width, cycles / timeline->columns));
     if (sidecar_reason(input->sidecar))
-        (void)fprintf(drawing->file, "  Cause: %s\n", sidecar_reason(input->sidecar));
+        (void)fprintf(drawing->file, "  Snapshot taken because: %s\n",
+                      sidecar_reason(input->sidecar));
     if (input->shown)
         (void)fprintf(drawing->file, "  Shown: %s.\n", input->shown);
     if (timeline->gaps > 0)
         (void)fprintf(drawing->file, "  %s records were lost in %u gap%s.\n",
                       number_format(lost, timeline->lost), timeline->gaps,
                       timeline->gaps == 1 ? "" : "s");
-    if (input->khz_is_assumed)
-        (void)fprintf(drawing->file,
-                      "  The TSC frequency is unknown: all times assume %" PRIu64
-                      " MHz (--tsc-khz).\n",
-                      input->tsc_khz / 1000);
+    input_print_assumed(drawing->file, input);
     if (timeline->nr_omitted > 0)
         (void)fprintf(drawing->file, "  %zu rows are left out.\n", timeline->nr_omitted);
 }
@@ -319,7 +316,10 @@ static void print_cpu_cell(struct drawing *drawing, struct pen *pen, struct time
         (void)fputc(letter_of(drawing, cell.key), drawing->file);
         return;
     }
-    drawing->has_lost = drawing->has_lost || cell.state == TIMELINE_LOST;
+    if (cell.state == TIMELINE_LOST)
+        drawing->has_lost = true;
+    else if (cell.state != STATE_RUNNING)
+        drawing->has_unknown = true;
     if (cell.state == STATE_RUNNING && cell.key >> 16 == STATE_DOMAIN_IDLE) {
         drawing->has_idle = true;
         pen_take(pen, drawing->style->palette->dim);
@@ -410,10 +410,31 @@ static int print_waiters(struct drawing *drawing, const struct timeline_row *row
     return 0;
 }
 
+/* Below the row of the longest wait: where in it. */
+static void print_mark(const struct drawing *drawing, unsigned int label)
+{
+    const struct timeline *timeline = drawing->timeline;
+    const struct timeline_wait *wait = &timeline->longest;
+    unsigned int last = 0;
+
+    if (wait->from == wait->to)
+        return;
+    for (unsigned int k = 0; k < timeline->columns; k++)
+        if (timeline_column(timeline, k) < wait->to &&
+            timeline_column(timeline, k + 1) > wait->from)
+            last = k + 1;
+    print_label(drawing, "  longest", label < LABEL_OF_CPU ? label : LABEL_OF_CPU);
+    (void)fprintf(drawing->file, "%*s", (int)(label - LABEL_OF_CPU) + 1, "");
+    for (unsigned int k = 0; k < last; k++)
+        (void)fputc(timeline_column(timeline, k + 1) > wait->from ? '^' : ' ', drawing->file);
+    (void)fputc('\n', drawing->file);
+}
+
 static int print_cpu(struct drawing *drawing, const struct timeline_row *row)
 {
     struct pen pen = {drawing, NULL};
     char label[32];
+    int r;
 
     (void)snprintf(label, sizeof(label), "CPU %" PRIu32, row->id);
     print_label(drawing, label, LABEL_OF_CPU);
@@ -424,29 +445,45 @@ static int print_cpu(struct drawing *drawing, const struct timeline_row *row)
     print_border(drawing);
     print_share(drawing, row->cycles[STATE_RUNNING]);
     (void)fputc('\n', drawing->file);
-    return row->waiters ? print_waiters(drawing, row) : 0;
+    r = row->waiters ? print_waiters(drawing, row) : 0;
+    if (row->id == drawing->timeline->longest.cpu)
+        print_mark(drawing, LABEL_OF_CPU);
+    return r;
 }
 
 /* --- By vCPU. --- */
 
-static void print_vcpu(struct drawing *drawing, const struct timeline_row *row, unsigned int label)
+/* Its number stays, however long the domain's name is. */
+static void print_vcpu_label(const struct drawing *drawing, uint32_t key, unsigned int label)
 {
-    struct pen pen = {drawing, NULL};
-    char domain[INPUT_TEXT_MAX], number[16];
+    char domain[INPUT_TEXT_MAX], *number;
     unsigned int width;
 
-    (void)input_domain(drawing->input, domain, row->id >> 16, drawing->timeline->until - 1);
-    (void)snprintf(number, sizeof(number), "v%" PRIu32, row->id & 0xffff);
+    (void)input_vcpu(drawing->input, domain, key, drawing->timeline->until - 1);
+    number = strrchr(domain, ' ');
+    if (!number) {
+        print_label(drawing, domain, label);
+        return;
+    }
+    *number++ = '\0';
     width = label - 2 - (unsigned int)strlen(number);
     if (text_width(domain) < width)
         width = text_width(domain);
     print_label(drawing, domain, width);
     (void)fprintf(drawing->file, " %-*s", (int)(label - width - 1), number);
+}
+
+static void print_vcpu(struct drawing *drawing, const struct timeline_row *row, unsigned int label)
+{
+    struct pen pen = {drawing, NULL};
+
+    print_vcpu_label(drawing, row->id, label);
     print_border(drawing);
     for (unsigned int k = 0; k < drawing->timeline->columns; k++) {
         unsigned int state = row->cells[k].state;
 
         drawing->has_lost = drawing->has_lost || state == TIMELINE_LOST;
+        drawing->has_unknown = drawing->has_unknown || state == STATE_UNKNOWN;
         pen_take(&pen, state_color(drawing, state));
         print_sign(drawing, &state_signs[state]);
     }
@@ -456,6 +493,8 @@ static void print_vcpu(struct drawing *drawing, const struct timeline_row *row, 
     (void)fputs("  ", drawing->file);
     print_share(drawing, row->cycles[STATE_RUNNABLE]);
     (void)fputc('\n', drawing->file);
+    if (row->id == drawing->timeline->longest.key)
+        print_mark(drawing, label);
 }
 
 /* --- The legend. --- */
@@ -513,7 +552,8 @@ static void print_legend(const struct drawing *drawing)
         legend_add(&legend, &state_signs[i], state_signs[i].name);
     if (drawing->has_lost)
         legend_add(&legend, &state_signs[TIMELINE_LOST], state_signs[TIMELINE_LOST].name);
-    legend_add(&legend, NULL, state_signs[STATE_UNKNOWN].name);
+    if (drawing->has_unknown)
+        legend_add(&legend, NULL, state_signs[STATE_UNKNOWN].name);
     (void)fputc('\n', drawing->file);
 }
 
@@ -526,7 +566,7 @@ static void print_longest(const struct drawing *drawing)
 
     if (wait->from == wait->to)
         return;
-    (void)fprintf(drawing->file, "Longest wait: %s waited %s for CPU %" PRIu32 " from %s%s.\n",
+    (void)fprintf(drawing->file, "Longest wait (^): %s waited %s for CPU %" PRIu32 " from %s%s.\n",
                   input_vcpu(input, name, wait->key, wait->from),
                   input_span(input, span, wait->to - wait->from), wait->cpu,
                   print_when(drawing, when, max_u64(wait->from, drawing->first_tsc)),

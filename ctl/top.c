@@ -21,12 +21,13 @@
 #include "trace/activity.h"
 #include "trace/source.h"
 
-#define LABEL_COLS    11u /* of the fields above the table, as of those of the other pages */
-#define NAME_COLS     17u /* at least */
-#define NAME_COLS_MAX 40u
-#define ROW_COLS      80u /* with a name of NAME_COLS */
-#define CELL_MAX      INPUT_TEXT_MAX
-#define GAP_MSEC      20u /* between two seconds that are taken to follow each other */
+#define LABEL_COLS     11u /* of the fields above the table, as of those of the other pages */
+#define NAME_COLS      17u /* at least */
+#define NAME_COLS_MAX  40u
+#define ROW_COLS       80u /* with a name of NAME_COLS */
+#define CELL_MAX       INPUT_TEXT_MAX
+#define LONG_WAIT_NSEC (10 * NSEC_PER_SEC / 1000) /* as a finding of report */
+#define GAP_MSEC       20u /* between two seconds that are taken to follow each other */
 
 /* --- Names. --- */
 
@@ -105,7 +106,7 @@ static void fill_vcpu(struct top_row *row, const struct state_vcpu *vcpu, uint64
     row->runnable = vcpu->cycles[STATE_RUNNABLE];
     row->migrations = vcpu->migrations;
     if (vcpu->runstate == STATE_RUNNABLE)
-        row->waits_since = last_tsc - vcpu->since;
+        row->open = row->waits_since = last_tsc - vcpu->since;
     if (!activity)
         return;
     row->waits = activity->waits.count;
@@ -126,6 +127,7 @@ static void domain_add(struct top_row *domain, const struct top_row *vcpu)
     domain->wakes += vcpu->wakes;
     domain->exits += vcpu->exits;
     domain->waits_since = max_u64(domain->waits_since, vcpu->waits_since);
+    domain->open += vcpu->open;
 }
 
 static int sample_add_all(struct sample *sample, struct sample_budget *budget,
@@ -295,7 +297,8 @@ static int top_add_waiting(struct top *top, const struct top_row *vcpu, uint64_t
                           .vcpu = vcpu->vcpu,
                           .nr_vcpus = 1,
                           .name = name,
-                          .waits_since = waits_since};
+                          .waits_since = waits_since,
+                          .open = min_u64(waits_since, top->last_tsc - top->first_tsc)};
     struct top_row whole = {.domid = vcpu->domid, .vcpu = TOP_WHOLE_DOMAIN, .name = name};
     struct top_row *domain = find_row(top->domains, top->nr_domains, &whole);
 
@@ -398,7 +401,7 @@ static void cell_cpu(const struct top *top, const struct top_row *row, char text
 
 static void cell_wait(const struct top *top, const struct top_row *row, char text[static CELL_MAX])
 {
-    (void)snprintf(text, CELL_MAX, "%.1f", percent(top, row->runnable));
+    (void)snprintf(text, CELL_MAX, "%.1f", percent(top, row->runnable + row->open));
 }
 
 static void cell_p99(const struct top *top, const struct top_row *row, char text[static CELL_MAX])
@@ -502,7 +505,7 @@ static int compare_by(const struct top_row *a, const struct top_row *b, enum top
     case TOP_CPU:
         return compare_numbers(a->running, b->running);
     case TOP_WAIT:
-        return compare_numbers(a->runnable, b->runnable);
+        return compare_numbers(a->runnable + a->open, b->runnable + b->open);
     case TOP_P99:
         return compare_numbers(a->p99, b->p99);
     case TOP_MAX:
@@ -557,9 +560,9 @@ static const struct top_row **select_rows(const struct top *top, const struct to
 
 #define COLUMN_HELP                                                                                \
     "CPU%        time in which it ran: 100 is one CPU",                                            \
-        "WAIT%       time in which it was ready to run and did not",                               \
-        "P99, MAX    of its waits, by length; >12ms: one that is not over",                        \
-        "WAKES/S     waits that a wake-up began; EXITS/S: VM exits; MIGR/S: migrations", NULL
+        "WAIT%       time in which it was ready to run, but waited for a CPU",                     \
+        "P99, MAX    lengths of its waits; >12ms: it is waiting still",                            \
+        "WAKES/S     waits after a wake-up; EXITS/S: VM exits; MIGR/S: migrations", NULL
 
 static const char *const column_help[] = {COLUMN_HELP};
 
@@ -572,7 +575,7 @@ static void draw_second(struct frame *frame, const struct top *top, const struct
 {
     char span[CELL_MAX], records[NUMBER_MAX], lost[NUMBER_MAX], size[UNITS_TEXT_MAX];
 
-    frame_put(frame, "%*s  %s: %s records, %s; ", (int)LABEL_COLS - 2, "Newest",
+    frame_put(frame, "%*s  the newest %s: %s records, %s; ", (int)LABEL_COLS - 2, "Shown",
               format_span(top, span, top_span(top)), number_format(records, top->records),
               size_format(size, top->bytes));
     if (top->gaps)
@@ -592,6 +595,33 @@ static void draw_doubts(struct frame *frame, const struct top *top, const struct
     if (top->khz_is_assumed && has_room(frame))
         frame_add(frame, "%*s  %sthe TSC's frequency is unknown: %" PRIu64 " MHz are assumed%s",
                   (int)LABEL_COLS - 2, "Times", palette->warn, top->khz / 1000, palette->end);
+}
+
+/* Those that are waiting for a CPU now, and have for long. */
+static void draw_waiting(struct frame *frame, const struct top *top, const struct palette *palette)
+{
+    const struct top_row *longest = NULL;
+    char name[CELL_MAX], span[CELL_MAX];
+    size_t nr = 0;
+
+    for (size_t i = 0; i < top->nr_vcpus; i++) {
+        const struct top_row *row = &top->vcpus[i];
+
+        if (top_nsec(top, row->waits_since) < LONG_WAIT_NSEC)
+            continue;
+        nr++;
+        if (!longest || row->waits_since > longest->waits_since)
+            longest = row;
+    }
+    if (!longest || !has_room(frame))
+        return;
+    cell_name(top, longest, name);
+    frame_put(frame, "%*s  %s%s v%" PRIu32 " has been waiting for a CPU for %s",
+              (int)LABEL_COLS - 2, "Waiting", palette->bad, name, longest->vcpu,
+              format_span(top, span, longest->waits_since));
+    if (nr > 1)
+        frame_put(frame, "; %zu more vCPU%s for over 10ms", nr - 1, nr == 2 ? "" : "s");
+    frame_add(frame, "%s", palette->end);
 }
 
 /* The busiest that fit on the line. */
@@ -705,8 +735,12 @@ static void draw_rows(struct frame *frame, const struct top *top, const struct t
     view->a_page = fit > 1 ? fit - 1 : 1;
     if (fit > 0 && view->row >= fit)
         first = view->row + 1 - fit;
-    for (size_t i = first; i < nr && has_room(frame); i++)
-        draw_row(frame, top, rows[i], i == view->row, palette);
+    for (size_t i = first; i < nr && has_room(frame); i++) {
+        if (frame_left(frame) == 2 && i + 1 < nr && view->row < i)
+            frame_add(frame, "%s%zu more below%s", palette->dim, nr - i, palette->end);
+        else
+            draw_row(frame, top, rows[i], i == view->row, palette);
+    }
 }
 
 /* What is shown, if that is not everything; and the filter while it is typed. */
@@ -752,6 +786,7 @@ void top_draw(struct frame *frame, const struct top *top, struct top_view *view,
     keep_selection(view, rows, nr);
     draw_second(frame, top, palette);
     draw_doubts(frame, top, palette);
+    draw_waiting(frame, top, palette);
     if (has_room(frame))
         draw_busy(frame, top);
     if (has_room(frame))
@@ -911,12 +946,13 @@ void top_print(FILE *file, const struct top *top, const struct top_view *view)
     size_t nr;
 
     rows = select_rows(top, view, &nr);
-    if (!rows || frame_init(&frame, 5, ROW_COLS * 2) < 0) {
+    if (!rows || frame_init(&frame, 6, ROW_COLS * 2) < 0) {
         free(rows);
         return;
     }
     draw_second(&frame, top, palette_of(0));
     draw_doubts(&frame, top, palette_of(0));
+    draw_waiting(&frame, top, palette_of(0));
     draw_busy(&frame, top);
     frame_print(&frame, file, "\n");
     print_rows(file, top, rows, nr, view->of_vcpus);

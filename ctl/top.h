@@ -30,6 +30,7 @@ struct top_row {
     uint64_t waits, p99, most; /* of waits */
     uint64_t wakes, exits, migrations;
     uint64_t waits_since; /* of a vCPU that is waiting at the end: for how long; else 0 */
+    uint64_t open;        /* what of that is in this second; of a domain, the sum */
 };
 
 /* Read only. */

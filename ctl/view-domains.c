@@ -11,11 +11,13 @@
 #include "trace/domains.h"
 
 #define ON_CPU_SHOWN 4u
+#define SEEN_PERCENT 90.0 /* from there on nobody needs to know */
 #define CPUS_LEGEND                                                                                \
-    "ASKED: BUSY and the waits that ended there. UNKNOWN: lost, offline, or idle without a "       \
-    "change."
+    "DEMAND: BUSY, and the waits of vCPUs that then ran there. AT-END: since its last change, "    \
+    "which may be when it went offline. UNKNOWN: records are missing, or it was offline."
 #define DOMAINS_LEGEND                                                                             \
-    "RUNNING, WAITING: 100% is one CPU. P50, P99, MAX: length of waits for a CPU."
+    "RUNNING, WAITING: of the trace; 100% is one CPU. P50, P99, MAX: length of waits for a CPU."
+#define SEEN_LEGEND "SEEN: of the trace, the part in which the states of its vCPUs are known."
 
 static void add_waits(struct table *table, const struct view_output *output, struct sample *waits)
 {
@@ -35,43 +37,82 @@ static int compare_domains(const void *a, const void *b)
     return (x->domid > y->domid) - (x->domid < y->domid);
 }
 
+static double seen_percent(const struct view_output *output, const struct domain *domain)
+{
+    uint64_t cycles = 0;
+
+    for (unsigned int i = 0; i < STATE_RUNSTATES; i++)
+        cycles += domain->cycles[i];
+    return view_share(output, cycles) / domain->nr_vcpus;
+}
+
+/* Whether what is seen of one of the NR domains is so little that its percentages mislead. */
+static bool has_unseen(const struct view_output *output, const struct domains *domains, size_t nr)
+{
+    for (size_t i = 0; i < nr; i++)
+        if (domains->list[i].nr_vcpus > 0 && seen_percent(output, &domains->list[i]) < SEEN_PERCENT)
+            return true;
+    return false;
+}
+
+/* Columns that only some tables have. */
+struct extra {
+    bool seen, exits;
+};
+
 static void add_domain(struct table *table, const struct view_output *output, struct domain *domain,
-                       bool with_exits)
+                       const struct extra *extra)
 {
     view_add_domain(table, output, domain->domid);
     table_add(table, "%u", domain->nr_vcpus);
+    if (extra->seen)
+        table_add(table, "%.0f%%", domain->nr_vcpus > 0 ? seen_percent(output, domain) : 0);
     table_add(table, "%.1f%%", view_share(output, domain->cycles[STATE_RUNNING]));
     table_add(table, "%.1f%%", view_share(output, domain->cycles[STATE_RUNNABLE]));
     add_waits(table, output, &domain->waits);
     table_add_count(table, domain->wakes);
     table_add_count(table, domain->migrations);
-    if (with_exits)
+    if (extra->exits)
         table_add_count(table, domain->exits);
+}
+
+static int new_table_of_domains(const struct extra *extra, struct table **ret_table)
+{
+    static const char *const columns[2][2] = {
+        {"~DOMAIN >VCPUS >RUNNING >WAITING >P50 >P99 >MAX >WAKE-UPS ?>MIGRATIONS",
+         "~DOMAIN ?>VCPUS >RUNNING >WAITING >P50 >P99 >MAX >WAKE-UPS ?>MIGRATIONS >EXITS"},
+        {"~DOMAIN ?>VCPUS >SEEN >RUNNING >WAITING >P50 >P99 >MAX >WAKE-UPS ?>MIGRATIONS",
+         "~DOMAIN ?>VCPUS >SEEN >RUNNING >WAITING >P50 >P99 >MAX ?>WAKE-UPS ?>MIGRATIONS >EXITS"},
+    };
+
+    return table_new(columns[extra->seen][extra->exits], ret_table);
 }
 
 void view_print_domains(const struct view_output *output)
 {
-    static const char columns[] =
-        "~DOMAIN >VCPUS >RUNNING >WAITING >P50 >P99 >MAX >WAKE-UPS ?>MIGRATIONS";
-    static const char with_exits[] =
-        "~DOMAIN ?>VCPUS >RUNNING >WAITING >P50 >P99 >MAX >WAKE-UPS ?>MIGRATIONS >EXITS";
-    bool has_exits = output->measures->reasons.nr > 0;
+    struct extra extra = {.exits = output->measures->reasons.nr > 0};
     _cleanup_table_ struct table *table = NULL;
     struct domains *domains = NULL;
     size_t shown;
 
-    if (table_new(has_exits ? with_exits : columns, &table) < 0 ||
-        domains_new(output->measures, &domains) < 0)
+    if (domains_new(output->measures, &domains) < 0)
         return;
     qsort(domains->list, domains->nr, sizeof(*domains->list), compare_domains);
     shown = output->rows > 0 && domains->nr > output->rows ? output->rows : domains->nr;
+    extra.seen = has_unseen(output, domains, shown);
+    if (new_table_of_domains(&extra, &table) < 0) {
+        domains_free(domains);
+        return;
+    }
     for (size_t i = 0; i < shown; i++)
-        add_domain(table, output, &domains->list[i], has_exits);
+        add_domain(table, output, &domains->list[i], &extra);
     (void)fputc('\n', output->file);
     table_print(table, output->file, 0, output->width);
     if (shown < domains->nr)
         (void)fprintf(output->file, "%zu more: --view domains\n", domains->nr - shown);
     (void)wrap_print(output->file, DOMAINS_LEGEND, (unsigned int)output->width, 0, 0);
+    if (extra.seen)
+        (void)wrap_print(output->file, SEEN_LEGEND, (unsigned int)output->width, 0, 0);
     domains_free(domains);
 }
 
@@ -177,13 +218,20 @@ static void add_cpu(struct table *table, const struct view_output *output, uint3
     unsigned int nr = find_on_cpu(measures, stream, most);
     uint64_t waited = stream < measures->nr_wait_cycles ? measures->wait_cycles[stream] : 0;
     char list[ON_CPU_SHOWN * (INPUT_TEXT_MAX + 8)] = "";
+    bool is_idle;
+    uint64_t open = measures_open_cycles(measures, stream, &is_idle);
     size_t length = 0;
 
     table_add(table, "%" PRIu32, merge_cpu_of(measures->merge, stream));
     table_add(table, "%.1f%%", view_share(output, cpu->busy_cycles));
     table_add(table, "%.1f%%", view_share(output, cpu->idle_cycles));
-    table_add(table, "%.1f%%",
-              view_share(output, measures_span(measures) - cpu->busy_cycles - cpu->idle_cycles));
+    if (open > 0)
+        table_add(table, "%s %.1f%%", is_idle ? "idle" : "busy", view_share(output, open));
+    else
+        table_add(table, "-");
+    table_add(
+        table, "%.1f%%",
+        view_share(output, measures_span(measures) - cpu->busy_cycles - cpu->idle_cycles - open));
     table_add(table, "%.1f%%", view_share(output, cpu->busy_cycles + waited));
     table_add(table, "%u", nr);
     for (unsigned int i = 0; i < ON_CPU_SHOWN && most[i].cycles > 0; i++) {
@@ -204,7 +252,7 @@ void view_print_cpus(const struct view_output *output)
     _cleanup_table_ struct table *table = NULL;
     uint32_t before = 0;
 
-    if (table_new(">CPU >BUSY >IDLE >UNKNOWN >ASKED >VCPUS ~RUNNING-MOST", &table) < 0)
+    if (table_new(">CPU >BUSY >IDLE >AT-END >UNKNOWN >DEMAND >VCPUS ~RUNNING-MOST", &table) < 0)
         return;
     /* By their numbers: streams are in another order. */
     for (unsigned int done = 0; done < nr; done++) {

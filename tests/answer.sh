@@ -22,7 +22,7 @@ show_answer() { # show_answer FILE VICTIM CULPRIT
     answer=$(find_answer "$@") || { echo "No finding names who ran instead of $2."; return 1; }
     command=$(sed -n '2s/^ *//p' <<<"$answer")
     echo "\$ $command"
-    bash -c "$command" | sed -n '1,2p; /^>/p'
+    bash -c "$command" | sed -n '1,3p; /^>/p'
     why_agrees "$command" "$3" >/dev/null || { echo "why does not name who ran instead of $2."; return 1; }
     echo
     echo "# The answer:"

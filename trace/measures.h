@@ -112,6 +112,20 @@ static inline uint64_t measures_span(const struct measures *measures)
     return measures->last_tsc - measures->first_tsc;
 }
 
+/*
+ * Of a CPU that is not blind when the trace ends: for how long the vCPU that runs there has, which
+ * is in no number; *RET_IDLE: it is an idle one. 0: none is known to run.
+ */
+static inline uint64_t measures_open_cycles(const struct measures *measures, uint32_t stream,
+                                            bool *ret_idle)
+{
+    const struct state_vcpu *running = measures->state.cpus[stream].running;
+
+    *ret_idle = running && running->key >> 16 == STATE_DOMAIN_IDLE;
+    return running && !measures->state.cpus[stream].is_blind ? measures->last_tsc - running->since
+                                                             : 0;
+}
+
 /* --- What is shown. --- */
 
 bool measures_shows_vcpu(const struct measures *measures, const struct state_vcpu *vcpu);

@@ -27,7 +27,7 @@ incident() {
     sleep 0.6
     check "... and crashes" "$xensim" domain crash 1
     check "the trigger writes a snapshot" wait_until 60 has_snapshot
-    check "why it was taken" shows '^  Cause: Domain 1 \(web\) crashed\.$' xentracectl report "$snapshot"
+    check "why it was taken" shows '^  Snapshot taken because: Domain 1 \(web\) crashed\.$' xentracectl report "$snapshot"
     check "when it crashed" shows '^  web crashed at [0-9:.]+: its [0-9]+ vCPUs did not run in the last ' \
         xentracectl report "$snapshot"
     check "a finding names the culprits, its command comes last" answer_is_last
