@@ -20,14 +20,16 @@
 
 struct options {
     uint64_t interval_usec;
-    const char *sort, *domain;
+    const char *sort;
+    struct args_list domains;
     bool vcpus, once, utc;
 };
 
 #define AT(member) offsetof(struct options, member)
 
 static const struct args_option top_options[] = {
-    {"domain", 0, "NAME", ARGS_TEXT, AT(domain), .help = "only the domain NAME, or of that number"},
+    {"domain", 0, "LIST", ARGS_LIST, AT(domains),
+     .help = "these domains: names, IDs or UUIDs: web,5"},
     {"interval", 'n', "TIME", ARGS_DURATION, AT(interval_usec), USEC_PER_SEC,
      .help = "time between updates (default 1s)"},
     {"once", .offset = AT(once), .help = "print one table, and exit"},
@@ -150,7 +152,7 @@ static int cmd_top(struct ctl *ctl, int argc, char **argv)
         str_use_utc();
     view.top.sort = top_sort_of(options.sort);
     view.top.of_vcpus = options.vcpus;
-    view.top.domain = options.domain;
+    view.top.domains = &options.domains;
     if (!options.once && !ctl->json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
         return monitor_loop(ctl, &view, options.interval_usec);
     return print(ctl, &view.top, &options);

@@ -20,6 +20,7 @@
 #define LONG_WAIT_NSEC  (10 * NSEC_PER_SEC / 1000)
 #define STOPPED_NSEC    (10 * NSEC_PER_SEC / 1000)
 #define ASKED_PERCENT   110
+#define BUSY_PERCENT    85
 #define EXITS_PERCENT   20
 #define MANY_INTERRUPTS 5000 /* a second */
 #define MANY_YIELDS     1000
@@ -140,8 +141,8 @@ static void find_losses(struct findings *findings)
                    count, measures->nr_losses, measures->nr_losses == 1 ? "" : "s", span, when,
                    longest->cpu,
                    is_everywhere(measures, longest)
-                       ? "All CPUs lost records at that time: the program that empties Xen's "
-                         "buffers was stopped, or waited for its disk."
+                       ? "All CPUs lost records then: the recorder was stopped, or waited for its "
+                         "disk. Nothing is known of that time."
                        : "Its buffer was full: larger buffers or fewer events help."));
 }
 
@@ -458,8 +459,9 @@ static void find_alike(struct findings *findings)
         return;
     twins = count_twins(worst, longest);
     findings_add(findings, "alike", (double)longest->cycles,
-                 str_format("%s and %u other%s waited %s for different CPUs, all from %s. Possible "
-                            "cause: the whole host was held up at that time.",
+                 str_format("%s and %u other%s waited %s for different CPUs, all from %s: either "
+                            "those that ran there kept them for so long, or the whole host was "
+                            "held up.",
                             input_vcpu(findings->input, name, longest->key, longest->from_tsc),
                             twins, twins == 1 ? "" : "s",
                             input_span(findings->input, span, longest->cycles),
@@ -483,6 +485,17 @@ static unsigned int count_guests_on(const struct measures *measures, uint32_t st
     return count;
 }
 
+/* The part of the time in which the CPUs other than that of STREAM were idle, on average. */
+static double idle_elsewhere(const struct measures *measures, uint32_t stream)
+{
+    uint64_t cycles = 0;
+
+    for (uint32_t i = 0; i < measures->state.nr_cpus; i++)
+        cycles += i == stream ? 0 : measures->state.cpus[i].idle_cycles;
+    return percent(cycles, measures_span(measures)) /
+           (double)max_u64(measures->state.nr_cpus - 1, 1);
+}
+
 static void find_overcommitted(struct findings *findings)
 {
     const struct measures *measures = findings->measures;
@@ -493,15 +506,16 @@ static void find_overcommitted(struct findings *findings)
         unsigned int vcpus;
 
         if (asked < ASKED_PERCENT ||
+            percent(measures->state.cpus[i].busy_cycles, measures_span(measures)) < BUSY_PERCENT ||
             !measures_shows_cpu(measures, merge_cpu_of(measures->merge, i)))
             continue;
         vcpus = count_guests_on(measures, i);
-        findings_add(
-            findings, "overcommitted", asked,
-            str_format("CPU %" PRIu32
-                       " is overcommitted: its demand was %.0f%%, the time in which its %u "
-                       "vCPUs ran or waited for it.",
-                       merge_cpu_of(measures->merge, i), asked, vcpus));
+        findings_add(findings, "overcommitted", asked,
+                     str_format("CPU %" PRIu32
+                                " is overcommitted: vCPUs ran or waited there for %.0f%% of the "
+                                "trace. %u vCPUs ran there; other CPUs were idle for %.0f%%.",
+                                merge_cpu_of(measures->merge, i), asked, vcpus,
+                                idle_elsewhere(measures, i)));
     }
 }
 
@@ -584,8 +598,8 @@ static void collect_exits(void *context, const struct tally *tally)
 }
 
 #define EMULATED_TSC                                                                               \
-    ": Xen emulates its TSC. tsc_mode=\"native\" in xl.cfg avoids that, but not where the guest "  \
-    "migrates to a host of another frequency"
+    ": Xen emulates its TSC. tsc_mode=\"native\" in xl.cfg avoids that. Set it only if the guest " \
+    "never migrates to a host with another TSC frequency"
 #define EMULATED_IO     ": I/O of emulated devices"
 #define EMULATED_MEMORY ": memory of emulated devices, or mapped late"
 #define SPINS           ": it spins, maybe for a lock"

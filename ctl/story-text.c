@@ -99,9 +99,9 @@ static void print_credit2(const struct teller *teller, const struct story_part *
                       credit2->decisions, times(credit2->decisions),
                       input_vcpu(teller->input, name, credit2->other_key, part->to),
                       credit_msec(credit2->other_credit));
-        if (credit2->has_credit)
-            (void)fprintf(teller->file, "; this vCPU's own, when last recorded: %.1fms",
-                          credit_msec(credit2->credit));
+        /* More than the other's is of some time ago. */
+        if (credit2->has_credit && credit2->credit <= credit2->other_credit)
+            (void)fprintf(teller->file, ", its own: %.1fms", credit_msec(credit2->credit));
         (void)fputc(')', teller->file);
     }
     if (credit2->ratelimits > 0)
@@ -212,6 +212,12 @@ static void print_longest(const struct teller *teller, const struct story_part *
         (void)fprintf(teller->file, " for CPU %" PRIu32, longest->cpu);
     print_who_ran(teller, longest);
     (void)fputs(".", teller->file);
+    if (longest->idle_elsewhere < (longest->to - longest->from) / 4)
+        return;
+    (void)fprintf(
+        teller->file,
+        " Other CPUs were idle for %s meanwhile: is it pinned? See: xl vcpu-list %" PRIu32,
+        input_span(teller->input, span, longest->idle_elsewhere), teller->story->key >> 16);
 }
 
 /* --- All of it, in lines. --- */
@@ -330,6 +336,7 @@ static void add_wait(struct json_object *doc, const struct story_part *part)
     for (size_t i = 0; i < part->nr_ran; i++)
         doc_add_number(object, vcpu_name(part->ran[i].key).text, part->ran[i].cycles);
     doc_add_number(object, "unknown", unknown_cycles(part));
+    doc_add_number(doc, "idle_elsewhere", part->idle_elsewhere);
     if (credit2->decisions == 0 && credit2->ratelimits == 0)
         return;
     object = doc_add_object(doc, "credit2");

@@ -28,6 +28,8 @@
 #define TICK_GAP      3u /* between two times of the axis */
 #define NO_LETTER     '*'
 #define MORE          '+'
+#define QUIET_PART    5u /* a fifth of the time is worth a line */
+#define QUIET_SHOWN   2u
 
 static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 #define LETTERS (sizeof(letters) - 1)
@@ -61,7 +63,7 @@ static const struct sign state_signs[TIMELINE_STATES] = {
     [STATE_RUNNING] = {"█", '#', "ran"},
     [STATE_RUNNABLE] = {"w", 'w', "waited for a CPU"},
     [STATE_BLOCKED] = {"·", '.', "slept"},
-    [STATE_OFFLINE] = {"-", '-', "offline"},
+    [STATE_OFFLINE] = {"-", '-', "paused or offline"},
     [STATE_UNKNOWN] = {" ", ' ', "(blank) unknown"},
     [TIMELINE_LOST] = {"╱", '/', "records lost"},
 };
@@ -557,6 +559,30 @@ static void print_legend(const struct drawing *drawing)
     (void)fputc('\n', drawing->file);
 }
 
+/* CPUs that are drawn as idle, of which nothing is known: an offline CPU has no records either. */
+static void print_quiet(const struct drawing *drawing)
+{
+    const struct timeline *timeline = drawing->timeline;
+    uint64_t enough = (timeline->until - timeline->from) / QUIET_PART;
+    char when[INPUT_TEXT_MAX];
+    unsigned int count = 0;
+
+    for (size_t i = 0; i < timeline->nr_rows; i++) {
+        const struct timeline_row *row = &timeline->rows[i];
+
+        if (row->quiet_since == 0 || timeline->until - row->quiet_since < enough)
+            continue;
+        if (count++ < QUIET_SHOWN)
+            (void)fprintf(drawing->file, "%s %" PRIu32 " since %s",
+                          count == 1 ? "Idle or offline, without a record: CPU" : ",", row->id,
+                          print_when(drawing, when, max_u64(row->quiet_since, drawing->first_tsc)));
+    }
+    if (count > QUIET_SHOWN)
+        (void)fprintf(drawing->file, ", %u more", count - QUIET_SHOWN);
+    if (count > 0)
+        (void)fputs(".\n", drawing->file);
+}
+
 static void print_longest(const struct drawing *drawing)
 {
     const struct timeline_wait *wait = &drawing->timeline->longest;
@@ -604,6 +630,7 @@ int timeline_text_print(FILE *file, const struct input *input, const struct time
     }
     if (r == 0) {
         print_legend(&drawing);
+        print_quiet(&drawing);
         print_longest(&drawing);
     }
     free(drawing.seen);

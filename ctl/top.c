@@ -13,6 +13,7 @@
 
 #include "common/units.h"
 #include "common/util.h"
+#include "ctl/args-table.h"
 #include "ctl/frame.h"
 #include "ctl/input.h"
 #include "ctl/number.h"
@@ -35,7 +36,7 @@
 struct name {
     uint32_t domid;
     uint64_t last_seen_ns;
-    const char *text;
+    const char *text, *uuid; /* "": unknown */
 };
 
 struct names {
@@ -63,18 +64,17 @@ static int names_read(struct names *names, struct json_object *doc)
         return -ENOMEM;
     for (size_t i = 0; i < max; i++) {
         struct json_object *domain = doc_at(domains, i);
-        const char *text = doc_text(domain, "name", "");
-
-        if (*text)
-            names->list[names->nr++] = (struct name){(uint32_t)doc_number(domain, "domid"),
-                                                     doc_number(domain, "last_seen_ns"), text};
+        names->list[names->nr++] =
+            (struct name){(uint32_t)doc_number(domain, "domid"), doc_number(domain, "last_seen_ns"),
+                          doc_text(domain, "name", ""), doc_text(domain, "uuid", "")};
     }
     qsort(names->list, names->nr, sizeof(*names->list), compare_names);
     return 0;
 }
 
-static const char *names_find(const struct names *names, uint32_t domid)
+static struct name names_find(const struct names *names, uint32_t domid)
 {
+    const struct name unknown = {.domid = domid, .text = "", .uuid = ""};
     size_t low = 0, high = names->nr;
 
     while (low < high) {
@@ -85,7 +85,7 @@ static const char *names_find(const struct names *names, uint32_t domid)
         else
             high = middle;
     }
-    return low < names->nr && names->list[low].domid == domid ? names->list[low].text : "";
+    return low < names->nr && names->list[low].domid == domid ? names->list[low] : unknown;
 }
 
 /* --- Figures. --- */
@@ -98,7 +98,7 @@ static int compare_vcpus(const void *a, const void *b)
     return (x->key > y->key) - (x->key < y->key);
 }
 
-static void fill_vcpu(struct top_row *row, const struct state_vcpu *vcpu, uint64_t last_tsc)
+static void fill_vcpu(struct top *top, struct top_row *row, const struct state_vcpu *vcpu)
 {
     struct activity_vcpu *activity = activity_of(vcpu);
 
@@ -106,7 +106,7 @@ static void fill_vcpu(struct top_row *row, const struct state_vcpu *vcpu, uint64
     row->runnable = vcpu->cycles[STATE_RUNNABLE];
     row->migrations = vcpu->migrations;
     if (vcpu->runstate == STATE_RUNNABLE)
-        row->open = row->waits_since = last_tsc - vcpu->since;
+        row->open = row->waits_since = top->last_tsc - vcpu->since;
     if (!activity)
         return;
     row->waits = activity->waits.count;
@@ -114,6 +114,7 @@ static void fill_vcpu(struct top_row *row, const struct state_vcpu *vcpu, uint64
     row->most = activity->waits.most;
     row->wakes = activity->wakes;
     row->exits = activity->exits;
+    top->has_exits = top->has_exits || row->exits > 0;
 }
 
 static void domain_add(struct top_row *domain, const struct top_row *vcpu)
@@ -142,21 +143,26 @@ static int sample_add_all(struct sample *sample, struct sample_budget *budget,
 }
 
 /* Rows of the NR vCPUs of one domain, and of it. */
-static int top_add_domain(struct top *top, struct state_vcpu **vcpus, size_t nr, const char *name)
+static int top_add_domain(struct top *top, struct state_vcpu **vcpus, size_t nr, struct name name)
 {
     struct sample_budget budget = {.left = SAMPLE_VALUES};
     struct top_row *domain = &top->domains[top->nr_domains++];
     struct sample waits = {0};
     int r = 0;
 
-    *domain =
-        (struct top_row){.domid = vcpus[0]->key >> 16, .vcpu = TOP_WHOLE_DOMAIN, .name = name};
+    *domain = (struct top_row){.domid = vcpus[0]->key >> 16,
+                               .vcpu = TOP_WHOLE_DOMAIN,
+                               .name = name.text,
+                               .uuid = name.uuid};
     for (size_t i = 0; i < nr && r == 0; i++) {
         struct top_row *row = &top->vcpus[top->nr_vcpus++];
 
-        *row = (struct top_row){
-            .domid = domain->domid, .vcpu = vcpus[i]->key & 0xffff, .nr_vcpus = 1, .name = name};
-        fill_vcpu(row, vcpus[i], top->last_tsc);
+        *row = (struct top_row){.domid = domain->domid,
+                                .vcpu = vcpus[i]->key & 0xffff,
+                                .nr_vcpus = 1,
+                                .name = name.text,
+                                .uuid = name.uuid};
+        fill_vcpu(top, row, vcpus[i]);
         domain_add(domain, row);
         if (nr > 1)
             r = sample_add_all(&waits, &budget, vcpus[i]);
@@ -291,15 +297,17 @@ static struct top_row *append(struct top_row **rows, size_t *nr, struct top_row 
 }
 
 static int top_add_waiting(struct top *top, const struct top_row *vcpu, uint64_t waits_since,
-                           const char *name)
+                           struct name name)
 {
     struct top_row row = {.domid = vcpu->domid,
                           .vcpu = vcpu->vcpu,
                           .nr_vcpus = 1,
-                          .name = name,
+                          .name = name.text,
+                          .uuid = name.uuid,
                           .waits_since = waits_since,
                           .open = min_u64(waits_since, top->last_tsc - top->first_tsc)};
-    struct top_row whole = {.domid = vcpu->domid, .vcpu = TOP_WHOLE_DOMAIN, .name = name};
+    struct top_row whole = {
+        .domid = vcpu->domid, .vcpu = TOP_WHOLE_DOMAIN, .name = name.text, .uuid = name.uuid};
     struct top_row *domain = find_row(top->domains, top->nr_domains, &whole);
 
     if (!domain)
@@ -431,7 +439,10 @@ static void cell_wakes(const struct top *top, const struct top_row *row, char te
 
 static void cell_exits(const struct top *top, const struct top_row *row, char text[static CELL_MAX])
 {
-    (void)number_format_short(text, per_second(top, row->exits));
+    if (top->has_exits)
+        (void)number_format_short(text, per_second(top, row->exits));
+    else
+        (void)strcpy(text, "-"); /* they are not recorded */
 }
 
 static void cell_migrations(const struct top *top, const struct top_row *row,
@@ -474,12 +485,31 @@ enum top_sort top_sort_of(const char *name)
 
 /* --- Which rows, and in which order. --- */
 
-static bool is_of_domain(const struct top_row *row, const char *domain)
+/* Whether WORD, of LENGTH, is its name, its UUID, or its number: "5", "d5". */
+static bool is_called(const struct top_row *row, const char *word, size_t length)
 {
-    char *end;
-    unsigned long domid = strtoul(domain, &end, 10);
+    char number[16];
 
-    return strcmp(row->name, domain) == 0 || (*end == '\0' && domid == row->domid);
+    (void)snprintf(number, sizeof(number), "d%" PRIu32, row->domid);
+    return (strlen(row->name) == length && strncmp(row->name, word, length) == 0) ||
+           (strlen(row->uuid) == length && strncasecmp(row->uuid, word, length) == 0) ||
+           (strlen(number) == length && strncmp(number, word, length) == 0) ||
+           (strlen(number + 1) == length && strncmp(number + 1, word, length) == 0);
+}
+
+static bool is_of_domains(const struct top_row *row, const struct args_list *domains)
+{
+    for (size_t i = 0; i < domains->nr; i++) {
+        for (const char *word = domains->values[i]; *word;) {
+            size_t length = strcspn(word, ",");
+
+            if (length > 0 && is_called(row, word, length))
+                return true;
+            word += length;
+            word += *word == ',';
+        }
+    }
+    return false;
 }
 
 static bool is_shown(const struct top_row *row, const struct top_view *view)
@@ -487,7 +517,7 @@ static bool is_shown(const struct top_row *row, const struct top_view *view)
     char name[CELL_MAX];
 
     if ((view->has_domid && row->domid != view->domid) ||
-        (view->domain && !is_of_domain(row, view->domain)))
+        (view->domains && view->domains->nr > 0 && !is_of_domains(row, view->domains)))
         return false;
     cell_name(NULL, row, name);
     return strcasestr(name, view->filter);
@@ -561,7 +591,7 @@ static const struct top_row **select_rows(const struct top *top, const struct to
 #define COLUMN_HELP                                                                                \
     "CPU%        time in which it ran: 100 is one CPU",                                            \
         "WAIT%       time in which it was ready to run, but waited for a CPU",                     \
-        "P99, MAX    lengths of its waits; >12ms: it is waiting still",                            \
+        "P99, MAX    lengths of its waits; with a \">\", it is waiting still",                     \
         "WAKES/S     waits after a wake-up; EXITS/S: VM exits; MIGR/S: migrations", NULL
 
 static const char *const column_help[] = {COLUMN_HELP};

@@ -16,6 +16,7 @@
 #include "ctl/color.h"
 #include "ctl/doc.h"
 
+struct args_list;
 struct frame;
 
 #define TOP_WHOLE_DOMAIN UINT32_MAX
@@ -25,7 +26,7 @@ struct top_row {
     uint32_t domid;
     uint32_t vcpu; /* TOP_WHOLE_DOMAIN: of all its vCPUs */
     unsigned int nr_vcpus;
-    const char *name; /* "": unknown */
+    const char *name, *uuid; /* "": unknown */
     uint64_t running, runnable;
     uint64_t waits, p99, most; /* of waits */
     uint64_t wakes, exits, migrations;
@@ -45,9 +46,10 @@ struct top {
     struct top_cpu {
         uint32_t cpu;
         uint64_t busy, idle;
-    } *cpus; /* by number */
+    } * cpus; /* by number */
     size_t nr_cpus;
     uint64_t busy; /* of all CPUs */
+    bool has_exits;
 };
 
 /*
@@ -91,8 +93,8 @@ struct top_view {
     bool of_vcpus;
     enum top_sort sort;
     bool reverse;
-    const char *domain; /* only of the domain with that name or number, borrowed; NULL: all */
-    bool has_domid;     /* only of this one */
+    const struct args_list *domains; /* only of these: names, numbers, UUIDs; borrowed. NULL: all */
+    bool has_domid;                  /* only of this one */
     uint32_t domid;
     char filter[TOP_FILTER_MAX + 1]; /* only of domains with that in their name; "": all */
 

@@ -13,8 +13,8 @@
 #define ON_CPU_SHOWN 4u
 #define SEEN_PERCENT 90.0 /* from there on nobody needs to know */
 #define CPUS_LEGEND                                                                                \
-    "DEMAND: BUSY, and the waits of vCPUs that then ran there. AT-END: since its last change, "    \
-    "which may be when it went offline. UNKNOWN: records are missing, or it was offline."
+    "DEMAND: BUSY, and the waits of vCPUs that then ran there. AT-END: from its last change, at "  \
+    "that time, to the end; idle may mean offline. UNKNOWN: records are missing, or it was offline."
 #define DOMAINS_LEGEND                                                                             \
     "RUNNING, WAITING: of the trace; 100% is one CPU. P50, P99, MAX: length of waits for a CPU."
 #define SEEN_LEGEND "SEEN: of the trace, the part in which the states of its vCPUs are known."
@@ -218,6 +218,7 @@ static void add_cpu(struct table *table, const struct view_output *output, uint3
     unsigned int nr = find_on_cpu(measures, stream, most);
     uint64_t waited = stream < measures->nr_wait_cycles ? measures->wait_cycles[stream] : 0;
     char list[ON_CPU_SHOWN * (INPUT_TEXT_MAX + 8)] = "";
+    char when[INPUT_TEXT_MAX];
     bool is_idle;
     uint64_t open = measures_open_cycles(measures, stream, &is_idle);
     size_t length = 0;
@@ -226,7 +227,8 @@ static void add_cpu(struct table *table, const struct view_output *output, uint3
     table_add(table, "%.1f%%", view_share(output, cpu->busy_cycles));
     table_add(table, "%.1f%%", view_share(output, cpu->idle_cycles));
     if (open > 0)
-        table_add(table, "%s %.1f%%", is_idle ? "idle" : "busy", view_share(output, open));
+        table_add(table, "%s %.1f%% %s", is_idle ? "idle" : "busy", view_share(output, open),
+                  input_when(output->input, when, measures->last_tsc - open, measures->first_tsc));
     else
         table_add(table, "-");
     table_add(

@@ -35,6 +35,9 @@
 ignored=$((0x$(sed -n 's/^SigIgn:[[:space:]]*//p' /proc/self/status)))
 [ $((ignored & 3)) -eq 0 ] || exec env --default-signal=HUP,INT,QUIT "$BASH" "$0" "$@"
 
+# Debian's python3: one of a version manager may take a second to start.
+PATH=/usr/bin:$PATH
+
 checks_passed=0
 checks_failed=0
 checks_skipped=0

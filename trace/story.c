@@ -193,6 +193,28 @@ static void find_who_ran(struct teller *teller, struct story_part *part, uint32_
         qsort(part->ran, part->nr_ran, sizeof(*part->ran), compare_ran);
 }
 
+static uint64_t overlap(const struct story_part *part, uint64_t from, uint64_t to)
+{
+    from = max_u64(from, part->from);
+    to = min_u64(to, part->to);
+    return from < to ? to - from : 0;
+}
+
+/* Those that have been idle since before are no runs yet. */
+static void find_idle_elsewhere(const struct teller *teller, struct story_part *part,
+                                uint32_t stream)
+{
+    for (size_t i = 0; i < teller->nr_runs; i++)
+        if (teller->runs[i].stream != stream && teller->runs[i].key >> 16 == STATE_DOMAIN_IDLE)
+            part->idle_elsewhere += overlap(part, teller->runs[i].from, teller->runs[i].to);
+    for (unsigned int i = 0; i < teller->state.nr_cpus; i++) {
+        const struct state_vcpu *vcpu = teller->state.cpus[i].running;
+
+        if (i != stream && vcpu && vcpu->key >> 16 == STATE_DOMAIN_IDLE)
+            part->idle_elsewhere += overlap(part, vcpu->since, part->to);
+    }
+}
+
 /* --- What is observed. --- */
 
 static int compare_exits(const void *a, const void *b)
@@ -308,6 +330,7 @@ static void on_wait(void *context, const struct state_wait_end *wait)
         part->has_cpu = true;
         part->cpu = merge_cpu_of(teller->merge, wait->stream);
         find_who_ran(teller, part, wait->stream);
+        find_idle_elsewhere(teller, part, wait->stream);
         find_decisions(teller, part, wait->stream);
     }
     teller->nr_runs = 0;

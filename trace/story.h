@@ -49,6 +49,7 @@ struct story_part {
     bool is_open;          /* it had not ended when the trace did */
     struct story_ran *ran; /* of a wait, the longest first */
     size_t nr_ran;
+    uint64_t idle_elsewhere; /* of a wait: the time, summed up, in which other CPUs were idle */
     struct story_exit *exits; /* of a run, the most first */
     size_t nr_exits;
     uint64_t yields; /* of a run */

@@ -549,6 +549,17 @@ static void on_interval(void *context, const struct state_interval *interval)
     add_interval(context, interval);
 }
 
+static void note_quiet(const struct painter *painter, const struct state_interval *interval)
+{
+    struct sketch *sketch = NULL;
+
+    if (painter->timeline->by == TIMELINE_BY_CPU && interval->runstate == STATE_RUNNING &&
+        interval->vcpu->key >> 16 == STATE_DOMAIN_IDLE)
+        sketch = sketch_of_cpu(painter, interval->stream);
+    if (sketch)
+        sketch->row.quiet_since = interval->from;
+}
+
 /* What had not ended: it is drawn to the end. */
 static void add_open_intervals(struct painter *painter)
 {
@@ -571,6 +582,7 @@ static void add_open_intervals(struct painter *painter)
         if (vcpu->runstate == STATE_UNKNOWN)
             continue;
         add_interval(painter, &interval);
+        note_quiet(painter, &interval);
         if (vcpu->runstate == STATE_RUNNABLE && vcpu->shown_stream > 0 &&
             vcpu->key >> 16 < STATE_DOMAIN_IDLE)
             add_wait(painter, &wait, true);

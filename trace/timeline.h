@@ -54,6 +54,7 @@ struct timeline_row {
      * STATE_RUNNABLE the sum of the waits for it. */
     uint64_t cycles[TIMELINE_STATES];
     uint64_t idle_cycles; /* of a CPU */
+    uint64_t quiet_since; /* of a CPU: it has been idle since, for all that is known; 0: it is not */
 };
 
 struct timeline_wait {

@@ -566,7 +566,8 @@ static void write_trace(const char *path, int fd)
 
 static int write_second(struct fake *fake, sd_bus_message *message, struct snapshot_call *call)
 {
-    const char *domains = "[{\"domid\":0,\"name\":\"Domain-0\",\"last_seen_ns\":1},"
+    const char *domains = "[{\"domid\":0,\"name\":\"Domain-0\",\"last_seen_ns\":1,"
+                          "\"uuid\":\"00000000-0000-0000-0000-000000000000\"},"
                           "{\"domid\":1,\"name\":\"old\",\"last_seen_ns\":1},"
                           "{\"domid\":1,\"name\":\"web\\u001b\",\"last_seen_ns\":2}]";
     struct json_object *doc;
