@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "common/event-set.h"
-#include "ctl/about.h"
 #include "ctl/args.h"
 #include "ctl/client.h"
 #include "ctl/columns.h"
@@ -21,6 +20,7 @@
 #include "ctl/pager.h"
 #include "ctl/selection.h"
 #include "ctl/str.h"
+#include "trace/about.h"
 #include "trace/events.h"
 #include "trace/exit-reasons.h"
 #include "trace/merge.h"

@@ -81,7 +81,6 @@ libctl_a_SOURCES = \
 	ctl/request.c ctl/request.h \
 	ctl/screen.c ctl/screen.h \
 	ctl/second.c ctl/second.h \
-	ctl/about.c ctl/about.h \
 	ctl/selection.c ctl/selection.h \
 	ctl/reader.c ctl/reader.h \
 	ctl/reading.c ctl/reading.h \

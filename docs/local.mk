@@ -6,7 +6,7 @@ dist_doc_DATA = docs/ARCHITECTURE.md docs/control-protocol.md docs/file-format.m
 EXTRA_DIST += docs/BENCHMARKS.md
 
 # Each function's page is xentrace(3).
-xentrace_manual_links = docs/man/xentrace_close.3 docs/man/xentrace_complete_from_tsc.3 \
+xentrace_manual_links = docs/man/xentrace_boot_id.3 docs/man/xentrace_close.3 docs/man/xentrace_complete_from_tsc.3 \
 	docs/man/xentrace_cpu_vendor.3 docs/man/xentrace_damage.3 docs/man/xentrace_domain.3 \
 	docs/man/xentrace_domain_name.3 docs/man/xentrace_domain_uuid.3 docs/man/xentrace_field.3 \
 	docs/man/xentrace_fields.3 docs/man/xentrace_find_domain.3 docs/man/xentrace_find_realtime.3 \

@@ -4,6 +4,7 @@ noinst_LIBRARIES += libtrace.a
 
 libtrace_a_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
 libtrace_a_SOURCES = \
+	trace/about.c trace/about.h \
 	trace/activity.c trace/activity.h \
 	trace/counts.c trace/counts.h \
 	trace/details.c trace/details.h \
@@ -33,13 +34,13 @@ libtrace_a_SOURCES += trace/compare.c trace/compare.h trace/cut.c trace/cut.h tr
 # -version-info CURRENT:REVISION:AGE: with a new function, CURRENT and AGE are raised by one; the soname
 # stays.
 include_HEADERS += trace/xentrace.h
-libtrace_a_SOURCES += trace/xentrace.c trace/xentrace.h
+libtrace_a_SOURCES += trace/xentrace.c trace/xentrace.h trace/xentrace-borrow.h
 lib_LTLIBRARIES += libxentrace.la
 libxentrace_la_CFLAGS = -std=gnu17 $(WARN_CFLAGS) $(SHARED_CFLAGS) $(JSON_CFLAGS) \
 	-ffunction-sections -fdata-sections
 libxentrace_la_SOURCES = $(libtrace_a_SOURCES) $(libcommon_a_SOURCES)
 libxentrace_la_LIBADD = $(JSON_LIBS)
-libxentrace_la_LDFLAGS = -version-info 1:0:0 $(SHARED_LDFLAGS) -Wl,--gc-sections \
+libxentrace_la_LDFLAGS = -version-info 2:0:1 $(SHARED_LDFLAGS) -Wl,--gc-sections \
 	-Wl,--version-script=$(top_srcdir)/trace/libxentrace.map
 EXTRA_libxentrace_la_DEPENDENCIES = trace/libxentrace.map
 EXTRA_DIST += trace/libxentrace.map

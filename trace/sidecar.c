@@ -25,7 +25,7 @@ struct sidecar {
     uint64_t tsc_khz;
     enum sidecar_vendor vendor;
     uint64_t complete_from_tsc;
-    char *reason, *hostname, *scheduler, *granularity, *xen_version;
+    char *reason, *hostname, *boot_id, *scheduler, *granularity, *xen_version;
     struct clock_pair *clock;
     size_t nr_clock;
     struct sidecar_domain *domains;
@@ -130,6 +130,7 @@ static void read_document(struct sidecar *sidecar, struct json_object *document)
     sidecar->tsc_khz = get_number(document, "/host/tsc_khz");
     sidecar->vendor = vendor_of(vendor);
     sidecar->hostname = get_text(document, "/host/hostname");
+    sidecar->boot_id = get_text(document, "/host/boot_id");
     sidecar->scheduler = get_text(document, "/host/scheduler");
     sidecar->xen_version = get_text(document, "/host/xen_version");
     sidecar->granularity = get_text(document, "/host/scheduler_granularity");
@@ -224,6 +225,7 @@ struct sidecar *sidecar_free(struct sidecar *sidecar)
     free(sidecar->clock);
     free(sidecar->reason);
     free(sidecar->hostname);
+    free(sidecar->boot_id);
     free(sidecar->scheduler);
     free(sidecar->granularity);
     free(sidecar->xen_version);
@@ -261,6 +263,11 @@ const char *sidecar_reason(const struct sidecar *sidecar)
 const char *sidecar_hostname(const struct sidecar *sidecar)
 {
     return sidecar->hostname;
+}
+
+const char *sidecar_boot_id(const struct sidecar *sidecar)
+{
+    return sidecar->boot_id;
 }
 
 const char *sidecar_scheduler(const struct sidecar *sidecar)

@@ -41,6 +41,7 @@ uint64_t sidecar_complete_from_tsc(const struct sidecar *sidecar);
 /* Why the snapshot was taken ("Domain 3 (web) crashed."), host, scheduler; NULL: unknown. */
 const char *sidecar_reason(const struct sidecar *sidecar);
 const char *sidecar_hostname(const struct sidecar *sidecar);
+const char *sidecar_boot_id(const struct sidecar *sidecar); /* 32 hexadecimal digits */
 const char *sidecar_scheduler(const struct sidecar *sidecar);
 const char *sidecar_granularity(const struct sidecar *sidecar);
 const char *sidecar_xen_version(const struct sidecar *sidecar); /* "4.17.6"; NULL: unknown */

@@ -5,7 +5,7 @@
  * much more than merging it.
  *
  * Invariant: `merge` is initialized from trace_begin() to trace_end(), and `current` is the item
- * that it returned last.
+ * that it returned last. Of a borrowed trace, `merge` is the client's, which has begun it.
  */
 
 #include "trace/xentrace.h"
@@ -20,6 +20,7 @@
 
 #include "common/sidecar-path.h"
 #include "common/util.h"
+#include "trace/about.h"
 #include "trace/events.h"
 #include "trace/exit-reasons.h"
 #include "trace/hardware.h"
@@ -30,16 +31,26 @@
 #include "trace/sidecar.h"
 #include "trace/source.h"
 #include "trace/state.h"
+#include "trace/subjects.h"
+#include "trace/xentrace-borrow.h"
 
 /* The frequency that is assumed if nobody says it: xenalyze's. */
 #define ASSUMED_KHZ UINT64_C(2400000)
 
-/* An observer, as the first version of the interface has it. */
+/* An observer, as earlier versions of the interface have it. */
 #define OBSERVER_BYTES_1 offsetof(struct xentrace_observer, cpu_interval)
+#define OBSERVER_BYTES_2 offsetof(struct xentrace_observer, gap)
 
 #define FIELDS_MAX (EVENT_FIELDS_MAX > XENTRACE_WORDS_MAX ? EVENT_FIELDS_MAX : XENTRACE_WORDS_MAX)
 
+/* A loss on a CPU that is not over. */
+struct open_gap {
+    bool is_open;
+    uint64_t from_tsc, records;
+};
+
 struct xentrace {
+    bool is_borrowed; /* the source, the sidecar, the merge */
     struct source *source;
     struct sidecar *sidecar;
     uint64_t tsc_khz;
@@ -51,12 +62,17 @@ struct xentrace {
     uint64_t first_tsc;
     struct xentrace_domain domain;
 
-    struct merge merge;
+    struct merge *merge; /* own_merge, or borrowed */
+    struct merge own_merge;
     struct merge_part part;
     bool has_merge;
     bool has_ended;
     struct merge_record current;
     bool has_record;
+    uint64_t last_tsc; /* of the last record, shown or not */
+
+    const struct subjects *subjects; /* NULL: all */
+    struct about *about;             /* NULL: all */
 
     struct xentrace_record record;
     struct xentrace_field fields[FIELDS_MAX];
@@ -67,6 +83,8 @@ struct xentrace {
     struct state_observer state_observer;
     struct state state;
     struct hardware hardware;
+    struct open_gap *gaps; /* [nr_gaps], by number of the stream */
+    unsigned int nr_gaps;
     bool has_state;
     bool is_stopped; /* by a function of the observer */
 };
@@ -84,12 +102,15 @@ static void trace_forget_state(struct xentrace *trace)
         state_done(&trace->state);
         hardware_done(&trace->hardware);
     }
+    free(trace->gaps);
+    trace->gaps = NULL;
+    trace->nr_gaps = 0;
     trace->has_state = false;
 }
 
 static uint32_t trace_cpu_of(const struct xentrace *trace, uint32_t stream)
 {
-    return merge_cpu_of(&trace->merge, stream);
+    return merge_cpu_of(trace->merge, stream);
 }
 
 static uint32_t wait_of(const struct state_interval *interval)
@@ -105,6 +126,17 @@ static uint32_t wait_of(const struct state_interval *interval)
         domid == STATE_DOMAIN_DEFAULT)
         return XENTRACE_NO_WAIT;
     return waits[interval->wait];
+}
+
+/* As `report --view intervals` has them: on CPUs that were selected, it is what happened there. */
+static bool trace_shows(const struct xentrace *trace, uint32_t key, uint32_t cpu)
+{
+    const struct subjects *subjects = trace->subjects;
+
+    if (!subjects)
+        return true;
+    return subjects_has_vcpu(subjects, key) &&
+           (!subjects->of_cpus || (cpu != XENTRACE_NO_CPU && subjects_has_cpu(subjects, cpu)));
 }
 
 static void on_interval(void *context, const struct state_interval *interval)
@@ -124,6 +156,8 @@ static void on_interval(void *context, const struct state_interval *interval)
 
     if (interval->runstate == STATE_RUNNING)
         out.cpu = trace_cpu_of(trace, interval->stream);
+    if (!trace_shows(trace, interval->vcpu->key, out.cpu))
+        return;
     if (trace->observer.interval(trace->observer.context, &out) != 0)
         trace->is_stopped = true;
 }
@@ -145,6 +179,8 @@ static void on_exit_end(void *context, struct state_vcpu *vcpu, uint32_t reason,
         .cycles = cycles,
     };
 
+    if (!trace_shows(trace, vcpu->key, out.cpu))
+        return;
     if (trace->observer.exit(trace->observer.context, &out) != 0)
         trace->is_stopped = true;
 }
@@ -167,9 +203,74 @@ static void on_hardware(void *context, const struct hardware_interval *interval)
         .ends_in_loss = interval->ends_in_loss,
     };
 
+    if (subjects_are_vcpus(trace->subjects) || !subjects_has_cpu(trace->subjects, out.cpu))
+        return;
     if (trace->observer.cpu_interval(trace->observer.context, &out) != 0)
         trace->is_stopped = true;
 }
+
+/* --- Losses. --- */
+
+static int trace_grow_gaps(struct xentrace *trace, unsigned int nr)
+{
+    struct open_gap *gaps;
+
+    if (nr <= trace->nr_gaps)
+        return 0;
+    gaps = reallocarray(trace->gaps, nr, sizeof(*gaps));
+    if (!gaps)
+        return -ENOMEM;
+    trace->gaps = gaps;
+    for (; trace->nr_gaps < nr; trace->nr_gaps++)
+        gaps[trace->nr_gaps] = (struct open_gap){0};
+    return 0;
+}
+
+static void trace_end_gap(struct xentrace *trace, uint32_t stream, uint64_t to_tsc)
+{
+    struct open_gap *gap = &trace->gaps[stream];
+    const struct xentrace_gap out = {
+        .cpu = trace_cpu_of(trace, stream),
+        .records = gap->records,
+        .from_tsc = gap->from_tsc,
+        .to_tsc = max_u64(gap->from_tsc, to_tsc),
+    };
+
+    if (!gap->is_open)
+        return;
+    gap->is_open = false;
+    if (!subjects_has_cpu(trace->subjects, out.cpu))
+        return;
+    if (trace->observer.gap(trace->observer.context, &out) != 0)
+        trace->is_stopped = true;
+}
+
+static int trace_update_gaps(struct xentrace *trace, int item)
+{
+    const struct merge_record *record = &trace->current;
+    int r;
+
+    if (item == MERGE_RECORD && !record_is_lost(record->header))
+        return 0;
+    r = trace_grow_gaps(trace, merge_streams(trace->merge));
+    if (r < 0)
+        return r;
+    if (item == MERGE_BLIND)
+        trace->gaps[record->stream] = (struct open_gap){
+            .is_open = true, .from_tsc = record->tsc, .records = merge_word(record, 0)};
+    else
+        trace_end_gap(trace, record->stream, record->tsc);
+    return 0;
+}
+
+/* Of a part, there may be some that end after it. */
+static void trace_end_gaps(struct xentrace *trace)
+{
+    for (unsigned int i = 0; i < trace->nr_gaps; i++)
+        trace_end_gap(trace, i, trace->last_tsc);
+}
+
+/* --- Its beginning. --- */
 
 static int trace_begin_state(struct xentrace *trace)
 {
@@ -192,7 +293,7 @@ static int trace_begin_state(struct xentrace *trace)
 
 static int trace_update_hardware(struct xentrace *trace, int item)
 {
-    int r = hardware_grow(&trace->hardware, merge_streams(&trace->merge));
+    int r = hardware_grow(&trace->hardware, merge_streams(trace->merge));
 
     if (r < 0)
         return r;
@@ -205,7 +306,7 @@ static int trace_update_hardware(struct xentrace *trace, int item)
 
 static int trace_update_state(struct xentrace *trace, int item)
 {
-    int r = state_grow(&trace->state, merge_streams(&trace->merge));
+    int r = state_grow(&trace->state, merge_streams(trace->merge));
 
     if (r < 0)
         return r;
@@ -215,6 +316,11 @@ static int trace_update_state(struct xentrace *trace, int item)
         state_record(&trace->state, &trace->current);
     if (trace->state.error < 0)
         return trace->state.error;
+    if (trace->observer.gap) {
+        r = trace_update_gaps(trace, item);
+        if (r < 0)
+            return r;
+    }
     return trace->observer.cpu_interval ? trace_update_hardware(trace, item) : 0;
 }
 
@@ -222,8 +328,8 @@ static int trace_update_state(struct xentrace *trace, int item)
 
 static void trace_end(struct xentrace *trace)
 {
-    if (trace->has_merge)
-        merge_done(&trace->merge);
+    if (trace->has_merge && !trace->is_borrowed)
+        merge_done(trace->merge);
     trace->has_merge = false;
     trace->has_record = false;
 }
@@ -240,15 +346,17 @@ static int trace_begin(struct xentrace *trace)
     if (!source_is_stream(trace->source))
         (void)source_seek(trace->source, 0);
     trace->has_merge = true;
-    return merge_init(&trace->merge, trace->source, trace->part);
+    return merge_init(trace->merge, trace->source, trace->part);
 }
 
 static int trace_finish(struct xentrace *trace)
 {
-    if (!trace->has_ended && trace->has_state)
+    if (!trace->has_ended && trace->has_state) {
         state_end(&trace->state);
+        trace_end_gaps(trace);
+    }
     trace->has_ended = true;
-    return trace->merge.error;
+    return trace->merge->error;
 }
 
 /* The vendor follows from the sidecar, or from the first exit that only one of them makes. */
@@ -258,10 +366,53 @@ static void trace_note_vendor(struct xentrace *trace)
         trace->is_svm = exit_record_is_svm(&trace->current);
 }
 
+static struct record_text_style trace_style(struct xentrace *trace)
+{
+    return (struct record_text_style){
+        .is_svm = trace->is_svm,
+        .xen = trace->xen,
+        .cache = &trace->cache,
+        .first_tsc = min_u64(trace->first_tsc, trace->current.tsc),
+        .tsc_khz = trace->tsc_khz,
+    };
+}
+
+/* Whether `current` is about what was selected: 1, 0, or a negative errno. */
+static int trace_is_about(struct xentrace *trace)
+{
+    const struct record_text_style style = trace_style(trace);
+    bool is_about;
+    int r = about_record(trace->about, &trace->current, &style, &is_about);
+
+    return r < 0 ? r : is_about;
+}
+
+/* The next item is `current`: 1 if it is a record that is shown, 0 if not; -ENODATA: the end. */
+static int trace_read_item(struct xentrace *trace)
+{
+    int item = merge_next(trace->merge, &trace->current), r;
+
+    if (item == MERGE_END)
+        return -ENODATA;
+    if (item == MERGE_RECORD) {
+        trace->last_tsc = trace->current.tsc;
+        trace_note_vendor(trace);
+    }
+    r = trace->has_state ? trace_update_state(trace, item) : 0;
+    if (r < 0)
+        return r;
+    if (item == MERGE_BLIND)
+        return 0;
+    if (!trace->has_first)
+        trace->first_tsc = trace->current.tsc;
+    trace->has_first = true;
+    return trace->about ? trace_is_about(trace) : 1;
+}
+
 /* The next record is `current`: 1. 0 at the end, or a negative errno. */
 static int trace_advance(struct xentrace *trace)
 {
-    int item = MERGE_BLIND, r;
+    int r = 0;
 
     if (!trace->has_merge) {
         r = trace_begin(trace);
@@ -269,19 +420,13 @@ static int trace_advance(struct xentrace *trace)
             return r;
     }
     trace->has_record = false;
-    while (item != MERGE_RECORD) {
-        item = merge_next(&trace->merge, &trace->current);
-        if (item == MERGE_END)
-            return trace_finish(trace);
-        if (item == MERGE_RECORD)
-            trace_note_vendor(trace);
-        r = trace->has_state ? trace_update_state(trace, item) : 0;
-        if (r < 0)
-            return r;
-    }
-    if (!trace->has_first)
-        trace->first_tsc = trace->current.tsc;
-    trace->has_first = true;
+    do {
+        r = trace_read_item(trace);
+    } while (r == 0);
+    if (r == -ENODATA)
+        return trace_finish(trace);
+    if (r < 0)
+        return r;
     trace->has_record = true;
     return 1;
 }
@@ -335,7 +480,8 @@ int xentrace_run(struct xentrace *trace, uint64_t max_records)
 
 int xentrace_observe(struct xentrace *trace, const struct xentrace_observer *observer)
 {
-    if (observer && observer->size != sizeof(*observer) && observer->size != OBSERVER_BYTES_1)
+    if (observer && observer->size != sizeof(*observer) && observer->size != OBSERVER_BYTES_2 &&
+        observer->size != OBSERVER_BYTES_1)
         return -EINVAL;
     trace->observer = (struct xentrace_observer){0};
     if (observer)
@@ -408,7 +554,7 @@ int xentrace_measures(struct xentrace *trace, char **ret_json)
         r = trace_begin(trace);
     if (r < 0)
         return r;
-    r = measures_new_of(&trace->merge, NULL, trace->is_svm, MEASURES_ALL, &measures);
+    r = measures_new_of(trace->merge, NULL, trace->is_svm, MEASURES_ALL, &measures);
     trace_forget_state(trace); /* the observer has seen none of it */
     trace->has_ended = true;
     if (r < 0)
@@ -510,13 +656,7 @@ typedef size_t (*text_fn)(char text[static RECORD_TEXT_MAX], const struct merge_
 static const char *trace_text(struct xentrace *trace, text_fn fn)
 {
     struct merge_record record = trace->current;
-    const struct record_text_style style = {
-        .is_svm = trace->is_svm,
-        .xen = trace->xen,
-        .cache = &trace->cache,
-        .first_tsc = min_u64(trace->first_tsc, record.tsc),
-        .tsc_khz = trace->tsc_khz,
-    };
+    const struct record_text_style style = trace_style(trace);
     size_t length;
 
     if (!trace->has_record)
@@ -589,6 +729,11 @@ uint64_t xentrace_nsec_to_ticks(const struct xentrace *trace, uint64_t nsec)
 const char *xentrace_hostname(const struct xentrace *trace)
 {
     return sidecar_hostname(trace->sidecar);
+}
+
+const char *xentrace_boot_id(const struct xentrace *trace)
+{
+    return sidecar_boot_id(trace->sidecar);
 }
 
 const char *xentrace_scheduler(const struct xentrace *trace)
@@ -668,8 +813,11 @@ struct xentrace *xentrace_close(struct xentrace *trace)
         return NULL;
     trace_end(trace);
     trace_forget_state(trace);
-    source_free(trace->source);
-    sidecar_free(trace->sidecar);
+    about_free(trace->about);
+    if (!trace->is_borrowed) {
+        source_free(trace->source);
+        sidecar_free(trace->sidecar);
+    }
     free(trace);
     return NULL;
 }
@@ -697,6 +845,14 @@ static int trace_find_first(struct xentrace *trace)
     return r;
 }
 
+/* The facts of the sidecar that decide how records are decoded. */
+static void trace_note_sidecar(struct xentrace *trace)
+{
+    trace->is_svm = sidecar_vendor(trace->sidecar) == SIDECAR_VENDOR_AMD;
+    if (sidecar_xen_version(trace->sidecar))
+        trace->xen = event_xen_parse(sidecar_xen_version(trace->sidecar));
+}
+
 /* Takes SOURCE. PATH may be NULL. */
 static int trace_new(struct source *source, const char *path,
                      const struct xentrace_options *options, struct xentrace **ret_trace)
@@ -711,6 +867,7 @@ static int trace_new(struct source *source, const char *path,
         return -ENOMEM;
     }
     trace->source = source;
+    trace->merge = &trace->own_merge;
     trace->part = MERGE_ALL;
     if (!sidecar && path) {
         sidecar = beside = sidecar_path_of(path);
@@ -720,9 +877,7 @@ static int trace_new(struct source *source, const char *path,
     r = sidecar_new(sidecar, &trace->sidecar);
     if (r < 0)
         return r;
-    trace->is_svm = sidecar_vendor(trace->sidecar) == SIDECAR_VENDOR_AMD;
-    if (sidecar_xen_version(trace->sidecar))
-        trace->xen = event_xen_parse(sidecar_xen_version(trace->sidecar));
+    trace_note_sidecar(trace);
     trace->tsc_khz =
         options && options->tsc_khz ? options->tsc_khz : sidecar_tsc_khz(trace->sidecar);
     trace->khz_is_assumed = trace->tsc_khz == 0;
@@ -781,4 +936,29 @@ int xentrace_open_memory(const void *data, size_t bytes, const struct xentrace_o
         return -EINVAL;
     r = source_new_memory(data, bytes, &source);
     return r < 0 ? r : trace_new(source, NULL, options, ret_trace);
+}
+
+int xentrace_borrow(const struct xentrace_borrow *from, struct xentrace **ret_trace)
+{
+    _cleanup_(xentrace_closep) struct xentrace *trace = calloc(1, sizeof(*trace));
+    int r;
+
+    if (!trace)
+        return -ENOMEM;
+    trace->is_borrowed = true;
+    trace->source = from->source;
+    trace->sidecar = from->sidecar;
+    trace->merge = from->merge;
+    trace->has_merge = true;
+    trace->subjects = from->subjects;
+    trace->tsc_khz = from->tsc_khz;
+    trace->khz_is_assumed = from->khz_is_assumed;
+    trace->first_tsc = from->first_tsc;
+    trace->has_first = from->first_tsc > 0;
+    trace_note_sidecar(trace);
+    r = from->subjects ? about_new(from->subjects, &trace->about) : 0;
+    if (r < 0)
+        return r;
+    *ret_trace = TAKE_PTR(trace);
+    return 0;
 }

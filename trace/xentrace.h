@@ -157,6 +157,7 @@ int xentrace_select(struct xentrace *trace, uint64_t from_tsc, uint64_t until_ts
 
 /* Each returns NULL if it is unknown. Valid as long as the trace. */
 const char *xentrace_hostname(const struct xentrace *trace);
+const char *xentrace_boot_id(const struct xentrace *trace);     /* of dom0: 32 hexadecimal digits */
 const char *xentrace_xen_version(const struct xentrace *trace); /* "4.17.6" */
 const char *xentrace_scheduler(const struct xentrace *trace);   /* "credit2" */
 const char *xentrace_cpu_vendor(const struct xentrace *trace);  /* "intel", "amd" */
@@ -238,6 +239,13 @@ struct xentrace_cpu_interval {
     int ends_in_loss; /* 1: records are missing from to_tsc on */
 };
 
+/* Records of a CPU are missing from from_tsc on and before to_tsc. */
+struct xentrace_gap {
+    uint32_t cpu;
+    uint64_t records; /* how many, as Xen reports it */
+    uint64_t from_tsc, to_tsc;
+};
+
 /*
  * Functions that are called when an interval or an exit has ended, in the order of their ends.
  * NULL: not wanted. A result other than 0 makes xentrace_run() return. They must not call functions
@@ -250,6 +258,8 @@ struct xentrace_observer {
     int (*exit)(void *context, const struct xentrace_exit *exit);
     /* A structure may end here: older callers' do. */
     int (*cpu_interval)(void *context, const struct xentrace_cpu_interval *interval);
+    /* Or here. */
+    int (*gap)(void *context, const struct xentrace_gap *gap);
 };
 
 /*

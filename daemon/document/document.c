@@ -369,6 +369,7 @@ static json *host_document(const struct session_context *context, const struct h
     json *object = json_object_new_object();
 
     json_put_text(object, "hostname", host->hostname);
+    json_put_text(object, "boot_id", host->boot_id);
     json_put_text(object, "xen_version", xen->version);
     json_put_text(object, "xen_changeset", xen->changeset);
     json_put_text(object, "xen_commandline", xen->commandline);

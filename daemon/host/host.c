@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <string.h>
+#include <systemd/sd-id128.h>
 #include <unistd.h>
 
 #include "common/meminfo.h"
@@ -27,10 +28,13 @@ void host_read(struct host *ret_host)
 {
     _cleanup_file_ FILE *file = fopen("/proc/cpuinfo", "re");
     char line[512], hostname[HOST_NAME_MAX + 1] = "";
+    sd_id128_t boot_id;
 
     *ret_host = (struct host){0};
     (void)gethostname(hostname, sizeof(hostname) - 1);
     (void)utf8_copy(ret_host->hostname, sizeof(ret_host->hostname), hostname);
+    if (sd_id128_get_boot(&boot_id) >= 0)
+        (void)sd_id128_to_string(boot_id, ret_host->boot_id);
     while (file && fgets(line, sizeof(line), file)) {
         take_value(line, "vendor_id", ret_host->cpu_vendor, sizeof(ret_host->cpu_vendor));
         take_value(line, "model name", ret_host->cpu_model, sizeof(ret_host->cpu_model));

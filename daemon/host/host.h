@@ -10,6 +10,7 @@
 
 struct host {
     char hostname[256];
+    char boot_id[33];    /* as sd-id128(3) prints it: of this boot of dom0 */
     char cpu_vendor[64]; /* without it VM exit reasons cannot be decoded */
     char cpu_model[128];
 };

@@ -129,7 +129,8 @@ static void test_parts(void)
 }
 
 struct seen {
-    unsigned int intervals, exits, of_cpus;
+    unsigned int intervals, exits, of_cpus, gaps;
+    struct xentrace_gap gap;
     struct xentrace_cpu_interval of_cpu;
     struct xentrace_interval interval;
     struct xentrace_exit exit;
@@ -268,6 +269,56 @@ static void test_observer(void)
     xentrace_close(trace);
 }
 
+static int on_gap(void *context, const struct xentrace_gap *gap)
+{
+    struct seen *seen = context;
+
+    seen->gaps++;
+    seen->gap = *gap;
+    return seen->result;
+}
+
+static void test_gaps(void)
+{
+    struct seen seen = {};
+    struct xentrace_observer observer = {.size = sizeof(observer), .context = &seen, .gap = on_gap};
+    struct xentrace *trace;
+    struct bytes bytes = {};
+
+    test_case("losses");
+    put_window(&bytes, 3, 2 * 16 + 28);
+    put_record(&bytes, 0x801002, 100, 2);
+    put(&bytes, UINT32_C(1) << 31 | UINT32_C(4) << 28 | 0x1f001);
+    for (size_t i = 0; i < 6; i++)
+        put(&bytes, (const uint32_t[]){700, 0, 9, 0, 500, 0}[i]);
+    put_record(&bytes, 0x801002, 800, 1);
+    trace = open_bytes(&bytes);
+    CHECK_INT(xentrace_observe(trace, &observer), 0);
+    CHECK_INT(xentrace_run(trace, 1), 1);
+    CHECK_INT(seen.gaps, 0);
+    CHECK_INT(xentrace_run(trace, 0), 0);
+    CHECK_INT(seen.gaps, 1);
+    CHECK_INT(seen.gap.cpu, 3);
+    CHECK_INT(seen.gap.records, 9);
+    CHECK_INT(seen.gap.from_tsc, 500);
+    CHECK_INT(seen.gap.to_tsc, 700);
+
+    test_case("a part that ends in a loss, in which it ends with the last record");
+    CHECK_INT(xentrace_select(trace, 50, 600), 0);
+    CHECK_INT(xentrace_run(trace, 0), 0);
+    CHECK_INT(seen.gaps, 2);
+    CHECK_INT(seen.gap.from_tsc, 500);
+    CHECK_INT(seen.gap.to_tsc, 500);
+
+    test_case("an observer of older callers, which ends before gap");
+    observer.size = offsetof(struct xentrace_observer, gap);
+    CHECK_INT(xentrace_observe(trace, &observer), 0);
+    CHECK_INT(xentrace_seek(trace, 0), 0);
+    CHECK_INT(xentrace_run(trace, 0), 0);
+    CHECK_INT(seen.gaps, 2);
+    xentrace_close(trace);
+}
+
 static void test_wrong(void)
 {
     struct xentrace_options options = {.size = 3};
@@ -315,12 +366,12 @@ static void test_wrong(void)
     xentrace_close(trace);
 }
 
-static const char sidecar[] =
-    "{\"format\": \"xentraced-session\", \"host\": {\"tsc_khz\": 1000000, \"hostname\": \"h\","
-    "\"scheduler\": \"credit2\", \"cpu_vendor\": \"AuthenticAMD\"},"
-    "\"clock\": [{\"tsc\": 100, \"realtime_ns\": 5000000000}],"
-    "\"domains\": [{\"domid\": 1, \"name\": \"web\", \"uuid\": \"u-1\","
-    "\"first_seen_ns\": 4000000000, \"last_seen_ns\": 6000000000}]}";
+static const char sidecar[] = "{\"format\": \"xentraced-session\", \"host\": {\"tsc_khz\": "
+                              "1000000, \"hostname\": \"h\", \"boot_id\": \"b\","
+                              "\"scheduler\": \"credit2\", \"cpu_vendor\": \"AuthenticAMD\"},"
+                              "\"clock\": [{\"tsc\": 100, \"realtime_ns\": 5000000000}],"
+                              "\"domains\": [{\"domid\": 1, \"name\": \"web\", \"uuid\": \"u-1\","
+                              "\"first_seen_ns\": 4000000000, \"last_seen_ns\": 6000000000}]}";
 
 static void test_sidecar(void)
 {
@@ -341,6 +392,7 @@ static void test_sidecar(void)
     CHECK_INT(xentrace_tsc_khz(trace), 1000000);
     CHECK_INT(xentrace_tsc_khz_is_assumed(trace), 0);
     CHECK_STR(xentrace_hostname(trace), "h");
+    CHECK_STR(xentrace_boot_id(trace), "b");
     CHECK_STR(xentrace_scheduler(trace), "credit2");
     CHECK_STR(xentrace_cpu_vendor(trace), "amd");
     CHECK(!xentrace_reason(trace));
@@ -409,6 +461,7 @@ int main(void)
     test_parts();
     test_observer();
     test_cpu_intervals();
+    test_gaps();
     test_wrong();
     test_sidecar();
     test_clocks();

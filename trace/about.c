@@ -5,7 +5,7 @@
  * records in between.
  */
 
-#include "ctl/about.h"
+#include "trace/about.h"
 
 #include <errno.h>
 #include <stdlib.h>
