@@ -62,7 +62,7 @@ struct verb {
 
 extern const struct verb verb_cut, verb_diff, verb_repair, verb_start, verb_record, verb_stop, verb_snapshot, verb_trigger,
     verb_rotate, verb_reload, verb_doctor, verb_monitor, verb_status, verb_list, verb_vacuum,
-    verb_remove, verb_info, verb_report, verb_why, verb_dump, verb_events, verb_metrics,
+    verb_remove, verb_info, verb_report, verb_why, verb_dump, verb_export, verb_events, verb_metrics,
     verb_timeline, verb_top, verb_version, verb_xentrace, verb_help;
 
 /* The command called NAME, or NULL. */

@@ -11,11 +11,11 @@
 #include "ctl/synopsis.h"
 
 static const struct verb *const verbs[] = {
-    &verb_start,    &verb_record,  &verb_stop,   &verb_snapshot, &verb_trigger, &verb_rotate,
-    &verb_reload,   &verb_monitor, &verb_top,    &verb_doctor,   &verb_status,  &verb_list,
-    &verb_vacuum,   &verb_remove,  &verb_info,   &verb_report,   &verb_why,     &verb_timeline,
-    &verb_diff,     &verb_cut,     &verb_repair, &verb_dump,     &verb_events,  &verb_metrics,
-    &verb_xentrace, &verb_version, &verb_help,
+    &verb_start,   &verb_record,   &verb_stop,    &verb_snapshot, &verb_trigger, &verb_rotate,
+    &verb_reload,  &verb_monitor,  &verb_top,     &verb_doctor,   &verb_status,  &verb_list,
+    &verb_vacuum,  &verb_remove,   &verb_info,    &verb_report,   &verb_why,     &verb_timeline,
+    &verb_diff,    &verb_cut,      &verb_repair,  &verb_dump,     &verb_export,  &verb_events,
+    &verb_metrics, &verb_xentrace, &verb_version, &verb_help,
 };
 
 const struct verb *verb_find(const char *name)

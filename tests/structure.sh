@@ -25,15 +25,17 @@ includes() { grep -rnE "^ *# *include +[<\"]($2)" --include='*.[ch]' "$1"; }
 # only FILE FOLDERS REGEX: lines that include it outside of FILE.
 only() {
     local file=$1 regex=$2
-    grep -rnE "^ *# *include +[<\"]($regex)" --include='*.[ch]' common collector daemon trace ctl |
+    grep -rnE "^ *# *include +[<\"]($regex)" --include='*.[ch]' common collector daemon trace export ctl |
         grep -vE "^$file:"
 }
 
-report "common/ knows nobody" "$(includes common 'collector/|daemon/|ctl/|trace/')"
-report "collector/ knows common/ only" "$(includes collector 'daemon/|ctl/|trace/')"
-report "daemon/ does not know ctl/" "$(includes daemon 'ctl/|trace/')"
-report "trace/ knows common/ only" "$(includes trace 'collector/|daemon/|ctl/')"
-report "ctl/ knows common/ and trace/ only" "$(includes ctl 'collector/|daemon/')"
+report "common/ knows nobody" "$(includes common 'collector/|daemon/|ctl/|trace/|export/')"
+report "collector/ knows common/ only" "$(includes collector 'daemon/|ctl/|trace/|export/')"
+report "daemon/ does not know ctl/" "$(includes daemon 'ctl/|trace/|export/')"
+report "trace/ knows common/ only" "$(includes trace 'collector/|daemon/|ctl/|export/')"
+report "export/ knows common/ and trace/xentrace.h only" \
+    "$(includes export 'collector/|daemon/|ctl/|trace/' | grep -v '"trace/xentrace\.h"')"
+report "ctl/ knows common/, trace/ and export/ only" "$(includes ctl 'collector/|daemon/')"
 report "Xen's libraries are known to collector/xen.c alone" \
     "$(only collector/xen.c 'xenctrl|xencall|xenevtchn|xenforeignmemory|xen/(sysctl|xen|version|domctl)')"
 report "libxenstore is known to daemon/host/xenstore.c alone" \
@@ -86,7 +88,7 @@ report "the rooms of daemon/ know those before them only" "$(wrong_arrows)"
 
 # A module is NAME.c, NAME.h, and NAME-state.h or NAME-internal.h, which only its own files include.
 circles() {
-    includes_of common collector daemon trace ctl tests/xensim |
+    includes_of common collector daemon trace export ctl tests/xensim |
         sed -E 's/\.[ch]\>//g; s/-(state|internal)\>//g' | awk '$1 != $2' | sort -u |
         LC_ALL=C tsort 2>&1 >/dev/null |
         awk '/input contains a loop/ { if (loop) print loop; loop = ""; next }
@@ -106,7 +108,7 @@ report "no pipe ends in grep -q" \
 # Every file, folder and function that a document names is there: `folder/name.c`, `name.c`, `name()`.
 # NAME and MODULE stand for any name. A program is built from a source of its name.
 missing_names() {
-    local sources=(common collector daemon trace ctl tests)
+    local sources=(common collector daemon trace export ctl tests)
     {
         find . -path ./.git -prune -o -type f -print | sed 's,^\./,,'
         echo "== functions"

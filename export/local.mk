@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+
+noinst_LIBRARIES += libexport.a
+
+libexport_a_CFLAGS = $(AM_CFLAGS)
+libexport_a_SOURCES = \
+	export/buffer.c export/buffer.h \
+	export/csv.c \
+	export/export.c export/export.h \
+	export/formats.h
