@@ -31,12 +31,13 @@ struct options {
 #define AT(member) offsetof(struct options, member)
 
 static const struct args_option export_options[] = {
-    {"to", 't', "FORMAT", ARGS_TEXT, AT(to), .help = "csv; help lists the formats"},
+    {"to", 't', "FORMAT", ARGS_TEXT, AT(to), .help = "csv, clickhouse; help lists the formats"},
     {"output", 'o', "FILE", ARGS_FILE, AT(output),
      .help = "to FILE; - is standard output, the default"},
     {"force", 0, NULL, ARGS_DESTROY, AT(force), .help = "replace FILE if it exists"},
     {"table", 0, "TABLE", ARGS_CHOICE, AT(table), .detail = "records intervals",
      .help = "records (the default) or intervals"},
+    {"schema", .offset = AT(schema), .help = "print the statements that create FORMAT's tables"},
     SELECTION_OPTIONS(struct options, selection),
     {},
 };

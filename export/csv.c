@@ -85,7 +85,7 @@ static int csv_begin(struct export *export)
     static const char *const names[] = {
         [EXPORT_RECORDS] = "time,nsec,tsc,cpu,event,name,fields\n",
         [EXPORT_INTERVALS] = "time,nsec,from_tsc,to_tsc,kind,domain,vcpu,domain_name,cpu,begin_cpu,"
-                             "wait,value,name,cycles,complete,lost\n",
+                             "wait,next,value,name,cycles,complete,lost\n",
     };
     uint8_t *p = export_buffer_reserve(&export->buffer, EXPORT_ROW_MAX);
 
@@ -143,6 +143,7 @@ static int csv_interval(struct export *export, const struct export_interval *int
     p = put_number_field(p, interval->cpu);
     p = put_number_field(p, interval->begin_cpu);
     p = put_u8(put_text(p, export_wait_name(interval->wait)), ',');
+    p = put_u8(put_text(p, export_runstate_name(interval->next)), ',');
     if (interval->kind >= EXPORT_EXIT)
         p = put_number(p, interval->value);
     p = put_u8(p, ',');

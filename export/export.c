@@ -16,6 +16,7 @@
 
 static const struct export_format *const formats[] = {
     &export_csv,
+    &export_clickhouse,
 };
 
 const struct export_format *const *export_formats(size_t *ret_count)
@@ -41,6 +42,11 @@ const char *export_kind_name(enum export_kind kind)
     };
 
     return names[kind];
+}
+
+const char *export_runstate_name(uint32_t runstate)
+{
+    return runstate <= XENTRACE_OFFLINE ? export_kind_name(runstate) : "";
 }
 
 const char *export_wait_name(uint32_t wait)
@@ -86,6 +92,7 @@ static int on_interval(void *context, const struct xentrace_interval *of)
         .cpu = of->cpu == XENTRACE_NO_CPU ? EXPORT_NOBODY : of->cpu,
         .begin_cpu = of->begin_cpu,
         .wait = of->wait,
+        .next = of->next_runstate,
         .name = "",
         .from_tsc = of->from_tsc,
         .to_tsc = of->to_tsc,
@@ -101,6 +108,7 @@ static int on_exit_end(void *context, const struct xentrace_exit *of)
 {
     const struct export_interval interval = {
         .kind = EXPORT_EXIT,
+        .next = XENTRACE_UNKNOWN,
         .domid = of->domid,
         .vcpu = of->vcpu,
         .cpu = of->cpu == XENTRACE_NO_CPU ? EXPORT_NOBODY : of->cpu,
@@ -125,6 +133,7 @@ static int on_cpu_interval(void *context, const struct xentrace_cpu_interval *of
     };
     const struct export_interval interval = {
         .kind = kinds[of->kind],
+        .next = XENTRACE_UNKNOWN,
         .domid = EXPORT_NOBODY,
         .vcpu = EXPORT_NOBODY,
         .cpu = of->cpu,
@@ -145,6 +154,7 @@ static int on_gap(void *context, const struct xentrace_gap *of)
 {
     const struct export_interval interval = {
         .kind = EXPORT_GAP,
+        .next = XENTRACE_UNKNOWN,
         .domid = EXPORT_NOBODY,
         .vcpu = EXPORT_NOBODY,
         .cpu = of->cpu,

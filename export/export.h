@@ -40,6 +40,8 @@ enum export_kind {
 
 /* "running", "exit", "c_state", "lost". Static. */
 const char *export_kind_name(enum export_kind kind);
+/* "running" of enum xentrace_runstate; "": unknown. Static. */
+const char *export_runstate_name(uint32_t runstate);
 /* "wake", "preempt", "other" of enum xentrace_wait; "": no wait. Static. */
 const char *export_wait_name(uint32_t wait);
 
@@ -50,6 +52,7 @@ struct export_interval {
     uint32_t cpu;         /* EXPORT_NOBODY: it is a vCPU's, which did not run */
     uint32_t begin_cpu;   /* that logged its beginning; EXPORT_NOBODY */
     uint32_t wait;        /* enum xentrace_wait */
+    uint32_t next;        /* enum xentrace_runstate: what the vCPU did then */
     uint64_t value;
     const char *name; /* of an exit's reason; else "" */
     uint64_t from_tsc, to_tsc;

@@ -5,6 +5,7 @@ noinst_LIBRARIES += libexport.a
 libexport_a_CFLAGS = $(AM_CFLAGS)
 libexport_a_SOURCES = \
 	export/buffer.c export/buffer.h \
+	export/clickhouse.c \
 	export/csv.c \
 	export/export.c export/export.h \
 	export/formats.h

@@ -23,7 +23,7 @@ __all__ = ["open", "open_fd", "open_memory", "version", "Trace", "Record", "VCpu
 _u32, _u64, _int, _text = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int, ctypes.c_char_p
 _NO_CPU = 0xFFFFFFFF
 _SIGNED, _VCPU = 1, 4
-_RUNSTATES = ("running", "runnable", "blocked", "offline")
+_RUNSTATES = ("running", "runnable", "blocked", "offline", None)
 _WAITS = (None, "wake", "preempt", "other")
 _CPU_KINDS = ("c_state", "mhz", "irq")
 _BATCH = 16384  # records, between two looks at the intervals that have ended
@@ -49,7 +49,8 @@ class _Domain(ctypes.Structure):
 
 class _Interval(ctypes.Structure):
     _fields_ = [("domid", _u32), ("vcpu", _u32), ("runstate", _u32), ("wait", _u32), ("cpu", _u32),
-                ("begin_cpu", _u32), ("from_tsc", _u64), ("to_tsc", _u64), ("ends_in_loss", _int)]
+                ("begin_cpu", _u32), ("from_tsc", _u64), ("to_tsc", _u64), ("ends_in_loss", _int),
+                ("next_runstate", _u32)]
 
 
 class _Exit(ctypes.Structure):
@@ -128,9 +129,10 @@ Record = collections.namedtuple("Record", "tsc nsec cpu event name words fields"
 Record.__doc__ = """A record. `fields` is a dictionary: numbers, VCpu, or the name of a reason or hypercall.
 `name` is None if the event is unknown; its fields are word0, word1 and so on."""
 Domain = collections.namedtuple("Domain", "domid name uuid first_seen_nsec last_seen_nsec")
-Interval = collections.namedtuple("Interval", "vcpu runstate wait cpu begin_cpu from_tsc to_tsc ends_in_loss")
+Interval = collections.namedtuple("Interval", "vcpu runstate wait cpu begin_cpu from_tsc to_tsc ends_in_loss next_runstate")
 Interval.__doc__ = """A vCPU was in a runstate ("running", "runnable", "blocked", "offline"). `wait` is "wake",
-"preempt" or "other" while it waited for a CPU, else None; `cpu` is where it ran, else None."""
+"preempt" or "other" while it waited for a CPU, else None; `cpu` is where it ran, else None. `next_runstate` is what the vCPU
+did then, None if that is unknown."""
 Exit = collections.namedtuple("Exit", "vcpu cpu reason name from_tsc to_tsc cycles")
 Exit.__doc__ = "A VM exit. `to_tsc` and `cycles` are None if its end is unknown."
 
@@ -250,7 +252,8 @@ class Trace:
         """Reads on, and yields each Interval when it has ended."""
         return self._observe(_ON_INTERVAL, lambda of: Interval(
             VCpu(of.domid, of.vcpu), _RUNSTATES[of.runstate], _WAITS[of.wait],
-            None if of.cpu == _NO_CPU else of.cpu, of.begin_cpu, of.from_tsc, of.to_tsc, bool(of.ends_in_loss)))
+            None if of.cpu == _NO_CPU else of.cpu, of.begin_cpu, of.from_tsc, of.to_tsc, bool(of.ends_in_loss),
+            _RUNSTATES[of.next_runstate]))
 
     def exits(self):
         """Reads on, and yields each VM Exit when it has ended."""

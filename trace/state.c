@@ -189,8 +189,9 @@ static void count_running(struct state *state, struct state_vcpu *vcpu, uint64_t
     vcpu->exit_run_cycles += cycles;
 }
 
-/* Counts the open interval, which ends at TO. */
-static void count_interval(struct state *state, struct state_vcpu *vcpu, uint64_t to, bool loss)
+/* Counts the open interval, which ends at TO; the vCPU is NEXT then, or unknown: in a loss. */
+static void count_interval(struct state *state, struct state_vcpu *vcpu, uint64_t to,
+                           enum state_runstate next)
 {
     enum state_runstate runstate = vcpu->runstate;
 
@@ -207,7 +208,8 @@ static void count_interval(struct state *state, struct state_vcpu *vcpu, uint64_
             .changer = vcpu->changer,
             .from = vcpu->since,
             .to = to,
-            .ends_in_loss = loss,
+            .next = next,
+            .ends_in_loss = next == STATE_UNKNOWN,
         };
 
         state->observer->interval(state->observer->context, &interval);
@@ -330,7 +332,7 @@ static void change(struct state *state, struct state_vcpu *vcpu, const struct me
     bool waited = false;
 
     if (vcpu->runstate == old && (old != STATE_RUNNING || vcpu->stream == record->stream)) {
-        count_interval(state, vcpu, record->tsc, false);
+        count_interval(state, vcpu, record->tsc, new);
         waited = old == STATE_RUNNABLE && new == STATE_RUNNING &&may_wait(vcpu);
     } else if (vcpu->runstate != STATE_UNKNOWN) {
         state->mismatches++;
@@ -387,7 +389,7 @@ void state_begin_blind(struct state *state, const struct merge_record *record)
         if (vcpu->runstate == STATE_UNKNOWN ||
             (vcpu->runstate == STATE_RUNNING && vcpu->stream != record->stream))
             continue;
-        count_interval(state, vcpu, record->tsc, true);
+        count_interval(state, vcpu, record->tsc, STATE_UNKNOWN);
         forget_runstate(state, vcpu);
     }
     state->nr_blind += !cpu->is_blind;

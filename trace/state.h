@@ -84,6 +84,7 @@ struct state_interval {
     uint32_t stream;      /* if it ran: where */
     uint32_t changer;     /* the stream of the CPU that logged its beginning: who woke the vCPU */
     uint64_t from, to;
+    enum state_runstate next; /* what the vCPU did then; unknown: it ends in a loss */
     bool ends_in_loss;
 };
 

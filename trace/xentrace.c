@@ -152,6 +152,7 @@ static void on_interval(void *context, const struct state_interval *interval)
         .from_tsc = interval->from,
         .to_tsc = interval->to,
         .ends_in_loss = interval->ends_in_loss,
+        .next_runstate = (uint32_t)interval->next,
     };
 
     if (interval->runstate == STATE_RUNNING)

@@ -188,6 +188,7 @@ enum xentrace_runstate {
     XENTRACE_RUNNABLE,
     XENTRACE_BLOCKED,
     XENTRACE_OFFLINE,
+    XENTRACE_UNKNOWN, /* of no interval */
 };
 
 enum xentrace_wait {
@@ -207,7 +208,8 @@ struct xentrace_interval {
     uint32_t cpu;       /* where it ran; else XENTRACE_NO_CPU */
     uint32_t begin_cpu; /* the CPU that logged its beginning: who woke it, for example */
     uint64_t from_tsc, to_tsc;
-    int ends_in_loss; /* 1: it is counted up to where records are missing */
+    int ends_in_loss;       /* 1: it is counted up to where records are missing */
+    uint32_t next_runstate; /* enum xentrace_runstate: what the vCPU did then */
 };
 
 /* A VM exit. */

@@ -3,3 +3,6 @@
 
 check_SCRIPTS += tests/export/test-csv
 EXTRA_DIST += tests/export/test-csv tests/export/traces.py
+
+# With programs that are large: the step `export` of tests/all.
+EXTRA_DIST += tests/export/test-clickhouse tests/export/questions.py

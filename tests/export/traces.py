@@ -140,7 +140,7 @@ def of_library(path):
     with xentrace.open(path) as trace:
         for of in trace.intervals():
             found.append(interval(of.from_tsc, of.to_tsc, of.runstate, vcpu=of.vcpu, cpu=of.cpu,
-                                  begin_cpu=of.begin_cpu, wait=of.wait, lost=of.ends_in_loss))
+                                  begin_cpu=of.begin_cpu, wait=of.wait, next=of.next_runstate, lost=of.ends_in_loss))
         trace.seek(0)
         for of in trace.exits():
             whole = of.to_tsc is not None
@@ -168,11 +168,11 @@ def of_report(path, options):
     return found
 
 
-def interval(from_tsc, to_tsc, kind, vcpu=None, cpu=None, begin_cpu=None, wait=None, value=None, name="",
+def interval(from_tsc, to_tsc, kind, vcpu=None, cpu=None, begin_cpu=None, wait=None, next=None, value=None, name="",
              cycles=None, complete=True, lost=False):
     return {"from_tsc": from_tsc, "to_tsc": to_tsc, "kind": kind,
             "domain": None if vcpu is None else vcpu[0], "vcpu": None if vcpu is None else vcpu[1],
-            "cpu": cpu, "begin_cpu": begin_cpu, "wait": wait or "", "value": value, "name": name,
+            "cpu": cpu, "begin_cpu": begin_cpu, "wait": wait or "", "next": next or "", "value": value, "name": name,
             "cycles": to_tsc - from_tsc if cycles is None else cycles, "complete": complete, "lost": lost}
 
 

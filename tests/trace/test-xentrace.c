@@ -248,6 +248,7 @@ static void test_observer(void)
     CHECK_INT(seen.intervals, 2);
     CHECK_INT(seen.interval.runstate, XENTRACE_RUNNING);
     CHECK_INT(seen.interval.cpu, 3);
+    CHECK_INT(seen.interval.next_runstate, XENTRACE_BLOCKED);
     CHECK_INT(seen.exits, 1);
     CHECK_INT(seen.exit.is_complete, 1);
     CHECK_INT(seen.exit.reason, 12);
