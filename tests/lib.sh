@@ -19,6 +19,9 @@ test_packages=(
     clickhouse-server prometheus prometheus-node-exporter debhelper lintian rpm cpio mmdebstrap mandoc
 )
 
+# npm comes with nodejs where that is not Debian's.
+command -v npm >/dev/null || test_packages+=(nodejs npm)
+
 as_root() {
     if [ "$(id -u)" -eq 0 ]; then
         "$@"

@@ -5,4 +5,5 @@ check_SCRIPTS += tests/export/test-csv
 EXTRA_DIST += tests/export/test-csv tests/export/traces.py
 
 # With programs that are large: the step `export` of tests/all.
-EXTRA_DIST += tests/export/test-clickhouse tests/export/questions.py
+EXTRA_DIST += tests/export/duckdb.js tests/export/questions.py tests/export/test-clickhouse \
+	tests/export/test-duckdb
