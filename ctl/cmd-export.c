@@ -31,7 +31,7 @@ struct options {
 #define AT(member) offsetof(struct options, member)
 
 static const struct args_option export_options[] = {
-    {"to", 't', "FORMAT", ARGS_TEXT, AT(to), .help = "csv, clickhouse; help lists the formats"},
+    {"to", 't', "FORMAT", ARGS_TEXT, AT(to), .help = "csv, clickhouse, perfetto; help lists them"},
     {"output", 'o', "FILE", ARGS_FILE, AT(output),
      .help = "to FILE; - is standard output, the default"},
     {"force", 0, NULL, ARGS_DESTROY, AT(force), .help = "replace FILE if it exists"},

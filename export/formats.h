@@ -5,4 +5,4 @@
 
 struct export_format;
 
-extern const struct export_format export_csv, export_clickhouse;
+extern const struct export_format export_csv, export_clickhouse, export_perfetto;

@@ -8,4 +8,7 @@ libexport_a_SOURCES = \
 	export/clickhouse.c \
 	export/csv.c \
 	export/export.c export/export.h \
-	export/formats.h
+	export/formats.h \
+	export/perfetto.c
+
+EXTRA_DIST += export/perfetto.proto
