@@ -7,6 +7,7 @@
  * Most of a record's row is the same in all rows of its event, and is copied whole.
  */
 
+#include "common/text.h"
 #include "common/units.h"
 #include "export/export.h"
 #include "export/formats.h"
@@ -45,13 +46,35 @@ static uint8_t *put_id(uint8_t *p, uint32_t id)
     return put_u32(p, id);
 }
 
+/*
+ * A UUID: two numbers of 8 bytes, the high one first; zeroes without one. The ID of a boot has 32
+ * hexadecimal digits, maybe with dashes.
+ */
+static uint8_t *put_uuid(uint8_t *p, const char *text)
+{
+    uint64_t halves[2] = {0, 0};
+    unsigned int nr = 0;
+
+    for (; text && *text && nr < 32; text++) {
+        unsigned int digit = text_hex_digit(*text);
+
+        if (digit == 16)
+            continue;
+        halves[nr / 16] = halves[nr / 16] << 4 | digit;
+        nr++;
+    }
+    if (nr < 32)
+        halves[0] = halves[1] = 0;
+    return put_u64(put_u64(p, halves[0]), halves[1]);
+}
+
 static int clickhouse_begin(struct export *export)
 {
     struct clickhouse *clickhouse = export->state;
     uint8_t *p = clickhouse->prefix;
 
     p = put_text(p, xentrace_hostname(export->trace));
-    p = put_text(p, xentrace_boot_id(export->trace));
+    p = put_uuid(p, xentrace_boot_id(export->trace));
     clickhouse->prefix_bytes = (size_t)(p - clickhouse->prefix);
     return 0;
 }
@@ -152,7 +175,7 @@ static int clickhouse_interval(struct export *export, const struct export_interv
 
 static const char schema[] = "CREATE TABLE IF NOT EXISTS records (\n"
                              "    host LowCardinality(String),\n"
-                             "    boot_id LowCardinality(String),\n"
+                             "    boot_id UUID,\n"
                              "    day Date,\n"
                              "    time_ns UInt64,\n"
                              "    tsc UInt64,\n"
@@ -163,7 +186,7 @@ static const char schema[] = "CREATE TABLE IF NOT EXISTS records (\n"
                              ") ENGINE = MergeTree PARTITION BY day ORDER BY (host, time_ns);\n"
                              "CREATE TABLE IF NOT EXISTS intervals (\n"
                              "    host LowCardinality(String),\n"
-                             "    boot_id LowCardinality(String),\n"
+                             "    boot_id UUID,\n"
                              "    day Date,\n"
                              "    from_ns UInt64,\n"
                              "    to_ns UInt64,\n"

@@ -7,12 +7,15 @@
 #include "export/export.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "common/util.h"
 #include "export/formats.h"
+
+#define PIPE_BYTES (1024 * 1024)
 
 static const struct export_format *const formats[] = {
     &export_csv,
@@ -268,6 +271,7 @@ int export_run(const struct export_options *options, struct export_result *ret_r
     export->trace = options->trace;
     export->table = options->table;
     export->buffer.fd = options->fd;
+    (void)fcntl(options->fd, F_SETPIPE_SZ, PIPE_BYTES); /* fewer waits, if it is a pipe */
     export->state = calloc(1, options->format->state_bytes + 1);
     if (!export->state)
         return -ENOMEM;
