@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* xentracectl export: a trace in the format of another program. */
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/units.h"
@@ -31,7 +34,8 @@ struct options {
 #define AT(member) offsetof(struct options, member)
 
 static const struct args_option export_options[] = {
-    {"to", 't', "FORMAT", ARGS_TEXT, AT(to), .help = "csv, clickhouse, perfetto; help lists them"},
+    {"to", 't', "FORMAT", ARGS_TEXT, AT(to),
+     .help = "csv, clickhouse, perfetto, ctf; help lists them"},
     {"output", 'o', "FILE", ARGS_FILE, AT(output),
      .help = "to FILE; - is standard output, the default"},
     {"force", 0, NULL, ARGS_DESTROY, AT(force), .help = "replace FILE if it exists"},
@@ -47,13 +51,33 @@ static const struct args_option export_options[] = {
 struct job {
     struct input *input;
     struct xentrace *trace;
-    struct output *output; /* NULL: standard output */
+    struct output *output; /* NULL: standard output, or a directory: */
+    const char *directory; /* made by this run; NULL: none */
+    int directory_fd;
+    bool is_kept;
     struct export_options options;
     struct export_result result;
 };
 
+/* What this run has written there. */
+static void remove_directory(const char *path, int fd)
+{
+    DIR *directory = fdopendir(dup(fd));
+    const struct dirent *entry;
+
+    while (directory && (entry = readdir(directory)))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            (void)unlinkat(fd, entry->d_name, 0);
+    if (directory)
+        (void)closedir(directory);
+    (void)rmdir(path);
+}
+
 static void job_done(struct job *job)
 {
+    if (job->directory && !job->is_kept)
+        remove_directory(job->directory, job->directory_fd);
+    fd_close(&job->directory_fd);
     job->trace = xentrace_close(job->trace);
     job->input = input_free(job->input);
     job->output = output_free(job->output);
@@ -81,6 +105,30 @@ static int job_open_trace(struct job *job)
     return r;
 }
 
+static int job_open_directory(struct job *job, const struct options *options, char **ret_error)
+{
+    if (mkdir(options->output, 0750) < 0) {
+        if (errno == EEXIST)
+            return str_refuse(
+                -EEXIST, ret_error,
+                "%s exists and was not changed: choose another name for the directory.",
+                options->output);
+        return str_refuse(-errno, ret_error, "Cannot create %s: %m. Nothing was written.",
+                          options->output);
+    }
+    job->directory_fd = open(options->output, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (job->directory_fd < 0) {
+        int r = -errno;
+
+        (void)rmdir(options->output);
+        return str_refuse(r, ret_error, "Cannot open %s: %m. Nothing was written.",
+                          options->output);
+    }
+    job->directory = options->output;
+    job->options.fd = job->directory_fd;
+    return 0;
+}
+
 static int job_open_output(struct job *job, const struct options *options, char **ret_error)
 {
     const struct output_options output_options = {
@@ -91,6 +139,8 @@ static int job_open_output(struct job *job, const struct options *options, char 
     };
     int r;
 
+    if (job->options.format->is_directory)
+        return job_open_directory(job, options, ret_error);
     job->options.fd = STDOUT_FILENO;
     if (!options->output || strcmp(options->output, "-") == 0) {
         if (job->options.format->is_binary && isatty(STDOUT_FILENO))
@@ -114,7 +164,15 @@ static int refuse_failed(const struct job *job, int r, bool is_read, char **ret_
     errno = -r;
     if (is_read)
         return str_refuse(r, ret_error, "Cannot read %s to its end: %m. %s", job->input->path,
-                          job->output ? "Nothing was written." : "The output is not complete.");
+                          job->output || job->directory ? "Nothing was written."
+                                                        : "The output is not complete.");
+    if (job->directory && (r == -EMFILE || r == -ENFILE))
+        return str_refuse(r, ret_error,
+                          "%s needs a file for each CPU, and this process may not open that many. "
+                          "Nothing was written. Raise the limit: ulimit -n 65536",
+                          job->options.format->name);
+    if (job->directory)
+        return str_refuse(r, ret_error, "Cannot write to %s: %m. It was removed.", job->directory);
     if (!job->output)
         return str_refuse(r, ret_error,
                           "Cannot write to standard output: %m. The output is not complete.");
@@ -141,6 +199,7 @@ static int job_run(struct job *job, const struct ctl *ctl, const struct options 
     reading_end(&job->input->reading);
     if (r < 0)
         return refuse_failed(job, r, is_read, ret_error);
+    job->is_kept = true;
     return job->output ? output_keep(job->output, ret_error) : 0;
 }
 
@@ -152,7 +211,7 @@ static void print_doc(FILE *file, const struct job *job)
 
     doc_add_text(doc, "path", job->input->path);
     doc_add_text(doc, "to", job->options.format->name);
-    doc_add_text(doc, "output", job->output->trace.path);
+    doc_add_text(doc, "output", job->output ? job->output->trace.path : job->directory);
     doc_add_number(doc, "records", job->result.records);
     doc_add_number(doc, "intervals", job->result.intervals);
     doc_add_number(doc, "bytes", job->result.bytes);
@@ -163,7 +222,10 @@ static void print_text(FILE *file, const struct job *job)
 {
     char size[UNITS_TEXT_MAX], count[NUMBER_MAX];
 
-    table_print_field(file, "File", "%s", job->output->trace.path);
+    if (job->directory)
+        table_print_field(file, "Directory", "%s", job->directory);
+    else
+        table_print_field(file, "File", "%s", job->output->trace.path);
     table_print_field(file, "Format", "%s", job->options.format->name);
     if (job->result.records > 0)
         table_print_field(file, "Records", "%s", number_format(count, job->result.records));
@@ -193,7 +255,7 @@ static void warn(const struct job *job)
 static int export_file(const struct ctl *ctl, const struct options *options,
                        const struct export_format *format, const char *path)
 {
-    _cleanup_(job_done) struct job job = {.options.format = format};
+    _cleanup_(job_done) struct job job = {.options.format = format, .directory_fd = -1};
     char *error = NULL;
 
     if (options->table && strcmp(options->table, "intervals") == 0)
@@ -204,7 +266,7 @@ static int export_file(const struct ctl *ctl, const struct options *options,
         return CTL_FAILURE;
     }
     warn(&job);
-    if (!job.output)
+    if (!job.output && !job.directory)
         return CTL_OK;
     if (ctl->json)
         print_doc(stdout, &job);
@@ -253,6 +315,13 @@ static int check_options(const struct options *options, const char *path,
     if (options->table && !format->has_tables)
         return str_refuse(-EINVAL, ret_error,
                           "--table chooses a table, and %s has both in one file: omit it.",
+                          format->name);
+    if (format->is_directory && (!options->output || strcmp(options->output, "-") == 0))
+        return str_refuse(-EINVAL, ret_error, "%s is a directory: name it with -o DIRECTORY.",
+                          format->name);
+    if (format->is_directory && options->force)
+        return str_refuse(-EINVAL, ret_error,
+                          "--force replaces no directory, which %s is: remove it yourself.",
                           format->name);
     if (options->schema && !format->schema)
         return str_refuse(-EINVAL, ret_error, "%s needs no schema.", format->name);

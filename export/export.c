@@ -21,6 +21,7 @@ static const struct export_format *const formats[] = {
     &export_csv,
     &export_clickhouse,
     &export_perfetto,
+    &export_ctf,
 };
 
 const struct export_format *const *export_formats(size_t *ret_count)

@@ -82,6 +82,7 @@ struct export_format {
     const char *name;
     const char *summary; /* a line of `--to help` */
     bool is_binary;      /* not for terminals */
+    bool is_directory;   /* it writes files of its own into the descriptor, a directory */
     bool has_tables;     /* each table is a stream of its own; else a stream has both */
     size_t state_bytes;
     int (*begin)(struct export *export);

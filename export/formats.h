@@ -5,4 +5,4 @@
 
 struct export_format;
 
-extern const struct export_format export_csv, export_clickhouse, export_perfetto;
+extern const struct export_format export_csv, export_clickhouse, export_perfetto, export_ctf;

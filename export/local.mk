@@ -7,6 +7,7 @@ libexport_a_SOURCES = \
 	export/buffer.c export/buffer.h \
 	export/clickhouse.c \
 	export/csv.c \
+	export/ctf.c \
 	export/export.c export/export.h \
 	export/formats.h \
 	export/perfetto.c
