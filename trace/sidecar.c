@@ -296,7 +296,12 @@ static __int128 bounded(__int128 number)
 /* VALUE + DELTA * MUL / DIV, for negative ones too; never below 0. */
 static uint64_t scale(uint64_t value, __int128 delta, __int128 mul, uint64_t div)
 {
-    __int128 result = (__int128)value + bounded(delta) * bounded(mul) / (__int128)div;
+    __int128 result;
+
+    /* Most times are short: a division of 64 bits takes a third of the time. */
+    if (delta >= 0 && delta <= UINT32_MAX * INT64_C(2048) && mul >= 0 && mul <= 1000000)
+        return (uint64_t)bounded((__int128)value + (uint64_t)delta * (uint64_t)mul / div);
+    result = (__int128)value + bounded(delta) * bounded(mul) / (__int128)div;
 
     return result < 0 ? 0 : (uint64_t)bounded(result);
 }
