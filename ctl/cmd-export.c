@@ -34,7 +34,7 @@ struct options {
 #define AT(member) offsetof(struct options, member)
 
 static const struct args_option export_options[] = {
-    {"to", 't', "FORMAT", ARGS_TEXT, AT(to),
+    {"to", 't', "FORMAT", ARGS_CHOICE, AT(to), .detail = "csv clickhouse perfetto ctf help",
      .help = "csv, clickhouse, perfetto, ctf; help lists them"},
     {"output", 'o', "FILE", ARGS_FILE, AT(output),
      .help = "to FILE; - is standard output, the default"},
@@ -286,32 +286,15 @@ static void list_formats(void)
         (void)printf("%-12s%s\n", formats[i]->name, formats[i]->summary);
 }
 
-static int refuse_format(const char *name, char **ret_error)
-{
-    _cleanup_free_ char *list = NULL;
-    size_t nr;
-    const struct export_format *const *formats = export_formats(&nr);
-
-    for (size_t i = 0; i < nr; i++) {
-        char *more = str_format("%s%s%s", list ? list : "", list ? ", " : "", formats[i]->name);
-
-        if (!more)
-            return -ENOMEM;
-        free(list);
-        list = more;
-    }
-    if (!name)
-        return str_refuse(-EINVAL, ret_error, "export needs --to FORMAT, one of: %s.", list);
-    return str_refuse(-EINVAL, ret_error, "--to \"%s\" is not one of: %s.", name, list);
-}
-
 static int check_options(const struct options *options, const char *path,
                          const struct export_format **ret_format, char **ret_error)
 {
     const struct export_format *format = options->to ? export_format_find(options->to) : NULL;
 
     if (!format)
-        return refuse_format(options->to, ret_error);
+        return str_refuse(-EINVAL, ret_error,
+                          "export needs --to FORMAT, the format that it writes. To list them: "
+                          "xentracectl export --to help");
     if (options->table && !format->has_tables)
         return str_refuse(-EINVAL, ret_error,
                           "--table chooses a table, and %s has both in one file: omit it.",

@@ -296,6 +296,20 @@ int export_run(const struct export_options *options, struct export_result *ret_r
 
 /* --- For formats. --- */
 
+/* A long one is cut after a character of its UTF-8. */
+static void copy_name(char buffer[static EXPORT_NAME_MAX], const char *name)
+{
+    size_t length = strnlen(name, EXPORT_NAME_MAX);
+
+    if (length == EXPORT_NAME_MAX) {
+        do {
+            length--;
+        } while (length > 0 && ((unsigned char)name[length] & 0xc0) == 0x80);
+    }
+    memcpy(buffer, name, length);
+    buffer[length] = '\0';
+}
+
 const char *export_domain_name(const struct export *export, uint32_t domid, uint64_t tsc,
                                char buffer[static EXPORT_NAME_MAX])
 {
@@ -303,7 +317,7 @@ const char *export_domain_name(const struct export *export, uint32_t domid, uint
         domid == EXPORT_DOMAIN_IDLE ? "idle" : xentrace_domain_name(export->trace, domid, tsc);
 
     if (name)
-        (void)snprintf(buffer, EXPORT_NAME_MAX, "%s", name);
+        copy_name(buffer, name);
     else
         (void)snprintf(buffer, EXPORT_NAME_MAX, "d%" PRIu32, domid);
     return buffer;
