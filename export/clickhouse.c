@@ -205,7 +205,8 @@ static const char schema[] = "CREATE TABLE IF NOT EXISTS records (\n"
                              "    cycles UInt64,\n"
                              "    complete UInt8,\n"
                              "    lost UInt8\n"
-                             ") ENGINE = MergeTree PARTITION BY day ORDER BY (host, from_ns);\n";
+                             ") ENGINE = ReplacingMergeTree PARTITION BY day\n"
+                             "  ORDER BY (host, boot_id, from_tsc, kind, domain, vcpu, cpu, to_tsc, value);\n";
 
 const struct export_format export_clickhouse = {
     .name = "clickhouse",

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 
 systemd_units = systemd/xentraced.service systemd/xentraced-report@.service \
-	systemd/xentraced-snapshot@.service
+	systemd/xentraced-ship@.service systemd/xentraced-snapshot@.service
+
+# What a unit runs.
+unitlibexecdir = $(libexecdir)/xentraced
+dist_unitlibexec_SCRIPTS = systemd/ship
 
 sysusersdir = $(prefix)/lib/sysusers.d
 dist_sysusers_DATA = systemd/sysusers.d/xentraced.conf
@@ -24,10 +28,11 @@ dist_catalog_DATA = systemd/xentraced.catalog
 systemdsystemunit_DATA = $(systemd_units)
 CLEANFILES += $(systemd_units)
 EXTRA_DIST += systemd/xentraced.service.in systemd/xentraced-report@.service.in \
-	systemd/xentraced-snapshot@.service.in
+	systemd/xentraced-ship@.service.in systemd/xentraced-snapshot@.service.in
 
 edit_unit = $(MKDIR_P) systemd && \
-	sed -e 's|@sbindir[@]|$(sbindir)|g' -e 's|@bindir[@]|$(bindir)|g'
+	sed -e 's|@sbindir[@]|$(sbindir)|g' -e 's|@bindir[@]|$(bindir)|g' \
+	-e 's|@libexecdir[@]|$(libexecdir)|g'
 
 systemd/xentraced.service: systemd/xentraced.service.in Makefile
 	$(AM_V_GEN)$(edit_unit) $(srcdir)/systemd/xentraced.service.in > $@
@@ -35,3 +40,5 @@ systemd/xentraced-report@.service: systemd/xentraced-report@.service.in Makefile
 	$(AM_V_GEN)$(edit_unit) $(srcdir)/systemd/xentraced-report@.service.in > $@
 systemd/xentraced-snapshot@.service: systemd/xentraced-snapshot@.service.in Makefile
 	$(AM_V_GEN)$(edit_unit) $(srcdir)/systemd/xentraced-snapshot@.service.in > $@
+systemd/xentraced-ship@.service: systemd/xentraced-ship@.service.in Makefile
+	$(AM_V_GEN)$(edit_unit) $(srcdir)/systemd/xentraced-ship@.service.in > $@

@@ -16,7 +16,7 @@ packages=(
 test_packages=(
     clang libclang-rt-14-dev xen-utils-4.17 zstd xz-utils python3 e2fsprogs util-linux mount procps
     systemd dbus-bin strace tmux zsh fish openssh-server
-    babeltrace2 clickhouse-server protobuf-compiler python3-protobuf prometheus prometheus-node-exporter debhelper lintian rpm cpio mmdebstrap mandoc
+    babeltrace2 clickhouse-server curl protobuf-compiler python3-protobuf prometheus prometheus-node-exporter debhelper lintian rpm cpio mmdebstrap mandoc
 )
 
 # npm comes with nodejs where that is not Debian's.

@@ -6,5 +6,5 @@ check_SCRIPTS += tests/export/test-csv tests/export/test-ctf tests/export/test-p
 EXTRA_DIST += tests/export/test-csv tests/export/test-ctf tests/export/test-perfetto tests/export/traces.py
 
 # With programs that are large: the step `export` of tests/all.
-EXTRA_DIST += tests/export/duckdb.js tests/export/questions.py tests/export/test-clickhouse \
-	tests/export/test-duckdb
+EXTRA_DIST += tests/export/duckdb.js tests/export/clickhouse.py tests/export/questions.py \
+	tests/export/test-clickhouse tests/export/test-duckdb tests/export/test-ship
