@@ -97,10 +97,20 @@ rm "$state"/noise.*
 systemctl reset-failed
 conf '[trigger reported]' condition=manual cooldown=0 report=yes
 check "reload: report=yes" systemctl reload xentraced
+echo CLICKHOUSE_URL=http://127.0.0.1:1 >/etc/xentraced/ship.env
+check "shipping is enabled, for reports" systemctl enable xentraced-ship@.service
 report_is_shown() { xentracectl status | grep 'Last report: [^ ]' >/dev/null; }
 xentracectl trigger reported
 check "the daemon has the report written" wait_until 60 report_is_shown
 reported=$(basename "$(compgen -G "$state/snapshot-reported-*.report.txt")" .report.txt)
+rows_wait() {
+    [ "$(systemctl show -P SubState "xentraced-ship@$reported")" = auto-restart ] &&
+        [ -s "/var/lib/xentraced-ship/$reported.intervals.gz" ]
+}
+check "its rows wait for a server that is not there" wait_until 60 rows_wait
+systemctl disable xentraced-ship@.service
+systemctl stop "xentraced-ship@$reported"
+rm /etc/xentraced/ship.env
 check "remove takes it, too" xentracectl remove "$reported"
 check "... and leaves nothing" same "$(compgen -G "$state/$reported*")" ""
 
