@@ -2,8 +2,8 @@
 
 noinst_LIBRARIES += libcommon.a
 
-# Who links what needs it links json-c: the client and the daemon.
-libcommon_a_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
+# Who links what needs them links json-c and libzstd: the client and the daemon.
+libcommon_a_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS) $(ZSTD_CFLAGS)
 libcommon_a_SOURCES = \
 	common/cpu-set.c common/cpu-set.h \
 	common/doc-make.c common/doc-make.h \
@@ -12,6 +12,7 @@ libcommon_a_SOURCES = \
 	common/metrics.c common/metrics.h \
 	common/protocol.h \
 	common/record.h \
+	common/seek-table.c common/seek-table.h \
 	common/sidecar-path.c common/sidecar-path.h \
 	common/suggest.c common/suggest.h \
 	common/text.c common/text.h \
@@ -19,6 +20,7 @@ libcommon_a_SOURCES = \
 	common/trace-file.c common/trace-file.h \
 	common/units.c common/units.h \
 	common/tracer.c common/tracer.h \
+	common/unpack.c common/unpack.h \
 	common/utf8.c common/utf8.h \
 	common/util.h \
 	common/write-all.c common/write-all.h

@@ -7,15 +7,35 @@
 #include <stdio.h>
 #include <string.h>
 
+/* LENGTH without SUFFIX. A file that is called ".xentrace" keeps its name. */
+static size_t without(const char *path, size_t length, const char *suffix)
+{
+    size_t cut = strlen(suffix);
+
+    if (length > cut && path[length - cut - 1] != '/' &&
+        memcmp(path + length - cut, suffix, cut) == 0)
+        return length - cut;
+    return length;
+}
+
+size_t trace_path_stem(const char *path)
+{
+    size_t length = strlen(path), unpacked = without(path, length, TRACE_SUFFIX_PACKED);
+
+    return without(path, unpacked, TRACE_SUFFIX);
+}
+
+bool trace_path_is_trace(const char *path)
+{
+    size_t length = strlen(path), unpacked = without(path, length, TRACE_SUFFIX_PACKED);
+
+    return without(path, unpacked, TRACE_SUFFIX) < unpacked;
+}
+
 char *sidecar_path_of(const char *trace_path)
 {
-    static const char suffix[] = ".xentrace";
-    size_t length = strlen(trace_path), cut = strlen(suffix);
     char *path;
+    int length = (int)trace_path_stem(trace_path);
 
-    /* A file that is called ".xentrace" keeps its name. */
-    if (length > cut && trace_path[length - cut - 1] != '/' &&
-        strcmp(trace_path + length - cut, suffix) == 0)
-        length -= cut;
-    return asprintf(&path, "%.*s.json", (int)length, trace_path) < 0 ? NULL : path;
+    return asprintf(&path, "%.*s.json", length, trace_path) < 0 ? NULL : path;
 }

@@ -34,6 +34,8 @@ _Static_assert(TRACE_FILE_BUFFER_MIN_BYTES >= RECORD_MAX_BYTES, "one record must
 /* The file, and the piece of it that is in memory: buffer[begin] up to buffer[end]. */
 struct reader {
     int fd;
+    struct unpack *unpack; /* it is compressed; NULL: it is not, or this is not known yet */
+    bool has_begun;
     bool at_end;
     size_t begin;
     size_t end;
@@ -64,9 +66,49 @@ struct walk {
     unsigned int last_cpu; /* of the window before, if has_window */
 };
 
+/* Reads the next bytes to P, as read(2). */
+static ssize_t reader_read(struct reader *reader, void *p, size_t bytes)
+{
+    ssize_t n;
+
+    if (reader->unpack)
+        return unpack_read(reader->unpack, p, bytes);
+    do
+        n = read(reader->fd, p, bytes);
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? -errno : n;
+}
+
+/* Reads the first bytes, which decide whether the file is a compressed one. */
+static int reader_begin(struct reader *reader)
+{
+    int r;
+
+    reader->has_begun = true;
+    while (reader->end < UNPACK_MAGIC_BYTES) {
+        ssize_t n =
+            reader_read(reader, reader->buffer + reader->end, reader->buffer_bytes - reader->end);
+
+        if (n < 0)
+            return (int)n;
+        if (n == 0)
+            break;
+        reader->end += (size_t)n;
+    }
+    if (!unpack_is_packed(reader->buffer, reader->end))
+        return 0;
+    r = unpack_new_fd(reader->fd, reader->buffer, reader->end, &reader->unpack);
+    reader->end = 0;
+    return r;
+}
+
 /* Reads until BYTES are in memory or the file ends. Returns 0 or a negative errno. */
 static int reader_fill(struct reader *reader, size_t bytes)
 {
+    int begun = reader->has_begun ? 0 : reader_begin(reader);
+
+    if (begun < 0)
+        return begun;
     if (reader->end - reader->begin >= bytes || reader->at_end)
         return 0;
     memmove(reader->buffer, reader->buffer + reader->begin, reader->end - reader->begin);
@@ -75,12 +117,10 @@ static int reader_fill(struct reader *reader, size_t bytes)
 
     while (reader->end < bytes) {
         ssize_t r =
-            read(reader->fd, reader->buffer + reader->end, reader->buffer_bytes - reader->end);
+            reader_read(reader, reader->buffer + reader->end, reader->buffer_bytes - reader->end);
 
-        if (r < 0 && errno == EINTR)
-            continue;
         if (r < 0)
-            return -errno;
+            return (int)r;
         if (r == 0) {
             reader->at_end = true;
             break;
@@ -106,9 +146,18 @@ static void reader_skip(struct reader *reader, size_t bytes)
     reader->offset += bytes;
 }
 
+static bool reader_has_bad_frame(const struct reader *reader)
+{
+    return reader->unpack && unpack_damage(reader->unpack) != UNPACK_SOUND;
+}
+
 /* The damage is reported; the walk ends without an error. */
 static int damaged(struct walk *walk, enum trace_file_damage damage, uint64_t offset)
 {
+    /* A window that is cut off there is the lesser damage. */
+    if ((damage == TRACE_FILE_TORN_WINDOW || damage == TRACE_FILE_EMPTY) &&
+        reader_has_bad_frame(&walk->reader))
+        damage = TRACE_FILE_BAD_FRAME;
     walk->summary->damage = damage;
     walk->summary->damage_offset = offset;
     return 0;
@@ -283,6 +332,8 @@ static int walk_windows(struct walk *walk)
 
         if (r < 0)
             return r;
+        if (reader_available(&walk->reader) == 0 && reader_has_bad_frame(&walk->reader))
+            return damaged(walk, TRACE_FILE_BAD_FRAME, walk->reader.offset);
         if (reader_available(&walk->reader) == 0)
             return summary->sound_bytes > 0 ? 0 : damaged(walk, TRACE_FILE_EMPTY, 0);
         r = walk_window(walk);
@@ -298,9 +349,26 @@ static uint64_t file_bytes(const struct reader *reader, off_t start)
     uint64_t bytes = reader->offset + reader_available(reader);
     struct stat st;
 
+    if (reader->unpack)
+        return bytes;
     if (start >= 0 && fstat(reader->fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > start)
         bytes = max_u64(bytes, (uint64_t)(st.st_size - start));
     return bytes;
+}
+
+static void summary_add_packing(struct trace_file_summary *summary, const struct reader *reader,
+                                off_t start)
+{
+    struct stat st;
+
+    if (!reader->unpack)
+        return;
+    summary->is_packed = true;
+    summary->packing = unpack_damage(reader->unpack);
+    summary->has_seek_table = unpack_can_seek(reader->unpack);
+    summary->stored_bytes = unpack_stored_bytes(reader->unpack);
+    if (start >= 0 && fstat(reader->fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > start)
+        summary->stored_bytes = (uint64_t)(st.st_size - start);
 }
 
 /* While counting, "no TSC" is the highest one; outside it is 0. */
@@ -334,14 +402,15 @@ int trace_file_walk_buffered(int fd, size_t buffer_bytes, trace_file_record_fn f
         r = walk_windows(&walk);
     }
     free(walk.reader.buffer);
-    if (r != 0) {
-        trace_file_summary_free(walk.summary);
-        return r;
+    if (r == 0) {
+        walk.summary->bytes = file_bytes(&walk.reader, start);
+        summary_add_packing(walk.summary, &walk.reader, start);
+        summary_finish(walk.summary);
+        *ret_summary = TAKE_PTR(walk.summary);
     }
-    walk.summary->bytes = file_bytes(&walk.reader, start);
-    summary_finish(walk.summary);
-    *ret_summary = walk.summary;
-    return 0;
+    trace_file_summary_free(walk.summary);
+    unpack_free(walk.reader.unpack);
+    return r;
 }
 
 int trace_file_walk(int fd, trace_file_record_fn fn, void *context,
@@ -382,6 +451,8 @@ const char *trace_file_damage_text(enum trace_file_damage damage)
         return "a record reaches beyond the end of its window";
     case TRACE_FILE_NESTED_WINDOW:
         return "a window begins inside another";
+    case TRACE_FILE_BAD_FRAME:
+        return "a compressed frame is cut off or damaged";
     }
     return "the damage is unknown";
 }
@@ -405,6 +476,8 @@ const char *trace_file_damage_kind(enum trace_file_damage damage)
         return "nested-window";
     case TRACE_FILE_RECORD_OVERLAP:
         return "record-overlap";
+    case TRACE_FILE_BAD_FRAME:
+        return "bad-frame";
     }
     return "unknown";
 }

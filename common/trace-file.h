@@ -3,7 +3,8 @@
 
 /*
  * Reads a trace file from its first byte to its last, summarizes its content, and checks that every
- * reader can read it: whole windows of whole records, no padding, rounds with CPUs ascending.
+ * reader can read it: whole windows of whole records, no padding, rounds with CPUs ascending. Of a
+ * file that is compressed with zstd this is about what it holds, as are all offsets.
  *
  * The file is untrusted. It is read in pieces: memory does not grow with the file. Any thread.
  */
@@ -13,6 +14,7 @@
 #include <stdint.h>
 
 #include "common/event-set.h"
+#include "common/unpack.h"
 
 /*
  * The kind of damage at trace_file_summary.damage_offset, which is the begin of a torn window, the
@@ -27,6 +29,7 @@ enum trace_file_damage {
     TRACE_FILE_NO_WINDOW,   /* something else where a window should begin */
     TRACE_FILE_RECORD_OVERLAP, /* a record reaches beyond its window */
     TRACE_FILE_NESTED_WINDOW,  /* a cpu_change record inside a window */
+    TRACE_FILE_BAD_FRAME,      /* a compressed frame is cut off, or is damaged: see packing */
 };
 
 struct trace_file_cpu {
@@ -44,8 +47,13 @@ struct trace_file_cpu {
 struct trace_file_summary {
     enum trace_file_damage damage;
     uint64_t damage_offset; /* where */
-    uint64_t bytes;         /* of the file; of a pipe, up to the damage and as far as it was read */
-    uint64_t sound_bytes;   /* up to the end of the last whole, sound window */
+    uint64_t bytes; /* of the file; of a pipe, and if it is compressed, up to the damage and as far
+                     * as it was read */
+    uint64_t sound_bytes; /* up to the end of the last whole, sound window */
+    bool is_packed;       /* it is compressed; the file itself has */
+    uint64_t stored_bytes;
+    bool has_seek_table;
+    enum unpack_damage packing;
     uint64_t windows;
     uint64_t rounds;
     uint64_t records;

@@ -8,12 +8,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/sidecar-path.h"
 #include "ctl/doc.h"
 #include "ctl/str.h"
 #include "ctl/tar.h"
 
 #define ARCHIVE_SUFFIX ".tar"
-#define TRACE_SUFFIX   ".xentrace"
 #define SIDECAR_SUFFIX ".json"
 #define FOLDER         "/var/tmp" /* what is large, and outlives a crash */
 

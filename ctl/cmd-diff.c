@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "ctl/args.h"
 #include "ctl/ctl.h"
@@ -90,6 +91,14 @@ static int subject_read_half(struct subject *subject, struct merge_part whole, u
     return compare_side_new(measures, cycles, subject->input->tsc_khz, &subject->sides[i]);
 }
 
+/* Else it is refused when it is open. */
+static bool is_file(const char *path)
+{
+    struct stat status;
+
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode);
+}
+
 static int subject_read(struct subject *subject, const struct ctl *ctl,
                         const struct selection_options *selection, const char *path,
                         char **ret_error)
@@ -98,7 +107,7 @@ static int subject_read(struct subject *subject, const struct ctl *ctl,
     struct merge_part whole;
     int r;
 
-    r = selection_open(ctl, selection, path, false, &subject->input, ret_error);
+    r = selection_open(ctl, selection, path, is_file(path), &subject->input, ret_error);
     if (r < 0)
         return r;
     if (source_is_stream(subject->input->source))

@@ -179,13 +179,16 @@ static struct info_expected info_read_expected(const struct info *info)
 {
     struct json_object *sidecar = info->sidecar;
     bool is_snapshot = snapshot_is(sidecar), is_segmented = doc_find(sidecar, "segments");
+    bool is_packed = doc_find(sidecar, "output.compression");
     struct json_object *counts = is_snapshot    ? doc_find(sidecar, "snapshot")
                                  : is_segmented ? storage_find_segment(sidecar, info->path)
                                                 : doc_find(sidecar, "ledger");
 
     return (struct info_expected){
         .is_known = is_snapshot || is_segmented ? counts != NULL : sidecar != NULL,
-        .bytes = is_segmented ? doc_number(counts, "bytes") : doc_number(sidecar, "output.bytes"),
+        .bytes = is_segmented ? doc_number(counts, "bytes")
+                 : is_packed  ? doc_number(sidecar, "output.plain_bytes")
+                              : doc_number(sidecar, "output.bytes"),
         .records = doc_number(counts, is_snapshot || is_segmented ? "records" : "delivered"),
         /* After a restart of the daemon, the first segment reports what was dropped in it. */
         .lost = doc_number(counts, "lost") + doc_number(counts, "missing_before"),
@@ -270,6 +273,34 @@ static void print_verdict(FILE *file, const struct info *info)
         table_print_field(file, "Verdict", "sound");
 }
 
+static void print_compression(FILE *file, const struct trace_file_summary *summary)
+{
+    char stored[UNITS_TEXT_MAX];
+
+    if (!summary->is_packed)
+        return;
+    table_print_field(file, "Stored", "%" PRIu64 " (%s), compressed with zstd%s",
+                      summary->stored_bytes, size_format(stored, summary->stored_bytes),
+                      summary->has_seek_table ? ""
+                                              : ", without a seek table: it is read as a whole");
+    if (summary->packing != UNPACK_SOUND)
+        (void)fprintf(file, "%9s  %s\n", "", unpack_damage_text(summary->packing));
+}
+
+static void add_compression(struct json_object *object, const struct trace_file_summary *summary)
+{
+    struct json_object *compression;
+
+    if (!summary->is_packed)
+        return;
+    compression = doc_add_object(object, "compression");
+    doc_add_text(compression, "kind", "zstd");
+    doc_add_number(compression, "stored_bytes", summary->stored_bytes);
+    doc_add_flag(compression, "seek_table", summary->has_seek_table);
+    if (summary->packing != UNPACK_SOUND)
+        doc_add_text(compression, "damage", unpack_damage_text(summary->packing));
+}
+
 /* The sidecar knows the processor; of the exits, those that are there count. */
 static void print_readers(FILE *file, const struct info *info)
 {
@@ -281,7 +312,8 @@ static void print_readers(FILE *file, const struct info *info)
     facts.is_amd = facts.is_amd || info->facts.is_amd;
     facts.has_guest_records = info->summary->class_records[GUEST_CLASS] > 0;
     facts.nr_cpus = info->summary->nr_cpus;
-    table_print_field(file, "Readers", "xentracectl report; %s", reader_describe(&facts));
+    table_print_field(file, "Readers", "xentracectl report; %s%s",
+                      info->summary->is_packed ? "after zstd -d: " : "", reader_describe(&facts));
 }
 
 static void print_span(FILE *file, const struct info *info)
@@ -459,6 +491,7 @@ static void info_print(FILE *file, struct info *info)
         print_readers(file, info);
     table_print_field(file, "Bytes", "%" PRIu64 " (%s)", summary->bytes,
                       size_format(size, summary->bytes));
+    print_compression(file, summary);
     if (summary->damage != TRACE_FILE_SOUND && summary->damage != TRACE_FILE_EMPTY)
         table_print_field(file, "Sound", "%" PRIu64 " bytes", summary->sound_bytes);
     table_print_field(file, "Records", "%" PRIu64 " in %" PRIu64 " windows, %" PRIu64 " rounds",
@@ -479,6 +512,7 @@ static void add_counts(struct json_object *object, const struct trace_file_summa
 {
     doc_add_number(object, "bytes", summary->bytes);
     doc_add_number(object, "sound_bytes", summary->sound_bytes);
+    add_compression(object, summary);
     doc_add_number(object, "windows", summary->windows);
     doc_add_number(object, "rounds", summary->rounds);
     doc_add_number(object, "records", summary->records);

@@ -11,10 +11,12 @@
 
 #include "common/sidecar-path.h"
 #include "common/units.h"
+#include "common/unpack.h"
 #include "ctl/args.h"
 #include "ctl/ctl.h"
 #include "ctl/derived.h"
 #include "ctl/input.h"
+#include "ctl/now.h"
 #include "ctl/number.h"
 #include "ctl/output.h"
 #include "ctl/str.h"
@@ -62,7 +64,7 @@ static void job_done(struct job *job)
 
 /* --- Reading. --- */
 
-static int map_file(struct job *job, int fd, char **ret_error)
+static int check_file(const struct job *job, int fd, char **ret_error)
 {
     struct stat st;
 
@@ -76,7 +78,37 @@ static int map_file(struct job *job, int fd, char **ret_error)
     if (st.st_size == 0)
         return str_refuse(-ENODATA, ret_error, "%s is empty: there is nothing to repair.",
                           job->path);
+    return 0;
+}
+
+/* Of a compressed file, what it holds: of frames that are damaged, four zero bytes. */
+static int unpack_file(struct job *job, int *fd, char **ret_error)
+{
+    uint8_t magic[UNPACK_MAGIC_BYTES];
+    ssize_t n = pread(*fd, magic, sizeof(magic), 0);
+    int r;
+
+    if (n < 0)
+        return str_refuse(-errno, ret_error, "Cannot read %s: %m.", job->path);
+    if (!unpack_is_packed(magic, (size_t)n))
+        return 0;
+    r = now_keep_unpacked(fd_take(fd), true, fd);
+    if (r < 0 && r != -ENOMEM) {
+        errno = -r;
+        return str_refuse(r, ret_error, "Cannot unpack %s to a temporary file: %m.", job->path);
+    }
+    return r;
+}
+
+static int map_file(struct job *job, int fd, char **ret_error)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return str_refuse(-errno, ret_error, "Cannot read %s: %m.", job->path);
     job->bytes = (uint64_t)st.st_size;
+    if (job->bytes == 0) /* a compressed file that holds nothing */
+        return 0;
     job->data = mmap(NULL, job->bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (job->data == MAP_FAILED) {
         job->data = NULL;
@@ -96,6 +128,12 @@ static int open_original(struct job *job, char **ret_error)
     *ret_error = input_explain_sidecar(job->path);
     if (*ret_error)
         return -EINVAL;
+    r = check_file(job, fd, ret_error);
+    if (r < 0)
+        return r;
+    r = unpack_file(job, &fd, ret_error);
+    if (r < 0)
+        return r;
     r = map_file(job, fd, ret_error);
     if (r < 0)
         return r;
@@ -170,14 +208,11 @@ static struct json_object *make_sidecar(const struct job *job)
 
 /* --- Writing. --- */
 
-/* "web.repaired.xentrace" of "web.xentrace". NULL: no memory. */
+/* "web.repaired.xentrace" of "web.xentrace" and "web.xentrace.zst". NULL: no memory. */
 static char *default_output(const char *path)
 {
-    static const char suffix[] = ".xentrace";
-    size_t length = strlen(path), cut = strlen(suffix);
-
-    if (length > cut && strcmp(path + length - cut, suffix) == 0)
-        return str_format("%.*s.repaired%s", (int)(length - cut), path, suffix);
+    if (trace_path_is_trace(path))
+        return str_format("%.*s.repaired" TRACE_SUFFIX, (int)trace_path_stem(path), path);
     return str_format("%s.repaired", path);
 }
 

@@ -59,6 +59,22 @@ static int input_read_sidecar(struct input *input, const struct input_options *o
     return sidecar_new(input->sidecar_path, &input->sidecar);
 }
 
+/* A compressed file without a seek table is read once, as a pipe is: its content can be kept. */
+static int source_new_kept(int fd, struct source **ret_source)
+{
+    _cleanup_fd_ int owned = fd, again = fcntl(fd, F_DUPFD_CLOEXEC, 3), plain = -1;
+    int r;
+
+    if (again < 0)
+        return -errno;
+    r = source_new_fd(fd_take(&owned), ret_source);
+    if (r < 0 || !source_is_stream(*ret_source))
+        return r;
+    *ret_source = source_free(*ret_source);
+    r = now_keep_unpacked(fd_take(&again), false, &plain);
+    return r < 0 ? r : source_new_fd(fd_take(&plain), ret_source);
+}
+
 static int open_source(const struct input_options *options, struct source **ret_source)
 {
     struct stat status;
@@ -75,7 +91,7 @@ static int open_source(const struct input_options *options, struct source **ret_
         if (r < 0)
             return r;
     }
-    return source_new_fd(fd, ret_source);
+    return options->keep ? source_new_kept(fd, ret_source) : source_new_fd(fd, ret_source);
 }
 
 static void input_find_khz(struct input *input, uint64_t khz)
@@ -86,14 +102,30 @@ static void input_find_khz(struct input *input, uint64_t khz)
         input->tsc_khz = INPUT_ASSUMED_KHZ;
 }
 
+/* A trace that was compressed meanwhile is found by the name that it had. */
+static char *find_path(const char *path)
+{
+    char *packed;
+
+    if (is_standard_input(path) || access(path, F_OK) == 0 || !trace_path_is_trace(path))
+        return strdup(path);
+    packed = str_format("%s" TRACE_SUFFIX_PACKED, path);
+    if (!packed || access(packed, F_OK) == 0)
+        return packed;
+    free(packed);
+    return strdup(path);
+}
+
 static int input_open_all(struct input *input, const struct input_options *options)
 {
+    struct input_options found = *options;
     int r;
 
-    input->path = strdup(options->path);
+    input->path = options->is_now ? strdup(options->path) : find_path(options->path);
     if (!input->path)
         return -ENOMEM;
-    r = open_source(options, &input->source);
+    found.path = input->path;
+    r = open_source(&found, &input->source);
     if (r < 0)
         return r;
     input->is_now = options->is_now;
@@ -118,8 +150,10 @@ static size_t sidecar_stem_length(const char *path)
 static char *trace_of_sidecar(const char *path)
 {
     size_t length = sidecar_stem_length(path);
-    char *trace = str_format("%.*s.xentrace", (int)length, path);
+    char *trace = str_format("%.*s" TRACE_SUFFIX TRACE_SUFFIX_PACKED, (int)length, path);
 
+    if (trace && access(trace, F_OK) < 0)
+        trace[length + strlen(TRACE_SUFFIX)] = '\0';
     if (trace && access(trace, F_OK) < 0)
         trace[length] = '\0'; /* a trace whose name has no suffix */
     if (trace && access(trace, F_OK) == 0)

@@ -40,8 +40,9 @@ struct input {
 struct input_options {
     const char *path;
     uint64_t tsc_khz; /* 0: the sidecar's */
-    bool keep;        /* a pipe in a temporary file: its end must be known, or it is read again */
-    bool is_now;      /* it is of now_take(), and PATH for hints: */
+    bool keep;   /* a pipe, or a compressed file without a seek table, in a temporary file: its end
+                  * must   be known, or it is read again */
+    bool is_now; /* it is of now_take(), and PATH for hints: */
     int trace_fd, sidecar_fd; /* the first is taken */
 };
 

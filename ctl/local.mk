@@ -110,7 +110,7 @@ libctl_a_SOURCES = \
 
 xentracectl_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 xentracectl_SOURCES = ctl/main.c
-xentracectl_LDADD = libctl.a libexport.a libtrace.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
+xentracectl_LDADD = libctl.a libexport.a libtrace.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS) $(ZSTD_LIBS)
 
 dist_man_MANS += docs/man/xentracectl.1
 

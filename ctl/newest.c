@@ -15,15 +15,12 @@
 #include "ctl/doc.h"
 #include "ctl/str.h"
 
-#define SUFFIX           ".xentrace"
 #define ASK_TIMEOUT_USEC (USEC_PER_SEC / 2)
 
 /* Whether a directory entry can be a trace, and not one that is being written. */
 static bool is_trace_name(const char *name)
 {
-    size_t length = strlen(name), suffix = strlen(SUFFIX);
-
-    return *name != '.' && length > suffix && strcmp(name + length - suffix, SUFFIX) == 0;
+    return *name != '.' && trace_path_is_trace(name);
 }
 
 static bool is_snapshot(const char *path)

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/unpack.h"
 #include "common/util.h"
 #include "common/write-all.h"
 #include "ctl/child.h"
@@ -52,6 +53,56 @@ int now_keep_pipe(int fd, int *ret_fd)
         if (r < 0)
             return r;
     }
+    if (lseek(to, 0, SEEK_SET) < 0)
+        return -errno;
+    *ret_fd = fd_take(&to);
+    return 0;
+}
+
+/* Of frames that could not be unpacked: this is no window, so that repair marks the gap. */
+static int write_gap(int to)
+{
+    static const uint8_t zeroes[4] = {0};
+
+    return write_all(to, zeroes, sizeof(zeroes));
+}
+
+static int unpack_to(struct unpack *unpack, int to, bool resume)
+{
+    _cleanup_free_ char *buffer = malloc(COPY_BYTES);
+
+    if (!buffer)
+        return -ENOMEM;
+    for (;;) {
+        ssize_t n = unpack_read(unpack, buffer, COPY_BYTES);
+        int r = n < 0 ? (int)n : write_all(to, buffer, (size_t)n);
+
+        if (r < 0)
+            return r;
+        if (n > 0)
+            continue;
+        if (unpack_damage(unpack) == UNPACK_SOUND)
+            return 0;
+        r = write_gap(to);
+        if (r < 0 || !resume || !unpack_resume(unpack))
+            return r;
+    }
+}
+
+int now_keep_unpacked(int fd, bool resume, int *ret_fd)
+{
+    _cleanup_(unpack_freep) struct unpack *unpack = NULL;
+    _cleanup_fd_ int from = fd, to = open_nameless();
+    int r;
+
+    if (to < 0)
+        return to;
+    r = unpack_new_fd(from, NULL, 0, &unpack);
+    if (r < 0)
+        return r;
+    r = unpack_to(unpack, to, resume);
+    if (r < 0)
+        return r;
     if (lseek(to, 0, SEEK_SET) < 0)
         return -errno;
     *ret_fd = fd_take(&to);

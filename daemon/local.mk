@@ -107,4 +107,4 @@ xentraced_SOURCES = daemon/main.c
 xentraced_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
 xentraced_LDADD = \
 	libdaemon.a libcollector.a libcommon.a \
-	$(SYSTEMD_LIBS) $(JSON_LIBS) $(INIH_LIBS) $(URING_LIBS) $(XEN_LIBS) $(XENSTORE_LIBS)
+	$(SYSTEMD_LIBS) $(JSON_LIBS) $(INIH_LIBS) $(URING_LIBS) $(XEN_LIBS) $(XENSTORE_LIBS) $(ZSTD_LIBS)

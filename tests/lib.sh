@@ -11,7 +11,7 @@ PATH=/usr/bin:$PATH
 # Everything that building and testing needs on Debian 12, real Xen left out: tests/real-xen/ fetches that.
 packages=(
     build-essential autoconf automake libtool pkg-config
-    libxen-dev liburing-dev libsystemd-dev libjson-c-dev libinih-dev
+    libxen-dev liburing-dev libsystemd-dev libjson-c-dev libinih-dev libzstd-dev
 )
 test_packages=(
     clang libclang-rt-14-dev xen-utils-4.17 zstd xz-utils python3 e2fsprogs util-linux mount procps

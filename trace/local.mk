@@ -36,10 +36,10 @@ libtrace_a_SOURCES += trace/compare.c trace/compare.h trace/cut.c trace/cut.h tr
 include_HEADERS += trace/xentrace.h
 libtrace_a_SOURCES += trace/xentrace.c trace/xentrace.h trace/xentrace-borrow.h
 lib_LTLIBRARIES += libxentrace.la
-libxentrace_la_CFLAGS = -std=gnu17 $(WARN_CFLAGS) $(SHARED_CFLAGS) $(JSON_CFLAGS) \
+libxentrace_la_CFLAGS = -std=gnu17 $(WARN_CFLAGS) $(SHARED_CFLAGS) $(JSON_CFLAGS) $(ZSTD_CFLAGS) \
 	-ffunction-sections -fdata-sections
 libxentrace_la_SOURCES = $(libtrace_a_SOURCES) $(libcommon_a_SOURCES)
-libxentrace_la_LIBADD = $(JSON_LIBS)
+libxentrace_la_LIBADD = $(JSON_LIBS) $(ZSTD_LIBS)
 libxentrace_la_LDFLAGS = -version-info 2:0:1 $(SHARED_LDFLAGS) -Wl,--gc-sections \
 	-Wl,--version-script=$(top_srcdir)/trace/libxentrace.map
 EXTRA_libxentrace_la_DEPENDENCIES = trace/libxentrace.map

@@ -409,7 +409,7 @@ bool merge_refill(struct merge *merge)
     if (merge->nr_heap > 0)
         merge->emitted = max_u64(merge->emitted, merge->limit);
     while (more && (merge->nr_heap == 0 || merge->heap[0]->now > merge->limit)) {
-        more = merge_read(merge, source_is_stream(merge->source) ? 1 : WINDOWS_PART);
+        more = merge_read(merge, source_keeps_windows(merge->source) ? WINDOWS_PART : 1);
         merge_queue_streams(merge);
     }
     if (merge->nr_heap > 0 && merge->heap[0]->now <= merge->limit && merge->error >= 0)
@@ -430,8 +430,10 @@ static uint64_t tsc_at(struct source *source, uint64_t offset, uint64_t *ret_off
     if (!source_seek(source, offset))
         return 0;
     *ret_offset = source_offset(source);
-    while (tsc == 0 && source_next(source, &window) > 0)
+    while (tsc == 0 && source_next(source, &window) > 0) {
         tsc = tsc_of_first(&window);
+        source_release(source, &window);
+    }
     return tsc;
 }
 
@@ -447,6 +449,7 @@ static unsigned int count_rounds(struct source *source, uint64_t offset, uint64_
     while (source_offset(source) < until && source_next(source, &window) > 0) {
         rounds += window.cpu <= last && last != UINT32_MAX;
         last = window.cpu;
+        source_release(source, &window);
     }
     return rounds;
 }
@@ -525,6 +528,7 @@ static uint64_t find_first(struct source *source)
 
         rounds += window.cpu <= last_cpu && last_cpu != UINT32_MAX;
         last_cpu = window.cpu;
+        source_release(source, &window);
         if (tsc == 0)
             continue;
         cpu_set_add(&seen, window.cpu);
@@ -566,8 +570,10 @@ static uint64_t find_last(struct source *source, uint64_t begin)
         source_return(source, begin);
     else
         (void)source_seek(source, from);
-    while (source_next(source, &window) > 0)
+    while (source_next(source, &window) > 0) {
         last = max_u64(last, merge_newest_tsc(&window));
+        source_release(source, &window);
+    }
     return last;
 }
 
@@ -618,8 +624,12 @@ int merge_init(struct merge *merge, struct source *source, struct merge_part par
     if (!source_is_stream(source)) {
         if (part.from > 0)
             merge_seek(merge);
-        (void)merge_read(merge, WINDOWS_AHEAD);
-        merge_queue_streams(merge);
+        if (source_keeps_windows(source)) {
+            (void)merge_read(merge, WINDOWS_AHEAD);
+            merge_queue_streams(merge);
+        } else {
+            (void)merge_refill(merge);
+        }
     }
     if (part.from > 0)
         merge_skip(merge);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * A file is mapped as a whole: what is read of it is the page cache's, and the kernel reads ahead.
- * Of a stream each window is read into memory of its own, which the reader gives back.
+ * Of a stream, and of what is compressed, each window is read into memory of its own, which the
+ * reader gives back: windows of foreign files may begin in one frame and end in another.
  */
 
 #include "trace/source.h"
@@ -14,12 +15,16 @@
 #include <unistd.h>
 
 #include "common/record.h"
+#include "common/unpack.h"
 #include "common/util.h"
 
 /* So many headers in a row are no accident. */
 #define CHAIN_WINDOWS 4u
 
 #define STREAM_BUFFER_BYTES (256u * 1024u)
+
+/* In xentraced's files each frame begins with a window. Others may have none for a while. */
+#define SEEK_FRAMES_MAX 64u
 
 /*
  * A window's header says where the next one is. To follow these in a large file is a cache miss
@@ -44,6 +49,8 @@ struct source {
     uint64_t bytes; /* of data; of a stream: read so far */
     uint64_t offset, start;
     void *mapping; /* data, if it is ours; NULL: not */
+    uint64_t mapped_bytes;
+    struct unpack *unpack; /* it is compressed, and read through this; NULL: it is not */
     bool is_damaged;
     bool has_ended;
 
@@ -70,8 +77,9 @@ struct source *source_free(struct source *source)
     if (!source)
         return NULL;
     if (source->mapping)
-        (void)munmap(source->mapping, source->bytes);
+        (void)munmap(source->mapping, source->mapped_bytes);
     fd_close(&source->fd);
+    unpack_free(source->unpack);
     free(source->chains);
     free(source->buffer);
     free(source);
@@ -83,16 +91,39 @@ static void source_freep(struct source **source)
     source_free(*source);
 }
 
+/* What is mapped, or memory, is read through `unpack` if it is compressed. */
+static int source_note_packing(struct source *source)
+{
+    const uint8_t *begin = source->data + source->offset;
+    uint64_t bytes = source->bytes - source->offset;
+    int r;
+
+    if (!unpack_is_packed(begin, min_u64(bytes, UNPACK_MAGIC_BYTES)))
+        return 0;
+    source->buffer = malloc(STREAM_BUFFER_BYTES);
+    if (!source->buffer)
+        return -ENOMEM;
+    r = unpack_new_memory(begin, bytes, &source->unpack);
+    if (r < 0)
+        return r;
+    source->offset = source->start = 0;
+    source->bytes = unpack_can_seek(source->unpack) ? unpack_bytes(source->unpack) : 0;
+    return 0;
+}
+
 int source_new_memory(const void *data, uint64_t bytes, struct source **ret_source)
 {
-    struct source *source;
+    _cleanup_(source_freep) struct source *source = NULL;
     int r = source_new(&source);
 
     if (r < 0)
         return r;
     source->data = data;
     source->bytes = bytes;
-    *ret_source = source;
+    r = source_note_packing(source);
+    if (r < 0)
+        return r;
+    *ret_source = TAKE_PTR(source);
     return 0;
 }
 
@@ -109,9 +140,36 @@ static int source_map(struct source *source, int fd, uint64_t bytes)
     }
     (void)madvise(source->mapping, bytes, MADV_SEQUENTIAL); /* a hint */
     source->data = source->mapping;
-    source->bytes = bytes;
+    source->bytes = source->mapped_bytes = bytes;
     source->offset = source->start = at > 0 ? min_u64((uint64_t)at, bytes) : 0;
-    return 0;
+    return source_note_packing(source);
+}
+
+/* Reads what decides whether a pipe's bytes are compressed. */
+static int source_begin_stream(struct source *source, int fd)
+{
+    int r;
+
+    source->buffer = malloc(STREAM_BUFFER_BYTES);
+    if (!source->buffer)
+        return -ENOMEM;
+    while (source->buffered < UNPACK_MAGIC_BYTES) {
+        ssize_t n =
+            read(fd, source->buffer + source->buffered, STREAM_BUFFER_BYTES - source->buffered);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            break;
+        source->buffered += (size_t)n;
+    }
+    if (!unpack_is_packed(source->buffer, source->buffered))
+        return 0;
+    r = unpack_new_fd(fd, source->buffer, source->buffered, &source->unpack);
+    source->buffered = 0;
+    return r;
 }
 
 int source_new_fd(int fd, struct source **ret_source)
@@ -133,9 +191,9 @@ int source_new_fd(int fd, struct source **ret_source)
         if (r < 0)
             return r;
     } else {
-        source->buffer = malloc(STREAM_BUFFER_BYTES);
-        if (!source->buffer)
-            return -ENOMEM;
+        r = source_begin_stream(source, fd);
+        if (r < 0)
+            return r;
         source->fd = fd_take(&owned);
     }
     *ret_source = TAKE_PTR(source);
@@ -144,7 +202,17 @@ int source_new_fd(int fd, struct source **ret_source)
 
 bool source_is_stream(const struct source *source)
 {
-    return source->fd >= 0;
+    return source->fd >= 0 || (source->unpack && !unpack_can_seek(source->unpack));
+}
+
+bool source_is_packed(const struct source *source)
+{
+    return source->unpack;
+}
+
+bool source_keeps_windows(const struct source *source)
+{
+    return source->fd < 0 && !source->unpack;
 }
 
 /* --- Mapped, or memory. --- */
@@ -280,7 +348,25 @@ static int next_mapped(struct source *source, struct source_window *ret_window)
     return 1;
 }
 
-/* --- A stream. --- */
+/* --- A stream, or compressed. --- */
+
+/* Fills the buffer, of which all is used. 1; 0: there is no more; or -errno. */
+static int fill_buffer(struct source *source)
+{
+    ssize_t n;
+
+    if (source->unpack) {
+        n = unpack_read(source->unpack, source->buffer, STREAM_BUFFER_BYTES);
+    } else {
+        do
+            n = read(source->fd, source->buffer, STREAM_BUFFER_BYTES);
+        while (n < 0 && errno == EINTR);
+        n = n < 0 ? -errno : n;
+    }
+    source->used = 0;
+    source->buffered = n > 0 ? (size_t)n : 0;
+    return n < 0 ? (int)n : n > 0;
+}
 
 /* Reads BYTES into P. Returns how many there were: fewer at the end only. */
 static ssize_t read_stream(struct source *source, uint8_t *p, size_t bytes)
@@ -289,7 +375,7 @@ static ssize_t read_stream(struct source *source, uint8_t *p, size_t bytes)
 
     while (done < bytes) {
         size_t length = min_u64(bytes - done, source->buffered - source->used);
-        ssize_t n;
+        int r;
 
         if (length > 0) {
             memcpy(p + done, source->buffer + source->used, length);
@@ -297,15 +383,11 @@ static ssize_t read_stream(struct source *source, uint8_t *p, size_t bytes)
             done += length;
             continue;
         }
-        n = read(source->fd, source->buffer, STREAM_BUFFER_BYTES);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        if (n == 0)
+        r = fill_buffer(source);
+        if (r < 0)
+            return r;
+        if (r == 0)
             break;
-        source->buffered = (size_t)n;
-        source->used = 0;
     }
     return (ssize_t)done;
 }
@@ -345,8 +427,12 @@ static int next_streamed(struct source *source, struct source_window *ret_window
     int r;
 
     n = read_stream(source, bytes, sizeof(bytes));
-    if (n <= 0)
+    if (n < 0)
         return (int)n;
+    if (n == 0) {
+        source->is_damaged = source->unpack && unpack_damage(source->unpack) != UNPACK_SOUND;
+        return 0;
+    }
     source->is_damaged = true;
     if ((size_t)n < sizeof(bytes) || !window_parse(bytes, &header))
         return 0;
@@ -357,8 +443,40 @@ static int next_streamed(struct source *source, struct source_window *ret_window
     *ret_window = (struct source_window){
         .offset = source->offset, .cpu = header.cpu, .bytes = header.bytes, .records = records};
     source->offset += WINDOW_HEADER_BYTES + header.bytes;
-    source->bytes = source->offset;
+    if (source_is_stream(source))
+        source->bytes = source->offset;
     return 1;
+}
+
+/* Continues at OFFSET of what is compressed. */
+static int seek_packed(struct source *source, uint64_t offset)
+{
+    source->offset = offset;
+    source->used = source->buffered = 0;
+    return unpack_seek(source->unpack, offset);
+}
+
+/* Whether what comes next begins with a window's header. */
+static bool begins_window(struct source *source)
+{
+    struct window_header header;
+
+    return fill_buffer(source) > 0 && source->buffered >= WINDOW_HEADER_BYTES &&
+           window_parse(source->buffer, &header);
+}
+
+static bool seek_window_packed(struct source *source, uint64_t offset)
+{
+    for (unsigned int i = 0; i < SEEK_FRAMES_MAX; i++) {
+        offset = unpack_next_frame(source->unpack, offset);
+        if (offset >= source->bytes)
+            break;
+        if (seek_packed(source, offset) == 0 && begins_window(source))
+            return true;
+        offset++;
+    }
+    (void)seek_packed(source, source->bytes);
+    return false;
 }
 
 int source_next(struct source *source, struct source_window *ret_window)
@@ -367,15 +485,15 @@ int source_next(struct source *source, struct source_window *ret_window)
 
     if (source->has_ended)
         return 0;
-    r = source_is_stream(source) ? next_streamed(source, ret_window)
-                                 : next_mapped(source, ret_window);
+    r = source_keeps_windows(source) ? next_mapped(source, ret_window)
+                                     : next_streamed(source, ret_window);
     source->has_ended = r <= 0;
     return r;
 }
 
 void source_release(struct source *source, const struct source_window *window)
 {
-    if (source_is_stream(source))
+    if (!source_keeps_windows(source))
         free((void *)(uintptr_t)window->records);
 }
 
@@ -384,8 +502,12 @@ bool source_seek(struct source *source, uint64_t offset)
     chains_forget(source);
     source->has_ended = false;
     source->is_damaged = false;
+    if (source->unpack && offset > 0)
+        return seek_window_packed(source, offset);
     if (offset <= source->start) {
         source->offset = source->start;
+        if (source->unpack)
+            (void)seek_packed(source, 0); /* nothing is unpacked for it */
         return source->offset < source->bytes;
     }
     source->offset = find_windows(source, offset, source->bytes);
@@ -398,6 +520,8 @@ void source_return(struct source *source, uint64_t offset)
     source->has_ended = false;
     source->is_damaged = false;
     source->offset = offset;
+    if (source->unpack)
+        (void)seek_packed(source, offset); /* source_next() finds the error, or the damage */
 }
 
 uint64_t source_offset(const struct source *source)

@@ -5,6 +5,10 @@
  * The source of a trace and its windows: a mapped file, memory, or a pipe, of which two rounds are
  * kept. Windows are found on request, in the order of the file.
  *
+ * Each of them may be compressed with zstd (common/unpack.h): offsets and sizes are those of what
+ * it holds. With a seek table it is sought frame by frame; without one it is read once, as a pipe
+ * is.
+ *
  * The bytes are untrusted. A trace ends at the first byte that does not begin a window (damage);
  * the part before is used. One thread.
  *
@@ -44,18 +48,25 @@ int source_new_fd(int fd, struct source **ret_source);
 int source_new_memory(const void *data, uint64_t bytes, struct source **ret_source);
 struct source *source_free(struct source *source);
 
-/* Whether it is read once, and kept only until source_release(). */
+/* Whether it is read once. */
 bool source_is_stream(const struct source *source);
+/*
+ * Whether windows stay until source_free(). Else they take memory until source_release(), as those
+ * of a stream and of a compressed file do: only as many as needed should be read ahead.
+ */
+bool source_keeps_windows(const struct source *source);
+bool source_is_packed(const struct source *source);
 
 /* The next window. 1; 0: there are no more; or a negative errno of read(2), -ENOMEM. */
 int source_next(struct source *source, struct source_window *ret_window);
-/* Of a stream: its records are not needed any more. */
+/* Unless windows are kept: its records are not needed any more. */
 void source_release(struct source *source, const struct source_window *window);
 
 /*
- * Not for streams: continues with the first window at or after OFFSET. A window is recognized by
- * its header and the headers that follow. At its beginning, or before it, it continues there,
- * whatever is there. False: none was found.
+ * Not for streams: continues with the first window at or after OFFSET; of a compressed file, with
+ * the first that begins a frame. A window is recognized by its header and the headers that follow.
+ * At the trace's beginning, or before it, it continues there, whatever is there. False: none was
+ * found.
  */
 bool source_seek(struct source *source, uint64_t offset);
 /* Not for streams: continues at OFFSET, where a window was. */

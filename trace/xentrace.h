@@ -52,6 +52,8 @@ struct xentrace_options {
  *
  * xentrace_open_fd() reads from where FD stands: a file, or a pipe, of which some windows are held
  * in memory. FD is closed in any case. xentrace_open_memory() borrows DATA until xentrace_close().
+ * A trace that is compressed with zstd is unpacked as it is read. Without a seek table it is read
+ * once, as a pipe is.
  */
 int xentrace_open(const char *path, const struct xentrace_options *options,
                   struct xentrace **ret_trace);
@@ -148,7 +150,7 @@ uint64_t xentrace_nsec_to_ticks(const struct xentrace *trace, uint64_t nsec);
  * Continues with the first record that is not before TSC, backwards too; or takes the part of the
  * trace with the records from FROM_TSC on and before UNTIL_TSC, from its beginning. What is in
  * between is not read. Runstates are unknown at the beginning, as if the trace began there.
- * -ESPIPE: the trace is a pipe. -EINVAL: UNTIL_TSC is not after FROM_TSC.
+ * -ESPIPE: the trace is a pipe, or is compressed without a seek table. -EINVAL: UNTIL_TSC is not after FROM_TSC.
  */
 int xentrace_seek(struct xentrace *trace, uint64_t tsc);
 int xentrace_select(struct xentrace *trace, uint64_t from_tsc, uint64_t until_tsc);

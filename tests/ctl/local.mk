@@ -26,34 +26,34 @@ EXTRA_DIST += tests/ctl/test-cli tests/ctl/test-completion tests/ctl/test-files 
 
 tests_ctl_test_ctl_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_ctl_test_ctl_SOURCES = tests/ctl/test-ctl.c
-tests_ctl_test_ctl_LDADD = libctl.a libexport.a libtrace.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
+tests_ctl_test_ctl_LDADD = libctl.a libexport.a libtrace.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS) $(ZSTD_LIBS)
 
 tests_ctl_test_output_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_ctl_test_output_SOURCES = tests/ctl/test-output.c tests/unit/test.h
-tests_ctl_test_output_LDADD = libctl.a libexport.a libtrace.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
+tests_ctl_test_output_LDADD = libctl.a libexport.a libtrace.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS) $(ZSTD_LIBS)
 
 tests_ctl_test_tar_SOURCES = tests/ctl/test-tar.c tests/unit/test.h
 tests_ctl_test_tar_LDADD = libctl.a libcommon.a
 
 tests_ctl_test_documents_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_ctl_test_documents_SOURCES = tests/ctl/test-documents.c
-tests_ctl_test_documents_LDADD = libctl.a libexport.a libtrace.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
+tests_ctl_test_documents_LDADD = libctl.a libexport.a libtrace.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS) $(ZSTD_LIBS)
 
 tests_ctl_test_reading_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_ctl_test_reading_SOURCES = tests/ctl/test-reading.c tests/unit/test.h
-tests_ctl_test_reading_LDADD = libctl.a libexport.a libtrace.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
+tests_ctl_test_reading_LDADD = libctl.a libexport.a libtrace.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS) $(ZSTD_LIBS)
 
 tests_ctl_test_reader_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_ctl_test_reader_SOURCES = tests/ctl/test-reader.c tests/unit/test.h
-tests_ctl_test_reader_LDADD = libctl.a libexport.a libtrace.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
+tests_ctl_test_reader_LDADD = libctl.a libexport.a libtrace.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS) $(ZSTD_LIBS)
 
 tests_ctl_test_console_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_ctl_test_console_SOURCES = tests/ctl/test-console.c
-tests_ctl_test_console_LDADD = libctl.a libexport.a libtrace.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
+tests_ctl_test_console_LDADD = libctl.a libexport.a libtrace.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS) $(ZSTD_LIBS)
 
 tests_ctl_test_doctor_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_ctl_test_doctor_SOURCES = tests/ctl/test-doctor.c
-tests_ctl_test_doctor_LDADD = libctl.a libexport.a libtrace.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
+tests_ctl_test_doctor_LDADD = libctl.a libexport.a libtrace.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS) $(ZSTD_LIBS)
 
 # What the scripts run against; a test's helper, not a test.
 noinst_PROGRAMS += tests/ctl/fake-daemon
@@ -68,4 +68,4 @@ tests_ctl_fake_daemon_LDADD = libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
 noinst_PROGRAMS += tests/ctl/draw-monitor
 tests_ctl_draw_monitor_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_ctl_draw_monitor_SOURCES = tests/ctl/draw-monitor.c
-tests_ctl_draw_monitor_LDADD = libctl.a libexport.a libtrace.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
+tests_ctl_draw_monitor_LDADD = libctl.a libexport.a libtrace.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS) $(ZSTD_LIBS)

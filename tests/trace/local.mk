@@ -14,12 +14,12 @@ EXTRA_DIST += tests/trace/format-oracle.py tests/trace/oracle.py tests/trace/ora
 # Prints docs/events.md, which test-events compares.
 noinst_PROGRAMS += tests/trace/print-events
 tests_trace_print_events_SOURCES = tests/trace/print-events.c
-tests_trace_print_events_LDADD = libtrace.a libcommon.a
+tests_trace_print_events_LDADD = libtrace.a libcommon.a $(ZSTD_LIBS)
 
 # The library's interface: linked statically, so that the sanitizers see it; and through the shared library.
 check_PROGRAMS += tests/trace/test-xentrace
 tests_trace_test_xentrace_SOURCES = tests/trace/test-xentrace.c tests/unit/test.h
-tests_trace_test_xentrace_LDADD = libtrace.a libcommon.a $(JSON_LIBS)
+tests_trace_test_xentrace_LDADD = libtrace.a libcommon.a $(JSON_LIBS) $(ZSTD_LIBS)
 check_SCRIPTS += tests/trace/test-library tests/trace/test-python
 EXTRA_DIST += tests/trace/test-library tests/trace/test-python
 noinst_PROGRAMS += tests/trace/library-lines
@@ -28,6 +28,10 @@ tests_trace_library_lines_LDADD = libxentrace.la
 
 check_SCRIPTS += tests/trace/test-findings tests/trace/test-views
 EXTRA_DIST += tests/trace/test-findings tests/trace/test-views
+
+# Compressed traces.
+check_SCRIPTS += tests/trace/test-packed
+EXTRA_DIST += tests/trace/pack.py tests/trace/test-packed
 
 # Of xenalyze: 77 without it.
 check_SCRIPTS += tests/trace/test-xenalyze

@@ -50,6 +50,7 @@ check_PROGRAMS += \
 	tests/unit/test-ring-share \
 	tests/unit/test-ring-writer \
 	tests/unit/test-runnable \
+	tests/unit/test-seek-table \
 	tests/unit/test-segments \
 	tests/unit/test-sasl \
 	tests/unit/test-session \
@@ -92,6 +93,8 @@ tests_unit_test_cpu_set_LDADD = libcommon.a
 tests_unit_test_event_set_SOURCES = tests/unit/test-event-set.c tests/unit/test.h
 tests_unit_test_event_set_LDADD = libcommon.a
 tests_unit_test_record_SOURCES = tests/unit/test-record.c tests/unit/test.h
+tests_unit_test_seek_table_SOURCES = tests/unit/test-seek-table.c tests/unit/test.h
+tests_unit_test_seek_table_LDADD = libcommon.a
 tests_unit_test_suggest_SOURCES = tests/unit/test-suggest.c tests/unit/test.h
 tests_unit_test_suggest_LDADD = libcommon.a
 tests_unit_test_text_SOURCES = tests/unit/test-text.c tests/unit/test.h
@@ -100,10 +103,10 @@ tests_unit_test_time_spec_SOURCES = tests/unit/test-time-spec.c tests/unit/test.
 tests_unit_test_time_spec_LDADD = libcommon.a
 tests_unit_test_trace_file_SOURCES = \
 	tests/unit/test-trace-file.c tests/unit/trace-bytes.h tests/unit/test.h
-tests_unit_test_trace_file_LDADD = libcommon.a
+tests_unit_test_trace_file_LDADD = libcommon.a $(ZSTD_LIBS)
 tests_unit_test_trace_file_cuts_SOURCES = \
 	tests/unit/test-trace-file-cuts.c tests/unit/trace-bytes.h tests/unit/test.h
-tests_unit_test_trace_file_cuts_LDADD = libcommon.a
+tests_unit_test_trace_file_cuts_LDADD = libcommon.a $(ZSTD_LIBS)
 tests_unit_test_units_SOURCES = tests/unit/test-units.c tests/unit/test.h
 tests_unit_test_units_LDADD = libcommon.a
 tests_unit_test_utf8_SOURCES = tests/unit/test-utf8.c tests/unit/test.h
