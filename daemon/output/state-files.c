@@ -18,10 +18,10 @@
 
 #include <json-c/json.h>
 
+#include "common/sidecar-path.h"
 #include "common/units.h"
 #include "common/util.h"
 
-#define TRACE_SUFFIX      ".xentrace"
 #define SIDECAR_MAX_BYTES (UINT64_C(32) << 20) /* of 16,383 CPUs: 6 MiB */
 
 /* --- Names. --- */
@@ -229,8 +229,10 @@ static void state_file_describe(struct state_file *file, int directory_fd,
     file->sidecar_time = st.st_mtim;
     if (known && known->sidecar_inode == st.st_ino && has_time(&known->sidecar_time, &st.st_mtim)) {
         uint64_t bytes = file->bytes, time_ns = file->time_ns;
+        bool is_packed = file->is_packed;
 
         *file = *known;
+        file->is_packed = is_packed;
         file->bytes = bytes;
         file->time_ns = time_ns;
         return;
@@ -242,17 +244,17 @@ static void state_file_describe(struct state_file *file, int directory_fd,
 static int state_file_read(struct state_file *file, int directory_fd, const char *entry,
                            const struct state_files *before, const struct state_names *running)
 {
-    size_t length = strlen(entry), suffix = strlen(TRACE_SUFFIX);
     struct stat st;
 
-    if (entry[0] == '.' || length <= suffix || strcmp(entry + length - suffix, TRACE_SUFFIX) != 0 ||
+    if (entry[0] == '.' || !trace_path_is_trace(entry) ||
         fstatat(directory_fd, entry, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return -ENOENT;
     *file = (struct state_file){
         .bytes = (uint64_t)st.st_size,
         .time_ns = (uint64_t)st.st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec,
     };
-    (void)snprintf(file->name, sizeof(file->name), "%.*s", (int)(length - suffix), entry);
+    (void)snprintf(file->name, sizeof(file->name), "%.*s", (int)trace_path_stem(entry), entry);
+    file->is_packed = strlen(entry) > strlen(file->name) + strlen(TRACE_SUFFIX);
     if (S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_nlink == 1)
         state_file_describe(file, directory_fd, before);
     file->is_of_running = state_name_find_session(file->name, running);
@@ -341,13 +343,19 @@ struct state_files *state_files_free(struct state_files *files)
 
 /* --- Who uses them. --- */
 
-static bool is_leasable(int directory_fd, const char *name)
+void state_file_name(char file[static NAME_MAX + 1], const char *name, bool is_packed)
+{
+    const char *suffix = is_packed ? TRACE_SUFFIX TRACE_SUFFIX_PACKED : TRACE_SUFFIX;
+
+    (void)snprintf(file, NAME_MAX + 1, "%.*s%s", (int)(NAME_MAX - strlen(suffix)), name, suffix);
+}
+
+static bool is_leasable(int directory_fd, const struct state_file *state_file)
 {
     char file[NAME_MAX + 1];
     _cleanup_fd_ int fd = -1;
 
-    (void)snprintf(file, sizeof(file), "%.*s%s", (int)(NAME_MAX - strlen(TRACE_SUFFIX)), name,
-                   TRACE_SUFFIX);
+    state_file_name(file, state_file->name, state_file->is_packed);
     fd = openat(directory_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return errno == ENOENT;
@@ -367,7 +375,7 @@ void state_files_look_for_open(int directory_fd, struct state_files *files)
         struct state_file *file = &files->files[i];
 
         if (!file->is_open && file->kind != STATE_FILE_UNKNOWN)
-            file->is_open = !is_leasable(directory_fd, file->name);
+            file->is_open = !is_leasable(directory_fd, file);
     }
 }
 
@@ -379,14 +387,16 @@ void state_sidecar_remove(int directory_fd, const char *name)
     (void)unlinkat(directory_fd, file, 0); /* there may be none */
 }
 
+/* Whether it is compressed is in no plan: a name is one trace, with one sidecar. */
 int state_file_remove(int directory_fd, const char *name)
 {
     char file[NAME_MAX + 1];
 
-    (void)snprintf(file, sizeof(file), "%.*s%s", (int)(NAME_MAX - strlen(TRACE_SUFFIX)), name,
-                   TRACE_SUFFIX);
-    if (unlinkat(directory_fd, file, 0) < 0 && errno != ENOENT)
-        return -errno;
+    for (int is_packed = 1; is_packed >= 0; is_packed--) {
+        state_file_name(file, name, is_packed);
+        if (unlinkat(directory_fd, file, 0) < 0 && errno != ENOENT)
+            return -errno;
+    }
     state_sidecar_remove(directory_fd, name);
     state_report_name(file, name);
     (void)unlinkat(directory_fd, file, 0); /* there may be none */

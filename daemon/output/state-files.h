@@ -31,6 +31,7 @@ enum state_file_kind {
 
 struct state_file {
     char name[NAME_MAX + 1]; /* without the ending */
+    bool is_packed;          /* NAME.xentrace.zst */
     uint64_t bytes;          /* with its sidecar and its report */
     uint64_t time_ns;        /* when it was written last */
 
@@ -80,6 +81,9 @@ bool state_name_is_segment(const char *name, const char *session);
 /* Whether NAME is SESSION's, its only file or a segment. The session's name; NULL: of none. */
 const char *state_name_find_session(const char *name, const struct state_names *running);
 
+/* The trace NAME's file. */
+void state_file_name(char file[static NAME_MAX + 1], const char *name, bool is_packed);
+
 struct json_object;
 
 /* NAME's sidecar, untrusted; NULL: there is none, or it is no JSON. To be put. */
@@ -90,5 +94,8 @@ void state_sidecar_remove(int directory_fd, const char *name);
 /* After the name of a snapshot: its report (report=yes of its trigger). */
 #define STATE_REPORT_SUFFIX ".report.txt"
 
-/* Removes the trace, then its sidecar and its report, if there are any. Returns 0 or a negative errno. */
+/*
+ * Removes the trace, compressed or not, then its sidecar and its report, if there are any. Returns
+ * 0 or a negative errno.
+ */
 int state_file_remove(int directory_fd, const char *name);

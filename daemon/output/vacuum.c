@@ -18,6 +18,7 @@
 #include <systemd/sd-event.h>
 
 #include "common/protocol.h"
+#include "common/sidecar-path.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "daemon/base/log.h"
@@ -29,8 +30,8 @@
 #define EVICT_MAX  VACUUM_RUNNING_MAX
 
 /*
- * State that is kept between jobs. It belongs to the job, including its `done`; requests that arrive
- * meanwhile wait.
+ * State that is kept between jobs. It belongs to the job, including its `done`; requests that
+ * arrive meanwhile wait.
  */
 struct vacuum_memory {
     struct state_files *files;
@@ -244,7 +245,7 @@ static void job_list(struct vacuum_job *job)
 /* As typed: a path in the directory, or a name, with or without its ending. */
 static void strip_name(const struct vacuum_job *job, char *name)
 {
-    static const char *const endings[] = {".xentrace", ".json"};
+    static const char *const endings[] = {TRACE_SUFFIX TRACE_SUFFIX_PACKED, TRACE_SUFFIX, ".json"};
     size_t length = strlen(job->directory);
 
     if (strncmp(name, job->directory, length) == 0 && name[length] == '/')
@@ -416,9 +417,11 @@ static void vacuum_log_file(const struct vacuum *vacuum, const struct vacuum_job
     const struct state_file *file = &job->memory->files->files[i];
     const struct requester *who = &job->request.who;
     char path[PATH_MAX + NAME_MAX], bytes[UNITS_TEXT_MAX], reason[128] = "";
+    char name[NAME_MAX + 1];
     char requester[REQUESTER_TEXT_MAX] = "";
 
-    (void)snprintf(path, sizeof(path), "%s/%s.xentrace", vacuum->context.state_dir, file->name);
+    state_file_name(name, file->name, file->is_packed);
+    (void)snprintf(path, sizeof(path), "%s/%s", vacuum->context.state_dir, name);
     if (job->request.action == VACUUM_CLEAN)
         describe_reason(reason, sizeof(reason), job, job->plan[i].reason);
     if (who->is_set)

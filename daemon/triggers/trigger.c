@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/sidecar-path.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "daemon/output/state-files.h"
@@ -148,14 +149,13 @@ int trigger_reconfigure(struct trigger *trigger, const struct trigger_config *co
     return 0;
 }
 
-/* The snapshot NAME.xentrace has the report NAME.report.txt. */
+/* The snapshots NAME.xentrace and NAME.xentrace.zst have the report NAME.report.txt. */
 static void trigger_note_report(struct trigger *trigger, const char *path)
 {
-    size_t length = strlen(path), suffix = strlen(".xentrace");
     char *report = NULL;
 
-    if (trigger->config.report && length > suffix &&
-        asprintf(&report, "%.*s" STATE_REPORT_SUFFIX, (int)(length - suffix), path) < 0)
+    if (trigger->config.report && trace_path_is_trace(path) &&
+        asprintf(&report, "%.*s" STATE_REPORT_SUFFIX, (int)trace_path_stem(path), path) < 0)
         report = NULL; /* a path that is not shown */
     free(trigger->last_report);
     trigger->last_report = report;
