@@ -308,15 +308,15 @@ static void count_evicted(struct ring *ring, const struct chunk *chunk, enum rin
     }
 }
 
-void ring_drop_from(struct ring *ring, const struct chunk *chunk)
+void ring_drop_from(struct ring *ring, const struct chunk *chunk, bool from_round)
 {
-    for (; chunk; chunk = chunk->next) {
+    for (; chunk; chunk = chunk->next, from_round = false) {
         for (unsigned int cpu = 0; cpu < ring->nr_cpus; cpu++) {
             struct ledger *ledger = &ring->lines[cpu].ledger;
             uint64_t records = ring_counts_of(ring, chunk, RING_FROM_ROUND)[cpu].records;
 
             /* In the head, what is before its first round is counted as evicted already. */
-            if (chunk != ring->head)
+            if (chunk != ring->head && !from_round)
                 records += ring_counts_of(ring, chunk, RING_BEFORE_ROUND)[cpu].records;
             ledger_publish(&ledger->delivered, ledger->delivered - records);
             ledger_add(&ledger->dropped, records);

@@ -213,9 +213,9 @@ void ring_pin(struct ring *ring, int pin);
 /*
  * For a ring that is no longer filled: the records in CHUNK, which is pinned, and in all later
  * chunks were not written, and move from delivered to dropped. NULL: none. Called by the owner of
- * the sink.
+ * the sink. FROM_ROUND: of CHUNK only those from its first round on.
  */
-void ring_drop_from(struct ring *ring, const struct chunk *chunk);
+void ring_drop_from(struct ring *ring, const struct chunk *chunk, bool from_round);
 
 /* The ledger, and what is counted besides, for the sink that owns the ring. */
 struct ledger *ring_ledger(struct ring *ring, unsigned int cpu);

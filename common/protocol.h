@@ -63,6 +63,7 @@
 #define OPTION_KEEP_SIZE      "keep-size-bytes"    /* t  ... and at most that size in total */
 #define OPTION_ON_RESERVE     "on-reserve"         /* s  "stop", "rotate", "pause" */
 #define OPTION_PERSIST        "persist"            /* b  continues after a restart of the daemon */
+#define OPTION_COMPRESS       "compress"           /* s  "zstd", "no"; with memory */
 
 /* Keys of Snapshot's options; output, output-path and sidecar are as in Start. */
 #define OPTION_SESSION   "session"        /* s  its ring; default: the flight recorder */
@@ -71,7 +72,7 @@
 #define OPTION_UNTIL     "until-ns"       /* t  up to that moment */
 #define OPTION_UNTIL_AGO "until-ago-usec" /* t  or up to that long before the request */
 #define OPTION_LABEL     "label"          /* s  who asks, for the file's name and the sidecar */
-/* and OPTION_MAX_SIZE: the newest part, by size */
+/* and OPTION_MAX_SIZE: the newest part, by size; OPTION_COMPRESS */
 
 /* Keys of Vacuum's options. */
 #define OPTION_MAX_USE   "max-use-bytes"   /* t  of the files that may be removed */

@@ -19,7 +19,8 @@
 
 struct bundle {
     struct output *archive;
-    char *folder; /* of the members; NULL: they are beside the archive */
+    char *folder;             /* of the members; NULL: they are beside the archive */
+    const char *trace_suffix; /* of theirs; static */
 };
 
 /* --- Opening. --- */
@@ -96,7 +97,8 @@ int bundle_open(const struct output_options *options, struct bundle **ret_bundle
     r = find_stem(bundle, options->nothing, &stem, ret_error);
     if (r < 0)
         return r;
-    path = str_format("%s" TRACE_SUFFIX, stem);
+    bundle->trace_suffix = options->is_packed ? TRACE_SUFFIX TRACE_SUFFIX_PACKED : TRACE_SUFFIX;
+    path = str_format("%s%s", stem, bundle->trace_suffix);
     if (!path)
         return -ENOMEM;
     members.typed = path;
@@ -142,7 +144,7 @@ static int pack_file(const struct bundle *bundle, const struct output_file *file
 
 static int pack(const struct bundle *bundle, const struct output *members, struct json_object *doc)
 {
-    _cleanup_free_ char *trace = member_name(bundle, &members->trace, doc, TRACE_SUFFIX);
+    _cleanup_free_ char *trace = member_name(bundle, &members->trace, doc, bundle->trace_suffix);
     _cleanup_free_ char *sidecar = member_name(bundle, &members->sidecar, doc, SIDECAR_SUFFIX);
     int r;
 

@@ -32,6 +32,7 @@ int capture_start(struct client *client, const struct capture_options *options,
         .nothing = request.nothing,
         .force = options->force,
         .may_copy = attached,
+        .is_packed = options->compress && strcmp(options->compress, "zstd") == 0,
     };
     _cleanup_target_ struct target target = {};
     _cleanup_free_ char *missing = NULL;

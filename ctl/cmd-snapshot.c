@@ -19,6 +19,7 @@ struct options {
     uint64_t given;                     /* as args_parse() sets it */
     const char *name, *session, *label; /* NULL: not given; borrowed from argv */
     const char *output;                 /* as typed; NULL: a file of the daemon's */
+    const char *compress;
     const char *since, *until;          /* as typed; NULL: not given */
     uint64_t last_usec, max_size_bytes; /* 0: not given */
     bool force, bundle;
@@ -41,6 +42,9 @@ static const struct args_option snapshot_options[] = {
     {"output", 'o', "FILE", ARGS_FILE, AT(output), 0, NULL, NULL,
      "write to FILE, with its sidecar; - is standard output\n"
      "(default: a new file in " XENTRACED_STATE_DIR ")"},
+    {"compress", 0, "HOW", ARGS_CHOICE, AT(compress), 0, "zstd no", OPTION_COMPRESS,
+     "compress the file: zstd or no (default: compress=\n"
+     "in [flight-recorder]; with -o no)"},
     {"force", 0, NULL, ARGS_DESTROY, AT(force),
      .help = "replace FILE and its sidecar if they exist"},
     {"bundle", 0, NULL, ARGS_FLAG, AT(bundle),
@@ -181,6 +185,7 @@ static int take(struct ctl *ctl, const struct options *options, struct json_obje
         .nothing = request.nothing,
         .force = options->force,
         .may_copy = true,
+        .is_packed = options->compress && strcmp(options->compress, "zstd") == 0,
     };
     _cleanup_target_ struct target target = {};
     int r;

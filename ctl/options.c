@@ -22,8 +22,7 @@ const struct args_option options_table[] = {
     {"bundle", 0, NULL, ARGS_FLAG, AT(bundle),
      .help = "with -o: one tar archive of the trace and its sidecar"},
     {"events", 'e', "LIST", ARGS_EVENTS, AT(events), 0, NULL, OPTION_EVENTS,
-     "events: sched,hvm-entryexit,0x0010f000 (default all;\n"
-     "for the names: xentracectl events)"},
+     "events, named by `xentracectl events` (default all)"},
     {"cpus", 'c', "LIST", ARGS_CPUS, AT(cpus), 0, NULL, OPTION_CPUS,
      "CPUs: 0-7 or 0,2,4- or 0xff (default all)"},
     {"time", 'T', "TIME", ARGS_DURATION, AT(time_usec), USEC_PER_SEC, NULL, OPTION_TIME,
@@ -52,6 +51,8 @@ const struct args_option options_table[] = {
      "keep SIZE in memory: 67108864 (bytes), 64M"},
     {"max-age", 0, "TIME", ARGS_DURATION, AT(max_age_usec), USEC_PER_SEC, NULL, OPTION_MAX_AGE,
      "with -M: keep no older records: 30 (seconds), 5min"},
+    {"compress", 0, "HOW", ARGS_CHOICE, AT(compress), 0, "zstd no", OPTION_COMPRESS,
+     "with -M: compress the file: zstd or no (default)"},
     {"segment-size", 0, "SIZE", ARGS_SIZE, AT(segment_size_bytes), 1, NULL, OPTION_SEGMENT_SIZE,
      "write numbered files of SIZE: 100M"},
     {"segment-time", 0, "TIME", ARGS_DURATION, AT(segment_time_usec), USEC_PER_SEC, NULL,
@@ -91,6 +92,11 @@ static int check_rings(const struct capture_options *options, char **ret_error)
     if (options->max_age_usec && !options->memory_bytes)
         return str_refuse(-EINVAL, ret_error,
                           "--max-age needs -M: it limits a capture that is kept in memory.");
+    if (options->compress && strcmp(options->compress, "zstd") == 0 && !options->memory_bytes)
+        return str_refuse(-EINVAL, ret_error,
+                          "--compress zstd needs -M: only a capture that is kept in memory is "
+                          "compressed by xentraced. Compress others as they are written: "
+                          "xentracectl record -o - | zstd > FILE.xentrace.zst");
     if (keeps && !is_segmented(options))
         return str_refuse(-EINVAL, ret_error,
                           "--keep-files and --keep-size need --segment-size or --segment-time: "

@@ -27,7 +27,7 @@ struct capture_options {
     char *events;       /* all -e, joined by commas; NULL without any */
     const char *cpus;   /* NULL: all */
     const char *output; /* as typed; "-" is standard output; NULL: a file of the daemon's */
-    const char *on_reserve;
+    const char *on_reserve, *compress;
     uint64_t time_usec, max_size_bytes, reserve_bytes, poll_usec;    /* 0: not given */
     uint64_t memory_bytes, max_age_usec;                             /* a ring in memory */
     uint64_t segment_size_bytes, segment_time_usec, keep_size_bytes; /* a disk ring */

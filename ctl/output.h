@@ -43,6 +43,7 @@ struct output_options {
     const char *nothing; /* "Nothing was started": where it is not plain */
     bool force;          /* an existing regular file or link is replaced */
     bool may_copy;       /* the caller lives until the end, and calls output_finish() */
+    bool is_packed;      /* of a bundle: the trace is compressed */
     bool is_archive;     /* one file, without a sidecar, which this process writes itself */
 };
 

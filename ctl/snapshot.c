@@ -70,6 +70,9 @@ void snapshot_print(FILE *file, struct json_object *snapshot)
     table_print_field(file, "Written", "%s in %s",
                       size_format(size, doc_number(snapshot, "output.bytes")),
                       duration_format(duration, doc_number(snapshot, "snapshot.write_usec")));
+    if (doc_find(snapshot, "output.compression"))
+        table_print_field(file, "Holds", "%s of records, compressed with zstd",
+                          size_format(size, doc_number(snapshot, "output.plain_bytes")));
     if (!snapshot_is_ok(snapshot))
         table_print_field(file, "Early", "%s",
                           doc_text(snapshot, "snapshot.message", "no reason given"));

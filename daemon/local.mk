@@ -2,7 +2,8 @@
 # The control plane: sessions, files, the control socket.
 
 noinst_LIBRARIES += libdaemon.a
-libdaemon_a_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS) $(INIH_CFLAGS) $(XENSTORE_CFLAGS)
+libdaemon_a_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS) $(INIH_CFLAGS) $(XENSTORE_CFLAGS) \
+	$(ZSTD_CFLAGS)
 libdaemon_a_SOURCES = \
 	daemon/base/clock.h \
 	daemon/base/clock-history.c daemon/base/clock-history.h \
@@ -61,7 +62,9 @@ libdaemon_a_SOURCES = \
 	daemon/host/view-group.c daemon/host/view-group.h \
 	daemon/host/xenstore.c daemon/host/xenstore.h \
 	daemon/output/output.c daemon/output/output.h \
+	daemon/output/compression.c daemon/output/compression.h \
 	daemon/output/output-file.c daemon/output/output-file.h \
+	daemon/output/pack.c daemon/output/pack.h \
 	daemon/output/passed-file.c daemon/output/passed-file.h \
 	daemon/output/place.c daemon/output/place.h \
 	daemon/output/sidecar.c daemon/output/sidecar.h \

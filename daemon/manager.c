@@ -40,6 +40,7 @@
 #include "daemon/session/persist.h"
 #include "daemon/session/recorder.h"
 #include "daemon/session/segments.h"
+#include "daemon/output/compression.h"
 #include "daemon/output/output.h"
 #include "daemon/output/vacuum.h"
 #include "daemon/session/ring-storage.h"
@@ -733,6 +734,7 @@ static void manager_handle_trigger(void *userdata, struct trigger *trigger, cons
         .reserve_bytes = manager_trigger_reserve(manager, trigger),
         .output_fd = -1,
         .sidecar_fd = -1,
+        .compress = compression_name(manager->config.recorder.compress),
     };
     struct failure failure = {0};
     struct snapshot *snapshot;

@@ -132,6 +132,8 @@ static const struct config_key keys[] = {
              "age at which records are evicted"),
     RECORDER("keep-enabled", config_value_bool, keep_enabled, "yes", RELOAD,
              "whether tracing stays enabled while the daemon restarts"),
+    RECORDER("compress", config_value_compress, compress, "no", RELOAD,
+             "compression of snapshots in the state directory: zstd or no"),
     TRIGGER("condition", config_value_condition, condition, "", RELOAD,
             "domain-crash, lost-records or manual", .is_condition = true),
     TRIGGER("runnable-latency", config_value_time_above_zero, latency_usec, "", RELOAD,

@@ -262,6 +262,14 @@ int config_value_on_reserve(const struct config_value *value, const char *text, 
     return refuse(value, "'%s' is not an action: use rotate, pause or stop", text);
 }
 
+int config_value_compress(const struct config_value *value, const char *text, void *field)
+{
+    if (strcmp(text, "zstd") != 0 && strcmp(text, "no") != 0)
+        return refuse(value, "'%s' is no compression: use zstd or no", text);
+    *(bool *)field = strcmp(text, "zstd") == 0;
+    return 0;
+}
+
 /* --- Texts. --- */
 
 /* Zero up to its end, so that two of them can be compared by their bytes. */

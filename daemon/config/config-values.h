@@ -36,8 +36,9 @@ int config_value_number_or_auto(const struct config_value *value, const char *te
 int config_value_percent(const struct config_value *value, const char *text, void *field);
 int config_value_pages_or_auto(const struct config_value *value, const char *text, void *field);
 
-/* bool; int: a priority of syslog(3); enum trigger_condition, by its word. */
+/* bool; of "zstd" or "no"; int: a priority of syslog(3); enum trigger_condition, by its word. */
 int config_value_bool(const struct config_value *value, const char *text, void *field);
+int config_value_compress(const struct config_value *value, const char *text, void *field);
 int config_value_log_level(const struct config_value *value, const char *text, void *field);
 int config_value_condition(const struct config_value *value, const char *text, void *field);
 

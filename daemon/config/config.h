@@ -67,6 +67,7 @@ struct recorder_config {
     char cpus[CONFIG_LIST_MAX];   /* as typed; valid but for CPUs that this host may not have */
     uint64_t max_age_usec;        /* 0: none */
     bool keep_enabled;            /* tracing stays enabled while the daemon is restarted */
+    bool compress;                /* compress=zstd: of snapshots in the state directory */
 };
 
 struct config {

@@ -42,6 +42,7 @@
 #include "daemon/base/priority.h"
 #include "daemon/base/vacate.h"
 #include "daemon/manager.h"
+#include "daemon/output/compression.h"
 #include "daemon/output/passed-file.h"
 #include "daemon/output/vacuum.h"
 #include "daemon/control/passed.h"
@@ -696,6 +697,7 @@ void control_take_snapshot(struct control *control, const struct signalfd_siginf
         .reserve_bytes = disk_snapshot_reserve_bytes(manager->config.reserve_bytes),
         .output_fd = -1,
         .sidecar_fd = -1,
+        .compress = compression_name(manager->config.recorder.compress),
     };
     struct failure failure = {0};
     struct snapshot *snapshot;

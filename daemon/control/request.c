@@ -12,6 +12,7 @@
 #include <systemd/sd-bus.h>
 
 #include "common/protocol.h"
+#include "daemon/output/compression.h"
 
 /* One option: its D-Bus type and where it goes. */
 struct option_target {
@@ -127,6 +128,7 @@ int request_read_start(sd_bus_message *call, const struct config *config,
         {OPTION_KEEP_FILES, 'u', &options->keep_files},
         {OPTION_KEEP_SIZE, 't', &options->keep_size_bytes},
         {OPTION_PERSIST, 'b', &request.persist},
+        {OPTION_COMPRESS, 's', &options->compress},
         {OPTION_OUTPUT, 'h', &options->output_fd},
         {OPTION_OUTPUT_PATH, 's', &options->output_path},
         {OPTION_SIDECAR, 'h', &options->sidecar_fd},
@@ -168,6 +170,7 @@ int request_read_snapshot(sd_bus_message *call, const struct config *config,
         {OPTION_UNTIL_AGO, 't', &options->span.until_ago_usec},
         {OPTION_MAX_SIZE, 't', &options->max_size_bytes},
         {OPTION_LABEL, 's', &options->label},
+        {OPTION_COMPRESS, 's', &options->compress},
         {OPTION_OUTPUT, 'h', &options->output_fd},
         {OPTION_OUTPUT_PATH, 's', &options->output_path},
         {OPTION_SIDECAR, 'h', &options->sidecar_fd},
@@ -177,6 +180,9 @@ int request_read_snapshot(sd_bus_message *call, const struct config *config,
 
     r = read_arguments(call, &options->name, targets, ARRAY_SIZE(targets), &has_options, failure);
     options->has_output = options->output_fd >= 0;
+    /* Who passes an output reads what is in it, and may expect plain records. */
+    if (!options->compress && !options->has_output)
+        options->compress = compression_name(config->recorder.compress);
     *ret_request = request;
     return r;
 }

@@ -17,6 +17,7 @@
 #include "daemon/document/domains-document.h"
 #include "daemon/host/host.h"
 #include "daemon/base/json-put.h"
+#include "daemon/output/compression.h"
 #include "daemon/output/output.h"
 #include "daemon/session/history.h"
 #include "daemon/session/ring-storage.h"
@@ -80,6 +81,15 @@ static json *output_document(const struct output *output, const struct sidecar *
     if (waiting_since_usec)
         json_put_count(object, "waiting_since_ns", realtime_of_monotonic(waiting_since_usec));
     return object;
+}
+
+/* Of a compressed file: what it holds. */
+static void put_compression(json *output, bool is_packed, uint64_t plain_bytes)
+{
+    if (!is_packed)
+        return;
+    json_put_text(output, "compression", compression_name(true));
+    json_put_count(output, "plain_bytes", plain_bytes);
 }
 
 static bool ring_has_evicted(const struct session *session)
@@ -443,6 +453,7 @@ static json *session_output_document(const struct session *session,
                                    ring ? ring->final_bytes : totals->output_bytes,
                                    totals->queued_bytes, session_waiting_since_usec(session));
 
+    put_compression(object, session->settings.is_packed, ring ? ring->write.plain_bytes : 0);
     json_put_bool(object, "paused", session->storage->space.is_paused);
     put_room(object, session, totals);
     if (session_held_bytes(session))
@@ -596,16 +607,17 @@ static json *snapshot_object(const struct snapshot *snapshot)
 static void put_snapshot(json *document, const struct snapshot *snapshot)
 {
     json *times = json_object_new_object();
+    json *output = output_document(snapshot->output, &snapshot->sidecar, snapshot->plan.bytes, 0,
+                                   snapshot_waiting_since_usec(snapshot));
 
+    put_compression(output, snapshot->is_packed, snapshot->plain_bytes);
     json_put_text(document, "format", "xentraced-snapshot");
     json_put_count(document, "version", 1);
     json_put_text(document, "name", snapshot->name);
     json_put_text(document, "kind", "snapshot");
     put_requester(document, &snapshot->requester);
     json_put_text(document, "state", "ended");
-    json_put(document, "output",
-             output_document(snapshot->output, &snapshot->sidecar, snapshot->plan.bytes, 0,
-                             snapshot_waiting_since_usec(snapshot)));
+    json_put(document, "output", output);
     json_put(document, "snapshot", snapshot_object(snapshot));
     put_clock(times, snapshot->session->started);
     json_put(document, "started", times);

@@ -24,6 +24,7 @@
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
 
+#include "common/sidecar-path.h"
 #include "common/protocol.h"
 #include "common/units.h"
 #include "daemon/output/passed-file.h"
@@ -194,16 +195,32 @@ int output_file_require(struct output_file *output, uint64_t bytes, struct failu
 #define SEGMENT_SUFFIX ".xentrace.next"
 #define SIDECAR_SUFFIX ".json.new" /* sidecar.c's */
 
-static void name_file(char file[static NAME_MAX + 1], const char *name, enum output_naming naming)
+/* A hidden file of a compressed trace has no other name. */
+static void name_file(char file[static NAME_MAX + 1], const char *name, enum output_naming naming,
+                      bool is_packed)
 {
     static const char *const suffixes[] = {
-        [OUTPUT_NAMED] = ".xentrace",
+        [OUTPUT_NAMED] = TRACE_SUFFIX,
         [OUTPUT_HIDDEN] = HIDDEN_SUFFIX,
         [OUTPUT_PREPARED] = SEGMENT_SUFFIX,
     };
+    bool is_named = naming == OUTPUT_NAMED;
 
-    (void)snprintf(file, NAME_MAX + 1, "%s%s%s", naming == OUTPUT_NAMED ? "" : HIDDEN_PREFIX, name,
-                   suffixes[naming]);
+    (void)snprintf(file, NAME_MAX + 1, "%s%s%s%s", is_named ? "" : HIDDEN_PREFIX, name,
+                   suffixes[naming], is_named && is_packed ? TRACE_SUFFIX_PACKED : "");
+}
+
+/* Compressed or not: they would have the same sidecar. */
+static bool is_published(int directory_fd, const char *name)
+{
+    char file[NAME_MAX + 1];
+
+    for (int is_packed = 0; is_packed <= 1; is_packed++) {
+        name_file(file, name, OUTPUT_NAMED, is_packed);
+        if (faccessat(directory_fd, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+            return true;
+    }
+    return false;
 }
 
 static int refuse_existing(const struct output_file *output, struct failure *failure)
@@ -221,14 +238,14 @@ int output_file_create(struct output_file *output, int directory_fd, const char 
     char file[NAME_MAX + 1], published[NAME_MAX + 1];
     int r;
 
-    name_file(file, name, naming);
-    name_file(published, name, OUTPUT_NAMED);
+    name_file(file, name, naming, output->is_packed);
+    name_file(published, name, OUTPUT_NAMED, output->is_packed);
     if (asprintf(&output->path, "%s/%s", directory, published) < 0) {
         output->path = NULL;
         return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
     }
     if (naming != OUTPUT_PREPARED && /* a segment whose name is taken is given another one */
-        faccessat(directory_fd, published, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        is_published(directory_fd, name))
         return refuse_existing(output, failure);
     r = check ? check(directory_fd, directory, name, failure) : 0;
     if (r < 0)
@@ -241,8 +258,7 @@ int output_file_create(struct output_file *output, int directory_fd, const char 
         return failure_set(failure, -errno, ERROR_OUTPUT, "Cannot create %s: %s.", output->path,
                            strerror(errno));
     /* Another file may have been published, and given up the hidden name, since the first look. */
-    if (naming == OUTPUT_HIDDEN &&
-        faccessat(directory_fd, published, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+    if (naming == OUTPUT_HIDDEN && is_published(directory_fd, name))
         r = refuse_existing(output, failure);
     else
         r = grant_first(output, failure);
@@ -260,8 +276,8 @@ int output_file_publish(struct output_file *output, int directory_fd, const char
     char *path;
     int r;
 
-    name_file(hidden, prepared, naming);
-    name_file(file, name, OUTPUT_NAMED);
+    name_file(hidden, prepared, naming, output->is_packed);
+    name_file(file, name, OUTPUT_NAMED, output->is_packed);
     r = place_file(directory_fd, hidden, file);
     if (r < 0)
         return r;
@@ -272,11 +288,12 @@ int output_file_publish(struct output_file *output, int directory_fd, const char
     return fsync(directory_fd) < 0 ? -errno : 0;
 }
 
-void output_file_remove(int directory_fd, const char *name, enum output_naming naming)
+void output_file_remove(int directory_fd, const char *name, enum output_naming naming,
+                        bool is_packed)
 {
     char file[NAME_MAX + 1];
 
-    name_file(file, name, naming);
+    name_file(file, name, naming, is_packed);
     (void)unlinkat(directory_fd, file, 0); /* swept at the next start if it cannot be now */
 }
 

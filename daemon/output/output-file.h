@@ -19,7 +19,7 @@
 
 /* What a new file is called until it is published. */
 enum output_naming {
-    OUTPUT_NAMED,    /* NAME.xentrace at once */
+    OUTPUT_NAMED,    /* NAME.xentrace at once; NAME.xentrace.zst, if it is compressed */
     OUTPUT_HIDDEN,   /* a snapshot: what a daemon that died leaves of it is removed */
     OUTPUT_PREPARED, /* a segment: the same, but one that holds records is named */
 };
@@ -28,6 +28,7 @@ struct output_file {
     int fd;
     bool is_stream;              /* a pipe, a block device: written as it comes */
     bool is_direct;              /* O_DIRECT */
+    bool is_packed;              /* compressed: its name ends in .zst */
     bool preallocates;           /* the file system can fallocate(2) */
     char *path;                  /* for people; "-" if there is none */
     uint64_t reserve_bytes;      /* of free space, to be left; DISK_RESERVE_AUTO until it is open */
@@ -66,7 +67,8 @@ int output_file_publish(struct output_file *output, int directory_fd, const char
                         const char *prepared, enum output_naming naming, const char *name);
 
 /* Removes what output_file_create() made, under the name that it has while it is not published. */
-void output_file_remove(int directory_fd, const char *name, enum output_naming naming);
+void output_file_remove(int directory_fd, const char *name, enum output_naming naming,
+                        bool is_packed);
 
 /*
  * Removes hidden files that an earlier daemon has left in the directory; a segment that contains

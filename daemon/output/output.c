@@ -148,7 +148,8 @@ static int output_open_file(struct output *output, struct failure *failure)
         return 0;
     r = output_file_require(file, request->require_bytes, failure);
     if (r < 0 && !request->is_adopted)
-        output_file_remove(request->directory_fd, output->name, request->naming);
+        output_file_remove(request->directory_fd, output->name, request->naming,
+                           request->is_packed);
     return r;
 }
 
@@ -227,6 +228,7 @@ int output_new(struct worker *worker, const struct output_request *request, outp
     output->figures.fd = -1;
     output->refused_fd = -1;
     output_file_init(&output->file, request->reserve_bytes, request->max_bytes);
+    output->file.is_packed = request->is_packed;
     output->file.keep_free = request->keep_free;
     output->file.aim_bytes =
         request->first_aim_bytes ? request->first_aim_bytes : request->aim_bytes;
@@ -395,7 +397,8 @@ static void output_run_remove(struct job *job)
     struct output_job *output_job = output_job_of(job);
     const struct output *output = output_job->output;
 
-    output_file_remove(output->request.directory_fd, output->name, output->request.naming);
+    output_file_remove(output->request.directory_fd, output->name, output->request.naming,
+                       output->request.is_packed);
     output_note_figures(output_job);
 }
 

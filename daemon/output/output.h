@@ -38,6 +38,7 @@ struct output_request {
     const char *directory;
     const char *name;
     enum output_naming naming;
+    bool is_packed;          /* compressed */
     bool may_rename;         /* if NAME is in use, NAME-002 and so on will do */
     unsigned int number_max; /* ... up to that; 0: NAME_NUMBER_MAX */
     output_check_fn check;   /* NULL: none */

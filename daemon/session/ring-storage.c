@@ -306,6 +306,7 @@ static int ring_storage_open(struct storage *storage, const struct session_optio
     if (options->is_recorder)
         return options->makes_ring_later ? ring_storage_make_later(ring_of(storage), failure) : 1;
     request.require_bytes = options->memory_bytes;
+    request.is_packed = storage->session->settings.is_packed;
     return storage_open_output(storage, &request, ring_storage_handle_opened, failure);
 }
 
@@ -471,8 +472,10 @@ static void ring_storage_handle_written(void *userdata, int error, const struct 
     ring->final_bytes = write->written_bytes;
     if (error < 0) {
         explain_write_error(ring, error, failure);
-        ring_drop_from(ring->ring, write->is_planned ? write->unwritten
-                                                     : ring_pin_first(ring->ring, write->pin));
+        ring_drop_from(ring->ring,
+                       write->is_planned ? write->unwritten
+                                         : ring_pin_first(ring->ring, write->pin),
+                       write->is_partly_written);
     }
     ring_advance_pin(ring->ring, write->pin, NULL);
     output_finish(ring->storage.output, ring->final_bytes, ring_storage_handle_cut);
@@ -531,6 +534,7 @@ static void ring_storage_finish(struct storage *storage)
         .nr_cpus = session->selection.nr_cpus,
         .bounds = {.verify_seq = ring->adopted_seq},
         .is_aborted = session->is_aborted,
+        .is_packed = session->settings.is_packed,
     };
     ring_storage_limit_patience(ring);
     output_run(storage->output, ring_write_run, &ring->write, ring_storage_handle_written);

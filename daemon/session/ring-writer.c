@@ -8,6 +8,11 @@
  * other, and a write into a pipe can be cancelled. Writes that block inside the kernel block this
  * worker and the kernel's threads for it, nobody else's.
  *
+ * If it is compressed, a piece is a buffer of output: one is filled while the ones before it are
+ * written. A frame begins where a chunk's first round does. Pins are kept from the chunk on in
+ * which the frame began, since libzstd holds back a part of it. Space is taken as it is needed: how
+ * much that is, is not known beforehand.
+ *
  * Only the pin's beginning is moved here. The main thread decides whether a pin is taken, so giving
  * it up is left to that thread.
  */
@@ -27,10 +32,20 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "daemon/output/output-file.h"
+#include "daemon/output/pack.h"
 
 #define PIECES_MAX        8u /* being written at once */
 #define ABORT_PERIOD_USEC (150 * USEC_PER_MSEC)
 #define RETRY_MSEC        10 /* after EAGAIN of a file, which poll(2) cannot wait for */
+
+/* Of what is compressed: so many pieces, of such size; and how long a frame is, at least. */
+#define PACKED_PIECES_MAX  4u
+#define PACKED_PIECE_BYTES ((uint32_t)512 << 10)
+#define FRAME_MIN_BYTES    (UINT64_C(1) << 20)
+/* As long as that only if no round begins: then it ends with a window. The seek table has 32 bits.
+ */
+#define FRAME_MAX_BYTES (UINT64_C(512) << 20)
+#define PACK_AT_ONCE    (256u << 10) /* between looks at whether it was aborted */
 
 enum piece_state { PIECE_QUEUED, PIECE_WRITING, PIECE_WRITTEN };
 
@@ -43,9 +58,32 @@ struct piece {
     uint64_t offset;
 };
 
+enum packing_stage { PACKING_CHUNKS, PACKING_LAST_FRAME, PACKING_TABLE, PACKING_DONE };
+
+/* Where a frame ended: the next one begins in CHUNK. */
+struct frame_end {
+    const struct chunk *chunk; /* NULL: there is none */
+    bool from_round;           /* with its first round; else with its first window */
+};
+
+struct packing {
+    struct pack *pack;
+    enum packing_stage stage;
+    uint8_t *buffers[PACKED_PIECES_MAX];
+    const struct chunk *chunk; /* whose content is being added; NULL: the next one's */
+    const uint8_t *data;
+    uint32_t added_bytes, bytes; /* of the content */
+    uint32_t round;              /* where in it a frame may begin; 0: nowhere, or that is over */
+    const struct chunk *frame_chunk; /* where the frame began; NULL: none has */
+    struct frame_end *ends;          /* one for each frame */
+    size_t max_ends;
+};
+
 struct ring_writer {
     struct ring_write *write;
-    const struct output_file *file;
+    struct output_file *file;
+    struct failure *failure;
+    struct packing packing; /* without `pack`: it is not compressed */
     struct uring *uring;
     uint8_t *first_copy; /* page aligned; NULL: none is needed */
     uint8_t *last_copy;
@@ -56,6 +94,7 @@ struct ring_writer {
     unsigned int nr_writing;
     uint64_t end_offset;     /* after the last piece */
     uint64_t retired_offset; /* up to here everything is written */
+    uint32_t padding_bytes;  /* of the last piece: not the file's */
     bool must_pause;         /* a write came back with EAGAIN */
     bool is_cancelled;
     int error;
@@ -150,22 +189,205 @@ static uint32_t ring_writer_copy(const struct ring_writer *writer, const struct 
     return ring_copy_windows(writer->write->ring, chunk, offset, end, buffer);
 }
 
-static void ring_writer_submit(struct ring_writer *writer)
+/* The next chunk's content. Returns its bytes. */
+static uint32_t ring_writer_take_chunk(struct ring_writer *writer, const struct chunk **ret_chunk,
+                                       const uint8_t **ret_data)
 {
     const struct ring_write *write = writer->write;
-    /* Into a stream one after the other, for they have no offsets. */
-    unsigned int max = writer->file->is_stream ? 1 : PIECES_MAX;
+    const struct chunk *chunk = writer->next;
+    bool is_first = chunk == write->plan.first && write->plan.first_offset > 0;
+    uint8_t *copy = is_first ? writer->first_copy : writer->last_copy;
 
-    while (writer->next && writer->nr_pieces < max) {
-        const struct chunk *chunk = writer->next;
+    writer->next = ring_writer_chunk_after(writer, chunk);
+    *ret_chunk = chunk;
+    *ret_data = chunk->data;
+    if (!is_first && chunk != write->plan.end && !ring_must_copy_chunk(write->ring, chunk))
+        return chunk->fill_bytes;
+    *ret_data = copy;
+    return ring_writer_copy(writer, chunk, is_first ? write->plan.first_offset : 0, copy);
+}
 
-        writer->next = ring_writer_chunk_after(writer, chunk);
-        if (chunk == write->plan.end || ring_must_copy_chunk(write->ring, chunk))
-            ring_writer_add_piece(writer, chunk, writer->last_copy,
-                                  ring_writer_copy(writer, chunk, 0, writer->last_copy));
-        else
-            ring_writer_add_piece(writer, chunk, chunk->data, chunk->fill_bytes);
+/* --- Compressed pieces. --- */
+
+static void packing_begin_chunk(struct ring_writer *writer)
+{
+    struct packing *packing = &writer->packing;
+    struct ring_chunk_info info;
+
+    packing->bytes = ring_writer_take_chunk(writer, &packing->chunk, &packing->data);
+    packing->added_bytes = 0;
+    ring_read_chunk(writer->write->ring, packing->chunk, &info);
+    packing->round = UINT32_MAX;
+    if (packing->chunk != writer->write->plan.first && info.first_round < packing->bytes)
+        packing->round = info.first_round;
+}
+
+static int packing_note_end(struct packing *packing, struct frame_end end)
+{
+    size_t nr = pack_frames(packing->pack);
+
+    if (nr > packing->max_ends) {
+        size_t max = 2 * nr + 64;
+        struct frame_end *ends = reallocarray(packing->ends, max, sizeof(*ends));
+
+        if (!ends)
+            return -ENOMEM;
+        packing->ends = ends;
+        packing->max_ends = max;
     }
+    if (nr > 0)
+        packing->ends[nr - 1] = end;
+    packing->frame_chunk = end.chunk;
+    return 0;
+}
+
+/* Ends the frame; the next one begins in END.chunk. False: the buffer is full. */
+static bool packing_end_frame(struct ring_writer *writer, struct frame_end end)
+{
+    int r;
+
+    if (!pack_end_frame(writer->packing.pack))
+        return false;
+    r = packing_note_end(&writer->packing, end);
+    if (r < 0 && !writer->error)
+        writer->error = r;
+    return true;
+}
+
+/* Adds some of the chunk, up to where a frame may begin. False: the buffer is full. */
+static bool packing_add(struct ring_writer *writer)
+{
+    struct packing *packing = &writer->packing;
+    uint32_t at = packing->added_bytes, until = packing->bytes;
+    uint64_t frame_bytes = pack_frame_bytes(packing->pack);
+
+    if (at == packing->round && frame_bytes >= FRAME_MIN_BYTES &&
+        !packing_end_frame(writer, (struct frame_end){packing->chunk, at > 0}))
+        return false;
+    if (at == 0 && pack_frame_bytes(packing->pack) >= FRAME_MAX_BYTES &&
+        !packing_end_frame(writer, (struct frame_end){packing->chunk, false}))
+        return false;
+    if (!packing->frame_chunk)
+        packing->frame_chunk = packing->chunk;
+    if (at < packing->round)
+        until = (uint32_t)min_u64(until, packing->round);
+    packing->added_bytes +=
+        (uint32_t)pack_add(packing->pack, packing->data + at, min_u64(until - at, PACK_AT_ONCE));
+    if (packing->added_bytes == packing->bytes)
+        packing->chunk = NULL;
+    return pack_output_bytes(packing->pack) < PACKED_PIECE_BYTES;
+}
+
+/* One step to the end of the file. False: the buffer is full. */
+static bool packing_step(struct ring_writer *writer)
+{
+    struct packing *packing = &writer->packing;
+    bool has_room = true;
+
+    switch (packing->stage) {
+    case PACKING_CHUNKS:
+        if (!packing->chunk && !writer->next) {
+            packing->stage = PACKING_LAST_FRAME;
+            break;
+        }
+        if (!packing->chunk)
+            packing_begin_chunk(writer);
+        has_room = packing_add(writer);
+        break;
+    case PACKING_LAST_FRAME:
+        has_room = packing_end_frame(writer, (struct frame_end){0});
+        packing->stage += has_room;
+        break;
+    case PACKING_TABLE:
+        has_room = pack_end(packing->pack);
+        packing->stage += has_room;
+        break;
+    case PACKING_DONE:
+        break;
+    }
+    if (pack_error(packing->pack) < 0 && !writer->error)
+        writer->error = pack_error(packing->pack);
+    return has_room;
+}
+
+/* The limit of the user, and the space on the disk. */
+static int ring_writer_check_space(struct ring_writer *writer, uint64_t bytes)
+{
+    struct ring_write *write = writer->write;
+
+    write->is_too_long = write->allowed_bytes && bytes > write->allowed_bytes;
+    if (write->is_too_long) {
+        write->plan.bytes = bytes;
+        return -EFBIG;
+    }
+    return writer->file->is_stream ? 0 : output_file_require(writer->file, bytes, writer->failure);
+}
+
+/* Fills a buffer, which becomes a piece: of whole pages, as files with O_DIRECT want it. */
+static void ring_writer_pack_piece(struct ring_writer *writer)
+{
+    struct packing *packing = &writer->packing;
+    const struct chunk *pinned = packing->frame_chunk ? packing->frame_chunk : writer->next;
+    uint8_t *buffer = packing->buffers[(writer->head + writer->nr_pieces) % PACKED_PIECES_MAX];
+    uint32_t bytes, padding = 0;
+    int r;
+
+    pack_set_output(packing->pack, buffer, PACKED_PIECE_BYTES);
+    while (packing->stage < PACKING_DONE && !writer->error && packing_step(writer) &&
+           !ring_write_is_aborted(writer->write))
+        continue;
+    if (writer->error || ring_write_is_aborted(writer->write))
+        return;
+    ring_write_note_progress(writer->write, 0);
+    bytes = (uint32_t)pack_output_bytes(packing->pack);
+    if (writer->file->is_direct)
+        padding = (uint32_t)align_up(bytes, PAGE_BYTES) - bytes;
+    memset(buffer + bytes, 0, padding);
+    r = ring_writer_check_space(writer, writer->end_offset + bytes + padding);
+    if (r < 0) {
+        writer->error = r;
+        return;
+    }
+    ring_writer_add_piece(writer, pinned, buffer, bytes + padding);
+    writer->padding_bytes = padding;
+}
+
+/* How many pieces may be under way. */
+static unsigned int ring_writer_max(const struct ring_writer *writer)
+{
+    if (writer->file->is_stream) /* one after the other, for they have no offsets */
+        return 1;
+    return writer->packing.pack ? PACKED_PIECES_MAX : PIECES_MAX;
+}
+
+static bool ring_writer_has_more(const struct ring_writer *writer)
+{
+    if (writer->packing.pack)
+        return writer->packing.stage < PACKING_DONE;
+    return writer->next;
+}
+
+static void ring_writer_add_next(struct ring_writer *writer)
+{
+    const struct chunk *chunk;
+    const uint8_t *data;
+    uint32_t bytes;
+
+    if (writer->packing.pack) {
+        ring_writer_pack_piece(writer);
+        return;
+    }
+    bytes = ring_writer_take_chunk(writer, &chunk, &data);
+    ring_writer_add_piece(writer, chunk, data, bytes);
+}
+
+static void ring_writer_submit(struct ring_writer *writer)
+{
+    unsigned int max = ring_writer_max(writer);
+
+    while (ring_writer_has_more(writer) && writer->nr_pieces < max && !writer->error &&
+           !ring_write_is_aborted(writer->write))
+        ring_writer_add_next(writer);
     for (unsigned int i = 0; i < writer->nr_pieces && writer->nr_writing < max; i++)
         if (ring_writer_piece(writer, i)->state == PIECE_QUEUED)
             ring_writer_submit_piece(writer, ring_writer_piece(writer, i));
@@ -173,7 +395,9 @@ static void ring_writer_submit(struct ring_writer *writer)
 
 static const struct chunk *ring_writer_unwritten(struct ring_writer *writer)
 {
-    return writer->nr_pieces > 0 ? ring_writer_piece(writer, 0)->chunk : writer->next;
+    if (writer->nr_pieces > 0)
+        return ring_writer_piece(writer, 0)->chunk;
+    return writer->packing.frame_chunk ? writer->packing.frame_chunk : writer->next;
 }
 
 /* Gives up the pins of everything that is written without a gap. */
@@ -217,7 +441,8 @@ static void ring_writer_note_result(struct ring_writer *writer, struct piece *pi
 /* Whether no completion is awaited, and nothing is left to be submitted. */
 static bool ring_writer_is_done(const struct ring_writer *writer)
 {
-    return writer->nr_writing == 0 && (writer->error || (writer->nr_pieces == 0 && !writer->next));
+    return writer->nr_writing == 0 &&
+           (writer->error || (writer->nr_pieces == 0 && !ring_writer_has_more(writer)));
 }
 
 static void ring_writer_check_abort(struct ring_writer *writer)
@@ -275,6 +500,28 @@ static int ring_writer_write(struct ring_writer *writer)
     }
 }
 
+static int packing_set_up(struct packing *packing)
+{
+    int r = pack_new(&packing->pack);
+
+    if (r < 0)
+        return r;
+    for (unsigned int i = 0; i < PACKED_PIECES_MAX; i++) {
+        packing->buffers[i] = aligned_alloc(PAGE_BYTES, PACKED_PIECE_BYTES);
+        if (!packing->buffers[i])
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static void packing_done(struct packing *packing)
+{
+    pack_free(packing->pack);
+    for (unsigned int i = 0; i < PACKED_PIECES_MAX; i++)
+        free(packing->buffers[i]);
+    free(packing->ends);
+}
+
 static int ring_writer_set_up(struct ring_writer *writer)
 {
     const struct ring_write *write = writer->write;
@@ -291,10 +538,11 @@ static int ring_writer_set_up(struct ring_writer *writer)
         writer->first_copy = aligned_alloc(PAGE_BYTES, ring_chunk_bytes(write->ring));
         if (!writer->first_copy)
             return -ENOMEM;
-        ring_writer_add_piece(
-            writer, plan->first, writer->first_copy,
-            ring_writer_copy(writer, plan->first, plan->first_offset, writer->first_copy));
-        writer->next = ring_writer_chunk_after(writer, plan->first);
+    }
+    if (write->is_packed) {
+        r = packing_set_up(&writer->packing);
+        if (r < 0)
+            return r;
     }
     ring_writer_retire(writer); /* everything before the beginning is not needed */
     return 0;
@@ -304,14 +552,44 @@ static int ring_writer_set_up(struct ring_writer *writer)
 static void ring_writer_done(struct ring_writer *writer)
 {
     uring_free(writer->uring);
+    packing_done(&writer->packing);
     free(writer->first_copy);
     free(writer->last_copy);
 }
 
-static int ring_write_content(struct ring_write *write, const struct output_file *file,
+/* What of the file is valid, and where the records begin that are not in it. */
+static void ring_writer_note_end(struct ring_writer *writer, int error)
+{
+    struct ring_write *write = writer->write;
+    const struct pack *pack = writer->packing.pack;
+    size_t nr;
+
+    write->written_bytes = write->plain_bytes = writer->retired_offset;
+    write->unwritten = error < 0 ? ring_writer_unwritten(writer) : NULL;
+    if (!pack)
+        return;
+    if (error == 0) {
+        write->written_bytes -= writer->padding_bytes;
+        write->plain_bytes = pack_plain_before(pack, pack_frames(pack));
+        return;
+    }
+    for (nr = pack_frames(pack); pack_stored_before(pack, nr) > writer->retired_offset; nr--)
+        continue;
+    write->written_bytes = pack_stored_before(pack, nr);
+    write->plain_bytes = pack_plain_before(pack, nr);
+    write->unwritten = nr > 0 ? writer->packing.ends[nr - 1].chunk : write->plan.first;
+    write->is_partly_written = nr > 0 && writer->packing.ends[nr - 1].from_round;
+}
+
+static int ring_write_content(struct ring_write *write, struct output_file *file,
                               struct failure *failure)
 {
-    struct ring_writer writer = {.write = write, .file = file, .next = write->plan.first};
+    struct ring_writer writer = {
+        .write = write,
+        .file = file,
+        .failure = failure,
+        .next = write->plan.first,
+    };
     int r;
 
     r = ring_writer_set_up(&writer);
@@ -320,8 +598,7 @@ static int ring_write_content(struct ring_write *write, const struct output_file
                           strerror(-r));
     else
         r = ring_writer_write(&writer);
-    write->written_bytes = writer.retired_offset;
-    write->unwritten = r < 0 ? ring_writer_unwritten(&writer) : NULL;
+    ring_writer_note_end(&writer, r);
     ring_writer_done(&writer);
     return r;
 }
@@ -337,11 +614,12 @@ int ring_write_run(struct output_file *file, void *argument, struct failure *fai
         return r;
     write->is_planned = true;
     write->unwritten = write->plan.first;
-    write->is_too_long = write->allowed_bytes && write->plan.bytes > write->allowed_bytes;
+    write->is_too_long =
+        !write->is_packed && write->allowed_bytes && write->plan.bytes > write->allowed_bytes;
     if (write->is_too_long)
         return -EFBIG;
     ring_write_note_progress(write, 0);
-    if (!file->is_stream) {
+    if (!file->is_stream && !write->is_packed) {
         r = output_file_require(file, write->plan.bytes, failure);
         if (r < 0)
             return r;

@@ -29,6 +29,7 @@ struct ring_write {
     unsigned int nr_cpus;
     struct snapshot_bounds bounds;
     uint64_t allowed_bytes; /* a longer plan is not carried out; 0: any is */
+    bool is_packed;         /* compressed with zstd */
 
     /* ring-writer.c's own; both threads use them while it is under way. */
     bool is_aborted;
@@ -38,9 +39,11 @@ struct ring_write {
     /* The result. */
     bool is_planned; /* `plan` is valid */
     struct snapshot_plan plan;
-    bool is_too_long;       /* than allowed_bytes: nothing was written */
-    uint64_t written_bytes; /* without a gap, in whole windows: a failed file is cut to that */
+    bool is_too_long;       /* than allowed_bytes: nothing was written, or not all */
+    uint64_t written_bytes; /* without a gap, in whole windows, or frames: a file is cut to that */
+    uint64_t plain_bytes;   /* that it holds then */
     const struct chunk *unwritten; /* the first one that is not written whole; NULL: all are */
+    bool is_partly_written;        /* ... but up to its first round */
 };
 
 /*

@@ -117,6 +117,8 @@ struct session_options {
     uint32_t keep_files;
     uint64_t keep_size_bytes;
 
+    const char *compress; /* "zstd", "no"; NULL: "no" */
+
     bool persist;       /* it continues in its next segment after a restart of the daemon */
     bool is_configured; /* [capture NAME]: its files may be removed for want of space */
     const struct persist_state *resume; /* it does now; NULL: it is new, or its state was lost */
@@ -164,6 +166,7 @@ struct settings {
     bool is_recorder;
     bool is_persistent;
     bool is_configured;
+    bool is_packed; /* its file is compressed */
 };
 
 /* Of missing records, what the log has: loss-report.c's own; all zeroes at first. */

@@ -28,6 +28,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/worker.h"
 #include "daemon/host/explain.h"
+#include "daemon/output/compression.h"
 #include "daemon/output/output.h"
 #include "daemon/session/ring-storage.h"
 #include "daemon/session/session.h"
@@ -191,7 +192,7 @@ static void snapshot_measure(struct snapshot *snapshot)
         .chunk_bytes = ring_chunk_bytes(ring->ring),
         .is_resumed = session->is_resumed,
         .from_tsc = snapshot->plan.complete_from_tsc,
-        .bytes = snapshot->plan.bytes,
+        .bytes = snapshot->plain_bytes,
         .max_size_bytes = snapshot->max_size_bytes,
         .is_damaged = snapshot->plan.damaged,
     };
@@ -201,7 +202,7 @@ static void snapshot_measure(struct snapshot *snapshot)
         .memory_bytes = ring->memory_bytes,
         .max_age_usec = ring->max_age_usec,
         /* From a part in the middle nothing follows about the memory that all of it takes. */
-        .bytes = snapshot->ticks.has_until ? 0 : snapshot->plan.bytes,
+        .bytes = snapshot->ticks.has_until ? 0 : snapshot->plain_bytes,
         .requested_ns = snapshot_end_ns(snapshot),
     };
 
@@ -232,6 +233,9 @@ static void snapshot_describe(struct snapshot *snapshot)
                    size_format(size, snapshot->plan.bytes),
                    (unsigned long long)(usec / USEC_PER_SEC),
                    (unsigned long long)(usec / USEC_PER_MSEC % 1000));
+    if (snapshot->is_packed)
+        snapshot_add_sentence(snapshot, " They are %s of records, compressed with zstd.",
+                              size_format(size, snapshot->plain_bytes));
     if (coverage->limit != HISTORY_NO_LIMIT)
         snapshot_add_sentence(snapshot, " The file covers %s requested. %s",
                               duration_format_part(part, coverage->held_usec, coverage->asked_usec),
@@ -446,6 +450,9 @@ static void snapshot_handle_written(void *userdata, int error, const struct fail
         return;
     snapshot->patience_source = sd_event_source_disable_unref(snapshot->patience_source);
     snapshot->plan = snapshot->write.plan;
+    snapshot->plain_bytes = snapshot->plan.bytes;
+    if (snapshot->is_packed && error >= 0)
+        snapshot->plan.bytes = snapshot->write.written_bytes;
     if (error < 0 && !snapshot->failure.name)
         snapshot_explain_write(snapshot, error, failure);
     snapshot->shortened_bytes =
@@ -516,6 +523,7 @@ void snapshot_handle_pinned(struct snapshot *snapshot)
         .nr_cpus = session->selection.nr_cpus,
         .bounds = snapshot_bounds_of(snapshot),
         .allowed_bytes = snapshot->limits.grant.allowed_bytes,
+        .is_packed = snapshot->is_packed,
     };
     snapshot_set_state(snapshot, SNAPSHOT_WRITING);
     snapshot_limit_patience(snapshot);
@@ -627,6 +635,7 @@ static int snapshot_open(struct snapshot *snapshot, const struct snapshot_option
         .directory = context->state_dir,
         .name = snapshot->name,
         .naming = OUTPUT_HIDDEN,
+        .is_packed = snapshot->is_packed,
         .may_rename = !options->name || !options->name[0],
         .number_max = options->limits.number_max,
         .check = sidecar_check_none,
@@ -689,6 +698,9 @@ static int snapshot_take_options(struct snapshot *snapshot, const struct snapsho
     snapshot->max_size_bytes = options->max_size_bytes;
     snapshot->limits = options->limits;
     snapshot->owns_output = !options->has_output;
+    r = compression_parse(options->compress, &snapshot->is_packed, failure);
+    if (r < 0)
+        return r;
     snapshot_take_label(snapshot, options->label);
     if (!options->name || !options->name[0]) {
         snapshot_make_up_name(snapshot);

@@ -96,7 +96,8 @@ struct snapshot_options {
     bool by_root;  /* root has passed the output */
     int output_fd; /* borrowed */
     const char *output_path;
-    int sidecar_fd; /* borrowed; -1: none */
+    int sidecar_fd;       /* borrowed; -1: none */
+    const char *compress; /* "zstd", "no"; NULL: "no" */
     struct snapshot_user user;
     struct snapshot_limits limits;
 };
@@ -122,7 +123,9 @@ struct snapshot {
     struct sidecar sidecar;
     int pin; /* -1: none */
     struct ring_write write;
-    struct snapshot_plan plan; /* once it was made; bytes: what is in the file, if it has ended */
+    struct snapshot_plan plan; /* once it was made; bytes: of the file, if it has ended */
+    bool is_packed;            /* compressed: then the file holds */
+    uint64_t plain_bytes;
 
     struct clock_pair requested;
     struct clock_pair ended;

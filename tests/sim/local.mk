@@ -11,6 +11,7 @@ EXTRA_DIST += \
 	tests/sim/clock.sh \
 	tests/sim/compat.sh \
 	tests/sim/completeness.sh \
+	tests/sim/compress.sh \
 	tests/sim/config.sh \
 	tests/sim/disk.sh \
 	tests/sim/disks.sh \

@@ -160,7 +160,7 @@ tests_unit_test_ring_pins_SOURCES = \
 tests_unit_test_ring_pins_LDADD = libdaemon.a libcollector.a libcommon.a
 tests_unit_test_ring_writer_SOURCES = \
 	tests/unit/test-ring-writer.c tests/unit/ring-rig.h tests/unit/test.h
-tests_unit_test_ring_writer_LDADD = libdaemon.a libcollector.a libcommon.a $(URING_LIBS)
+tests_unit_test_ring_writer_LDADD = libdaemon.a libcollector.a libcommon.a $(URING_LIBS) $(ZSTD_LIBS)
 
 # The sink on a ring of the test's own, and on io_uring.
 sink_fake_sources = \
@@ -308,7 +308,7 @@ tests_unit_test_silence_LDADD = libdaemon.a libcommon.a
 # Snapshots among fakes: of outputs, workers, the collector and sd-event.
 tests_unit_test_snapshot_SOURCES = tests/unit/test-snapshot.c tests/unit/ring-rig.h tests/unit/test.h
 tests_unit_test_snapshot_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
-tests_unit_test_snapshot_LDADD = libdaemon.a libcollector.a libcommon.a $(URING_LIBS)
+tests_unit_test_snapshot_LDADD = libdaemon.a libcollector.a libcommon.a $(URING_LIBS) $(ZSTD_LIBS)
 tests_unit_test_snapshot_span_SOURCES = tests/unit/test-snapshot-span.c tests/unit/test.h
 tests_unit_test_snapshot_span_LDADD = libdaemon.a libcollector.a libcommon.a
 tests_unit_test_domain_names_SOURCES = tests/unit/test-domain-names.c tests/unit/test.h

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/protocol.h"
+#include "common/unpack.h"
 #include "daemon/output/output-file.h"
 #include "daemon/session/ring-writer.h"
 #include "tests/unit/ring-rig.h"
@@ -166,6 +167,25 @@ static void check_output(const struct rig *rig, uint64_t from)
         die("memory");
     CHECK_UINT(read_all(rig, got, RING_BYTES), bytes);
     CHECK(memcmp(got, rig->expected + from, bytes) == 0);
+    free(got);
+}
+
+/* What is in the output, of which BYTES are there, when it is unpacked. */
+static void check_packed(const struct rig *rig, uint64_t bytes, uint64_t plain_bytes,
+                         bool has_table)
+{
+    _cleanup_(unpack_freep) struct unpack *unpack = NULL;
+    uint8_t *stored = aligned_alloc(PAGE_BYTES, RING_BYTES), *got = rig_alloc(1, RING_BYTES);
+
+    if (!stored)
+        die("memory");
+    CHECK(read_all(rig, stored, RING_BYTES) >= bytes);
+    CHECK_INT(unpack_new_memory(stored, bytes, &unpack), 0);
+    CHECK(unpack_can_seek(unpack) == has_table);
+    CHECK_UINT(unpack_read(unpack, got, RING_BYTES), plain_bytes);
+    CHECK_INT(unpack_damage(unpack), UNPACK_SOUND);
+    CHECK(memcmp(got, rig->expected, plain_bytes) == 0);
+    free(stored);
     free(got);
 }
 
@@ -492,6 +512,72 @@ static void test_write_errors(void)
     rig_done(&rig);
 }
 
+/* Frames, and the pins that are given back meanwhile. */
+static void test_packed(void)
+{
+    struct rig rig;
+
+    rig_init(&rig, "compressed, a whole ring", 60);
+    open_file(&rig, 0);
+    rig.write.is_packed = true;
+    CHECK_INT(ring_write_run(&rig.file, &rig.write, &rig.failure), 0);
+    CHECK_UINT(rig.write.plan.bytes, rig.expected_bytes);
+    CHECK_UINT(rig.write.plain_bytes, rig.expected_bytes);
+    CHECK(rig.write.written_bytes < rig.expected_bytes);
+    CHECK(!rig.write.unwritten);
+    check_packed(&rig, rig.write.written_bytes, rig.expected_bytes, true);
+    rig_done(&rig);
+
+    rig_init(&rig, "compressed, longer than is allowed", 60);
+    open_file(&rig, 0);
+    rig.write.is_packed = true;
+    rig.write.allowed_bytes = 4096;
+    CHECK_INT(ring_write_run(&rig.file, &rig.write, &rig.failure), -EFBIG);
+    CHECK(rig.write.is_too_long);
+    CHECK(!rig.failure.name);
+    rig_done(&rig);
+
+    rig_init(&rig, "compressed, no space", 60);
+    open_file(&rig, UINT64_MAX / 2);
+    rig.write.is_packed = true;
+    CHECK_INT(ring_write_run(&rig.file, &rig.write, &rig.failure), -ENOSPC);
+    CHECK_STR(rig.failure.name, ERROR_NO_SPACE);
+    CHECK_UINT(rig.write.written_bytes, 0);
+    CHECK(rig.write.unwritten == rig.write.plan.first);
+    rig_done(&rig);
+
+    rig_init(&rig, "compressed, given up before it begins", 10);
+    open_file(&rig, 0);
+    rig.write.is_packed = true;
+    ring_write_abort(&rig.write);
+    CHECK_INT(ring_write_run(&rig.file, &rig.write, &rig.failure), -ECANCELED);
+    CHECK_UINT(rig.write.written_bytes, 0);
+    CHECK(rig.write.unwritten == ring_pin_first(rig.ring.ring, rig.write.pin));
+    rig_done(&rig);
+}
+
+/* A reader that stalls and is given up: whole frames are what it may count on. */
+static void test_packed_abort(void)
+{
+    uint8_t *taken = rig_alloc(1, RING_BYTES);
+    struct rig rig;
+
+    rig_init(&rig, "compressed, giving up a reader", 60);
+    open_pipe(&rig, 0);
+    rig.write.is_packed = true;
+    start_writer(&rig);
+    CHECK(read(rig.read_fd, taken, 4096) > 0);
+    wait_until_stalled(&rig);
+    ring_write_abort(&rig.write);
+    (void)pthread_join(rig.thread, NULL);
+    CHECK_INT(rig.result, -ECANCELED);
+    CHECK(rig.write.written_bytes <= ring_write_progress_bytes(&rig.write));
+    CHECK(rig.write.plain_bytes < rig.expected_bytes);
+    CHECK(rig.write.unwritten);
+    free(taken);
+    rig_done(&rig);
+}
+
 int main(void)
 {
     (void)signal(SIGPIPE, SIG_IGN);
@@ -507,5 +593,7 @@ int main(void)
     test_abort_early();
     test_no_plan();
     test_write_errors();
+    test_packed();
+    test_packed_abort();
     return test_end();
 }

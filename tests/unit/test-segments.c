@@ -971,7 +971,7 @@ static void test_prepare(int directory_fd)
                                  &failure),
               0);
     output_file_done(&output);
-    output_file_remove(directory_fd, "a.00004", OUTPUT_PREPARED);
+    output_file_remove(directory_fd, "a.00004", OUTPUT_PREPARED, false);
     CHECK(!is_there(directory_fd, ".a.00004.xentrace.next"));
 }
 
