@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "common/units.h"
 #include "ctl/args.h"
 #include "ctl/color.h"
 #include "ctl/ctl.h"
@@ -14,6 +15,8 @@
 #include "ctl/findings.h"
 #include "ctl/input.h"
 #include "ctl/intervals.h"
+#include "ctl/page-data.h"
+#include "ctl/page.h"
 #include "ctl/pager.h"
 #include "ctl/report.h"
 #include "ctl/selection.h"
@@ -33,6 +36,7 @@
 
 struct options {
     const char *view;
+    const char *html;
     struct selection_options selection;
 };
 
@@ -44,6 +48,9 @@ static const struct args_option report_options[] = {
              "findings;\n"
              "intervals lists every run, wait and sleep of each vCPU,\n"
              "idle states, frequencies and interrupts of each CPU"},
+    {"html", 0, "PAGE", ARGS_FILE, offsetof(struct options, html),
+     .help = "write the report, with a timeline and charts, to PAGE,\n"
+             "one file for a browser; - is standard output"},
     SELECTION_OPTIONS(struct options, selection),
     {},
 };
@@ -58,22 +65,6 @@ static void findings_freep(struct findings **findings)
     findings_free(*findings);
 }
 
-static void add_findings(struct json_object *doc, const struct findings *findings)
-{
-    struct json_object *list = doc_add_array(doc, "findings");
-
-    for (size_t i = 0; i < findings_count(findings); i++) {
-        struct json_object *entry = doc_append_object(list);
-        char *command = findings_command(findings, i);
-
-        doc_add_text(entry, "kind", findings_at(findings, i)->kind);
-        doc_add_text(entry, "text", findings_at(findings, i)->text);
-        if (command)
-            doc_add_text(entry, "command", command);
-        free(command);
-    }
-}
-
 /* Opens and reads the trace. An exit status, with the error printed. */
 static int read_trace(const struct ctl *ctl, const struct options *options, const char *path,
                       unsigned int parts, struct input **ret_input, struct measures **ret_measures)
@@ -83,7 +74,7 @@ static int read_trace(const struct ctl *ctl, const struct options *options, cons
     char *error = NULL;
     int r;
 
-    r = selection_open(ctl, &options->selection, path, false, &input, &error);
+    r = selection_open(ctl, &options->selection, path, options->html != NULL, &input, &error);
     if (r < 0) {
         ctl_error_sentence(error);
         free(error);
@@ -147,7 +138,7 @@ static int report(struct ctl *ctl, const struct options *options, const char *pa
     }
     doc = doc_new("xentraced-report");
     selection_doc_add(doc, input);
-    add_findings(doc, findings);
+    page_data_add_findings(doc, findings);
     measures_doc_add(doc, measures);
     doc_print(stdout, doc);
     return CTL_OK;
@@ -210,6 +201,51 @@ static int report_intervals(struct ctl *ctl, const struct options *options, cons
     return CTL_OK;
 }
 
+static void page_freep(struct page_output **output)
+{
+    page_free(*output);
+}
+
+static void print_page(const char *path, size_t bytes)
+{
+    _cleanup_free_ char *quoted = str_shell_quote(path);
+    char size[UNITS_TEXT_MAX];
+
+    if (strcmp(path, "-") == 0 || !quoted)
+        return;
+    table_print_field(stdout, "Page", "%s", path);
+    table_print_field(stdout, "Size", "%s", size_format(size, bytes));
+    table_print_field(stdout, "Next", "xdg-open %s", quoted);
+}
+
+static int report_page(struct ctl *ctl, const struct options *options, const char *path)
+{
+    _cleanup_(page_freep) struct page_output *output = NULL;
+    _cleanup_input_ struct input *input = NULL;
+    _cleanup_(measures_freep) struct measures *measures = NULL;
+    _cleanup_(findings_freep) struct findings *findings = NULL;
+    _cleanup_doc_ struct json_object *data = NULL;
+    char *error = NULL;
+    size_t bytes = 0;
+    int r;
+
+    r = page_open(options->html, &output, &error);
+    if (r < 0)
+        return input_fail(error, r);
+    r = read_trace(ctl, options, path, MEASURES_ALL, &input, &measures);
+    if (r != CTL_OK)
+        return r;
+    r = findings_new(input, measures, &findings);
+    if (r == 0)
+        r = page_data_new(input, measures, findings, &data, &error);
+    if (r == 0)
+        r = page_write(output, data, &bytes, &error);
+    if (r < 0)
+        return input_fail(error, r);
+    print_page(options->html, bytes);
+    return CTL_OK;
+}
+
 static int cmd_report(struct ctl *ctl, int argc, char **argv)
 {
     struct options options = {};
@@ -220,8 +256,14 @@ static int cmd_report(struct ctl *ctl, int argc, char **argv)
     r = args_parse(ctl, report_options, argc, argv, 1, &options, NULL, &error);
     if (r == 0)
         r = selection_check(&options.selection, argv[optind], &error);
+    if (r == 0 && options.html && (options.view || ctl->json))
+        r = str_refuse(-EINVAL, &error,
+                       "--html has all views and all numbers: it takes neither "
+                       "--view nor --json.");
     if (r < 0)
         return args_exit(&verb_report, r, error);
+    if (options.html)
+        return report_page(ctl, &options, argv[optind]);
     if (!options.view)
         return report(ctl, &options, argv[optind]);
     view = view_find(options.view);
@@ -237,5 +279,6 @@ const struct verb verb_report = {
     .summary = "show who ran, who waited, and for whom",
     .help = "Reads a trace (- is standard input) and shows what happened. Needs no daemon.\n",
     .options = report_options,
+    .examples = "  xentracectl report --html page.html web.xentrace\n",
     .remote = VERB_RUNS_THERE,
 };

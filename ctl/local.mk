@@ -71,6 +71,12 @@ libctl_a_SOURCES = \
 	ctl/last-report.c ctl/last-report.h \
 	ctl/options.c ctl/options.h \
 	ctl/output.c ctl/output.h \
+	ctl/page.c ctl/page.h \
+	ctl/page-data.c ctl/page-data.h \
+	ctl/page-timeline.c ctl/page-timeline.h \
+	ctl/page-trim.c ctl/page-trim.h \
+	ctl/page-waits.c ctl/page-waits.h \
+	ctl/page-template.c ctl/page-template.h \
 	ctl/pager.c ctl/pager.h \
 	ctl/progress.c ctl/progress.h \
 	ctl/record-key.c ctl/record-key.h \

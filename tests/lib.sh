@@ -11,12 +11,13 @@ PATH=/usr/bin:$PATH
 # Everything that building and testing needs on Debian 12, real Xen left out: tests/real-xen/ fetches that.
 packages=(
     build-essential autoconf automake libtool pkg-config
-    libxen-dev liburing-dev libsystemd-dev libjson-c-dev libinih-dev libzstd-dev
+    libxen-dev liburing-dev libsystemd-dev libjson-c-dev libinih-dev libzstd-dev libjs-d3
 )
 test_packages=(
     clang libclang-rt-14-dev xen-utils-4.17 zstd xz-utils python3 e2fsprogs util-linux mount procps
     systemd dbus-bin strace tmux zsh fish openssh-server
-    babeltrace2 clickhouse-server curl protobuf-compiler python3-protobuf prometheus prometheus-node-exporter debhelper lintian rpm cpio mmdebstrap mandoc
+    prometheus prometheus-node-exporter debhelper lintian rpm cpio mmdebstrap mandoc
+    babeltrace2 clickhouse-server curl protobuf-compiler python3-protobuf chromium chromium-driver
 )
 
 # npm comes with nodejs where that is not Debian's.

@@ -15,6 +15,7 @@ libtrace_a_SOURCES = \
 	trace/measures.c trace/measures.h \
 	trace/measures-doc.c trace/measures-doc.h \
 	trace/merge.c trace/merge.h \
+	trace/pyramid.c trace/pyramid.h \
 	trace/record-text.c trace/record-text.h \
 	trace/sample.c trace/sample.h \
 	trace/sidecar.c trace/sidecar.h \

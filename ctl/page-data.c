@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The report itself is the document of `report --json`, so that a page shows no number that is not
+ * there. Of a trace that has too many addresses, vCPUs or losses for a page, the largest are kept.
+ */
+
+#include "ctl/page-data.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/units.h"
+#include "common/util.h"
+#include "ctl/derived.h"
+#include "ctl/doc.h"
+#include "ctl/findings.h"
+#include "ctl/input.h"
+#include "ctl/page-timeline.h"
+#include "ctl/page-trim.h"
+#include "ctl/page-waits.h"
+#include "ctl/report.h"
+#include "ctl/selection.h"
+#include "trace/measures-doc.h"
+#include "trace/measures.h"
+#include "trace/sidecar.h"
+
+#define PLACES_MAX       64u
+#define REPORT_BYTES_MAX (1024u * 1024)
+#define NAMES_MAX        4096u
+
+/* --- Facts. --- */
+
+/* The first lines of the report, as a list. */
+static void add_quality(struct json_object *doc, const struct input *input,
+                        const struct measures *measures)
+{
+    struct json_object *lines = doc_add_array(doc, "quality");
+    _cleanup_free_ char *text = NULL;
+    char *state = NULL;
+    size_t bytes;
+    FILE *file = open_memstream(&text, &bytes);
+
+    if (!file)
+        return;
+    report_print_quality(file, input, measures, 0);
+    if (fclose(file) != 0)
+        return;
+    for (char *line = strtok_r(text, "\n", &state); line; line = strtok_r(NULL, "\n", &state))
+        doc_append_text(lines, line + strspn(line, " "));
+}
+
+/* The wall clock at the beginning, and how far local time was ahead of UTC. */
+static void add_clock(struct json_object *doc, const struct input *input,
+                      const struct measures *measures)
+{
+    uint64_t nsec = sidecar_realtime_nsec(input->sidecar, measures->first_tsc);
+    time_t seconds = (time_t)(nsec / NSEC_PER_SEC);
+    struct tm local;
+
+    if (nsec == 0 || !localtime_r(&seconds, &local))
+        return;
+    doc_add_number(doc, "realtime_nsec", nsec);
+    (void)json_object_object_add(doc, "utc_offset_sec", json_object_new_int64(local.tm_gmtoff));
+}
+
+static void add_facts(struct json_object *doc, const struct input *input,
+                      const struct measures *measures)
+{
+    struct json_object *trace = doc_add_object(doc, "trace"), *ledger, *sidecar;
+    _cleanup_free_ char *argument = input_argument(input);
+
+    doc_add_text(trace, "name", input_name(input));
+    doc_add_text(trace, "argument", argument); /* of commands; null: a pipe */
+    doc_add_text(trace, "hostname", sidecar_hostname(input->sidecar));
+    doc_add_text(trace, "xen_version", sidecar_xen_version(input->sidecar));
+    doc_add_text(trace, "scheduler", sidecar_scheduler(input->sidecar));
+    doc_add_text(trace, "cause", sidecar_reason(input->sidecar));
+    doc_add_number(trace, "tsc_khz", input->tsc_khz);
+    doc_add_flag(trace, "tsc_khz_is_assumed", input->khz_is_assumed);
+    /* Of the trace, whose part this may be: times in commands count from there. */
+    doc_add_number(trace, "offset",
+                   input->origin_tsc ? measures->first_tsc - input->origin_tsc : 0);
+    add_clock(trace, input, measures);
+    add_quality(trace, input, measures);
+    sidecar = input->sidecar_path ? derived_read_original(input->sidecar_path) : NULL;
+    ledger = sidecar ? doc_find(sidecar, "ledger") : NULL;
+    if (ledger)
+        doc_add_document(trace, "ledger", ledger);
+    (void)doc_free(sidecar);
+}
+
+static void add_names(struct json_object *doc, const struct input *input,
+                      const struct measures *measures)
+{
+    struct json_object *names = doc_add_object(doc, "names");
+    _cleanup_free_ char *seen = calloc(MEASURES_DOMAINS, 1);
+    unsigned int nr = 0;
+
+    for (unsigned int i = 0; seen && i < measures->state.nr_vcpus && nr < NAMES_MAX; i++) {
+        uint32_t domid = measures->state.vcpus[i]->key >> 16;
+        const char *name = sidecar_domain_name(
+            input->sidecar, domid, sidecar_realtime_nsec(input->sidecar, measures->last_tsc));
+        char key[16];
+
+        (void)snprintf(key, sizeof(key), "d%" PRIu32, domid);
+        if (name && !seen[domid]) {
+            doc_add_text(names, key, name);
+            nr++;
+        }
+        seen[domid] = 1;
+    }
+}
+
+/* --- Findings and places. --- */
+
+void page_data_add_findings(struct json_object *doc, const struct findings *findings)
+{
+    struct json_object *list = doc_add_array(doc, "findings");
+
+    for (size_t i = 0; i < findings_count(findings); i++) {
+        struct json_object *entry = doc_append_object(list);
+        char *command = findings_command(findings, i);
+
+        doc_add_text(entry, "kind", findings_at(findings, i)->kind);
+        doc_add_text(entry, "text", findings_at(findings, i)->text);
+        if (command)
+            doc_add_text(entry, "command", command);
+        free(command);
+    }
+}
+
+/* The wait of KEY that begins at TSC, of the longest ones; or one that is not over; 0: none. */
+static uint64_t cycles_of_wait(const struct measures *measures, uint32_t key, uint64_t tsc)
+{
+    const struct state_vcpu *vcpu = state_find(&measures->state, key);
+
+    for (unsigned int kind = 0; kind < STATE_WAITS; kind++) {
+        unsigned int nr;
+        const struct worst_wait *waits = worst_of(measures->worst, kind, &nr);
+
+        for (unsigned int i = 0; i < nr; i++)
+            if (waits[i].key == key && waits[i].from_tsc == tsc)
+                return waits[i].cycles;
+    }
+    return vcpu && vcpu->runstate == STATE_RUNNABLE && vcpu->since == tsc ? measures->last_tsc - tsc
+                                                                          : 0;
+}
+
+/* Where the findings are that have a place, in the order of the list of findings. */
+static size_t add_places(struct json_object *doc, const struct measures *measures,
+                         const struct findings *findings, struct page_place *places)
+{
+    struct json_object *list = doc_add_array(doc, "places");
+    size_t nr = 0;
+
+    for (size_t i = 0; i < findings_count(findings); i++) {
+        const struct finding *finding = findings_at(findings, i);
+        struct json_object *entry;
+        uint64_t cycles;
+        char vcpu[32];
+
+        if (!finding->has_vcpu || finding->tsc < measures->first_tsc || nr == PLACES_MAX)
+            continue;
+        cycles = cycles_of_wait(measures, finding->vcpu, finding->tsc);
+        (void)snprintf(vcpu, sizeof(vcpu), "d%" PRIu32 "v%" PRIu32, finding->vcpu >> 16,
+                       finding->vcpu & 0xffff);
+        entry = doc_append_object(list);
+        doc_add_number(entry, "finding", i);
+        doc_add_text(entry, "vcpu", vcpu);
+        doc_add_number(entry, "at", finding->tsc - measures->first_tsc);
+        doc_add_number(entry, "cycles", cycles);
+        places[nr++] = (struct page_place){finding->tsc, cycles};
+    }
+    return nr;
+}
+
+/* Then the longest waits, which are listed. */
+static size_t add_worst(const struct measures *measures, struct page_place *places, size_t nr)
+{
+    for (unsigned int kind = 0; kind < STATE_WAITS; kind++) {
+        unsigned int count;
+        const struct worst_wait *waits = worst_of(measures->worst, kind, &count);
+
+        for (unsigned int i = 0; i < count && nr < PLACES_MAX; i++)
+            places[nr++] = (struct page_place){waits[i].from_tsc, waits[i].cycles};
+    }
+    return nr;
+}
+
+/* --- All. --- */
+
+/* As `report --json` prints it. */
+static void add_report(struct json_object *doc, const struct input *input,
+                       struct measures *measures, const struct findings *findings)
+{
+    struct json_object *report = doc_new("xentraced-report");
+
+    selection_doc_add(report, input);
+    page_data_add_findings(report, findings);
+    measures_doc_add(report, measures);
+    page_trim(report, REPORT_BYTES_MAX, doc_add_array(doc, "trimmed"));
+    (void)json_object_object_add(doc, "report", report);
+}
+
+int page_data_new(struct input *input, struct measures *measures, const struct findings *findings,
+                  struct json_object **ret_doc, char **ret_error)
+{
+    struct page_place places[PLACES_MAX];
+    struct page_timeline *timeline;
+    _cleanup_doc_ struct json_object *doc = doc_new("xentraced-page");
+    size_t nr;
+    int r;
+
+    if (!doc)
+        return -ENOMEM;
+    add_facts(doc, input, measures);
+    add_names(doc, input, measures);
+    nr = add_places(doc, measures, findings, places);
+    nr = add_worst(measures, places, nr);
+    r = page_timeline_new(input, measures, places, nr, &timeline);
+    if (r < 0)
+        return r;
+    page_waits_add(doc, input, measures);
+    add_report(doc, input, measures, findings);
+    r = page_timeline_read(timeline, input, doc, ret_error);
+    page_timeline_free(timeline);
+    if (r < 0)
+        return r;
+    *ret_doc = TAKE_PTR(doc);
+    return 0;
+}

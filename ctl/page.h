@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The page of `report --html`: one HTML file without references, which shows the report, its
+ * findings and the timeline. It is the template (page-template.h) and one JSON document
+ * (page-data.h). One thread.
+ */
+
+#include <stddef.h>
+
+struct json_object;
+
+/* Where a page is written to. */
+struct page_output;
+
+/*
+ * PATH: "-" is standard output. A file that exists is replaced if it is a page, which can be made
+ * again, and refused otherwise. 0, or a negative errno with a sentence in *RET_ERROR (free it).
+ * -ENOTSUP: this build has no page.
+ */
+int page_open(const char *path, struct page_output **ret_output, char **ret_error);
+
+/* Writes the page with DATA, and puts it in its place. Returns as page_open(). */
+int page_write(struct page_output *output, struct json_object *data, size_t *ret_bytes,
+               char **ret_error);
+
+/* Without page_write(), nothing remains. Takes NULL; returns NULL. */
+struct page_output *page_free(struct page_output *output);

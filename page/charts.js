@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Charts by D3, as SVG whose colors are those of the style.
+
+const CHART_WIDTH = 720, CHART_HEIGHT = 130, MARGIN = {left: 52, right: 16, top: 22, bottom: 30};
+
+function makeChart(label, height = CHART_HEIGHT) {
+    const figure = element("figure", {class: "chart"});
+    const svg = d3.select(figure).append("svg")
+        .attr("viewBox", `0 0 ${CHART_WIDTH} ${height}`).attr("role", "img").attr("aria-label", label);
+    return {figure, svg, height};
+}
+
+function addAxes(chart, x, y, formatX, formatY, xValues, yValues) {
+    chart.svg.append("g").attr("class", "axis")
+        .attr("transform", `translate(0,${chart.height - MARGIN.bottom})`)
+        .call(d3.svg.axis().scale(x).orient("bottom").tickValues(xValues).tickFormat(formatX).tickSize(4));
+    chart.svg.append("g").attr("class", "axis").attr("transform", `translate(${MARGIN.left},0)`)
+        .call(d3.svg.axis().scale(y).orient("left").tickValues(yValues).tickFormat(formatY)
+            .tickSize(-(CHART_WIDTH - MARGIN.left - MARGIN.right)));
+}
+
+const powersOf = (base, low, high) => {
+    const result = [];
+    for (let value = base ** Math.floor(Math.log(low) / Math.log(base) + 1e-9); value <= high * 1.0001; value *= base)
+        if (value >= low * 0.9999)
+            result.push(value);
+    return result;
+};
+
+const KINDS = [["wake", "after a wake-up"], ["preempt", "after a preemption"], ["other", "other"]];
+
+// The distributions of a domain's waits: lengths to the right, numbers upwards, both logarithmic. RANGE
+// is that of all domains, so that they can be compared.
+function waitsChart(domain, kinds, range) {
+    const chart = makeChart(`Waits of ${formatDomain(domain)}`);
+    const most = Math.max(...kinds.flatMap(([, entry]) => Object.values(entry.bins)));
+    const x = d3.scale.log().domain(range).range([MARGIN.left, CHART_WIDTH - MARGIN.right]);
+    const y = d3.scale.log().domain([0.7, Math.max(most, 10)]).range([chart.height - MARGIN.bottom, MARGIN.top]);
+    addAxes(chart, x, y, formatNsec, formatCount, powersOf(10, ...range), powersOf(10, 1, Math.max(most, 10)));
+    for (const [kind, entry] of kinds) {
+        const bins = Object.entries(entry.bins).map(([bin, count]) => [Number(bin), count]);
+        chart.svg.append("g").attr("class", "waits " + kind).selectAll("rect").data(bins).enter().append("rect")
+            .attr("x", bin => x(Math.max(2 ** (bin[0] / 4), range[0])))
+            .attr("width", bin => Math.max(x(2 ** ((bin[0] + 1) / 4)) - x(Math.max(2 ** (bin[0] / 4), range[0])) - 0.5, 1))
+            .attr("y", bin => y(bin[1])).attr("height", bin => y(0.7) - y(bin[1]))
+            .append("title").text(bin => `${formatCount(bin[1])} waits from ${formatNsec(2 ** (bin[0] / 4))}, ${kind}`);
+        const marks = [["p50", "50%"], ["p99", "99%"], ["p999", "99.9%"]].filter(([key]) => entry[key] > 0);
+        const group = chart.svg.append("g").attr("class", "percentiles " + kind);
+        marks.forEach(([key, text], i) => {
+            const at = Math.max(x(nsecOf(entry[key])), MARGIN.left), same = i > 0 && entry[key] === entry[marks[i - 1][0]];
+            group.append("line").attr("x1", at).attr("x2", at).attr("y1", MARGIN.top - 4).attr("y2", y(0.7));
+            if (!same)
+                group.append("text").attr("x", at).attr("y", kind === "wake" ? 8 : 17).attr("text-anchor", "middle").text(text);
+        });
+    }
+    return chart.figure;
+}
+
+// Records lost in each part of the time, a row for each CPU that lost any.
+function lossesChart(gaps, cpus, span) {
+    const lost = [...new Set(gaps.map(gap => gap[0]))].sort((a, b) => a - b);
+    const chart = makeChart("Losses per CPU over time", MARGIN.top + MARGIN.bottom + 18 * lost.length);
+    const x = d3.scale.linear().domain([0, span]).range([MARGIN.left, CHART_WIDTH - MARGIN.right]);
+    const y = d3.scale.ordinal().domain(lost).rangeBands([MARGIN.top, chart.height - MARGIN.bottom], 0.2);
+    chart.svg.append("g").attr("class", "axis").attr("transform", `translate(0,${chart.height - MARGIN.bottom})`)
+        .call(d3.svg.axis().scale(x).orient("bottom").ticks(5).tickFormat(ticks => formatWhen(ticks)).tickSize(4));
+    chart.svg.append("g").attr("class", "axis").attr("transform", `translate(${MARGIN.left},0)`)
+        .call(d3.svg.axis().scale(y).orient("left").tickFormat(i => "CPU " + cpus[i]).tickSize(0));
+    chart.svg.append("g").attr("class", "losses").selectAll("rect").data(gaps).enter().append("rect")
+        .attr("x", gap => x(gap[1])).attr("width", gap => Math.max(x(gap[2]) - x(gap[1]), 1.5))
+        .attr("y", gap => y(gap[0])).attr("height", y.rangeBand())
+        .append("title").text(gap => `CPU ${cpus[gap[0]]}: ${gap[3] > 0 ? formatCount(gap[3]) : "an unknown number of"} ` +
+            `records lost from ${formatWhen(gap[1])} for ${formatSpan(gap[2] - gap[1])}`);
+    return chart.figure;
+}
+
+// A matrix of numbers: from each CPU to each other.
+function matrixChart(names, valueOf) {
+    const most = Math.max(...names.flatMap(from => names.map(to => valueOf(from, to))));
+    const cell = (from, to) => {
+        const value = valueOf(from, to);
+        const result = element("td", {class: "number"}, value > 0 ? formatCount(value) : "");
+        if (value > 0)
+            result.style.setProperty("--part", Math.round(12 + 68 * value / most) + "%");
+        return result;
+    };
+    return element("div", {class: "table"}, element("table", {class: "matrix"},
+        element("thead", {}, element("tr", {}, element("th", {}, "from \\ to"),
+            ...names.map(name => element("th", {scope: "col", class: "number"}, name)))),
+        element("tbody", {}, ...names.map(from => element("tr", {},
+            element("th", {scope: "row"}, "CPU " + from), ...names.map(to => cell(from, to)))))));
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Numbers, times and names for people, as `report` prints them; and elements of the page.
+
+const khz = page.trace.tsc_khz;
+const nsecOf = ticks => ticks * 1e6 / khz;
+const ticksOf = nsec => nsec * khz / 1e6;
+
+const formatCount = number => Math.round(number).toLocaleString("en-US");
+
+// "64.7ms": three digits, cut off.
+function formatNsec(nsec) {
+    const units = [[1e9, "s"], [1e6, "ms"], [1e3, "us"], [1, "ns"]];
+    const [size, name] = units.find(unit => nsec >= unit[0]) || units[3];
+    const value = Math.floor(nsec) / size;
+    const digits = size === 1 || value >= 100 ? 0 : value >= 10 ? 1 : 2;
+    return (Math.floor(value * 10 ** digits + 1e-9) / 10 ** digits).toFixed(digits) + name;
+}
+const formatSpan = ticks => formatNsec(nsecOf(ticks));
+
+function formatPercent(part, whole) {
+    const percent = whole > 0 ? 100 * part / whole : 0;
+    return percent > 0 && percent < 0.05 ? "<0.1%" : percent.toFixed(1) + "%";
+}
+
+// A time of the trace, by the wall clock if it is known; DIGITS of a second.
+function formatWhen(ticks, digits = 3) {
+    const nsec = nsecOf(ticks);
+    if (!page.trace.realtime_nsec)
+        return "+" + (Math.floor(nsecOf(ticks + page.trace.offset) / 10 ** (9 - digits) + 1e-6) /
+                      10 ** digits).toFixed(digits) + "s";
+    const seconds = page.trace.realtime_nsec / 1e9 + page.trace.utc_offset_sec;
+    const whole = Math.floor(seconds), part = Math.round((seconds - whole) * 1e9) + nsec;
+    const time = new Date((whole + Math.floor(part / 1e9)) * 1000).toISOString().slice(11, 19);
+    const rest = Math.floor((part % 1e9) / 10 ** (9 - digits));
+    return digits > 0 ? time + "." + String(rest).padStart(digits, "0") : time;
+}
+// The same for commands: since the beginning of the trace.
+const formatAt = ticks =>
+    "+" + (Math.floor(nsecOf(ticks + page.trace.offset) / 1e3) / 1e6).toFixed(6) + "s";
+
+const formatDomain = domain =>
+    domain === "d32767" ? "idle" : page.names[domain] === undefined ? domain : page.names[domain];
+const formatVcpu = vcpu => vcpu === "unknown" ? vcpu
+    : formatDomain(domainOf(vcpu)) + " " + vcpu.slice(vcpu.indexOf("v"));
+
+// A command about this trace; null if it came from a pipe, and cannot be read again.
+const commandFor = words =>
+    page.trace.argument ? "xentracectl " + words + " " + page.trace.argument : null;
+
+// element("a", {href: "#x", class: "y", onclick: f}, "text", child...)
+function element(tag, attributes = {}, ...children) {
+    const result = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+        if (name.startsWith("on"))
+            result.addEventListener(name.slice(2), value);
+        else if (value !== null && value !== undefined && value !== false)
+            result.setAttribute(name, value === true ? "" : value);
+    }
+    result.append(...children.filter(child => child !== null && child !== undefined));
+    return result;
+}
+
+// A command that a click copies.
+function commandElement(command) {
+    if (!command)
+        return null;
+    const button = element("button", {type: "button", class: "copy", title: "Copy"}, "copy");
+    button.addEventListener("click", () => {
+        const range = document.createRange();
+        range.selectNodeContents(code);
+        getSelection().removeAllRanges();
+        getSelection().addRange(range);
+        const copied = navigator.clipboard
+            ? navigator.clipboard.writeText(command) : Promise.resolve(document.execCommand("copy"));
+        copied.then(() => { button.textContent = "copied"; }, () => { button.textContent = "selected"; });
+    });
+    const code = element("code", {}, command);
+    return element("span", {class: "command"}, code, button);
+}
