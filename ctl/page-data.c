@@ -150,30 +150,50 @@ static uint64_t cycles_of_wait(const struct measures *measures, uint32_t key, ui
                                                                           : 0;
 }
 
-/* Where the findings are that have a place, in the order of the list of findings. */
+/* The place of a finding, if it has one: when it is, and for how long. */
+static bool find_place(const struct measures *measures, const struct finding *finding,
+                       struct page_place *ret_place)
+{
+    const struct measures_loss *longest = NULL;
+
+    if (finding->has_vcpu) {
+        *ret_place = (struct page_place){finding->tsc,
+                                         cycles_of_wait(measures, finding->vcpu, finding->tsc)};
+        return finding->tsc >= measures->first_tsc;
+    }
+    for (size_t i = 0; strcmp(finding->kind, "lost") == 0 && i < measures->nr_losses; i++) {
+        const struct measures_loss *loss = &measures->losses[i];
+
+        if (!longest || loss->to_tsc - loss->from_tsc > longest->to_tsc - longest->from_tsc)
+            longest = loss;
+    }
+    if (!longest || longest->from_tsc < measures->first_tsc)
+        return false;
+    *ret_place = (struct page_place){longest->from_tsc, longest->to_tsc - longest->from_tsc};
+    return true;
+}
+
 static size_t add_places(struct json_object *doc, const struct measures *measures,
                          const struct findings *findings, struct page_place *places)
 {
     struct json_object *list = doc_add_array(doc, "places");
     size_t nr = 0;
 
-    for (size_t i = 0; i < findings_count(findings); i++) {
+    for (size_t i = 0; i < findings_count(findings) && nr < PLACES_MAX; i++) {
         const struct finding *finding = findings_at(findings, i);
         struct json_object *entry;
-        uint64_t cycles;
         char vcpu[32];
 
-        if (!finding->has_vcpu || finding->tsc < measures->first_tsc || nr == PLACES_MAX)
+        if (!find_place(measures, finding, &places[nr]))
             continue;
-        cycles = cycles_of_wait(measures, finding->vcpu, finding->tsc);
         (void)snprintf(vcpu, sizeof(vcpu), "d%" PRIu32 "v%" PRIu32, finding->vcpu >> 16,
                        finding->vcpu & 0xffff);
         entry = doc_append_object(list);
         doc_add_number(entry, "finding", i);
-        doc_add_text(entry, "vcpu", vcpu);
-        doc_add_number(entry, "at", finding->tsc - measures->first_tsc);
-        doc_add_number(entry, "cycles", cycles);
-        places[nr++] = (struct page_place){finding->tsc, cycles};
+        doc_add_text(entry, "vcpu", finding->has_vcpu ? vcpu : NULL);
+        doc_add_number(entry, "at", places[nr].tsc - measures->first_tsc);
+        doc_add_number(entry, "cycles", places[nr].cycles);
+        nr++;
     }
     return nr;
 }

@@ -2,7 +2,9 @@
 //
 // Charts by D3, as SVG whose colors are those of the style.
 
-const CHART_WIDTH = 720, CHART_HEIGHT = 130, MARGIN = {left: 52, right: 16, top: 22, bottom: 30};
+// As wide as there is room when the page is opened.
+const CHART_WIDTH = Math.min(Math.max(document.body.clientWidth - 30, 300), 800);
+const CHART_HEIGHT = 130, MARGIN = {left: 52, right: 28, top: 22, bottom: 30};
 
 function makeChart(label, height = CHART_HEIGHT) {
     const figure = element("figure", {class: "chart"});
@@ -47,12 +49,16 @@ function waitsChart(domain, kinds, range) {
             .append("title").text(bin => `${formatCount(bin[1])} waits from ${formatNsec(2 ** (bin[0] / 4))}, ${kind}`);
         const marks = [["p50", "50%"], ["p99", "99%"], ["p999", "99.9%"]].filter(([key]) => entry[key] > 0);
         const group = chart.svg.append("g").attr("class", "percentiles " + kind);
-        marks.forEach(([key, text], i) => {
-            const at = Math.max(x(nsecOf(entry[key])), MARGIN.left), same = i > 0 && entry[key] === entry[marks[i - 1][0]];
+        let before = null;
+        for (const [key, text] of marks) {
+            const at = Math.max(x(nsecOf(entry[key])), MARGIN.left);
             group.append("line").attr("x1", at).attr("x2", at).attr("y1", MARGIN.top - 4).attr("y2", y(0.7));
-            if (!same)
-                group.append("text").attr("x", at).attr("y", kind === "wake" ? 8 : 17).attr("text-anchor", "middle").text(text);
-        });
+            if (before && at - before.attr("x") < 40)
+                before.text(before.text() + ", " + text);
+            else
+                before = group.append("text").attr("x", at).attr("y", kind === "wake" ? 8 : 17)
+                    .attr("text-anchor", "middle").text(text);
+        }
     }
     return chart.figure;
 }
@@ -61,14 +67,17 @@ function waitsChart(domain, kinds, range) {
 function lossesChart(gaps, cpus, span) {
     const lost = [...new Set(gaps.map(gap => gap[0]))].sort((a, b) => a - b);
     const chart = makeChart("Losses per CPU over time", MARGIN.top + MARGIN.bottom + 18 * lost.length);
-    const x = d3.scale.linear().domain([0, span]).range([MARGIN.left, CHART_WIDTH - MARGIN.right]);
+    const offset = page.trace.realtime_nsec ? 0 : nsecOf(page.trace.offset);
+    const x = d3.scale.linear().domain([offset, offset + nsecOf(span)]).range([MARGIN.left, CHART_WIDTH - MARGIN.right]);
+    const xOf = ticks => x(offset + nsecOf(ticks));
     const y = d3.scale.ordinal().domain(lost).rangeBands([MARGIN.top, chart.height - MARGIN.bottom], 0.2);
     chart.svg.append("g").attr("class", "axis").attr("transform", `translate(0,${chart.height - MARGIN.bottom})`)
-        .call(d3.svg.axis().scale(x).orient("bottom").ticks(5).tickFormat(ticks => formatWhen(ticks)).tickSize(4));
+        .call(d3.svg.axis().scale(x).orient("bottom").ticks(CHART_WIDTH / 140)
+            .tickFormat(nsec => formatWhen(ticksOf(nsec - offset + 1))).tickSize(4));
     chart.svg.append("g").attr("class", "axis").attr("transform", `translate(${MARGIN.left},0)`)
         .call(d3.svg.axis().scale(y).orient("left").tickFormat(i => "CPU " + cpus[i]).tickSize(0));
     chart.svg.append("g").attr("class", "losses").selectAll("rect").data(gaps).enter().append("rect")
-        .attr("x", gap => x(gap[1])).attr("width", gap => Math.max(x(gap[2]) - x(gap[1]), 1.5))
+        .attr("x", gap => xOf(gap[1])).attr("width", gap => Math.max(xOf(gap[2]) - xOf(gap[1]), 1.5))
         .attr("y", gap => y(gap[0])).attr("height", y.rangeBand())
         .append("title").text(gap => `CPU ${cpus[gap[0]]}: ${gap[3] > 0 ? formatCount(gap[3]) : "an unknown number of"} ` +
             `records lost from ${formatWhen(gap[1])} for ${formatSpan(gap[2] - gap[1])}`);

@@ -19,6 +19,7 @@ const DARK = {
 const WAIT_NSEC = [0, 1e6, 1e7, 1e8];
 
 const CPU_HEIGHT = 24, CPU_BAR = 16, WAIT_BAR = 5, VCPU_HEIGHT = 20, VCPU_BAR = 16, AXIS_HEIGHT = 30;
+const FEW_HEIGHT = 200;
 const SHORTEST_NSEC = 1000; // that the picture shows
 
 const rgbOf = color => [1, 3, 5].map(i => parseInt(color.slice(i, i + 2), 16));
@@ -70,7 +71,7 @@ class Timeline {
         const item = (color, text, attributes = {}) =>
             element("span", {class: "key"}, element("i", {"data-color": color, ...attributes}), text);
         const waits = WAIT_NSEC.map((nsec, i) =>
-            item("waits." + i, i === 0 ? "waits" : "from " + formatNsec(nsec)));
+            item("waits." + i, i === 0 ? "waits" : `from ${nsec / 1e6} ms`));
         return element("p", {class: "legend"},
             ...this.domains.slice(0, 12).map((domain, i) => item("runs." + i % LIGHT.runs.length, formatDomain(domain))),
             ...waits, this.model.gaps.length > 0 ? item("gap", "records lost", {class: "hatched"}) : null,
@@ -89,8 +90,17 @@ class Timeline {
     get rows() {
         return this.by === "cpu" ? this.model.cpus.length : this.model.vcpus.length;
     }
+    // A few rows may be higher.
+    get rowScale() {
+        const height = this.rows * (this.by === "cpu" ? CPU_HEIGHT : VCPU_HEIGHT);
+        return Math.min(Math.max(FEW_HEIGHT / Math.max(height, 1), 1), 2);
+    }
     get rowHeight() {
-        return this.by === "cpu" ? CPU_HEIGHT : VCPU_HEIGHT;
+        return Math.round((this.by === "cpu" ? CPU_HEIGHT : VCPU_HEIGHT) * this.rowScale);
+    }
+    // Of the row's main bar.
+    get barHeight() {
+        return Math.round((this.by === "cpu" ? CPU_BAR : VCPU_BAR) * this.rowScale);
     }
 
     // After the page's width has changed, or what it shows.
@@ -136,16 +146,16 @@ class Timeline {
         this.setRange(this.from + by, this.until + by);
     }
 
-    // A finding's place: the vCPU's lane, and its interval selected.
+    // A finding's place: the vCPU's lane, and its interval selected; or the CPUs.
     showPlace(place) {
         const length = Math.max(place.cycles, ticksOf(2e6));
         const row = this.model.vcpus.indexOf(place.vcpu);
-        this.by = "vcpu";
+        this.by = place.vcpu ? "vcpu" : "cpu";
         this.layout();
         this.setRange(place.at - length, place.at + 2 * length);
         if (row < 0)
-            return;
-        this.box.scrollTop = Math.max(row * VCPU_HEIGHT - this.height / 2, 0);
+            return this.clear();
+        this.box.scrollTop = Math.max(row * this.rowHeight - this.height / 2, 0);
         const lane = this.model.vcpuLanes[row];
         const i = lane.find(place.at + Math.min(place.cycles / 2, 1));
         if (i < lane.length)
@@ -174,6 +184,7 @@ class Timeline {
         context.fillRect(0, 0, this.canvas.width, this.canvas.height);
         this.#drawLanes();
         context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+        this.#drawTexts();
         this.#drawLabels();
         this.#drawGaps();
         this.#drawSelected();
@@ -181,6 +192,8 @@ class Timeline {
         this.#drawMarks();
         this.#colorLegend();
         this.#describe();
+        this.byCpu.setAttribute("aria-pressed", this.by === "cpu");
+        this.byVcpu.setAttribute("aria-pressed", this.by === "vcpu");
     }
 
     #drawLanes() {
@@ -205,9 +218,10 @@ class Timeline {
         this.context.putImageData(image, Math.round(this.gutter * this.ratio), y);
     }
 
-    #waitPixel(ticks) {
+    // From 0, the shortest ones, to 3.
+    #classOf(ticks) {
         const nsec = nsecOf(ticks);
-        return this.pixels.waits[nsec >= WAIT_NSEC[3] ? 3 : nsec >= WAIT_NSEC[2] ? 2 : nsec >= WAIT_NSEC[1] ? 1 : 0];
+        return nsec >= WAIT_NSEC[3] ? 3 : nsec >= WAIT_NSEC[2] ? 2 : nsec >= WAIT_NSEC[1] ? 1 : 0;
     }
 
     #runPixel(vcpu) {
@@ -218,7 +232,7 @@ class Timeline {
     #drawCpu(row, y, width) {
         const raster = this.raster;
         raster.draw(this.model.cpuLanes[row], this.from, this.until);
-        this.#drawImage(y, width, Math.round(CPU_BAR * this.ratio), (words, w, h) => {
+        this.#drawImage(y, width, Math.round(this.barHeight * this.ratio), (words, w, h) => {
             for (let x = 0; x < w; x++) {
                 const busy = raster.sums[0][x];
                 const full = busy > 0 ? Math.max(Math.round(Math.min(busy, 1) * h), 1) : 0;
@@ -228,10 +242,11 @@ class Timeline {
             }
         });
         raster.draw(this.model.cpuWaits[row], this.from, this.until);
-        this.#drawImage(y + Math.round(CPU_BAR * this.ratio), width, Math.round(WAIT_BAR * this.ratio), (words, w, h) => {
+        this.#drawImage(y + Math.round(this.barHeight * this.ratio), width, Math.round(WAIT_BAR * this.rowScale * this.ratio), (words, w, h) => {
             for (let x = 0; x < w; x++) {
-                const pixel = raster.wait[x] > 0 ? this.#waitPixel(raster.wait[x]) : 0;
-                for (let k = 1, at = x + w; pixel && k < h; k++, at += w)
+                const of = this.#classOf(raster.wait[x]), pixel = this.pixels.waits[of];
+                const height = raster.wait[x] > 0 ? Math.round(h * (of + 1) / 4) : 0;
+                for (let k = 0, at = x; k < height; k++, at += w)
                     words[at] = pixel;
             }
         });
@@ -241,10 +256,10 @@ class Timeline {
     #drawVcpu(row, y, width) {
         const raster = this.raster, run = this.#runPixel(row), [runningOf, waitingOf, asleepOf, offlineOf] = raster.sums;
         raster.draw(this.model.vcpuLanes[row], this.from, this.until);
-        this.#drawImage(y, width, Math.round(VCPU_BAR * this.ratio), (words, w, h) => {
+        this.#drawImage(y, width, Math.round(this.barHeight * this.ratio), (words, w, h) => {
             for (let x = 0; x < w; x++) {
                 const running = runningOf[x], waiting = waitingOf[x], asleep = asleepOf[x], offline = offlineOf[x];
-                const wait = waiting > 0 ? this.#waitPixel(raster.wait[x]) : 0;
+                const wait = this.pixels.waits[this.#classOf(raster.wait[x])];
                 const runs = running > 0 ? Math.max(Math.round(running * h), 1) : 0;
                 const waits = waiting > 0 ? Math.max(Math.round(waiting * h), 1) : 0;
                 const rest = offline > 0 ? this.pixels.offline : asleep > 0 ? this.pixels.idle : this.pixels.row;
@@ -268,6 +283,34 @@ class Timeline {
         return AXIS_HEIGHT + row * this.rowHeight - this.top;
     }
 
+    // Into what is wide enough: who ran, where, and how long a wait took.
+    #drawTexts() {
+        const context = this.context, last = Math.min(this.rows, Math.ceil((this.top + this.height) / this.rowHeight));
+        context.font = "11px system-ui, sans-serif";
+        context.textBaseline = "middle";
+        for (let row = Math.floor(this.top / this.rowHeight); row < last; row++) {
+            const lane = this.by === "cpu" ? this.model.cpuLanes[row] : this.model.vcpuLanes[row];
+            const first = lane.find(this.from), end = Math.min(lane.find(this.until) + 1, lane.length);
+            for (let i = first; i < end && end - first < 300; i++)
+                this.#drawText(lane, i, this.yOf(row) + this.barHeight / 2);
+        }
+    }
+
+    #drawText(lane, i, y) {
+        const {state, from, to, cpu, vcpu} = this.model.intervals, what = lane.what[i];
+        const x = Math.max(this.xOf(lane.from[i]), this.gutter), width = Math.min(this.xOf(lane.to[i]), this.width) - x;
+        if (what < 0 || width < 30 || state[what] === BLOCKED || state[what] === OFFLINE)
+            return;
+        const texts = state[what] === RUNNABLE ? [formatSpan(to[what] - from[what])]
+            : this.by === "cpu" ? [formatVcpu(this.model.vcpus[vcpu[what]])]
+            : ["CPU " + this.model.cpus[cpu[what]], String(this.model.cpus[cpu[what]])];
+        const text = texts.find(one => this.context.measureText(one).width < width - 8);
+        const isPale = state[what] === RUNNABLE && this.#classOf(to[what] - from[what]) === (this.colors === DARK ? 3 : 0);
+        this.context.fillStyle = isPale ? "#1f2328" : "#ffffff";
+        if (text)
+            this.context.fillText(text, x + 4, y);
+    }
+
     #drawLabels() {
         const context = this.context;
         context.fillStyle = this.colors.paper;
@@ -279,7 +322,7 @@ class Timeline {
             let text = this.by === "cpu" ? "CPU " + this.model.cpus[row] : formatVcpu(this.model.vcpus[row]);
             while (text.length > 4 && context.measureText(text).width > this.gutter - 8)
                 text = text.replace(/.…?( v\d+)?$/u, (_, vcpu) => "…" + (vcpu || ""));
-            context.fillText(text, 2, this.yOf(row) + 8);
+            context.fillText(text, 2, this.yOf(row) + this.barHeight / 2);
         }
     }
 
@@ -309,7 +352,7 @@ class Timeline {
             before = Math.max(end, x + 2);
             this.beforeCpu = cpu;
             if (this.by === "cpu")
-                this.#hatch(x, this.yOf(cpu), Math.max(end - x, 2), CPU_BAR);
+                this.#hatch(x, this.yOf(cpu), Math.max(end - x, 2), this.barHeight);
             else
                 this.#hatch(x, AXIS_HEIGHT, Math.max(end - x, 2), this.height);
         }
@@ -413,7 +456,7 @@ class Timeline {
             return this.clear();
         const inRow = (y - AXIS_HEIGHT + this.top) - row * this.rowHeight;
         const lane = this.by === "vcpu" ? this.model.vcpuLanes[row]
-            : inRow > CPU_BAR ? this.model.cpuWaits[row] : this.model.cpuLanes[row];
+            : inRow > this.barHeight ? this.model.cpuWaits[row] : this.model.cpuLanes[row];
         const until = this.ticksAt(x + 2), from = this.ticksAt(x - 2);
         let best = -1, most = -1;
         for (let i = lane.find(from), tries = 0; i < lane.length && lane.from[i] < until && tries < 10000; i++, tries++) {
