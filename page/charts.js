@@ -47,6 +47,8 @@ function waitsChart(domain, kinds, range) {
             .attr("width", bin => Math.max(x(2 ** ((bin[0] + 1) / 4)) - x(Math.max(2 ** (bin[0] / 4), range[0])) - 0.5, 1))
             .attr("y", bin => y(bin[1])).attr("height", bin => y(0.7) - y(bin[1]))
             .append("title").text(bin => `${formatCount(bin[1])} waits from ${formatNsec(2 ** (bin[0] / 4))}, ${kind}`);
+        if (entry.count < 10 || kind === "other") // a few waits have no percentiles to speak of
+            continue;
         const marks = [["p50", "50%"], ["p99", "99%"], ["p999", "99.9%"]].filter(([key]) => entry[key] > 0);
         const group = chart.svg.append("g").attr("class", "percentiles " + kind);
         let before = null;

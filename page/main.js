@@ -15,7 +15,7 @@ function addHead() {
     document.getElementById("title").textContent = name;
     document.getElementById("host").textContent = host.join(", ");
     document.getElementById("quality-lines").append(...trace.quality.map(
-        line => element("p", {class: line.startsWith("Cause:") ? "cause" : null}, line)));
+        line => element("p", {class: trace.cause && line.includes(trace.cause) ? "cause" : null}, line)));
 }
 
 const model = new Model(page.timeline);

@@ -29,5 +29,5 @@ function makeTable(columns, rows, caption) {
 function barCell(part, text) {
     const fill = element("i");
     fill.style.width = Math.min(part, 1) * 100 + "%";
-    return element("span", {class: "bar"}, element("span", {class: "track"}, fill), text);
+    return element("span", {class: "bar"}, element("span", {class: "track"}, fill), element("span", {}, text));
 }

@@ -41,8 +41,13 @@ const formatAt = ticks =>
 
 const formatDomain = domain =>
     domain === "d32767" ? "idle" : page.names[domain] === undefined ? domain : page.names[domain];
-const formatVcpu = vcpu => vcpu === "unknown" ? vcpu
-    : formatDomain(domainOf(vcpu)) + " " + vcpu.slice(vcpu.indexOf("v"));
+// "web v1"; "d5v1" of a domain without a name.
+function formatVcpu(vcpu) {
+    const domain = domainOf(vcpu), name = formatDomain(domain);
+    if (name === "idle" && domain === "d32767")
+        return name;
+    return vcpu === "unknown" || name === domain ? vcpu : name + " " + vcpu.slice(domain.length);
+}
 
 // A command about this trace; null if it came from a pipe, and cannot be read again.
 const commandFor = words =>

@@ -305,8 +305,9 @@ class Timeline {
             : this.by === "cpu" ? [formatVcpu(this.model.vcpus[vcpu[what]])]
             : ["CPU " + this.model.cpus[cpu[what]], String(this.model.cpus[cpu[what]])];
         const text = texts.find(one => this.context.measureText(one).width < width - 8);
-        const isPale = state[what] === RUNNABLE && this.#classOf(to[what] - from[what]) === (this.colors === DARK ? 3 : 0);
-        this.context.fillStyle = isPale ? "#1f2328" : "#ffffff";
+        const length = this.#classOf(to[what] - from[what]), isWait = state[what] === RUNNABLE;
+        const isBright = this.colors === DARK ? !isWait || length > 1 : isWait && length < 2;
+        this.context.fillStyle = isBright ? "#0d1117" : "#ffffff";
         if (text)
             this.context.fillText(text, x + 4, y);
     }

@@ -25,6 +25,10 @@ uninstall-hook:
 catalogdir = $(prefix)/lib/systemd/catalog
 dist_catalog_DATA = systemd/xentraced.catalog
 
+# The page is made as the report is, by the same command with --html.
+if HAVE_PAGE
+systemd_units += systemd/xentraced-page@.service
+endif
 systemdsystemunit_DATA = $(systemd_units)
 CLEANFILES += $(systemd_units)
 EXTRA_DIST += systemd/xentraced.service.in systemd/xentraced-report@.service.in \
@@ -38,6 +42,12 @@ systemd/xentraced.service: systemd/xentraced.service.in Makefile
 	$(AM_V_GEN)$(edit_unit) $(srcdir)/systemd/xentraced.service.in > $@
 systemd/xentraced-report@.service: systemd/xentraced-report@.service.in Makefile
 	$(AM_V_GEN)$(edit_unit) $(srcdir)/systemd/xentraced-report@.service.in > $@
+systemd/xentraced-page@.service: systemd/xentraced-report@.service.in Makefile
+	$(AM_V_GEN)$(edit_unit) -e 's|Writes the report|Writes the page|' -e 's|Report of|Page of|' \
+		-e 's|The daemon starts it|xentraced-report@NAME starts it|' \
+		-e 's|start xentraced-report@|start xentraced-page@|' -e '/^# Its page,/d' -e '/^Wants=/d' \
+		-e 's|xentracectl report|xentracectl report --html -|' -e 's|[.]report[.]txt|.report.html|' \
+		-e 's|reads the report|reads the page|' $(srcdir)/systemd/xentraced-report@.service.in > $@
 systemd/xentraced-snapshot@.service: systemd/xentraced-snapshot@.service.in Makefile
 	$(AM_V_GEN)$(edit_unit) $(srcdir)/systemd/xentraced-snapshot@.service.in > $@
 systemd/xentraced-ship@.service: systemd/xentraced-ship@.service.in Makefile

@@ -190,10 +190,12 @@ static bool has_time(const struct timespec *a, const struct timespec *b)
     return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
-static void state_report_name(char file[static NAME_MAX + 1], const char *name)
+/* What xentraced-report@.service and xentraced-page@.service write beside a trace. */
+static const char *const report_suffixes[] = {STATE_REPORT_SUFFIX, STATE_PAGE_SUFFIX};
+
+static void state_report_name(char file[static NAME_MAX + 1], const char *name, const char *suffix)
 {
-    (void)snprintf(file, NAME_MAX + 1, "%.*s" STATE_REPORT_SUFFIX,
-                   (int)(NAME_MAX - strlen(STATE_REPORT_SUFFIX)), name);
+    (void)snprintf(file, NAME_MAX + 1, "%.*s%s", (int)(NAME_MAX - strlen(suffix)), name, suffix);
 }
 
 static const struct state_file *find_known(const struct state_files *before, const char *name)
@@ -204,14 +206,19 @@ static const struct state_file *find_known(const struct state_files *before, con
     return NULL;
 }
 
-/* 0: there is none. */
+/* 0: there are none. */
 static uint64_t report_bytes(int directory_fd, const char *name)
 {
     char report[NAME_MAX + 1];
+    uint64_t bytes = 0;
     struct stat st;
 
-    state_report_name(report, name);
-    return fstatat(directory_fd, report, &st, AT_SYMLINK_NOFOLLOW) < 0 ? 0 : (uint64_t)st.st_size;
+    for (size_t i = 0; i < ARRAY_SIZE(report_suffixes); i++) {
+        state_report_name(report, name, report_suffixes[i]);
+        if (fstatat(directory_fd, report, &st, AT_SYMLINK_NOFOLLOW) == 0)
+            bytes += (uint64_t)st.st_size;
+    }
+    return bytes;
 }
 
 static void state_file_describe(struct state_file *file, int directory_fd,
@@ -398,7 +405,9 @@ int state_file_remove(int directory_fd, const char *name)
             return -errno;
     }
     state_sidecar_remove(directory_fd, name);
-    state_report_name(file, name);
-    (void)unlinkat(directory_fd, file, 0); /* there may be none */
+    for (size_t i = 0; i < ARRAY_SIZE(report_suffixes); i++) {
+        state_report_name(file, name, report_suffixes[i]);
+        (void)unlinkat(directory_fd, file, 0); /* there may be none */
+    }
     return 0;
 }

@@ -91,11 +91,12 @@ struct json_object *state_sidecar_read(int directory_fd, const char *name);
 
 void state_sidecar_remove(int directory_fd, const char *name);
 
-/* After the name of a snapshot: its report (report=yes of its trigger). */
+/* After the name of a snapshot: its report, and its page (report=yes of its trigger). */
 #define STATE_REPORT_SUFFIX ".report.txt"
+#define STATE_PAGE_SUFFIX   ".report.html"
 
 /*
- * Removes the trace, compressed or not, then its sidecar and its report, if there are any. Returns
- * 0 or a negative errno.
+ * Removes the trace, compressed or not, then its sidecar, its report and its page, if there are
+ * any. Returns 0 or a negative errno.
  */
 int state_file_remove(int directory_fd, const char *name);

@@ -396,11 +396,12 @@ reported() {
     check "report: none yet" test -z "$(ctl status | grep 'Last report')"
     unit_writes "$name" >"$report"
     check "report: it is one" grep -q '^DOMAIN ' "$report"
+    ctl report --html - "$dir/state/$name.xentrace" >"${report%.txt}.html"
     check "report: status shows what it found" shows '^ +Last report: [^ ]' ctl status
     check "report: it counts for the limits" same "$(ctl --json list --files | grep -o '"bytes": *[0-9]*' |
         tail -n 1 | grep -o '[0-9]*')" "$(cat "$dir/state/$name".* | wc -c)"
     check "report: the snapshot is removed" ctl remove "$name"
-    check "report: ... and the report with it" same "$(compgen -G "$dir/state/$name*")" ""
+    check "report: ... and the report and the page with it" same "$(compgen -G "$dir/state/$name*")" ""
     sed -i '/^report=yes/d' "$dir/xentraced.conf"
     ctl reload >/dev/null
     ctl trigger by-hand >/dev/null
