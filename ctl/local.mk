@@ -74,6 +74,7 @@ libctl_a_SOURCES = \
 	ctl/page.c ctl/page.h \
 	ctl/page-data.c ctl/page-data.h \
 	ctl/page-timeline.c ctl/page-timeline.h \
+	ctl/page-stories.c ctl/page-stories.h \
 	ctl/page-trim.c ctl/page-trim.h \
 	ctl/page-waits.c ctl/page-waits.h \
 	ctl/page-template.c ctl/page-template.h \

@@ -19,6 +19,7 @@
 #include "ctl/doc.h"
 #include "ctl/findings.h"
 #include "ctl/input.h"
+#include "ctl/page-stories.h"
 #include "ctl/page-timeline.h"
 #include "ctl/page-trim.h"
 #include "ctl/page-waits.h"
@@ -29,6 +30,7 @@
 #include "trace/sidecar.h"
 
 #define PLACES_MAX       64u
+#define STORIES_MAX      24u
 #define REPORT_BYTES_MAX (1024u * 1024)
 #define NAMES_MAX        4096u
 
@@ -211,6 +213,26 @@ static size_t add_worst(const struct measures *measures, struct page_place *plac
     return nr;
 }
 
+/* The longest of all kinds first. What is read for them is not more than twice the trace. */
+static size_t choose_stories(const struct measures *measures, struct page_wait *waits)
+{
+    uint64_t left = 2 * measures_span(measures);
+    size_t nr = 0;
+
+    for (unsigned int i = 0; i < WORST_MAX; i++) {
+        for (unsigned int kind = 0; kind < STATE_WAITS; kind++) {
+            unsigned int count;
+            const struct worst_wait *worst = worst_of(measures->worst, kind, &count);
+
+            if (i >= count || nr == STORIES_MAX || worst[i].cycles > left)
+                continue;
+            left -= worst[i].cycles;
+            waits[nr++] = (struct page_wait){worst[i].key, worst[i].from_tsc, worst[i].cycles};
+        }
+    }
+    return nr;
+}
+
 /* --- All. --- */
 
 /* As `report --json` prints it. */
@@ -230,13 +252,17 @@ int page_data_new(struct input *input, struct measures *measures, const struct f
                   struct json_object **ret_doc, char **ret_error)
 {
     struct page_place places[PLACES_MAX];
+    struct page_wait waits[STORIES_MAX];
+    uint64_t first_tsc = measures->first_tsc;
+    bool is_svm = measures->is_svm;
     struct page_timeline *timeline;
     _cleanup_doc_ struct json_object *doc = doc_new("xentraced-page");
-    size_t nr;
+    size_t nr, nr_waits;
     int r;
 
     if (!doc)
         return -ENOMEM;
+    nr_waits = choose_stories(measures, waits);
     add_facts(doc, input, measures);
     add_names(doc, input, measures);
     nr = add_places(doc, measures, findings, places);
@@ -248,6 +274,8 @@ int page_data_new(struct input *input, struct measures *measures, const struct f
     add_report(doc, input, measures, findings);
     r = page_timeline_read(timeline, input, doc, ret_error);
     page_timeline_free(timeline);
+    if (r == 0)
+        r = page_stories_add(doc, input, waits, nr_waits, first_tsc, is_svm, ret_error);
     if (r < 0)
         return r;
     *ret_doc = TAKE_PTR(doc);

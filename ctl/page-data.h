@@ -13,8 +13,8 @@ struct json_object;
 struct measures;
 
 /*
- * Makes the document, and reads INPUT a second time for its timeline: MEASURES end with it. 0; or a
- * negative errno with a sentence in *RET_ERROR (free it). Free the document with doc_free().
+ * Makes the document, and reads INPUT again for its timeline and waits: MEASURES end with it. 0; or
+ * a negative errno with a sentence in *RET_ERROR (free it). Free the document with doc_free().
  */
 int page_data_new(struct input *input, struct measures *measures, const struct findings *findings,
                   struct json_object **ret_doc, char **ret_error);

@@ -14,6 +14,26 @@ function describeWaker(model, i) {
         : "Before that it was offline, or its state was unknown.";
 }
 
+// What `why` knows of the wait: the scheduler's reasons.
+function describeStory(vcpu, from) {
+    const story = page.stories.find(one => one.vcpu === vcpu && one.at === from);
+    if (!story)
+        return null;
+    const credit = value => (value / 1e6).toFixed(2) + "ms", times = nr => nr === 1 ? "once" : `${formatCount(nr)} times`;
+    const texts = [], {credit2} = story;
+    if (story.yielded)
+        texts.push("It had yielded.");
+    if (credit2 && credit2.decisions > 0)
+        texts.push(`Credit2 took another vCPU ${times(credit2.decisions)}, the last time ${formatVcpu(credit2.last)} ` +
+                   `(credit ${credit(credit2.last_credit)})` +
+                   (credit2.credit === undefined ? "." : `; the credit of ${formatVcpu(vcpu)} was ${credit(credit2.credit)}.`));
+    if (credit2 && credit2.ratelimits > 0)
+        texts.push(`Credit2's rate limit let the one that ran continue ${times(credit2.ratelimits)}.`);
+    if (story.lock_holder)
+        texts.push(`It probably held a lock: others of its domain yielded or paused ${times(story.spins)} meanwhile.`);
+    return texts.length > 0 ? element("p", {class: "reasons"}, texts.join(" ")) : null;
+}
+
 function ranTable(model, i, cpu) {
     const {from, to} = model.intervals, length = to[i] - from[i];
     const ran = model.ranOn(cpu, from[i], to[i]);
@@ -43,7 +63,8 @@ function describeWait(model, i) {
                 ` from ${formatWhen(intervals.from[i], 6)}` + (isOpen ? " until the trace ended. " : ". ") +
                 describeWaker(model, i)),
         model.cpus[cpu] === undefined ? null : ranTable(model, i, cpu),
-        element("p", {}, "The scheduler's decisions, and what came before: ", commandElement(
+        describeStory(vcpu, intervals.from[i]),
+        element("p", {}, "What came before and after: ", commandElement(
             commandFor(`why --at ${formatAt(intervals.from[i] + length / 2)} ${vcpu}`))),
     ];
 }
