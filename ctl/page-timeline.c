@@ -33,7 +33,9 @@
 #define STEP_COLUMNS    96u /* that these have at most, and at least: */
 #define STEP_COLUMNS_OK 24u
 #define GAPS_MAX        4096u
-#define CPU_BYTES       6u /* of a column of a CPU, of a vCPU */
+#define SEEN_MAX        8192u /* in a window */
+#define SWITCH_USEC     50u   /* a switch of vCPUs takes less */
+#define CPU_BYTES       6u    /* of a column of a CPU, of a vCPU */
 #define VCPU_BYTES      5u
 #define NO_INDEX        0xffffu
 
@@ -525,6 +527,22 @@ static void put_interval(struct bytes *bytes, const struct page_timeline *timeli
     put_number(bytes, stream < timeline->nr_streams ? timeline->index_of[stream] : NO_INDEX);
 }
 
+/* When CPUs are seen: otherwise nobody knows whether they are idle. */
+static void add_seen(struct json_object *doc, const struct page_timeline *timeline,
+                     const struct pyramid_window *window)
+{
+    struct json_object *list = doc_add_array(doc, "seen");
+
+    for (size_t i = 0; i < window->nr_seen && i < SEEN_MAX; i++) {
+        struct json_object *entry = json_object_new_array();
+
+        doc_append_number(entry, timeline->index_of[window->seen[i].stream]);
+        doc_append_number(entry, window->seen[i].from - timeline->from);
+        doc_append_number(entry, window->seen[i].to - timeline->from);
+        (void)json_object_array_add(list, entry);
+    }
+}
+
 /* With `counts`: how many intervals each row has. */
 static void add_intervals(struct json_object *doc, const struct page_timeline *timeline,
                           struct pyramid_window *window)
@@ -547,6 +565,7 @@ static void add_intervals(struct json_object *doc, const struct page_timeline *t
         doc_append_number(counts, i - first);
     }
     add_bytes(doc, "intervals", &bytes);
+    add_seen(doc, timeline, window);
 }
 
 static struct json_object *window_doc(const struct page_timeline *timeline,
@@ -633,6 +652,7 @@ int page_timeline_read(struct page_timeline *timeline, struct input *input, stru
         .last = timeline->last,
         .keys = timeline->keys,
         .nr_keys = timeline->nr_keys,
+        .gap = input_ticks(input, SWITCH_USEC),
         .nr_streams = timeline->nr_streams,
     };
     struct json_object *object;

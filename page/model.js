@@ -6,6 +6,8 @@
 const RUNNING = 0, RUNNABLE = 1, BLOCKED = 2, OFFLINE = 3;
 const STATES = ["running", "runnable", "blocked", "offline"];
 const WAITS = ["wake", "preempt", "other"];
+// What a piece is, if it is no interval of a vCPU.
+const COLUMN = -1, IDLE = -2;
 const CPU_BYTES = 6, VCPU_BYTES = 5, NO_INDEX = 0xffff;
 
 // The intervals of all windows, one after the other.
@@ -55,7 +57,7 @@ class Model {
             window.counts ? this.#addIntervals(lane, window.rows[i], from, until)
                 : this.#addVcpuColumns(lane, window, i, from, until)));
         this.cpuLanes = this.cpus.map((_, i) => this.#makeLane(2, (lane, window, from, until) =>
-            window.counts ? this.#addRuns(lane, window.runs[i], from, until)
+            window.counts ? this.#addRuns(lane, window.runs[i], window.seenOf[i], from, until)
                 : this.#addCpuColumns(lane, window, i, from, until)));
         this.cpuWaits = this.cpus.map((_, i) => this.#makeLane(1, (lane, window, from, until) =>
             window.counts ? this.#addWaits(lane, window.waits[i], from, until)
@@ -89,6 +91,10 @@ class Model {
             }
         });
         const byTime = (a, b) => intervals.from[a] - intervals.from[b];
+        window.seenOf = this.cpus.map(() => []);
+        for (const [cpu, from, to] of window.seen || [])
+            if (cpu < this.cpus.length)
+                window.seenOf[cpu].push([from, to]);
         window.runs.forEach(list => list.sort(byTime));
         window.waits.forEach(list => list.sort(byTime));
     }
@@ -152,7 +158,7 @@ class Model {
         this.#eachColumn(window, from, until, (k, begin, end) => {
             const at = (row * window.columns + k) * VCPU_BYTES, scale = (end - begin) / 255;
             lane.add(begin, end, STATES.map((_, i) => bytes[at + i] * scale), row,
-                     bytes[at] * scale, Model.lengthOf(bytes[at + 4]), -1);
+                     bytes[at] * scale, Model.lengthOf(bytes[at + 4]), COLUMN);
         });
     }
 
@@ -161,7 +167,7 @@ class Model {
         this.#eachColumn(window, from, until, (k, begin, end) => {
             const at = (row * window.columns + k) * CPU_BYTES, scale = (end - begin) / 255;
             lane.add(begin, end, [bytes[at + 3] * scale, bytes[at + 4] * scale],
-                     bytes[at] | bytes[at + 1] << 8, bytes[at + 2] * scale, 0, -1);
+                     bytes[at] | bytes[at + 1] << 8, bytes[at + 2] * scale, 0, COLUMN);
         });
     }
 
@@ -170,7 +176,7 @@ class Model {
         this.#eachColumn(window, from, until, (k, begin, end) => {
             const wait = Model.lengthOf(bytes[(row * window.columns + k) * CPU_BYTES + 5]);
             if (wait > 0)
-                lane.add(begin, end, [Math.min(wait, end - begin)], 0, 0, wait, -1);
+                lane.add(begin, end, [Math.min(wait, end - begin)], 0, 0, wait, COLUMN);
         });
     }
 
@@ -192,13 +198,29 @@ class Model {
         }
     }
 
-    #addRuns(lane, list, from, until) {
+    // In between, the CPU is idle where it is SEEN: pieces without an interval of a vCPU.
+    #addRuns(lane, list, seen, from, until) {
         const intervals = this.intervals;
+        let now = from, k = 0;
+        const idleUntil = to => {
+            for (; k < seen.length && seen[k][0] < to; k++) {
+                const begin = Math.max(seen[k][0], now), end = Math.min(seen[k][1], to);
+                if (begin < end)
+                    lane.add(begin, end, [0, end - begin], 0, 0, 0, IDLE);
+                if (seen[k][1] > to)
+                    break;
+            }
+            now = Math.max(now, to);
+        };
         for (const i of list) {
             const begin = Math.max(intervals.from[i], from), end = Math.min(intervals.to[i], until);
-            if (begin < end)
-                lane.add(begin, end, [end - begin, 0], intervals.vcpu[i], end - begin, 0, i);
+            if (begin >= end)
+                continue;
+            idleUntil(begin);
+            lane.add(begin, end, [end - begin, 0], intervals.vcpu[i], end - begin, 0, i);
+            now = end;
         }
+        idleUntil(until);
     }
 
     // Waits for a CPU overlap: of each moment, the longest of them.
@@ -237,6 +259,8 @@ class Model {
         if (!this.hasIntervals(from, until))
             return null;
         for (let i = lane.find(from); i < lane.length && lane.from[i] < until; i++) {
+            if (lane.what[i] === IDLE)
+                continue;
             const vcpu = this.vcpus[lane.levels[0].key[i]];
             const ticks = Math.min(lane.to[i], until) - Math.max(lane.from[i], from);
             ran.set(vcpu, (ran.get(vcpu) || 0) + ticks);

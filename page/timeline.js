@@ -75,7 +75,7 @@ class Timeline {
         return element("p", {class: "legend"},
             ...this.domains.slice(0, 12).map((domain, i) => item("runs." + i % LIGHT.runs.length, formatDomain(domain))),
             ...waits, this.model.gaps.length > 0 ? item("gap", "records lost", {class: "hatched"}) : null,
-            item("idle", "idle, asleep"), item("offline", "offline"));
+            item("idle", "idle, asleep"), item("offline", "offline; as a dashed line: unknown"));
     }
 
     #colorLegend() {
@@ -237,8 +237,10 @@ class Timeline {
                 const busy = raster.sums[0][x];
                 const full = busy > 0 ? Math.max(Math.round(Math.min(busy, 1) * h), 1) : 0;
                 const run = full > 0 ? this.#runPixel(raster.key[x]) : 0;
+                const isKnown = busy + raster.sums[1][x] > 0.5;
                 for (let k = 0, at = x; k < h; k++, at += w)
-                    words[at] = k >= h - full ? run : this.pixels.row;
+                    words[at] = k >= h - full ? run : isKnown ? this.pixels.idle
+                        : k === h >> 1 && (x >> 2) % 2 ? this.pixels.offline : this.pixels.row;
             }
         });
         raster.draw(this.model.cpuWaits[row], this.from, this.until);
@@ -267,7 +269,8 @@ class Timeline {
                     const height = h - k;
                     words[at] = height <= waits && runs + waits > h ? wait
                         : height <= runs ? run : height <= runs + waits ? wait
-                        : rest === this.pixels.idle && height > h / 2 ? this.pixels.row : rest;
+                        : rest === this.pixels.idle && height > h / 2 ? this.pixels.row
+                        : rest === this.pixels.row && k === h >> 1 && (x >> 2) % 2 ? this.pixels.offline : rest;
                 }
             }
         });
@@ -468,7 +471,7 @@ class Timeline {
                 most = value;
             }
         }
-        return best >= 0 ? this.select(lane, best, row) : this.clear();
+        return best >= 0 && lane.what[best] !== IDLE ? this.select(lane, best, row) : this.clear();
     }
 
     // --- Input. ---

@@ -36,6 +36,8 @@ struct work {
     struct shares *shares; /* [streams] */
     size_t *last;          /* [rows]: plus 1, the newest interval; 0: none */
     size_t max;            /* of intervals */
+    size_t *last_seen;     /* [streams]: plus 1, the newest entry of seen[]; 0: none */
+    size_t max_seen;
 };
 
 struct builder {
@@ -65,7 +67,8 @@ static int window_init(const struct pyramid_options *options, struct pyramid_win
         return -ENOMEM;
     if (window->columns == 0) {
         work->last = calloc(options->nr_keys + 1, sizeof(*work->last));
-        return work->last ? 0 : -ENOMEM;
+        work->last_seen = calloc(options->nr_streams + 1u, sizeof(*work->last_seen));
+        return work->last && work->last_seen ? 0 : -ENOMEM;
     }
     window->width =
         max_u64((window->until - window->from + window->columns - 1) / window->columns, 1);
@@ -87,7 +90,9 @@ static void window_done(const struct pyramid_options *options, struct pyramid_wi
     free(window->cpus);
     free(window->vcpus);
     free(window->intervals);
+    free(window->seen);
     if (work) {
+        free(work->last_seen);
         free(work->shares);
         free(work->last);
     }
@@ -95,6 +100,7 @@ static void window_done(const struct pyramid_options *options, struct pyramid_wi
     window->cpus = NULL;
     window->vcpus = NULL;
     window->intervals = NULL;
+    window->seen = NULL;
     window->work = NULL;
 }
 
@@ -262,6 +268,36 @@ static void add_exactly(struct builder *builder, struct pyramid_window *window,
         window->until = max_u64(interval->to, window->from + 1);
 }
 
+/* Somebody ran on a CPU. */
+static void see(struct builder *builder, struct pyramid_window *window,
+                const struct pyramid_interval *interval)
+{
+    struct work *work = window->work;
+    size_t *last = &work->last_seen[interval->stream];
+    struct pyramid_seen *more;
+
+    if (interval->to <= window->from || interval->from >= window->until)
+        return;
+    if (*last > 0 && interval->from <= window->seen[*last - 1].to + builder->options->gap) {
+        window->seen[*last - 1].to = interval->to;
+        return;
+    }
+    if (window->nr_seen == work->max_seen) {
+        size_t max = work->max_seen > 0 ? 2 * work->max_seen : 64;
+
+        more = reallocarray(window->seen, max, sizeof(*more));
+        if (!more) {
+            builder->error = -ENOMEM;
+            return;
+        }
+        window->seen = more;
+        work->max_seen = max;
+    }
+    window->seen[window->nr_seen++] =
+        (struct pyramid_seen){interval->stream, interval->from, interval->to};
+    *last = window->nr_seen;
+}
+
 /* --- Intervals of the trace. --- */
 
 /* Whether a window but the first one may be concerned. */
@@ -336,6 +372,8 @@ static void add_interval(struct builder *builder, uint32_t key,
         if (window->columns == 0) {
             if (interval->row != PYRAMID_NONE)
                 add_exactly(builder, window, interval);
+            if (is_running && interval->stream < builder->options->nr_streams)
+                see(builder, window, interval);
             continue;
         }
         if (!find_overlap(window, interval->from, interval->to, &overlap))
@@ -399,7 +437,9 @@ static void add_open_intervals(struct builder *builder)
             .is_open = true,
         };
 
-        if (vcpu->runstate < STATE_RUNSTATES && more.from < more.to)
+        /* A CPU that is idle at the end may have gone offline. */
+        if (vcpu->runstate < STATE_RUNSTATES && more.from < more.to &&
+            (vcpu->key >> 16 != STATE_DOMAIN_IDLE || vcpu->runstate != STATE_RUNNING))
             add_interval(builder, vcpu->key, &more);
     }
 }

@@ -29,6 +29,12 @@ struct pyramid_interval {
     bool ends_in_loss, is_open;
 };
 
+/* From FROM until TO it is known who ran on a CPU, the idle vCPU among them. */
+struct pyramid_seen {
+    uint32_t stream;
+    uint64_t from, to;
+};
+
 /* A column of a CPU. */
 struct pyramid_cpu {
     uint32_t most_key; /* the vCPU that ran most, idle ones left out; PYRAMID_NONE: none */
@@ -53,6 +59,8 @@ struct pyramid_window {
     struct pyramid_vcpu **vcpus;        /* [rows][columns] */
     struct pyramid_interval *intervals; /* by their ends */
     size_t nr_intervals;
+    struct pyramid_seen *seen; /* by CPU in order; of CPUs, as they came */
+    size_t nr_seen;
     void *work; /* private */
 };
 
@@ -60,6 +68,7 @@ struct pyramid_options {
     uint64_t from, last;  /* the span of the trace */
     const uint32_t *keys; /* ascending: the vCPUs that have rows */
     size_t nr_keys;
+    uint64_t gap;            /* nobody runs for as long at a switch: up to that, a CPU is seen */
     unsigned int nr_streams; /* those beyond are left out */
 };
 
