@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
-#if HAVE_PAGE
+#ifdef HAVE_PAGE
 
 /* clang-format off */
 __asm__(".section .rodata\n"
