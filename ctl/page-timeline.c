@@ -32,6 +32,7 @@
 #define STEPS_MAX       4u
 #define STEP_COLUMNS    96u /* that these have at most, and at least: */
 #define STEP_COLUMNS_OK 24u
+#define SPAN_MAX        (UINT64_C(1) << 56) /* a year: a longer trace is damaged */
 #define GAPS_MAX        4096u
 #define SEEN_MAX        8192u /* in a window */
 #define SWITCH_USEC     50u   /* a switch of vCPUs takes less */
@@ -208,7 +209,7 @@ static void add_window(struct page_timeline *timeline, uint64_t from, uint64_t u
     if (timeline->nr_windows < WINDOWS_MAX)
         timeline->windows[timeline->nr_windows++] = (struct pyramid_window){
             .from = max_u64(from, timeline->from),
-            .until = min_u64(until, timeline->last + 1),
+            .until = min_u64(until, max_u64(timeline->last + 1, timeline->last)),
             .columns = columns,
             .max_intervals = max_intervals,
         };
@@ -302,7 +303,7 @@ static void plan_windows(struct page_timeline *timeline, const struct input *inp
     timeline->is_exact = intervals + measures->state.nr_vcpus <= INTERVALS_MAX;
     if (timeline->is_exact)
         add_window(timeline, timeline->from, UINT64_MAX, 0, SIZE_MAX);
-    else
+    else if (timeline->last - timeline->from < SPAN_MAX)
         plan_details(timeline, measures, input_ticks(input, 1000), intervals, places, nr_places);
 }
 

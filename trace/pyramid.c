@@ -55,7 +55,7 @@ struct builder {
 
 static unsigned int columns_of(const struct pyramid_window *window)
 {
-    return (unsigned int)((window->until - window->from + window->width - 1) / window->width);
+    return (unsigned int)((window->until - window->from - 1) / window->width) + 1;
 }
 
 static int window_init(const struct pyramid_options *options, struct pyramid_window *window)
@@ -70,8 +70,7 @@ static int window_init(const struct pyramid_options *options, struct pyramid_win
         work->last_seen = calloc(options->nr_streams + 1u, sizeof(*work->last_seen));
         return work->last && work->last_seen ? 0 : -ENOMEM;
     }
-    window->width =
-        max_u64((window->until - window->from + window->columns - 1) / window->columns, 1);
+    window->width = (window->until - window->from - 1) / window->columns + 1;
     window->columns = columns_of(window);
     window->cpus = calloc(options->nr_streams + 1u, sizeof(struct pyramid_cpu *));
     window->vcpus = calloc(options->nr_keys + 1, sizeof(struct pyramid_vcpu *));
@@ -128,8 +127,9 @@ static uint64_t cycles_in(const struct pyramid_window *window, const struct over
                           unsigned int k)
 {
     uint64_t begin = window->from + k * window->width;
+    uint64_t end = begin + min_u64(window->width, window->until - begin);
 
-    return min_u64(overlap->to, begin + window->width) - max_u64(overlap->from, begin);
+    return min_u64(overlap->to, end) - max_u64(overlap->from, begin);
 }
 
 /* --- Columns of CPUs. --- */
