@@ -2,6 +2,7 @@
 /* Who ran: domains, vCPUs, CPUs. */
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/util.h"
@@ -10,14 +11,15 @@
 #include "ctl/wrap.h"
 #include "trace/domains.h"
 
-#define ON_CPU_SHOWN 4u
-#define SEEN_PERCENT 90.0 /* from there on nobody needs to know */
+#define ON_CPU_SHOWN  4u
+#define KNOWN_PERCENT 90.0 /* from there on nobody needs to know */
+#define PARTLY_SHOWN  4u
 #define CPUS_LEGEND                                                                                \
     "DEMAND: BUSY, and the waits of vCPUs that then ran there. AT-END: from its last change, at "  \
-    "that time, to the end; idle may mean offline. UNKNOWN: records are missing, or it was offline."
+    "that time, to the end; idle may mean offline. UNKNOWN: records are missing, or it was "       \
+    "offline."
 #define DOMAINS_LEGEND                                                                             \
-    "RUNNING, WAITING: of the trace; 100% is one CPU. P50, P99, MAX: length of waits for a CPU."
-#define SEEN_LEGEND "SEEN: of the trace, the part in which the states of its vCPUs are known."
+    "RUNNING, WAITING: 100% is one CPU, all the time. P50, P99, MAX: of its waits."
 
 static void add_waits(struct table *table, const struct view_output *output, struct sample *waits)
 {
@@ -37,7 +39,22 @@ static int compare_domains(const void *a, const void *b)
     return (x->domid > y->domid) - (x->domid < y->domid);
 }
 
-static double seen_percent(const struct view_output *output, const struct domain *domain)
+static void add_domain(struct table *table, const struct view_output *output, struct domain *domain,
+                       bool with_exits)
+{
+    view_add_domain(table, output, domain->domid);
+    table_add(table, "%u", domain->nr_vcpus);
+    table_add(table, "%.1f%%", view_share(output, domain->cycles[STATE_RUNNING]));
+    table_add(table, "%.1f%%", view_share(output, domain->cycles[STATE_RUNNABLE]));
+    add_waits(table, output, &domain->waits);
+    table_add_count(table, domain->wakes);
+    table_add_count(table, domain->migrations);
+    if (with_exits)
+        table_add_count(table, domain->exits);
+}
+
+/* The part of the trace in which the states of its vCPUs are known. */
+static double known_percent(const struct view_output *output, const struct domain *domain)
 {
     uint64_t cycles = 0;
 
@@ -46,73 +63,58 @@ static double seen_percent(const struct view_output *output, const struct domain
     return view_share(output, cycles) / domain->nr_vcpus;
 }
 
-/* Whether what is seen of one of the NR domains is so little that its percentages mislead. */
-static bool has_unseen(const struct view_output *output, const struct domains *domains, size_t nr)
+/* Those of the NR domains of which so little is known that their percentages mislead. */
+static void print_partly_known(const struct view_output *output, const struct domains *domains,
+                               size_t nr)
 {
-    for (size_t i = 0; i < nr; i++)
-        if (domains->list[i].nr_vcpus > 0 && seen_percent(output, &domains->list[i]) < SEEN_PERCENT)
-            return true;
-    return false;
-}
+    _cleanup_free_ char *text = NULL;
+    char name[INPUT_TEXT_MAX];
+    unsigned int count = 0;
+    size_t bytes;
+    FILE *line = open_memstream(&text, &bytes);
 
-/* Columns that only some tables have. */
-struct extra {
-    bool seen, exits;
-};
+    if (!line)
+        return;
+    for (size_t i = 0; i < nr; i++) {
+        const struct domain *domain = &domains->list[i];
+        double known = domain->nr_vcpus > 0 ? known_percent(output, domain) : 100.0;
 
-static void add_domain(struct table *table, const struct view_output *output, struct domain *domain,
-                       const struct extra *extra)
-{
-    view_add_domain(table, output, domain->domid);
-    table_add(table, "%u", domain->nr_vcpus);
-    if (extra->seen)
-        table_add(table, "%.0f%%", domain->nr_vcpus > 0 ? seen_percent(output, domain) : 0);
-    table_add(table, "%.1f%%", view_share(output, domain->cycles[STATE_RUNNING]));
-    table_add(table, "%.1f%%", view_share(output, domain->cycles[STATE_RUNNABLE]));
-    add_waits(table, output, &domain->waits);
-    table_add_count(table, domain->wakes);
-    table_add_count(table, domain->migrations);
-    if (extra->exits)
-        table_add_count(table, domain->exits);
-}
-
-static int new_table_of_domains(const struct extra *extra, struct table **ret_table)
-{
-    static const char *const columns[2][2] = {
-        {"~DOMAIN >VCPUS >RUNNING >WAITING >P50 >P99 >MAX >WAKE-UPS ?>MIGRATIONS",
-         "~DOMAIN ?>VCPUS >RUNNING >WAITING >P50 >P99 >MAX >WAKE-UPS ?>MIGRATIONS >EXITS"},
-        {"~DOMAIN ?>VCPUS >SEEN >RUNNING >WAITING >P50 >P99 >MAX >WAKE-UPS ?>MIGRATIONS",
-         "~DOMAIN ?>VCPUS >SEEN >RUNNING >WAITING >P50 >P99 >MAX ?>WAKE-UPS ?>MIGRATIONS >EXITS"},
-    };
-
-    return table_new(columns[extra->seen][extra->exits], ret_table);
+        if (known >= KNOWN_PERCENT || ++count > PARTLY_SHOWN)
+            continue;
+        (void)fprintf(
+            line, "%s %s %.0f%%", count == 1 ? "Known for a part of the trace only:" : ",",
+            input_domain(output->input, name, domain->domid, output->measures->last_tsc), known);
+    }
+    if (count > PARTLY_SHOWN)
+        (void)fprintf(line, ", %u more", count - PARTLY_SHOWN);
+    if (fclose(line) == 0 && count > 0)
+        (void)wrap_print(output->file, text, (unsigned int)output->width, 0, 0);
 }
 
 void view_print_domains(const struct view_output *output)
 {
-    struct extra extra = {.exits = output->measures->reasons.nr > 0};
+    static const char columns[] =
+        "~DOMAIN >VCPUS >RUNNING >WAITING >P50 >P99 >MAX >WAKE-UPS ?>MIGRATIONS";
+    static const char with_exits[] =
+        "~DOMAIN ?>VCPUS >RUNNING >WAITING >P50 >P99 >MAX >WAKE-UPS ?>MIGRATIONS >EXITS";
+    bool has_exits = output->measures->reasons.nr > 0;
     _cleanup_table_ struct table *table = NULL;
     struct domains *domains = NULL;
     size_t shown;
 
-    if (domains_new(output->measures, &domains) < 0)
+    if (table_new(has_exits ? with_exits : columns, &table) < 0 ||
+        domains_new(output->measures, &domains) < 0)
         return;
     qsort(domains->list, domains->nr, sizeof(*domains->list), compare_domains);
     shown = output->rows > 0 && domains->nr > output->rows ? output->rows : domains->nr;
-    extra.seen = has_unseen(output, domains, shown);
-    if (new_table_of_domains(&extra, &table) < 0) {
-        domains_free(domains);
-        return;
-    }
     for (size_t i = 0; i < shown; i++)
-        add_domain(table, output, &domains->list[i], &extra);
+        add_domain(table, output, &domains->list[i], has_exits);
     (void)fputc('\n', output->file);
     table_print(table, output->file, 0, output->width);
     if (shown < domains->nr)
         (void)fprintf(output->file, "%zu more: --view domains\n", domains->nr - shown);
     (void)wrap_print(output->file, DOMAINS_LEGEND, (unsigned int)output->width, 0, 0);
-    if (extra.seen)
-        (void)wrap_print(output->file, SEEN_LEGEND, (unsigned int)output->width, 0, 0);
+    print_partly_known(output, domains, shown);
     domains_free(domains);
 }
 
