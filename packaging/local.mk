@@ -18,6 +18,7 @@ EXTRA_DIST += \
 	debian/tests/demo \
 	debian/xentrace-tools.install \
 	debian/xentraced.install \
+	debian/xentraced.lintian-overrides \
 	debian/xentraced.postrm \
 	debian/xentraced.prerm \
 	packaging/xentraced.spec

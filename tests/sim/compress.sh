@@ -62,7 +62,7 @@ snapshots() {
     check "and the other way round" eval 'ctl snapshot plain >/dev/null; refuses "plain.xentrace.* exists" \
         ctl snapshot --compress zstd plain'
     check "by default it is plain" whole "$dir/state/plain.xentrace"
-    check "no compression of that name" fails 2 ctl snapshot --compress lzma other
+    check "no compression of that name" refuses_usage 'is not one of: zstd no' ctl snapshot --compress lzma other
 
     ctl --json snapshot --compress zstd -o "$dir/own" >"$dir/own.doc"
     check "-o FILE" unpacks "$dir/own" "$dir/own.doc"

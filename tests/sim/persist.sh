@@ -160,6 +160,7 @@ ended() {
     check "it does not continue" refuses 'no capture' ctl status long
     ctl start long2 --segment-size 4M --persist >/dev/null
     wait_until 10 writes long2
+    kill -STOP "$(cat "$dir/pid")" # it would replace it, with the next segment
     echo '{"format":"xentraced-persist"}' >"$dir/persist-long2.json"
     again kill_daemon
     check "a damaged state is reported" grep -q 'long2.* is not continued' "$dir/log"
