@@ -59,7 +59,7 @@ struct job {
     struct export_result result;
 };
 
-/* What this run has written there. */
+/* Removes the files that this run has written there, and the directory. */
 static void remove_directory(const char *path, int fd)
 {
     DIR *directory = fdopendir(dup(fd));
@@ -234,7 +234,7 @@ static void print_text(FILE *file, const struct job *job)
     table_print_field(file, "Size", "%s", size_format(size, job->result.bytes));
 }
 
-/* What may be wrong with it. */
+/* Says why the file may be wrong. */
 static void warn(const struct job *job)
 {
     struct source_damage damage = source_damage(job->input->source);

@@ -19,8 +19,8 @@ int now_take(const char *socket, int *ret_trace, int *ret_sidecar, char **ret_er
 int now_keep_pipe(int fd, int *ret_fd);
 
 /*
- * What the compressed file FD, which is closed, holds. It ends at a damage, with four zero bytes,
- * which are no window; with RESUME, the next frames that can be unpacked follow. Returns as
+ * Keeps the content of the compressed file FD, which is closed. It ends at a damage, with four zero
+ * bytes, which are no window; with RESUME, the next frames that can be unpacked follow. Returns as
  * now_keep_pipe().
  */
 int now_keep_unpacked(int fd, bool resume, int *ret_fd);

@@ -63,7 +63,7 @@ struct page_timeline {
 
 /* --- Rows. --- */
 
-/* What it shows: runs and waits. */
+/* How much of it is to be seen: runs and waits. */
 static uint64_t weight_of(const struct state_vcpu *vcpu)
 {
     return vcpu->cycles[STATE_RUNNING] + 4 * vcpu->cycles[STATE_RUNNABLE];

@@ -34,7 +34,7 @@ static inline uint8_t *export_buffer_reserve(struct export_buffer *buffer, size_
     return buffer->bytes + buffer->used;
 }
 
-/* What was reserved is filled up to END. */
+/* The reserved bytes are filled up to END. */
 static inline void export_buffer_take(struct export_buffer *buffer, const uint8_t *end)
 {
     buffer->used = (size_t)(end - buffer->bytes);

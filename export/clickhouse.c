@@ -112,7 +112,7 @@ static void fill_slot(struct slot *slot, const struct xentrace_record *record,
     slot->is_used = true;
 }
 
-/* What the layout of an event is follows from its number and that of its words. */
+/* The number of an event and that of its words decide its layout. */
 static uint8_t *put_texts(struct export *export, uint8_t *p, const struct xentrace_record *record,
                           const struct xentrace_field *fields, size_t nr)
 {
@@ -173,40 +173,41 @@ static int clickhouse_interval(struct export *export, const struct export_interv
     return 0;
 }
 
-static const char schema[] = "CREATE TABLE IF NOT EXISTS records (\n"
-                             "    host LowCardinality(String),\n"
-                             "    boot_id UUID,\n"
-                             "    day Date,\n"
-                             "    time_ns UInt64,\n"
-                             "    tsc UInt64,\n"
-                             "    cpu UInt16,\n"
-                             "    event UInt32,\n"
-                             "    name LowCardinality(String),\n"
-                             "    field Nested(name LowCardinality(String), value UInt64)\n"
-                             ") ENGINE = MergeTree PARTITION BY day ORDER BY (host, time_ns);\n"
-                             "CREATE TABLE IF NOT EXISTS intervals (\n"
-                             "    host LowCardinality(String),\n"
-                             "    boot_id UUID,\n"
-                             "    day Date,\n"
-                             "    from_ns UInt64,\n"
-                             "    to_ns UInt64,\n"
-                             "    from_tsc UInt64,\n"
-                             "    to_tsc UInt64,\n"
-                             "    kind LowCardinality(String),\n"
-                             "    domain Int32,\n"
-                             "    vcpu Int32,\n"
-                             "    domain_name LowCardinality(String),\n"
-                             "    cpu Int32,\n"
-                             "    begin_cpu Int32,\n"
-                             "    wait LowCardinality(String),\n"
-                             "    next LowCardinality(String),\n"
-                             "    value UInt64,\n"
-                             "    name LowCardinality(String),\n"
-                             "    cycles UInt64,\n"
-                             "    complete UInt8,\n"
-                             "    lost UInt8\n"
-                             ") ENGINE = ReplacingMergeTree PARTITION BY day\n"
-                             "  ORDER BY (host, boot_id, from_tsc, kind, domain, vcpu, cpu, to_tsc, value);\n";
+static const char schema[] =
+    "CREATE TABLE IF NOT EXISTS records (\n"
+    "    host LowCardinality(String),\n"
+    "    boot_id UUID,\n"
+    "    day Date,\n"
+    "    time_ns UInt64,\n"
+    "    tsc UInt64,\n"
+    "    cpu UInt16,\n"
+    "    event UInt32,\n"
+    "    name LowCardinality(String),\n"
+    "    field Nested(name LowCardinality(String), value UInt64)\n"
+    ") ENGINE = MergeTree PARTITION BY day ORDER BY (host, time_ns);\n"
+    "CREATE TABLE IF NOT EXISTS intervals (\n"
+    "    host LowCardinality(String),\n"
+    "    boot_id UUID,\n"
+    "    day Date,\n"
+    "    from_ns UInt64,\n"
+    "    to_ns UInt64,\n"
+    "    from_tsc UInt64,\n"
+    "    to_tsc UInt64,\n"
+    "    kind LowCardinality(String),\n"
+    "    domain Int32,\n"
+    "    vcpu Int32,\n"
+    "    domain_name LowCardinality(String),\n"
+    "    cpu Int32,\n"
+    "    begin_cpu Int32,\n"
+    "    wait LowCardinality(String),\n"
+    "    next LowCardinality(String),\n"
+    "    value UInt64,\n"
+    "    name LowCardinality(String),\n"
+    "    cycles UInt64,\n"
+    "    complete UInt8,\n"
+    "    lost UInt8\n"
+    ") ENGINE = ReplacingMergeTree PARTITION BY day\n"
+    "  ORDER BY (host, boot_id, from_tsc, kind, domain, vcpu, cpu, to_tsc, value);\n";
 
 const struct export_format export_clickhouse = {
     .name = "clickhouse",

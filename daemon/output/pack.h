@@ -28,7 +28,7 @@ static inline void pack_freep(struct pack **pack)
 }
 
 void pack_set_output(struct pack *pack, uint8_t *buffer, size_t bytes);
-/* What is in the buffer. */
+/* The bytes in the buffer. */
 size_t pack_output_bytes(const struct pack *pack);
 
 /* Takes of the BYTES at P as many as it can, and returns how many: fewer if the buffer is full. */

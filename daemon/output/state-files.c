@@ -190,7 +190,7 @@ static bool has_time(const struct timespec *a, const struct timespec *b)
     return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
-/* What xentraced-report@.service and xentraced-page@.service write beside a trace. */
+/* Of the files that xentraced-report@.service and xentraced-page@.service write. */
 static const char *const report_suffixes[] = {STATE_REPORT_SUFFIX, STATE_PAGE_SUFFIX};
 
 static void state_report_name(char file[static NAME_MAX + 1], const char *name, const char *suffix)

@@ -557,7 +557,7 @@ static void ring_writer_done(struct ring_writer *writer)
     free(writer->last_copy);
 }
 
-/* What of the file is valid, and where the records begin that are not in it. */
+/* Notes which part of the file is valid, and where the records begin that are not in it. */
 static void ring_writer_note_end(struct ring_writer *writer, int error)
 {
     struct ring_write *write = writer->write;
