@@ -166,7 +166,7 @@ static void attachment_begin_flushing(struct collector *c, struct attachment *at
         attachment_pin(c, attachment); /* no round comes any more */
     attachment->mode = DRAIN_NOTHING;
     sink_tell_gaps(attachment->sink, c->now_usec);
-    sink_flush(attachment->sink);
+    sink_finish(attachment->sink);
     attachment_set_phase(c, attachment, PHASE_FLUSHING);
 }
 
@@ -355,7 +355,7 @@ static void attachment_succeed(struct collector *c, struct attachment *attachmen
     attachment->limit_told = false;
     sink_take_over(attachment->sink, before);
     (void)attachments_add(c, before, PHASE_FLUSHING, DRAIN_NOTHING);
-    sink_flush(before);
+    sink_finish(before);
     if (sink_config(before)->holds) /* what it has left in the buffers has waited for this */
         c->next_round_usec = c->now_usec;
     collector_tell(c, MESSAGE_SUCCEEDED, before, 0);
@@ -677,8 +677,22 @@ void attachments_handle_message(struct collector *c, const struct message *messa
         attachment_handle_message(c, attachment, message);
 }
 
+bool attachments_take_back(struct collector *c)
+{
+    bool has_any = false;
+
+    for (unsigned int i = 0; i < c->nr_attachments; i++) {
+        struct sink *sink = c->attachments[i].sink;
+        int r = sink_take_back(sink, c->now_usec, &has_any);
+
+        if (r < 0)
+            collector_tell(c, MESSAGE_FAILED, sink, r);
+    }
+    return has_any;
+}
+
 /* After a round: flushes, writes, asks for more. */
-static void attachment_tend(struct collector *c, const struct attachment *attachment)
+static void attachment_tend(struct collector *c, struct attachment *attachment)
 {
     struct sink *sink = attachment->sink;
     uint64_t oldest_usec = sink_oldest_usec(sink);
@@ -688,7 +702,8 @@ static void attachment_tend(struct collector *c, const struct attachment *attach
         (oldest_usec &&
          (sink_config(sink)->is_stream || c->now_usec >= oldest_usec + FLUSH_AGE_USEC)))
         sink_flush(sink);
-    sink_submit(sink, c->uring, c->now_usec);
+    if (sink_submit(sink, c->uring, c->now_usec))
+        attachment_tell_limit(c, attachment);
     if (sink_wants_grant(sink))
         collector_tell(c, MESSAGE_GRANT_WANTED, sink, 0);
 }

@@ -92,6 +92,9 @@ void attachments_check_hold(struct collector *collector);
 /* Handles a message about a sink; a message about a sink that is not attached is ignored. */
 void attachments_handle_message(struct collector *collector, const struct message *message);
 
+/* Takes chunks back from threads that have written them. Returns whether there were any. */
+bool attachments_take_back(struct collector *collector);
+
 /* After a round or a write: flushes and writes chunks, asks for grants, detaches finished sinks. */
 void attachments_tend(struct collector *collector);
 

@@ -40,7 +40,6 @@ _Static_assert(ATTACHMENTS_MAX *SINK_WRITES_MAX <= URING_WORKERS,
 /* Tags of requests that are not writes; a write's tag is its chunk's address. */
 #define TAG_VIRQ    UINT64_C(1)
 #define TAG_MAILBOX UINT64_C(2)
-#define TAG_TOLD    UINT64_C(3)
 
 static uint64_t monotonic_usec(void)
 {
@@ -61,13 +60,10 @@ void collector_tell(struct collector *c, enum message_type type, struct sink *si
 /* Wakes the main thread if there is a message for it, with the next io_uring_enter(2). */
 static void wake_main_thread(struct collector *c)
 {
-    static const uint64_t one = 1;
-    int fd = mailbox_fd(c->outbox);
-
     if (!c->tells)
         return;
     c->tells = false;
-    if (uring_write(c->uring, fd, &one, sizeof(one), URING_NO_OFFSET, TAG_TOLD) < 0)
+    if (uring_wake(c->uring, mailbox_fd(c->outbox)) < 0)
         mailbox_wake(c->outbox);
 }
 
@@ -166,8 +162,6 @@ static void handle_event(struct collector *c, const struct uring_event *event, s
     case TAG_MAILBOX:
         c->polls_mailbox = collector_note_poll(c, event);
         break;
-    case TAG_TOLD:
-        break;
     default:
         wake->completion = true;
         handle_write(c, (struct chunk *)(uintptr_t)event->tag, event->result);
@@ -217,6 +211,8 @@ static int loop_once(struct collector *c)
     if (wake.virq && c->nr_attachments > 0)
         collector_rearm_virq(c);
     handle_messages(c);
+    if (attachments_take_back(c))
+        wake.completion = true;
     attachments_check_hold(c);
 
     timer_fired = c->now_usec >= c->next_round_usec;

@@ -12,6 +12,7 @@ libcollector_a_SOURCES = \
 	collector/drain.c collector/drain.h \
 	collector/extent.c collector/extent.h collector/extent-state.h \
 	collector/grower.c collector/grower.h \
+	collector/handoff.c collector/handoff.h \
 	collector/mailbox.c collector/mailbox.h \
 	collector/ledger.h \
 	collector/memory.c collector/memory.h \
@@ -23,7 +24,7 @@ libcollector_a_SOURCES = \
 	collector/ring-v2.c collector/ring-v2.h \
 	collector/runnable.c collector/runnable.h \
 	collector/sink.c collector/sink.h \
-	collector/sink-write.c collector/sink-state.h \
+	collector/sink-write.c collector/sink-handoff.c collector/sink-state.h \
 	collector/tbuf.c collector/tbuf.h \
 	collector/tsc.c collector/tsc.h \
 	collector/uring.c collector/uring.h \

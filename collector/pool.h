@@ -14,6 +14,7 @@
  * collector thread, unless stated otherwise.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,7 +30,7 @@ enum chunk_state {
     CHUNK_FREE,
     CHUNK_FILLING, /* windows are appended */
     CHUNK_QUEUED,  /* closed, waits to be written */
-    CHUNK_WRITING, /* the kernel reads it */
+    CHUNK_WRITING, /* the kernel reads it, or the thread that writes the output */
     CHUNK_WRITTEN, /* waits until those before it are written too */
 };
 
@@ -44,6 +45,7 @@ struct chunk {
     uint32_t bytes;           /* there is room for: of a pool's, CHUNK_BYTES << order */
     unsigned int order;
     enum chunk_state state;
+    bool ends_round; /* of a closed one: what follows it begins with a round */
     uint32_t fill_bytes;
     uint32_t last_window;   /* offset of the last window's header; valid if fill_bytes > 0 */
     uint32_t written_bytes; /* of a write that came back short */

@@ -36,13 +36,22 @@ struct sink {
     struct chunk *queue_tail;
     struct chunk *writing[SINK_WRITES_MAX]; /* those that the kernel reads, in no order */
     unsigned int nr_writing;
-    uint64_t closed_bytes; /* output offset at the end of the last closed chunk */
-    uint64_t end_offset;   /* the output ends there; SINK_NO_LIMIT while it may grow */
-    uint64_t retry_usec;   /* try to write again then; 0: nothing to try again */
-    bool is_paused;        /* ... and write nothing before */
-    bool has_failed;       /* it ends because of a write or an abort, not of its last grant */
-    bool has_dropped;      /* the queue has chunks at its end that are to be given back */
-    bool cancels;          /* writes under way are still to be cancelled */
+
+    /* With config.handoff; offsets in the queue are about what the chunks hold. */
+    bool is_in_round;         /* between sink_begin_round() and sink_end_round() */
+    bool finishes;            /* no chunk follows those in the queue */
+    bool is_end_given;        /* ... and the writer knows it */
+    bool is_end_done;         /* ... and has completed the output */
+    unsigned int nr_given;    /* chunks that the writer has */
+    uint64_t complete_offset; /* up to there all is in the output */
+    uint64_t least_bytes;     /* the output's length if it ended there */
+    uint64_t closed_bytes;    /* output offset at the end of the last closed chunk */
+    uint64_t end_offset;      /* the output ends there; SINK_NO_LIMIT while it may grow */
+    uint64_t retry_usec;      /* try to write again then; 0: nothing to try again */
+    bool is_paused;           /* ... and write nothing before */
+    bool has_failed;          /* it ends because of a write or an abort, not of its last grant */
+    bool has_dropped;         /* the queue has chunks at its end that are to be given back */
+    bool cancels;             /* writes under way are still to be cancelled */
     bool grant_wanted;
     bool has_missed; /* records were lost or dropped since sink_take_missed() */
 
@@ -61,6 +70,26 @@ enum {
     MARK_CLASSES,
     MARK_DELIVERED = MARK_CLASSES + EVENT_CLASSES, /* of each CPU */
 };
+
+/* Whether CHUNK is behind the output's end. sink-write.c. */
+bool sink_drops(const struct sink *sink, const struct chunk *chunk);
+/* The output ends before OFFSET, or where it ended before if that is less. sink-write.c. */
+void sink_end_at(struct sink *sink, uint64_t offset);
+/* A write of CHUNK, and so the output, failed with R: as sink_complete(). sink-write.c. */
+int sink_fail(struct sink *sink, const struct chunk *chunk, int r);
+/* Takes what is written without a gap out of the queue. sink-write.c. */
+void sink_retire_written(struct sink *sink);
+
+/*
+ * The output's length, at most and as far as one can guess, when all up to OFFSET of the queue is
+ * in it. Without a handoff that is OFFSET. sink-handoff.c.
+ */
+uint64_t sink_length_at_most(const struct sink *sink, uint64_t offset);
+uint64_t sink_length_guess(const struct sink *sink, uint64_t offset);
+/* Gives chunks to the writer, as sink_submit(). sink-handoff.c. */
+bool sink_hand_over(struct sink *sink, struct uring *uring, uint64_t now_usec);
+/* Nothing of the sink is the writer's, and nothing is to become so. sink-handoff.c. */
+bool sink_is_handed_back(const struct sink *sink);
 
 /* Records of it were found lost, or dropped, just now. sink.c. */
 void sink_note_loss(struct sink *sink);

@@ -14,6 +14,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "collector/handoff.h"
 #include "collector/pool.h"
 #include "collector/sink-state.h"
 #include "collector/uring.h"
@@ -25,7 +26,7 @@
 
 /* --- The queue. --- */
 
-static bool sink_drops(const struct sink *sink, const struct chunk *chunk)
+bool sink_drops(const struct sink *sink, const struct chunk *chunk)
 {
     return chunk->output_offset >= sink->end_offset;
 }
@@ -42,13 +43,14 @@ static void sink_unlink_chunk(struct sink *sink, struct chunk **link, struct chu
 }
 
 /* Gives back what is written without a gap; a later failure cannot take it from the output. */
-static void sink_retire_written(struct sink *sink)
+void sink_retire_written(struct sink *sink)
 {
     struct chunk *head;
 
     while ((head = sink->queue_head) && head->state == CHUNK_WRITTEN && !sink_drops(sink, head)) {
         ledger_publish(&sink->totals.queued_bytes, sink->totals.queued_bytes - head->fill_bytes);
-        ledger_publish(&sink->totals.output_bytes, head->output_offset + head->fill_bytes);
+        if (!sink->config.handoff)
+            ledger_publish(&sink->totals.output_bytes, head->output_offset + head->fill_bytes);
         sink_unlink_chunk(sink, &sink->queue_head, NULL);
     }
 }
@@ -96,8 +98,7 @@ static void sink_drop_from(struct sink *sink, const struct chunk *first)
     sink->has_dropped = true;
 }
 
-/* The output ends before OFFSET, or where it ended before if that is less. */
-static void sink_end_at(struct sink *sink, uint64_t offset)
+void sink_end_at(struct sink *sink, uint64_t offset)
 {
     const struct chunk *first = NULL;
 
@@ -188,17 +189,22 @@ static void sink_cancel_writes(struct sink *sink, struct uring *uring)
 {
     if (!sink->cancels)
         return;
+    if (sink->config.handoff)
+        handoff_cancel(sink->config.handoff);
     for (unsigned int i = 0; i < sink->nr_writing; i++)
         if (uring_cancel(uring, (uint64_t)(uintptr_t)sink->writing[i]) < 0)
             return; /* the submission queue is full: all of them again, in the next turn */
     sink->cancels = false;
 }
 
-void sink_submit(struct sink *sink, struct uring *uring, uint64_t now_usec)
+bool sink_submit(struct sink *sink, struct uring *uring, uint64_t now_usec)
 {
     sink_give_dropped(sink);
     sink_cancel_writes(sink, uring);
+    if (sink->config.handoff)
+        return sink_hand_over(sink, uring, now_usec);
     sink_write_queued(sink, uring, now_usec);
+    return false;
 }
 
 uint64_t sink_retry_usec(const struct sink *sink)
@@ -226,9 +232,17 @@ static int sink_note_result(struct sink *sink, struct chunk *chunk, int result, 
     return 0;
 }
 
-int sink_complete(struct sink *sink, struct chunk *chunk, int result, uint64_t now_usec)
+int sink_fail(struct sink *sink, const struct chunk *chunk, int r)
 {
     bool first = !sink->has_failed;
+
+    sink->has_failed = true;
+    sink_end_at(sink, chunk->output_offset);
+    return first ? r : 0;
+}
+
+int sink_complete(struct sink *sink, struct chunk *chunk, int result, uint64_t now_usec)
+{
     int r;
 
     sink_end_write(sink, chunk);
@@ -239,11 +253,8 @@ int sink_complete(struct sink *sink, struct chunk *chunk, int result, uint64_t n
         return 0;
     }
     r = sink_note_result(sink, chunk, result, now_usec);
-    if (r < 0) {
-        sink->has_failed = true;
-        sink_end_at(sink, chunk->output_offset);
-        return first ? r : 0;
-    }
+    if (r < 0)
+        return sink_fail(sink, chunk, r);
     sink_retire_written(sink);
     return 0;
 }
@@ -264,8 +275,8 @@ bool sink_grant(struct sink *sink, uint64_t granted_bytes, bool final)
         return false;
     sink->config.max_bytes =
         min_u64(sink->config.max_bytes, align_down(granted_bytes, sink->config.align_bytes));
-    if (sink_used_bytes(sink) <= sink->config.max_bytes)
-        return false;
+    if (sink->config.handoff || sink_used_bytes(sink) <= sink->config.max_bytes)
+        return false; /* or sink_submit() finds out */
     sink_flush(sink);
     for (const struct chunk *chunk = sink->queue_head; chunk && !sink_drops(sink, chunk);
          chunk = chunk->next) {
@@ -280,13 +291,15 @@ bool sink_grant(struct sink *sink, uint64_t granted_bytes, bool final)
 bool sink_can_end_here(const struct sink *sink)
 {
     return sink->end_offset == SINK_NO_LIMIT &&
-           align_up(sink_used_bytes(sink), sink->config.align_bytes) <= sink->config.granted_bytes;
+           sink_length_at_most(sink, align_up(sink_used_bytes(sink), sink->config.align_bytes)) <=
+               sink->config.granted_bytes;
 }
 
 /* How long the output will soon be. */
 static uint64_t sink_foreseen_bytes(const struct sink *sink)
 {
-    uint64_t used = sink->closed_bytes + (sink->filling ? sink->filling->bytes : CHUNK_BYTES);
+    uint64_t used = sink_length_at_most(
+        sink, sink->closed_bytes + (sink->filling ? sink->filling->bytes : CHUNK_BYTES));
     uint64_t ahead = used + sink->config.grant_ahead_bytes;
 
     if (!sink->config.rotate_bytes)
@@ -320,5 +333,5 @@ bool sink_abandon(struct sink *sink, struct uring *uring)
 
 bool sink_is_quiet(const struct sink *sink)
 {
-    return !sink->filling && !sink->queue_head;
+    return !sink->filling && !sink->queue_head && sink_is_handed_back(sink);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Windows fill a chunk. A full one belongs to the ring (ring.c), or is queued to be written
- * (sink-write.c).
+ * (sink-write.c) or to be given to a thread that does so (sink-handoff.c).
  *
  * Invariants: a chunk holds whole windows only, and in the output it begins where the one before
  * ended, so that the output can be cut before any chunk. A closed chunk is padded to the
@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "collector/account.h"
+#include "collector/handoff.h"
 #include "collector/memory.h"
 #include "collector/pool.h"
 #include "collector/ring.h"
@@ -68,6 +69,7 @@ static int sink_new_into(const struct sink_config *config, struct pool *pool, st
     sink->ring = ring;
     r = sink_set_up(sink);
     if (r < 0) {
+        sink->config.handoff = NULL; /* it stays the caller's */
         sink_free(sink);
         return r;
     }
@@ -105,6 +107,7 @@ struct sink *sink_free(struct sink *sink)
         next = chunk->next;
         pool_give(sink->pool, chunk);
     }
+    handoff_free(sink->config.handoff);
     free(sink->gaps);
     free(sink->ledger);
     free(sink);
@@ -163,6 +166,8 @@ void sink_read_totals(const struct sink *sink, struct sink_totals *ret_totals)
 {
     struct sink_totals totals = {
         .output_bytes = ledger_observe(&sink->totals.output_bytes),
+        .plain_bytes = ledger_observe(&sink->totals.plain_bytes),
+        .raw_bytes = ledger_observe(&sink->totals.raw_bytes),
         .queued_bytes = ledger_observe(&sink->totals.queued_bytes),
         .windows = ledger_observe(sink_windows(sink)),
         .held_bytes = ledger_observe(&sink->totals.held_bytes),
@@ -218,7 +223,7 @@ bool sink_is_full(const struct sink *sink)
     uint64_t used = align_up(sink_used_bytes(sink), sink->config.align_bytes);
 
     return sink->config.rotate_bytes && used > 0 &&
-           used + sink->longest_round > sink->config.rotate_bytes;
+           sink_length_guess(sink, used + sink->longest_round) > sink->config.rotate_bytes;
 }
 
 /* --- Chunks. --- */
@@ -234,7 +239,7 @@ static bool sink_may_hold(const struct sink *sink, uint64_t bytes)
 static bool sink_may_take_large(const struct sink *sink, uint64_t bytes)
 {
     return sink_may_hold(sink, bytes) && bytes <= pool_free_bytes(sink->pool) / 8 &&
-           sink->closed_bytes + bytes <= sink->config.granted_bytes;
+           sink_length_at_most(sink, sink->closed_bytes + bytes) <= sink->config.granted_bytes;
 }
 
 /*
@@ -314,6 +319,7 @@ static void sink_queue_chunk(struct sink *sink, struct chunk *chunk)
 {
     pad_chunk(chunk, sink->config.align_bytes);
     chunk->state = CHUNK_QUEUED;
+    chunk->ends_round = !sink->is_in_round;
     chunk->output_offset = sink->closed_bytes;
     chunk->next = NULL;
     if (sink->queue_tail)
@@ -348,6 +354,12 @@ void sink_flush(struct sink *sink)
     sink_close_chunk(sink, false);
 }
 
+void sink_finish(struct sink *sink)
+{
+    sink_flush(sink);
+    sink->finishes = true;
+}
+
 uint64_t sink_oldest_usec(const struct sink *sink)
 {
     if (sink->ring || !sink->filling || sink->filling->fill_bytes == 0)
@@ -363,6 +375,7 @@ uint64_t sink_oldest_usec(const struct sink *sink)
 void sink_begin_round(struct sink *sink, bool even)
 {
     sink->begins_round = true;
+    sink->is_in_round = true;
     sink->begins_even = even;
     sink->round_offset = sink_used_bytes(sink);
 }
@@ -370,6 +383,11 @@ void sink_begin_round(struct sink *sink, bool even)
 bool sink_end_round(struct sink *sink, bool complete)
 {
     sink->longest_round = max_u64(sink->longest_round, sink_used_bytes(sink) - sink->round_offset);
+    sink->is_in_round = false;
+    /* What is cut at rounds needs chunks that end with one. */
+    if (sink->config.handoff && sink->filling &&
+        sink->filling->fill_bytes >= sink->filling->bytes / 2)
+        sink_close_chunk(sink, true);
     return sink->config.watch && watch_end_round(sink->config.watch, complete);
 }
 
@@ -392,7 +410,8 @@ static uint64_t sink_output_room(const struct sink *sink, uint32_t lead)
 {
     uint64_t used = sink_used_bytes(sink) + lead;
 
-    if (sink->config.max_bytes == SINK_NO_LIMIT)
+    /* How long an output in its own form is turns out when it is written. */
+    if (sink->config.max_bytes == SINK_NO_LIMIT || sink->config.handoff)
         return SINK_NO_LIMIT;
     return used < sink->config.max_bytes ? sink->config.max_bytes - used : 0;
 }

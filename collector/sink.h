@@ -20,6 +20,7 @@
 
 struct account;
 struct chunk;
+struct handoff;
 struct pool;
 struct ring;
 struct sink;
@@ -37,6 +38,9 @@ struct sink_config {
     uint64_t max_bytes;         /* and never further; SINK_NO_LIMIT */
     uint64_t grant_ahead_bytes; /* ask for more when less than this is left of the grant, but not
                                    beyond rotate_bytes */
+    struct handoff *handoff;    /* another thread writes the output, in a form of its own: limits
+                                   and grants are about that. The sink's, if it is made. NULL:
+                                   chunks are written as they are */
     uint64_t poll_usec;         /* the fallback timer while records come */
     bool discard;               /* throws away the buffers' content if attached as the first */
     uint64_t rotate_bytes;      /* a successor takes over when the next round may make the output
@@ -54,6 +58,8 @@ struct sink_config {
 
 struct sink_totals {
     uint64_t output_bytes; /* written in whole windows, without a gap: a reader may rely on it */
+    uint64_t plain_bytes;  /* of records in that, if it is in a form of its own */
+    uint64_t raw_bytes;    /* ... of which these are in it as they were */
     uint64_t queued_bytes; /* closed chunks still to be written */
     uint64_t windows;
     uint64_t class_records[EVENT_CLASSES];
@@ -124,7 +130,7 @@ void sink_set_unsettled(struct sink *sink, const struct cpu_set *cpus);
  */
 void sink_set_share(struct sink *sink, uint64_t promised_bytes, uint64_t left_bytes);
 
-/* Length of the output, including chunks that are not written yet. */
+/* All that is kept, including chunks that are not written yet. */
 uint64_t sink_used_bytes(const struct sink *sink);
 
 /* Whether another round, as long as the longest so far, would exceed rotate_bytes. */
@@ -201,6 +207,8 @@ void sink_end(struct sink *sink);
 
 /* Closes the chunk that is being filled, so that it is written. */
 void sink_flush(struct sink *sink);
+/* The same, and nothing follows. */
+void sink_finish(struct sink *sink);
 
 /*
  * The arrival time of the oldest record in the chunk being filled, if the chunk could be written
@@ -210,9 +218,10 @@ uint64_t sink_oldest_usec(const struct sink *sink);
 
 /*
  * Starts as many writes as the grant and the queue depth allow; their tags are chunk pointers. Also
- * gives back dropped chunks, a bounded number with each call.
+ * gives back dropped chunks, a bounded number with each call. Returns whether the output has
+ * reached its limit just now, before chunks that are dropped.
  */
-void sink_submit(struct sink *sink, struct uring *uring, uint64_t now_usec);
+bool sink_submit(struct sink *sink, struct uring *uring, uint64_t now_usec);
 
 /*
  * When sink_submit() should be called again though no write has ended and nothing was queued, as
@@ -225,6 +234,12 @@ uint64_t sink_retry_usec(const struct sink *sink);
  * just now (once): its end is before CHUNK, and its figures are exact at once.
  */
 int sink_complete(struct sink *sink, struct chunk *chunk, int result, uint64_t now_usec);
+
+/*
+ * The same for those that another thread has written; *RET_ANY is set if there were any. Returns
+ * what sink_complete() does.
+ */
+int sink_take_back(struct sink *sink, uint64_t now_usec, bool *ret_any);
 
 /*
  * The output may be written up to GRANTED_BYTES. FINAL: it ends there, and chunks beyond are
@@ -243,5 +258,5 @@ bool sink_wants_grant(struct sink *sink);
  */
 bool sink_abandon(struct sink *sink, struct uring *uring);
 
-/* Whether it holds no chunk: nothing is queued, and the kernel has given back what it had. */
+/* Whether it holds no chunk: nothing is queued, and all that was being written came back. */
 bool sink_is_quiet(const struct sink *sink);

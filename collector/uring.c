@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Requests are only queued by uring_poll(), uring_write() and uring_cancel(); uring_wait() submits
- * them, waits and reaps in one io_uring_enter(2).
+ * Requests are only queued by uring_poll(), uring_write(), uring_wake() and uring_cancel();
+ * uring_wait() submits them, waits and reaps in one io_uring_enter(2).
  *
  * SINGLE_ISSUER and DEFER_TASKRUN (Linux 6.1) keep completions from interrupting the drain; kernels
  * that do not know them refuse with EINVAL, and the ring works the same without.
@@ -36,7 +36,7 @@
 #include "collector/memory.h"
 #include "common/units.h"
 
-#define TAG_INTERNAL UINT64_MAX /* completions of cancellations: nobody asked for them */
+#define TAG_INTERNAL UINT64_MAX /* completions that nobody asked for */
 
 #define RETRY_USEC     (10 * USEC_PER_MSEC) /* before requests are submitted again */
 #define RETRY_MIN_USEC USEC_PER_MSEC        /* ... while there are rounds to make */
@@ -151,6 +151,13 @@ int uring_write(struct uring *uring, int fd, const void *data, uint32_t bytes, u
         io_uring_sqe_set_flags(sqe, IOSQE_ASYNC);
     io_uring_sqe_set_data64(sqe, tag);
     return 0;
+}
+
+int uring_wake(struct uring *uring, int eventfd)
+{
+    static const uint64_t one = 1;
+
+    return uring_write(uring, eventfd, &one, sizeof(one), URING_NO_OFFSET, TAG_INTERNAL);
 }
 
 int uring_cancel(struct uring *uring, uint64_t tag)

@@ -60,6 +60,9 @@ int uring_poll(struct uring *uring, int fd, uint64_t tag);
 int uring_write(struct uring *uring, int fd, const void *data, uint32_t bytes, uint64_t offset,
                 uint64_t tag);
 
+/* Has an eventfd's reader woken. There is no event. -EBUSY as above. */
+int uring_wake(struct uring *uring, int eventfd);
+
 /*
  * Cancels the requests started with TAG, if the kernel can; each still has its event. -EBUSY as
  * above.

@@ -63,7 +63,7 @@
 #define OPTION_KEEP_SIZE      "keep-size-bytes"    /* t  ... and at most that size in total */
 #define OPTION_ON_RESERVE     "on-reserve"         /* s  "stop", "rotate", "pause" */
 #define OPTION_PERSIST        "persist"            /* b  continues after a restart of the daemon */
-#define OPTION_COMPRESS       "compress"           /* s  "zstd", "no"; with memory */
+#define OPTION_COMPRESS       "compress"           /* s  "zstd", "no" */
 
 /* Keys of Snapshot's options; output, output-path and sidecar are as in Start. */
 #define OPTION_SESSION   "session"        /* s  its ring; default: the flight recorder */
@@ -81,25 +81,26 @@
 #define OPTION_DRY_RUN   "dry-run"         /* b  removes nothing */
 
 /* Errors. Each comes with one sentence that says what happened and what to do. */
-#define ERROR_PREFIX        "org.xentraced.Error."
-#define ERROR_INVALID       ERROR_PREFIX "InvalidArgument" /* an option's value */
-#define ERROR_NOT_PERMITTED ERROR_PREFIX "NotPermitted"    /* peer may not do this */
-#define ERROR_NAME_IN_USE   ERROR_PREFIX "NameInUse"       /* Start: session or file exists */
-#define ERROR_BUSY          ERROR_PREFIX "Busy"            /* too many at once */
-#define ERROR_LIMIT         ERROR_PREFIX "LimitReached"    /* Snapshot: of one who is not root */
-#define ERROR_NO_SESSION    ERROR_PREFIX "NoSuchSession"   /* Stop, Status */
-#define ERROR_NO_SPACE      ERROR_PREFIX "NoSpace"         /* Start: reserve already crossed */
-#define ERROR_OUTPUT        ERROR_PREFIX "Output"          /* Start: cannot be written */
-#define ERROR_WAITING       ERROR_PREFIX "OutputWaiting"   /* Start: the disk did not answer */
-#define ERROR_XEN           ERROR_PREFIX "Xen"             /* the hypervisor refused */
+#define ERROR_PREFIX            "org.xentraced.Error."
+#define ERROR_INVALID           ERROR_PREFIX "InvalidArgument" /* an option's value */
+#define ERROR_NOT_PERMITTED     ERROR_PREFIX "NotPermitted"    /* peer may not do this */
+#define ERROR_NAME_IN_USE       ERROR_PREFIX "NameInUse"       /* Start: session or file exists */
+#define ERROR_BUSY              ERROR_PREFIX "Busy"            /* too many at once */
+#define ERROR_LIMIT             ERROR_PREFIX "LimitReached"  /* Snapshot: of one who is not root */
+#define ERROR_NO_SESSION        ERROR_PREFIX "NoSuchSession" /* Stop, Status */
+#define ERROR_NO_SPACE          ERROR_PREFIX "NoSpace"       /* Start: reserve already crossed */
+#define ERROR_OUTPUT            ERROR_PREFIX "Output"        /* Start: cannot be written */
+#define ERROR_WAITING           ERROR_PREFIX "OutputWaiting" /* Start: the disk did not answer */
+#define ERROR_XEN               ERROR_PREFIX "Xen"           /* the hypervisor refused */
 #define ERROR_NO_CONTROL_DOMAIN ERROR_PREFIX "NoControlDomain" /* of the daemon's start only */
-#define ERROR_CONFIG ERROR_PREFIX "Configuration" /* Reload: the files are wrong; nothing changed */
-#define ERROR_BUFFER_SIZE   ERROR_PREFIX "BufferSize"      /* -S differs from the size in force */
-#define ERROR_NO_MEMORY     ERROR_PREFIX "NoMemory"        /* pool exhausted */
-#define ERROR_NO_FILE       ERROR_PREFIX "NoSuchFile"      /* Remove */
-#define ERROR_NO_TRIGGER    ERROR_PREFIX "NoSuchTrigger"   /* Trigger */
-#define ERROR_NO_RING       ERROR_PREFIX "NoRing"       /* Snapshot: nothing records into memory */
-#define ERROR_RECORDER      ERROR_PREFIX "Recorder"     /* Stop, Abort: of the flight recorder */
-#define ERROR_EMPTY         ERROR_PREFIX "Empty"        /* Snapshot: no record yet */
-#define ERROR_NOT_SEGMENTED ERROR_PREFIX "NotSegmented" /* Rotate: the capture is one file */
-#define ERROR_SHUTTING_DOWN ERROR_PREFIX "ShuttingDown" /* the daemon is ending */
+#define ERROR_CONFIG            ERROR_PREFIX "Configuration" /* Reload: the files are wrong; nothing changed \
+                                                              */
+#define ERROR_BUFFER_SIZE   ERROR_PREFIX "BufferSize"    /* -S differs from the size in force */
+#define ERROR_NO_MEMORY     ERROR_PREFIX "NoMemory"      /* pool exhausted */
+#define ERROR_NO_FILE       ERROR_PREFIX "NoSuchFile"    /* Remove */
+#define ERROR_NO_TRIGGER    ERROR_PREFIX "NoSuchTrigger" /* Trigger */
+#define ERROR_NO_RING       ERROR_PREFIX "NoRing"        /* Snapshot: nothing records into memory */
+#define ERROR_RECORDER      ERROR_PREFIX "Recorder"      /* Stop, Abort: of the flight recorder */
+#define ERROR_EMPTY         ERROR_PREFIX "Empty"         /* Snapshot: no record yet */
+#define ERROR_NOT_SEGMENTED ERROR_PREFIX "NotSegmented"  /* Rotate: the capture is one file */
+#define ERROR_SHUTTING_DOWN ERROR_PREFIX "ShuttingDown"  /* the daemon is ending */

@@ -319,6 +319,11 @@ uint64_t unpack_stored_bytes(const struct unpack *unpack)
     return unpack_at(unpack);
 }
 
+uint64_t unpack_whole_bytes(const struct unpack *unpack)
+{
+    return unpack->is_in_frame ? unpack->begun : unpack_at(unpack);
+}
+
 /* --- With a seek table. --- */
 
 bool unpack_can_seek(const struct unpack *unpack)

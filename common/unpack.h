@@ -55,8 +55,9 @@ enum unpack_damage unpack_damage(const struct unpack *unpack);
 /* DAMAGE as half a sentence for people. Static. */
 const char *unpack_damage_text(enum unpack_damage damage);
 
-/* Of the compressed file, read up to now. */
+/* Of the compressed file, read up to now; and up to the end of the last whole frame of that. */
 uint64_t unpack_stored_bytes(const struct unpack *unpack);
+uint64_t unpack_whole_bytes(const struct unpack *unpack);
 
 /* --- With a seek table. --- */
 

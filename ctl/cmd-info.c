@@ -179,16 +179,14 @@ static struct info_expected info_read_expected(const struct info *info)
 {
     struct json_object *sidecar = info->sidecar;
     bool is_snapshot = snapshot_is(sidecar), is_segmented = doc_find(sidecar, "segments");
-    bool is_packed = doc_find(sidecar, "output.compression");
     struct json_object *counts = is_snapshot    ? doc_find(sidecar, "snapshot")
                                  : is_segmented ? storage_find_segment(sidecar, info->path)
                                                 : doc_find(sidecar, "ledger");
+    struct json_object *file = is_segmented ? counts : doc_find(sidecar, "output");
 
     return (struct info_expected){
         .is_known = is_snapshot || is_segmented ? counts != NULL : sidecar != NULL,
-        .bytes = is_segmented ? doc_number(counts, "bytes")
-                 : is_packed  ? doc_number(sidecar, "output.plain_bytes")
-                              : doc_number(sidecar, "output.bytes"),
+        .bytes = doc_number(file, doc_find(file, "compression") ? "plain_bytes" : "bytes"),
         .records = doc_number(counts, is_snapshot || is_segmented ? "records" : "delivered"),
         /* After a restart of the daemon, the first segment reports what was dropped in it. */
         .lost = doc_number(counts, "lost") + doc_number(counts, "missing_before"),

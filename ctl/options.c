@@ -52,7 +52,7 @@ const struct args_option options_table[] = {
     {"max-age", 0, "TIME", ARGS_DURATION, AT(max_age_usec), USEC_PER_SEC, NULL, OPTION_MAX_AGE,
      "with -M: keep no older records: 30 (seconds), 5min"},
     {"compress", 0, "HOW", ARGS_CHOICE, AT(compress), 0, "zstd no", OPTION_COMPRESS,
-     "with -M: compress the file: zstd or no (default)"},
+     "compress the files: zstd or no (default)"},
     {"segment-size", 0, "SIZE", ARGS_SIZE, AT(segment_size_bytes), 1, NULL, OPTION_SEGMENT_SIZE,
      "write numbered files of SIZE: 100M"},
     {"segment-time", 0, "TIME", ARGS_DURATION, AT(segment_time_usec), USEC_PER_SEC, NULL,
@@ -92,11 +92,6 @@ static int check_rings(const struct capture_options *options, char **ret_error)
     if (options->max_age_usec && !options->memory_bytes)
         return str_refuse(-EINVAL, ret_error,
                           "--max-age needs -M: it limits a capture that is kept in memory.");
-    if (options->compress && strcmp(options->compress, "zstd") == 0 && !options->memory_bytes)
-        return str_refuse(-EINVAL, ret_error,
-                          "--compress zstd needs -M: only a capture that is kept in memory is "
-                          "compressed by xentraced. Compress others as they are written: "
-                          "xentracectl record -o - | zstd > FILE.xentrace.zst");
     if (keeps && !is_segmented(options))
         return str_refuse(-EINVAL, ret_error,
                           "--keep-files and --keep-size need --segment-size or --segment-time: "

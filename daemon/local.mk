@@ -65,6 +65,7 @@ libdaemon_a_SOURCES = \
 	daemon/output/compression.c daemon/output/compression.h \
 	daemon/output/output-file.c daemon/output/output-file.h \
 	daemon/output/pack.c daemon/output/pack.h \
+	daemon/output/packer.c daemon/output/packer.h \
 	daemon/output/passed-file.c daemon/output/passed-file.h \
 	daemon/output/place.c daemon/output/place.h \
 	daemon/output/sidecar.c daemon/output/sidecar.h \

@@ -28,6 +28,7 @@ struct capture_config {
     uint64_t keep_size_bytes; /* 0: any */
     uint64_t reserve_bytes;   /* or DISK_RESERVE_AUTO */
     const char *on_reserve;   /* static */
+    bool compress;            /* compress=zstd */
 };
 
 struct capture_configs {

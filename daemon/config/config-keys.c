@@ -107,6 +107,8 @@ static const struct config_key keys[] = {
          "free space to leave on the disk"),
     EACH("on-reserve", config_value_on_reserve, on_reserve, "rotate", RESTART,
          "action at the reserve: rotate, pause or stop"),
+    EACH("compress", config_value_compress, compress, "no", RESTART,
+         "compression of its files: zstd or no"),
     DISK("max-use", config_value_disk_limit, max_use, "auto", RELOAD,
          "limit for finished files in the state directory"),
     DISK("keep-free", config_value_disk_limit, keep_free, "auto", RELOAD,

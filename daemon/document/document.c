@@ -83,13 +83,14 @@ static json *output_document(const struct output *output, const struct sidecar *
     return object;
 }
 
-/* Of a compressed file: what it holds. */
-static void put_compression(json *output, bool is_packed, uint64_t plain_bytes)
+/* Of a compressed file: what it holds, and what of that is stored as it was. */
+static void put_compression(json *output, bool is_packed, uint64_t plain_bytes, uint64_t raw_bytes)
 {
     if (!is_packed)
         return;
     json_put_text(output, "compression", compression_name(true));
     json_put_count(output, "plain_bytes", plain_bytes);
+    json_put_count(output, "raw_bytes", raw_bytes);
 }
 
 static bool ring_has_evicted(const struct session *session)
@@ -153,13 +154,13 @@ static json *ring_document(const struct session *session, const struct ring_stor
 json *document_of_segment(const struct session *session, const struct segment *segment)
 {
     json *object = json_object_new_object();
-    char name[SEGMENT_NAME_MAX], path[PATH_MAX];
+    char path[PATH_MAX];
 
-    segment_name(session, segment->number, name);
-    (void)snprintf(path, sizeof(path), "%s/%s.xentrace", session->context->state_dir, name);
+    segment_path(session, segment, path);
     json_put_text(object, "path", path);
     json_put_count(object, "number", segment->number);
     json_put_count(object, "bytes", segment->bytes);
+    put_compression(object, segment->is_packed, segment->plain_bytes, segment->raw_bytes);
     json_put_count(object, "first_ns", segment->first_ns);
     json_put_count(object, "last_ns", segment->last_ns);
     json_put_count(object, "first_tsc", segment->first_tsc);
@@ -453,7 +454,8 @@ static json *session_output_document(const struct session *session,
                                    ring ? ring->final_bytes : totals->output_bytes,
                                    totals->queued_bytes, session_waiting_since_usec(session));
 
-    put_compression(object, session->settings.is_packed, ring ? ring->write.plain_bytes : 0);
+    put_compression(object, session->settings.is_packed,
+                    ring ? ring->write.plain_bytes : totals->plain_bytes, totals->raw_bytes);
     json_put_bool(object, "paused", session->storage->space.is_paused);
     put_room(object, session, totals);
     if (session_held_bytes(session))
@@ -562,6 +564,7 @@ json *document_of_segment_file(const struct session *session, const struct segme
     json_put(output, "path", json_object_get(path));
     json_put_count(output, "bytes", segment->bytes);
     json_put_count(output, "queued_bytes", 0);
+    put_compression(output, segment->is_packed, segment->plain_bytes, segment->raw_bytes);
     json_object_object_del(output, "sidecar"); /* that is the session's */
     json_put(document, "clock", clocks_document(session, segment->first_tsc, segment->last_tsc));
     put_domains(document, session, wall_clock_of(session->context, segment->first_tsc));
@@ -610,7 +613,7 @@ static void put_snapshot(json *document, const struct snapshot *snapshot)
     json *output = output_document(snapshot->output, &snapshot->sidecar, snapshot->plan.bytes, 0,
                                    snapshot_waiting_since_usec(snapshot));
 
-    put_compression(output, snapshot->is_packed, snapshot->plain_bytes);
+    put_compression(output, snapshot->is_packed, snapshot->plain_bytes, 0);
     json_put_text(document, "format", "xentraced-snapshot");
     json_put_count(document, "version", 1);
     json_put_text(document, "name", snapshot->name);

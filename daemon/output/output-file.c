@@ -174,7 +174,7 @@ static int grant_first(struct output_file *output, struct failure *failure)
 {
     find_reserve(output);
     output->preallocates = can_preallocate(output->fd);
-    output->is_direct = set_direct(output->fd);
+    output->is_direct = !output->is_buffered && set_direct(output->fd);
     output_file_extend(output, 0);
     return output->granted_bytes > 0 ? 0 : refuse_no_space(output, failure);
 }
@@ -190,24 +190,25 @@ int output_file_require(struct output_file *output, uint64_t bytes, struct failu
     return output->granted_bytes >= bytes ? 0 : refuse_no_space(output, failure);
 }
 
-#define HIDDEN_PREFIX  "."
-#define HIDDEN_SUFFIX  ".xentrace.new"
-#define SEGMENT_SUFFIX ".xentrace.next"
-#define SIDECAR_SUFFIX ".json.new" /* sidecar.c's */
+#define HIDDEN_PREFIX         "."
+#define HIDDEN_SUFFIX         TRACE_SUFFIX ".new"
+#define SEGMENT_ENDING        ".next"
+#define SEGMENT_SUFFIX        TRACE_SUFFIX SEGMENT_ENDING
+#define SEGMENT_SUFFIX_PACKED TRACE_SUFFIX TRACE_SUFFIX_PACKED SEGMENT_ENDING
+#define SIDECAR_SUFFIX        ".json.new" /* sidecar.c's */
 
-/* A hidden file of a compressed trace has no other name. */
+/* A snapshot that is hidden has the same name if it is compressed: so there is one at a time. */
 static void name_file(char file[static NAME_MAX + 1], const char *name, enum output_naming naming,
                       bool is_packed)
 {
-    static const char *const suffixes[] = {
-        [OUTPUT_NAMED] = TRACE_SUFFIX,
-        [OUTPUT_HIDDEN] = HIDDEN_SUFFIX,
-        [OUTPUT_PREPARED] = SEGMENT_SUFFIX,
+    static const char *const suffixes[][2] = {
+        [OUTPUT_NAMED] = {TRACE_SUFFIX, TRACE_SUFFIX TRACE_SUFFIX_PACKED},
+        [OUTPUT_HIDDEN] = {HIDDEN_SUFFIX, HIDDEN_SUFFIX},
+        [OUTPUT_PREPARED] = {SEGMENT_SUFFIX, SEGMENT_SUFFIX_PACKED},
     };
-    bool is_named = naming == OUTPUT_NAMED;
 
-    (void)snprintf(file, NAME_MAX + 1, "%s%s%s%s", is_named ? "" : HIDDEN_PREFIX, name,
-                   suffixes[naming], is_named && is_packed ? TRACE_SUFFIX_PACKED : "");
+    (void)snprintf(file, NAME_MAX + 1, "%s%s%s", naming == OUTPUT_NAMED ? "" : HIDDEN_PREFIX, name,
+                   suffixes[naming][is_packed]);
 }
 
 /* Compressed or not: they would have the same sidecar. */
@@ -316,8 +317,7 @@ static void restore_segment(int directory_fd, const char *file)
 {
     char name[NAME_MAX + 1];
 
-    (void)snprintf(name, sizeof(name), "%.*s",
-                   (int)(strlen(file) - 1 - strlen(SEGMENT_SUFFIX) + strlen(".xentrace")),
+    (void)snprintf(name, sizeof(name), "%.*s", (int)(strlen(file) - 1 - strlen(SEGMENT_ENDING)),
                    file + 1);
     (void)place_file(directory_fd, file, name);
 }
@@ -327,7 +327,7 @@ static pthread_mutex_t sweep_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static void sweep_file(int directory_fd, const char *file, const struct timespec *before)
 {
-    bool is_segment = is_hidden(file, SEGMENT_SUFFIX);
+    bool is_segment = is_hidden(file, SEGMENT_SUFFIX) || is_hidden(file, SEGMENT_SUFFIX_PACKED);
     struct stat st;
 
     if (!is_segment && !is_hidden(file, HIDDEN_SUFFIX) && !is_hidden(file, SIDECAR_SUFFIX))

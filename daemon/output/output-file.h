@@ -28,6 +28,7 @@ struct output_file {
     int fd;
     bool is_stream;              /* a pipe, a block device: written as it comes */
     bool is_direct;              /* O_DIRECT */
+    bool is_buffered;            /* ... is not wanted */
     bool is_packed;              /* compressed: its name ends in .zst */
     bool preallocates;           /* the file system can fallocate(2) */
     char *path;                  /* for people; "-" if there is none */

@@ -229,6 +229,7 @@ int output_new(struct worker *worker, const struct output_request *request, outp
     output->refused_fd = -1;
     output_file_init(&output->file, request->reserve_bytes, request->max_bytes);
     output->file.is_packed = request->is_packed;
+    output->file.is_buffered = request->is_buffered;
     output->file.keep_free = request->keep_free;
     output->file.aim_bytes =
         request->first_aim_bytes ? request->first_aim_bytes : request->aim_bytes;

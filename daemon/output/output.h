@@ -39,6 +39,7 @@ struct output_request {
     const char *name;
     enum output_naming naming;
     bool is_packed;          /* compressed */
+    bool is_buffered;        /* written without O_DIRECT */
     bool may_rename;         /* if NAME is in use, NAME-002 and so on will do */
     unsigned int number_max; /* ... up to that; 0: NAME_NUMBER_MAX */
     output_check_fn check;   /* NULL: none */

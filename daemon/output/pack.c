@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Level 1: docs/BENCHMARKS.md compares it. Each frame has a checksum, with which readers find out
- * that what they unpacked is what was recorded.
+ * Level 1: docs/BENCHMARKS.md compares it. The fastest one looks for next to nothing, so what it
+ * makes is what it was given, in raw blocks; the checksum takes most of its time. Each frame has a
+ * checksum, with which readers find out that what they unpacked is what was recorded.
  */
 
 #include "daemon/output/pack.h"
@@ -97,6 +98,14 @@ uint64_t pack_frame_bytes(const struct pack *pack)
     return pack->frame_plain;
 }
 
+void pack_set_fast(struct pack *pack, bool is_fast)
+{
+    assert(pack->frame_plain == 0);
+    if (ZSTD_isError(ZSTD_CCtx_setParameter(pack->context, ZSTD_c_compressionLevel,
+                                            is_fast ? ZSTD_minCLevel() : LEVEL)))
+        pack->error = -EIO;
+}
+
 bool pack_end_frame(struct pack *pack)
 {
     ZSTD_inBuffer nothing = {0};
@@ -153,4 +162,9 @@ uint64_t pack_stored_before(const struct pack *pack, size_t i)
 uint64_t pack_plain_before(const struct pack *pack, size_t i)
 {
     return pack->table.frames ? pack->table.frames[i].plain : 0;
+}
+
+size_t pack_table_bytes(const struct pack *pack)
+{
+    return seek_table_bytes(pack->table.nr_frames);
 }

@@ -35,6 +35,8 @@ size_t pack_output_bytes(const struct pack *pack);
 size_t pack_add(struct pack *pack, const void *p, size_t bytes);
 /* How much the frame holds that has not ended. */
 uint64_t pack_frame_bytes(const struct pack *pack);
+/* Of the next frame: how fast is more than how small, so that it holds nearly what it was given. */
+void pack_set_fast(struct pack *pack, bool is_fast);
 /* Ends it; a frame that holds nothing is none. */
 bool pack_end_frame(struct pack *pack);
 /* Writes the seek table. No frame is under way. */
@@ -50,3 +52,5 @@ int pack_error(const struct pack *pack);
 size_t pack_frames(const struct pack *pack);
 uint64_t pack_stored_before(const struct pack *pack, size_t i);
 uint64_t pack_plain_before(const struct pack *pack, size_t i);
+/* The bytes of the seek table if that were all. */
+size_t pack_table_bytes(const struct pack *pack);

@@ -14,6 +14,7 @@
 
 #include "collector/collector.h"
 #include "common/units.h"
+#include "daemon/output/compression.h"
 #include "daemon/session/persist.h"
 #include "daemon/session/segments.h"
 
@@ -66,6 +67,7 @@ static void start_configured(const struct starting *starting, const struct captu
         .keep_size_bytes = config->keep_size_bytes,
         .reserve_bytes = config->reserve_bytes,
         .on_reserve = config->on_reserve,
+        .compress = compression_name(config->compress),
         .output_fd = -1,
         .sidecar_fd = -1,
         .output_path = "-",

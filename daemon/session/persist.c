@@ -21,6 +21,7 @@
 #include "common/util.h"
 #include "daemon/base/json-put.h"
 #include "daemon/base/log.h"
+#include "daemon/output/compression.h"
 #include "daemon/session/segments.h"
 #include "daemon/session/session-data.h"
 
@@ -79,6 +80,7 @@ static void put_options(json *object, const struct persist_state *state)
     json_put_count(object, "keep_files", state->keep_files);
     json_put_count(object, "keep_size_bytes", state->keep_size_bytes);
     json_put_bool(object, "start_disabled", state->start_disabled);
+    json_put_text(object, "compress", compression_name(state->is_packed));
 }
 
 json *persist_to_json(const struct persist_state *state)
@@ -106,6 +108,8 @@ json *persist_to_json(const struct persist_state *state)
     json_put(object, "ledger", cpus);
     json_put(object, "pending", pending);
     json_put_count(object, "output_bytes", state->totals.output_bytes);
+    json_put_count(object, "plain_bytes", state->totals.plain_bytes);
+    json_put_count(object, "raw_bytes", state->totals.raw_bytes);
     json_put_count(object, "windows", state->totals.windows);
     json_put_count(object, "complete_from_tsc", state->totals.complete_from_tsc);
     for (unsigned int i = 0; i < EVENT_CLASSES; i++)
@@ -139,6 +143,9 @@ static char *text_of(json *object, const char *key)
 
 static int take_options(struct persist_state *state, json *options)
 {
+    struct failure failure;
+    int r;
+
     state->is_configured = json_object_get_boolean(member(options, "configured"));
     state->events = text_of(options, "events");
     state->cpus = text_of(options, "cpus");
@@ -151,6 +158,10 @@ static int take_options(struct persist_state *state, json *options)
     state->keep_files = (uint32_t)number_of(options, "keep_files");
     state->keep_size_bytes = number_of(options, "keep_size_bytes");
     state->start_disabled = json_object_get_boolean(member(options, "start_disabled"));
+    r = compression_parse(json_object_get_string(member(options, "compress")), &state->is_packed,
+                          &failure); /* an older daemon has none: not compressed */
+    if (r < 0)
+        return -EBADMSG;
     return state->events && state->cpus && state->on_reserve ? 0 : -EBADMSG;
 }
 
@@ -176,6 +187,8 @@ static int take_ledger(struct persist_state *state, json *object)
         state->totals.class_records[i] =
             json_object_get_uint64(json_object_array_get_idx(classes, i));
     state->totals.output_bytes = number_of(object, "output_bytes");
+    state->totals.plain_bytes = number_of(object, "plain_bytes");
+    state->totals.raw_bytes = number_of(object, "raw_bytes");
     state->totals.windows = number_of(object, "windows");
     state->totals.complete_from_tsc = number_of(object, "complete_from_tsc");
     return 0;
@@ -242,6 +255,7 @@ struct session_options persist_options(const struct persist_state *state)
         .keep_files = state->keep_files,
         .keep_size_bytes = state->keep_size_bytes,
         .start_disabled = state->start_disabled,
+        .compress = compression_name(state->is_packed),
         .output_fd = -1,
         .sidecar_fd = -1,
         .output_path = "-",
@@ -446,6 +460,7 @@ void persist_save(struct session *session)
         .keep_size_bytes = segments->keep_bytes,
         .keep_files = segments->keep_files,
         .start_disabled = settings->start_disabled,
+        .is_packed = settings->is_packed,
         .started = session->started,
         .continued = session->continued,
         .first_number = segments->first_number,

@@ -32,6 +32,7 @@ struct persist_state {
     uint64_t segment_size_bytes, segment_time_usec, keep_size_bytes;
     uint32_t keep_files;
     bool start_disabled;
+    bool is_packed;
 
     struct clock_pair started;
     uint32_t continued;       /* times it was continued so far */

@@ -17,12 +17,14 @@
 
 #include "collector/xen.h"
 #include "common/protocol.h"
+#include "common/sidecar-path.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "daemon/base/clock-history.h"
 #include "daemon/base/log.h"
 #include "daemon/output/output.h"
 #include "daemon/output/sidecar.h"
+#include "daemon/output/state-files.h"
 #include "daemon/session/segments-state.h"
 
 #define SIZE_MIN_BYTES     (UINT64_C(1) << 20)
@@ -128,7 +130,17 @@ void segment_name(const struct session *session, unsigned int number,
     (void)snprintf(ret_name, SEGMENT_NAME_MAX, "%s.%05u", session->name, number);
 }
 
-/* Whether FILE is NAME, a dot, digits, and ".xentrace" or ".json". */
+void segment_path(const struct session *session, const struct segment *segment,
+                  char ret_path[static PATH_MAX])
+{
+    char name[SEGMENT_NAME_MAX], file[NAME_MAX + 1];
+
+    segment_name(session, segment->number, name);
+    state_file_name(file, name, segment->is_packed);
+    (void)snprintf(ret_path, PATH_MAX, "%s/%s", session->context->state_dir, file);
+}
+
+/* Whether FILE is NAME, a dot, digits, and the ending of a trace or ".json". */
 static bool is_segment_file(const char *file, const char *name)
 {
     size_t length = strlen(name);
@@ -139,7 +151,9 @@ static bool is_segment_file(const char *file, const char *name)
     digits = end = file + length + 1;
     while (isdigit((unsigned char)*end))
         end++;
-    return end - digits >= 5 && (strcmp(end, ".xentrace") == 0 || strcmp(end, ".json") == 0);
+    return end - digits >= 5 &&
+           (strcmp(end, TRACE_SUFFIX) == 0 || strcmp(end, TRACE_SUFFIX TRACE_SUFFIX_PACKED) == 0 ||
+            strcmp(end, ".json") == 0);
 }
 
 /* On a worker. */
@@ -208,6 +222,9 @@ void segment_describe(const struct session *session, const struct sink *sink,
     segment.last_ns = clock_history_realtime_ns(clock, segment.last_tsc);
     sink_read_totals(sink, &totals);
     segment.bytes = totals.output_bytes;
+    segment.is_packed = session->settings.is_packed;
+    segment.plain_bytes = totals.plain_bytes;
+    segment.raw_bytes = totals.raw_bytes;
     segment.complete_from_tsc = totals.complete_from_tsc;
     *ret_segment = segment;
 }
@@ -226,6 +243,8 @@ static void add_ledger(struct ledger *sum, const struct ledger *part)
 static void add_totals(struct sink_totals *sum, const struct sink_totals *part)
 {
     sum->output_bytes += part->output_bytes;
+    sum->plain_bytes += part->plain_bytes;
+    sum->raw_bytes += part->raw_bytes;
     sum->queued_bytes += part->queued_bytes;
     sum->windows += part->windows;
     sum->complete_from_tsc = earlier_of(part->complete_from_tsc, sum->complete_from_tsc);
@@ -496,15 +515,8 @@ void segments_write_last_sidecar(struct segments *segments)
 static void segment_removal_run(struct job *job)
 {
     struct segment_removal *removal = job_container(job, struct segment_removal, job);
-    char file[NAME_MAX + 1];
 
-    (void)snprintf(file, sizeof(file), "%s.xentrace", removal->name);
-    if (unlinkat(removal->directory_fd, file, 0) < 0 && errno != ENOENT) {
-        removal->error = -errno;
-        return;
-    }
-    (void)snprintf(file, sizeof(file), "%s.json", removal->name);
-    (void)unlinkat(removal->directory_fd, file, 0); /* there may be none */
+    removal->error = state_file_remove(removal->directory_fd, removal->name);
 }
 
 static void segment_removal_done(struct job *job)

@@ -17,11 +17,14 @@
 #include <json-c/json.h>
 
 #include "common/protocol.h"
+#include "common/sidecar-path.h"
 #include "common/trace-file.h"
+#include "common/unpack.h"
 #include "common/util.h"
 #include "daemon/output/output-file.h"
 #include "daemon/output/state-files.h"
 
+#define READ_BYTES       ((size_t)256 << 10)
 #define LEASE_TRIES      200u
 #define LEASE_PAUSE_MSEC 10
 
@@ -64,6 +67,8 @@ static int take_sidecar(struct recovered_segment *segment, struct json_object *s
     struct segment *facts = &segment->segment;
 
     facts->bytes = number_of(object, "bytes");
+    facts->plain_bytes = number_of(object, "plain_bytes");
+    facts->raw_bytes = number_of(object, "raw_bytes");
     facts->first_tsc = number_of(object, "first_tsc");
     facts->last_tsc = number_of(object, "last_tsc");
     facts->first_ns = number_of(object, "first_ns");
@@ -73,6 +78,7 @@ static int take_sidecar(struct recovered_segment *segment, struct json_object *s
     facts->dropped = number_of(object, "dropped");
     facts->complete_from_tsc = number_of(object, "complete_from_tsc");
     facts->reason = segment_reason_parse(json_object_get_string(member(object, "reason")));
+    facts->is_packed = member(object, "compression");
     return take_sidecar_cpus(segment, member(member(object, "ledger"), "cpus"), nr_cpus);
 }
 
@@ -91,12 +97,33 @@ static void await_last_writes(int fd)
     }
 }
 
+/* A compressed file is cut after its last whole frame, which holds whole windows. */
+static int cut_packed(int fd)
+{
+    _cleanup_(unpack_freep) struct unpack *unpack = NULL;
+    _cleanup_free_ char *nowhere = malloc(READ_BYTES);
+    ssize_t n = 1;
+    int r;
+
+    if (!nowhere)
+        return -ENOMEM;
+    r = unpack_new_fd(fd, NULL, 0, &unpack);
+    if (r < 0)
+        return r;
+    while (n > 0)
+        n = unpack_read(unpack, nowhere, READ_BYTES);
+    if (n < 0)
+        return (int)n;
+    return ftruncate(fd, (off_t)unpack_whole_bytes(unpack)) < 0 ? -errno : 0;
+}
+
 static void take_summary(struct recovered_segment *segment,
                          const struct trace_file_summary *summary, unsigned int nr_cpus)
 {
     struct segment *facts = &segment->segment;
 
-    facts->bytes = summary->sound_bytes;
+    facts->bytes = summary->is_packed ? summary->stored_bytes : summary->sound_bytes;
+    facts->plain_bytes = summary->is_packed ? summary->sound_bytes : 0;
     facts->first_tsc = summary->first_tsc;
     facts->last_tsc = summary->last_tsc;
     facts->records = summary->records;
@@ -112,26 +139,43 @@ static void take_summary(struct recovered_segment *segment,
         };
 }
 
+/* Compressed or not: that may have changed since the segment before. */
+static int open_trace(const struct recovery_request *request, const char *name, bool *ret_is_packed)
+{
+    char file[NAME_MAX + 1];
+    int fd = -1;
+
+    for (int is_packed = 0; is_packed <= 1 && fd < 0; is_packed++) {
+        state_file_name(file, name, is_packed);
+        fd = openat(request->directory_fd, file, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+        *ret_is_packed = is_packed;
+    }
+    return fd < 0 ? -errno : fd;
+}
+
 /* Returns 1 if nothing is in it: then the file is gone. */
 static int read_trace(struct recovered_segment *segment, const struct recovery_request *request,
                       const char *name)
 {
     struct trace_file_summary *summary = NULL;
-    char file[NAME_MAX + 1];
-    _cleanup_fd_ int fd = -1;
-    bool is_empty;
+    bool is_packed, is_empty;
+    _cleanup_fd_ int fd = open_trace(request, name, &is_packed);
     int r;
 
-    (void)snprintf(file, sizeof(file), "%s.xentrace", name);
-    fd = openat(request->directory_fd, file, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
-        return -errno;
+        return fd;
     await_last_writes(fd);
+    r = is_packed ? cut_packed(fd) : 0;
+    if (r < 0)
+        return r;
+    if (lseek(fd, 0, SEEK_SET) < 0)
+        return -errno;
     r = trace_file_scan(fd, &summary);
     if (r < 0)
         return r;
     is_empty = summary->sound_bytes == 0;
     take_summary(segment, summary, request->nr_cpus);
+    segment->segment.is_packed = is_packed;
     trace_file_summary_free(summary);
     if (is_empty)
         return state_file_remove(request->directory_fd, name) < 0 ? -errno : 1;
@@ -190,12 +234,11 @@ static int add_number(uint32_t **numbers, size_t *count, uint32_t number)
 /* NAME.00001.xentrace: 1; 0: another file. */
 static uint32_t number_of_file(const char *file, const char *session)
 {
-    size_t length = strlen(file), suffix = strlen(".xentrace");
     char name[NAME_MAX + 1];
 
-    if (length <= suffix || strcmp(file + length - suffix, ".xentrace") != 0)
+    if (!trace_path_is_trace(file))
         return 0;
-    (void)snprintf(name, sizeof(name), "%.*s", (int)(length - suffix), file);
+    (void)snprintf(name, sizeof(name), "%.*s", (int)trace_path_stem(file), file);
     if (!state_name_is_segment(name, session))
         return 0;
     return (uint32_t)strtoul(strrchr(name, '.') + 1, NULL, 10);
@@ -244,7 +287,7 @@ static int recover_numbers(const struct recovery_request *request, const uint32_
         free(segment->cpus);
         if (r < 0)
             return failure_set(failure, r, ERROR_OUTPUT,
-                               "Cannot complete %s/%s.%05u.xentrace, which was being written "
+                               "Cannot complete segment %s/%s.%05u, which was being written "
                                "before the restart: %s.",
                                request->directory, request->name, numbers[i], strerror(-r));
     }

@@ -203,6 +203,7 @@ static void resume_add_totals(struct segments *segments, const struct recovery *
             continue;
         segments->written++;
         totals->output_bytes += segment->segment.bytes;
+        totals->plain_bytes += segment->segment.plain_bytes;
         totals->windows += segment->windows;
         for (unsigned int n = 0; n < EVENT_CLASSES; n++)
             totals->class_records[n] += segment->class_records[n];

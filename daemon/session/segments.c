@@ -28,6 +28,7 @@
 #include "collector/pool.h"
 #include "collector/xen.h"
 #include "common/protocol.h"
+#include "common/sidecar-path.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "daemon/base/log.h"
@@ -198,6 +199,8 @@ static struct output_request segments_request(const struct segments *segments, c
         .directory = session->context->state_dir,
         .name = name,
         .naming = OUTPUT_PREPARED,
+        .is_packed = session->settings.is_packed,
+        .is_buffered = session->settings.is_packed,
         .reserve_bytes = session->settings.reserve_bytes,
         .keep_free = session->context->keep_free,
         .max_bytes = UINT64_MAX,
@@ -453,10 +456,11 @@ static void segments_fail_name(struct segments *segments, int error)
     struct session *session = segments_session(segments);
     char text[sizeof(session->message)];
 
-    (void)snprintf(
-        text, sizeof(text),
-        "Cannot rename the current segment: %s. It is complete, in %s as .%s.xentrace.next.",
-        explain_write(error), session->context->state_dir, segments->storage.output->name);
+    (void)snprintf(text, sizeof(text),
+                   "Cannot rename the current segment: %s. It is complete, in %s as .%s%s.next.",
+                   explain_write(error), session->context->state_dir,
+                   segments->storage.output->name,
+                   session->settings.is_packed ? TRACE_SUFFIX TRACE_SUFFIX_PACKED : TRACE_SUFFIX);
     if (session->is_aborted)
         log_line(LOG_ERR, session->name, "%s", text);
     else
@@ -657,10 +661,9 @@ static bool segments_is_quiet(const struct storage *storage)
 static void segments_show_newest(const struct segments *segments)
 {
     const struct session *session = segments_session(segments);
-    char name[SEGMENT_NAME_MAX], path[PATH_MAX];
+    char path[PATH_MAX];
 
-    segment_name(session, segments->files[segments->nr_files - 1]->segment.number, name);
-    (void)snprintf(path, sizeof(path), "%s/%s.xentrace", session->context->state_dir, name);
+    segment_path(session, &segments->files[segments->nr_files - 1]->segment, path);
     output_set_path(segments->storage.output, path);
 }
 

@@ -19,6 +19,7 @@
  * or there is no space, the current segment becomes longer.
  */
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -50,6 +51,8 @@ struct segment {
     unsigned int number;
     enum segment_reason reason;
     uint64_t bytes;
+    bool is_packed; /* its file is compressed: what it holds, and what of that is stored raw */
+    uint64_t plain_bytes, raw_bytes;
     uint64_t first_tsc, last_tsc; /* of its records; 0: none */
     uint64_t first_ns, last_ns;   /* CLOCK_REALTIME */
     uint64_t records, lost, dropped;
@@ -187,9 +190,11 @@ unsigned int segments_finished_number(const struct segments *segments);
 void segments_read_finished(const struct segments *segments, struct ledger *ret_past,
                             uint64_t *ret_pending, struct sink_totals *ret_totals);
 
-/* "NAME.00001", which is its file's name without the ending. */
+/* "NAME.00001", which is its file's name without the ending; and where the file is. */
 void segment_name(const struct session *session, unsigned int number,
                   char ret_name[static SEGMENT_NAME_MAX]);
+void segment_path(const struct session *session, const struct segment *segment,
+                  char ret_path[static PATH_MAX]);
 
 /*
  * On a worker, for NAME of a session's first segment: fails with -EEXIST, ERROR_NAME_IN_USE if

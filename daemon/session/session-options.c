@@ -76,10 +76,6 @@ int session_take_options(struct session *session, const struct session_options *
     r = compression_parse(options->compress, &session->settings.is_packed, failure);
     if (r < 0)
         return r;
-    if (session->settings.is_packed && !options->memory_bytes)
-        return failure_set(failure, -EINVAL, ERROR_INVALID,
-                           "Only snapshots and captures that are kept in memory (--memory) can be "
-                           "compressed.");
     if (options->persist && !options->segment_size_bytes && !options->segment_time_usec)
         return failure_set(failure, -EINVAL, ERROR_INVALID,
                            "--persist continues a capture in its next segment: it needs "

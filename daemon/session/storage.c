@@ -8,11 +8,13 @@
 #include <string.h>
 
 #include "collector/collector.h"
+#include "collector/handoff.h"
 #include "collector/sink.h"
 #include "collector/xen.h"
 #include "common/protocol.h"
 #include "common/record.h"
 #include "daemon/output/output.h"
+#include "daemon/output/packer.h"
 
 static const char *const names[] = {
     [ON_RESERVE_STOP] = "stop",
@@ -50,12 +52,31 @@ int storage_init(struct storage *storage, const struct storage_kind *kind, struc
     return 0;
 }
 
+static void wake_collector(void *collector)
+{
+    collector_poke(collector);
+}
+
+/* The thread that compresses OUTPUT, if that was asked for. */
+static int make_packer(const struct session *session, const struct output *output,
+                       struct handoff **ret_handoff)
+{
+    const struct packer_config config = {
+        .fd = output->figures.fd,
+        .is_stream = output->figures.is_stream,
+        .wake = wake_collector,
+        .userdata = session->context->collector,
+    };
+
+    return session->settings.is_packed ? packer_new(&config, ret_handoff) : 0;
+}
+
 int storage_make_sink(const struct storage *storage, const struct output *output,
                       uint64_t rotate_bytes, struct sink **ret_sink)
 {
     const struct session *session = storage->session;
     const struct output_figures *figures = &output->figures;
-    const struct sink_config config = {
+    struct sink_config config = {
         .fd = figures->fd,
         .is_stream = figures->is_stream,
         .align_bytes = figures->is_direct ? PAGE_BYTES : RECORD_MIN_BYTES,
@@ -72,7 +93,15 @@ int storage_make_sink(const struct storage *storage, const struct output *output
         .nr_cpus = session->selection.nr_cpus,
     };
 
-    return sink_new(&config, session->context->pool, ret_sink);
+    int r;
+
+    r = make_packer(session, output, &config.handoff);
+    if (r < 0)
+        return r;
+    r = sink_new(&config, session->context->pool, ret_sink);
+    if (r < 0)
+        handoff_free(config.handoff);
+    return r;
 }
 
 void storage_handle_opened(void *userdata, int error, const struct failure *failure)
@@ -117,6 +146,8 @@ struct output_request storage_request(const struct storage *storage, const char 
         .directory = context->state_dir,
         .name = name,
         .naming = OUTPUT_NAMED,
+        .is_packed = storage->session->settings.is_packed,
+        .is_buffered = storage->session->settings.is_packed,
         .may_rename = options->may_rename && !options->has_output,
         .check = sidecar_check_none,
         .reserve_bytes = options->reserve_bytes,

@@ -11,6 +11,7 @@ EXTRA_DIST += \
 	tests/sim/clock.sh \
 	tests/sim/compat.sh \
 	tests/sim/completeness.sh \
+	tests/sim/compress-captures.sh \
 	tests/sim/compress.sh \
 	tests/sim/config.sh \
 	tests/sim/disk.sh \
@@ -35,6 +36,7 @@ EXTRA_DIST += \
 	tests/sim/outputs.py \
 	tests/sim/now.sh \
 	tests/sim/outputs.sh \
+	tests/sim/packed.sh \
 	tests/sim/patience.sh \
 	tests/sim/pause.sh \
 	tests/sim/persist.sh \

@@ -51,9 +51,9 @@ writes() { # writes NAME: it has a segment that is being written
     ctl --json status "$1" >"$dir/writes" 2>/dev/null && [ "$(number "$dir/writes" output bytes)" -gt 0 ] &&
         [ -n "$(number "$dir/writes" output path)" ]
 }
-segments_of() { ls "$dir"/state/"$1".*.xentrace; }
+segments_of() { ls "$dir"/state/"$1".*.xentrace*; }
 no_gap_in_numbers() { # no_gap_in_numbers NAME
-    segments_of "$1" | sed 's/.*\.\([0-9]*\)\.xentrace/\1/' | awk '
+    segments_of "$1" | sed 's/.*\.\([0-9]*\)\.xentrace.*/\1/' | awk '
         NR > 1 && $1 + 0 != last + 1 { print "after " last ": " $1; bad = 1 } { last = $1 + 0 } END { exit bad }'
 }
 agree() { # agree FILE...: what is in it, and what its sidecar says
@@ -63,7 +63,7 @@ agree() { # agree FILE...: what is in it, and what its sidecar says
 has_sidecars() {
     local file
     for file in $(segments_of "$1"); do
-        [ -s "${file%.xentrace}.json" ] || { echo "$file has no sidecar"; return 1; }
+        [ -s "${file%.xentrace*}.json" ] || { echo "$file has no sidecar"; return 1; }
     done
 }
 
@@ -96,9 +96,9 @@ all_is_there() { # all_is_there NAME: nothing is produced any more
     check "$1: nothing is left to continue" test -z "$(ls "$dir" | grep ^persist-)"
 }
 
-by_hand() { # by_hand END
+by_hand() { # by_hand END [OPTION]...
     service_start || exit 1
-    check "start --persist" ctl start long --segment-size 4M --persist
+    check "start --persist" ctl start long --segment-size 4M --persist "${@:2}"
     lives long "$1"
     "$xensim" pause
     all_is_there long
@@ -195,16 +195,18 @@ hasty() { # it is ended while it is being continued
 
 killed() { by_hand kill_daemon; }
 restarted() { by_hand restart; }
+killed_packed() { by_hand kill_daemon --compress zstd; }
+restarted_packed() { by_hand restart --compress zstd; }
 killed_beside() { with_recorder kill_daemon; }
 restarted_beside() { with_recorder restart; }
 
 main() {
     local part
-    for part in ${PARTS:-killed restarted killed_beside restarted_beside}; do
+    for part in ${PARTS:-killed restarted killed_packed restarted_packed killed_beside restarted_beside}; do
         echo "# SEED=$seed"
         SEED=$seed sim --cpus 3 --rate 20M -- "$part"
         case $part in
-        killed | restarted | killed_beside | restarted_beside)
+        killed* | restarted*)
             check "$part: the ledger is the producer's" produced_as_reported "$dir/document" "$dir/report"
             ;;
         esac

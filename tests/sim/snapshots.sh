@@ -114,7 +114,7 @@ one_of_many() { # one_of_many NUMBER
 }
 many() {
     local i oldest bad=0
-    recorder_start memory=256M || exit 1 # room for minutes, in 64 chunks
+    recorder_start memory=256M || exit 1 # room for a quarter of an hour, in 64 chunks
     wait_until 10 recorder_has "$mib"
     oldest=$(number "$dir/recorder" ring oldest_ns)
     for i in $(seq "$many"); do
@@ -739,7 +739,7 @@ run() { # run PART
             buffer_pages=512 sim --cpus 8 --rate 100M -- in_a_row
             check_in_a_row
             ;;
-        many) buffer_pages=32 sim --cpus 4 --rate 1M -- many ;;
+        many) buffer_pages=32 sim --cpus 4 --rate 256K -- many ;;
         parts) buffer_pages=32 sim --cpus 4 --rate 5M -- parts ;; # small rounds
         empty) sim --rate 0 -- empty ;;
         slow)

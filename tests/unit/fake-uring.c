@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/eventfd.h>
 
 int uring_write(struct uring *uring, int fd, const void *data, uint32_t bytes, uint64_t offset,
                 uint64_t tag)
@@ -38,4 +39,10 @@ struct fake_write fake_uring_take(struct uring *uring, unsigned int index)
     memmove(&uring->writes[index], &uring->writes[index + 1],
             (uring->nr_writes - index) * sizeof(taken));
     return taken;
+}
+
+int uring_wake(struct uring *uring, int eventfd)
+{
+    (void)uring;
+    return eventfd_write(eventfd, 1) < 0 ? -errno : 0;
 }

@@ -33,6 +33,7 @@ check_PROGRAMS += \
 	tests/unit/test-memory \
 	tests/unit/test-output \
 	tests/unit/test-output-file \
+	tests/unit/test-packer \
 	tests/unit/test-persist \
 	tests/unit/test-passed-file \
 	tests/unit/test-place \
@@ -59,6 +60,7 @@ check_PROGRAMS += \
 	tests/unit/test-snapshot \
 	tests/unit/test-snapshot-span \
 	tests/unit/test-sink \
+	tests/unit/test-sink-handoff \
 	tests/unit/test-sink-limits \
 	tests/unit/test-sink-ring \
 	tests/unit/test-space \
@@ -174,6 +176,10 @@ tests_unit_test_drain_SOURCES = \
 tests_unit_test_drain_LDADD = libcollector.a libcommon.a
 tests_unit_test_sink_limits_SOURCES = tests/unit/test-sink-limits.c $(sink_fake_sources)
 tests_unit_test_sink_limits_LDADD = libcollector.a libcommon.a
+tests_unit_test_sink_handoff_SOURCES = tests/unit/test-sink-handoff.c $(sink_fake_sources)
+tests_unit_test_sink_handoff_LDADD = libcollector.a libcommon.a
+tests_unit_test_packer_SOURCES = tests/unit/test-packer.c tests/unit/test.h
+tests_unit_test_packer_LDADD = libdaemon.a libcollector.a libcommon.a $(URING_LIBS) $(ZSTD_LIBS)
 tests_unit_test_sink_ring_SOURCES = \
 	tests/unit/test-sink-ring.c tests/unit/sink-rig.h tests/unit/test.h
 tests_unit_test_sink_ring_LDADD = libcollector.a libcommon.a $(URING_LIBS)
@@ -288,7 +294,7 @@ tests_unit_test_clock_watch_LDFLAGS = -Wl,--wrap=read
 tests_unit_test_segments_SOURCES = \
 	tests/unit/test-segments.c tests/unit/segments-rig.h tests/unit/test.h
 tests_unit_test_segments_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
-tests_unit_test_segments_LDADD = libdaemon.a libcollector.a libcommon.a
+tests_unit_test_segments_LDADD = libdaemon.a libcollector.a libcommon.a $(JSON_LIBS)
 # A session among fakes: of its storage, workers, the collector, Xen and sd-event.
 tests_unit_test_session_SOURCES = tests/unit/test-session.c tests/unit/test.h
 tests_unit_test_session_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)

@@ -177,9 +177,9 @@ static inline struct rig_output rig_read_output(const uint8_t *data, uint64_t by
 }
 
 /*
- * When all is over: DATA is the output as a reader finds it. Its records are those that the ledger
- * calls delivered, its windows and classes are those of the totals, every CPU's ledger balances,
- * and every chunk is back.
+ * When all is over: DATA is the output as a reader finds it, or what it holds, if another thread
+ * has written it. Its records are those that the ledger calls delivered, its windows and classes
+ * are those of the totals, every CPU's ledger balances, and every chunk is back.
  */
 static inline void rig_check_end(const struct rig *rig, const uint8_t *data)
 {
@@ -188,11 +188,13 @@ static inline void rig_check_end(const struct rig *rig, const uint8_t *data)
     uint64_t records = 0;
 
     sink_read_totals(rig->sink, &totals);
-    output = rig_read_output(data, totals.output_bytes);
+    output = rig_read_output(data, sink_config(rig->sink)->handoff ? totals.plain_bytes
+                                                                   : totals.output_bytes);
     CHECK(output.sound);
     CHECK(sink_is_quiet(rig->sink));
     CHECK_UINT(totals.queued_bytes, 0);
-    CHECK_UINT(totals.output_bytes % sink_config(rig->sink)->align_bytes, 0);
+    if (!sink_config(rig->sink)->handoff)
+        CHECK_UINT(totals.output_bytes % sink_config(rig->sink)->align_bytes, 0);
     for (unsigned int cpu = 0; cpu < RIG_CPUS; cpu++) {
         struct ledger ledger;
 

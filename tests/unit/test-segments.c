@@ -1041,7 +1041,7 @@ static void test_check_none(int directory_fd)
     test_case("older segments");
     make(directory_fd, "c.xentrace", "");
     make(directory_fd, "c.0001.xentrace", "");
-    make(directory_fd, "c.00001.xentrace.zst", "");
+    make(directory_fd, "c.00001.xentrace.gz", "");
     make(directory_fd, "cc.00001.xentrace", "");
     make(directory_fd, "c.d.00001.xentrace", "");
     CHECK_INT(segments_check_none(directory_fd, directory, "c.00001", &failure), 0);
@@ -1051,6 +1051,9 @@ static void test_check_none(int directory_fd)
     CHECK(strstr(failure.text, "c.00012.json"));
     CHECK_INT(segments_check_none(directory_fd, directory, "c.d.00001", &failure), -EEXIST);
     CHECK(strstr(failure.text, "c.d.00001.xentrace"));
+    make(directory_fd, "packed.00002.xentrace.zst", "");
+    CHECK_INT(segments_check_none(directory_fd, directory, "packed.00001", &failure), -EEXIST);
+    CHECK(strstr(failure.text, "packed.00002.xentrace.zst"));
 
     test_case("older sidecar");
     CHECK_INT(segments_check_none(directory_fd, directory, "old.00001", &failure), -EEXIST);
