@@ -174,8 +174,9 @@ static bool ends_by_disk(struct json_object *session)
 /* At the average rate so far; 0: unknown. */
 static uint64_t usec_left(struct json_object *session)
 {
-    uint64_t bytes =
-        doc_number(session, "output.bytes") + doc_number(session, "output.queued_bytes");
+    bool is_packed = doc_find(session, "output.compression"); /* what is queued is not, yet */
+    uint64_t bytes = doc_number(session, "output.bytes") +
+                     (is_packed ? 0 : doc_number(session, "output.queued_bytes"));
     uint64_t usec = session_duration_usec(session);
     double left;
 
@@ -357,12 +358,27 @@ static void print_state(FILE *file, struct json_object *session)
                           doc_text(session, "ended.reason", "unknown"));
 }
 
+static void print_compression(FILE *file, struct json_object *session)
+{
+    uint64_t plain = doc_number(session, "output.plain_bytes");
+    uint64_t raw = doc_number(session, "output.raw_bytes");
+    char size[UNITS_TEXT_MAX], raw_size[UNITS_TEXT_MAX];
+
+    if (!plain)
+        return;
+    table_print_field(file, "Holds", "%s of records, compressed with zstd%s%s%s",
+                      size_format(size, plain), raw ? " (" : "",
+                      raw ? size_format(raw_size, raw) : "",
+                      raw ? " are not: the processors were busy)" : "");
+}
+
 void session_print(FILE *file, struct json_object *session, bool with_cpus, int width)
 {
     doc_make_printable(session);
     (void)fprintf(file, "%s\n", doc_text(session, "name", "(without a name)"));
     print_state(file, session);
     storage_print(file, session);
+    print_compression(file, session);
     print_waiting(file, session);
     print_held(file, session);
     table_print_field(file, "Events", "%s (Xen's mask 0x%08" PRIx64 "%s)",
