@@ -43,7 +43,6 @@ struct packer {
     uint64_t raw_bytes;  /* in frames that are stored as they are */
     uint64_t frame_usec; /* CLOCK_MONOTONIC, when the frame began */
     bool frame_is_raw;
-    bool ends_round; /* what was packed last */
     int error;
     bool is_left; /* nobody waits for the thread: it frees all. Valid when it quits */
     bool quits;   /* atomic: the sink is gone */
@@ -186,7 +185,6 @@ static void packer_add(struct packer *packer, const struct handoff_item *item)
         if (added < item->bytes)
             packer_flush(packer);
     }
-    packer->ends_round = item->ends_round;
     if ((item->ends_round && pack_frame_bytes(packer->pack) >= FRAME_MIN_BYTES) ||
         handoff_is_full(packer->handoff))
         packer_end_frame(packer);

@@ -12,7 +12,7 @@ tests_bench_sinks_SOURCES = tests/bench/sinks.c
 tests_bench_sinks_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 
 EXTRA_DIST += \
-	tests/bench/compress tests/bench/compress-capture tests/bench/dump tests/bench/export \
+	tests/bench/compress tests/bench/compress-capture tests/bench/dump tests/bench/export tests/bench/large \
 	tests/bench/report tests/bench/run tests/bench/snapshot-latency tests/bench/top \
 	tests/bench/xenbench/account.py tests/bench/xenbench/bounds.py \
 	tests/bench/xenbench/disk.py tests/bench/xenbench/inside.py \

@@ -45,6 +45,13 @@ check "every CPU is in it" \
     same "$(xentracectl --json info "$state/sched.xentrace" | tr -d ' \n' | grep -o '"cpu":[0-9]*' |
         sort -u | wc -l)" "$cpus"
 
+check "a compressed capture" xentracectl record --quiet --compress zstd -e all -T 3 packed
+check "it is sound, and agrees with its sidecar" xentracectl info "$state/packed.xentrace.zst"
+check "its ledger balances" balances packed
+check "it is smaller than what it holds" above \
+    "$(tr -d ' \n' <"$state/packed.json" | grep -o '"plain_bytes":[0-9]*' | cut -d: -f2)" \
+    "$(stat -c %s "$state/packed.xentrace.zst")"
+
 check "start -e all" xentracectl start -e all everything
 check "a guest starts" pv_guest_start guest 128 idle
 guest=$(guest_id guest)

@@ -25,7 +25,7 @@ files() {
     ctl start --compress zstd file >/dev/null
     check "a file: it is written as it comes" wait_until 20 stores file $((4 * mib))
     check "a file: status has what it holds" above "$(number "$dir/status" output plain_bytes)" $((5 * mib))
-    check "a file: ... also in words" eval 'ctl status file | grep -Eq "Holds: [0-9.]+M of records, compressed with zstd$"'
+    check "a file: ... also in words" shows 'Holds: [0-9.]+M of records, compressed with zstd$' ctl status file
     check "a file: ... and that none of it is stored raw" same "$(number "$dir/status" output raw_bytes)" 0
     "$xensim" pause
     check "a file: all is on the disk a moment after the last record" wait_until 10 is_flushed file
