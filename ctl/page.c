@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A page is made beside its place, and takes it when it is complete. Names in the data are of
- * guests: where a browser could take them for HTML, they are escaped.
+ * A page is made beside its place, and takes it when it is complete. A signal does not end that: it
+ * takes milliseconds. While the trace is read, which may take minutes, there is no such file, so
+ * that none is left behind. Names in the data are of guests: where a browser could take them for
+ * HTML, they are escaped.
  */
 
 #include "ctl/page.h"
@@ -9,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <json-c/json.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +27,7 @@ struct page_output {
     struct page_template template;
     FILE *file;
     char *path;      /* NULL: standard output */
-    char *temporary; /* beside it; NULL: there is none (yet) */
+    char *temporary; /* beside it; NULL: there is none */
 };
 
 /* Whether the file at PATH is a page, or there is none. */
@@ -71,6 +74,26 @@ static int open_temporary(struct page_output *output, char **ret_error)
     return -ENOMEM;
 }
 
+static void discard_temporary(struct page_output *output)
+{
+    if (output->temporary)
+        (void)unlink(output->temporary);
+    free(output->temporary);
+    output->temporary = NULL;
+    if (output->file && output->path)
+        (void)fclose(output->file);
+    output->file = NULL;
+}
+
+/* So that a folder that takes no file is reported before the trace is read. */
+static int try_temporary(struct page_output *output, char **ret_error)
+{
+    int r = open_temporary(output, ret_error);
+
+    discard_temporary(output);
+    return r;
+}
+
 int page_open(const char *path, struct page_output **ret_output, char **ret_error)
 {
     struct page_output *output = calloc(1, sizeof(*output));
@@ -94,7 +117,7 @@ int page_open(const char *path, struct page_output **ret_output, char **ret_erro
     else if (!(output->path = strdup(path)))
         r = -ENOMEM;
     else
-        r = open_temporary(output, ret_error);
+        r = try_temporary(output, ret_error);
     if (r < 0) {
         page_free(output);
         return r;
@@ -136,17 +159,13 @@ static int refuse_writing(const struct page_output *output, char **ret_error)
                       output->path ? output->path : "standard output");
 }
 
-int page_write(struct page_output *output, struct json_object *data, size_t *ret_bytes,
-               char **ret_error)
+static int write_all(struct page_output *output, const char *text, size_t *ret_bytes,
+                     char **ret_error)
 {
     const struct page_template *template = &output->template;
-    const char *text = json_object_to_json_string_ext(data, JSON_C_TO_STRING_PLAIN |
-                                                                JSON_C_TO_STRING_NOSLASHESCAPE);
     size_t bytes;
     bool failed;
 
-    if (!text)
-        return -ENOMEM;
     errno = 0;
     bytes = fwrite(template->head, 1, template->head_bytes, output->file);
     bytes += write_data(output->file, text);
@@ -164,15 +183,42 @@ int page_write(struct page_output *output, struct json_object *data, size_t *ret
     return 0;
 }
 
+/* A signal that ends the process waits until the page is in its place, or nothing remains. */
+static int write_file(struct page_output *output, const char *text, size_t *ret_bytes,
+                      char **ret_error)
+{
+    static const int ends[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    sigset_t signals, before;
+    int r;
+
+    (void)sigemptyset(&signals); /* none of these can fail */
+    for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+        (void)sigaddset(&signals, ends[i]);
+    (void)sigprocmask(SIG_BLOCK, &signals, &before);
+    r = open_temporary(output, ret_error);
+    if (r == 0)
+        r = write_all(output, text, ret_bytes, ret_error);
+    discard_temporary(output);
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    return r;
+}
+
+int page_write(struct page_output *output, struct json_object *data, size_t *ret_bytes,
+               char **ret_error)
+{
+    const char *text = json_object_to_json_string_ext(data, JSON_C_TO_STRING_PLAIN |
+                                                                JSON_C_TO_STRING_NOSLASHESCAPE);
+
+    if (!text)
+        return -ENOMEM;
+    return output->path ? write_file(output, text, ret_bytes, ret_error)
+                        : write_all(output, text, ret_bytes, ret_error);
+}
+
 struct page_output *page_free(struct page_output *output)
 {
     if (!output)
         return NULL;
-    if (output->file && output->path)
-        (void)fclose(output->file);
-    if (output->temporary)
-        (void)unlink(output->temporary);
-    free(output->temporary);
     free(output->path);
     free(output);
     return NULL;
