@@ -95,6 +95,20 @@ static uint32_t *sorted_streams(const struct measures *measures)
     return streams;
 }
 
+/* The interval that is open when the trace ends. */
+static void add_at_end(struct json_object *doc, const struct measures *measures, uint32_t stream)
+{
+    bool is_idle;
+    uint64_t cycles = measures_open_cycles(measures, stream, &is_idle);
+    struct json_object *at_end;
+
+    if (cycles == 0)
+        return;
+    at_end = doc_add_object(doc, "at_end");
+    doc_add_text(at_end, "vcpu", vcpu_key(measures->state.cpus[stream].running->key).text);
+    doc_add_number(at_end, "cycles", cycles);
+}
+
 static void add_cpus(struct json_object *doc, const struct measures *measures,
                      const uint32_t *streams)
 {
@@ -113,6 +127,8 @@ static void add_cpus(struct json_object *doc, const struct measures *measures,
         doc_add_number(entry, "idle", cpu.idle_cycles);
         doc_add_number(entry, "unknown",
                        measures_span(measures) - cpu.busy_cycles - cpu.idle_cycles);
+        if (streams[i] < measures->state.nr_cpus)
+            add_at_end(entry, measures, streams[i]);
     }
 }
 

@@ -413,6 +413,13 @@ class Trace:
         return (self.svm or any(event & ~0x500 == 0x81003 for event in self.events) or
                 any(reason & 0xffff > 0x4b for reason in self.reasons))
 
+    def at_end(self, cpu):
+        """Who runs there since the last change, of which the trace does not have the end."""
+        vcpu = self.vcpus.get(self.running.get(cpu))
+        if vcpu is None or cpu in self.blind or vcpu.since == self.last:
+            return {}
+        return {"at_end": {"vcpu": name(self.running[cpu]), "cycles": self.last - vcpu.since}}
+
     def measures(self):
         span = self.last - self.first if self.first is not None else 0
         return {
@@ -423,7 +430,8 @@ class Trace:
             "lost": {"records": sum(loss[1] for loss in self.losses), "gaps": len(self.losses),
                      "list": [{"cpu": cpu, "from": first, "to": to, "count": count}
                               for cpu, count, first, to in self.losses]},
-            "cpus": {str(cpu): {"busy": busy, "idle": idle, "unknown": span - busy - idle}
+            "cpus": {str(cpu): {"busy": busy, "idle": idle, "unknown": span - busy - idle,
+                                **self.at_end(cpu)}
                      for cpu, (busy, idle) in sorted(self.cpus.items())},
             "vcpus": {name(key): self.vcpu(vcpu) for key, vcpu in sorted(self.vcpus.items())},
             "worst": {kind: [self.wait(*wait) for wait in self.worst[kind]]
