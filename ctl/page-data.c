@@ -33,6 +33,7 @@
 #define STORIES_MAX      24u
 #define REPORT_BYTES_MAX (1024u * 1024)
 #define NAMES_MAX        4096u
+#define CLOCK_MAX        1024u /* pairs; the daemon keeps 128 */
 
 /* --- Facts. --- */
 
@@ -55,7 +56,35 @@ static void add_quality(struct json_object *doc, const struct input *input,
         doc_append_text(lines, line + strspn(line, " "));
 }
 
-/* The wall clock at the beginning, and how far local time was ahead of UTC. */
+/* A clock that was set back is less than at the beginning. */
+static void add_pair(struct json_object *list, uint64_t ticks, uint64_t nsec, uint64_t first_nsec)
+{
+    struct json_object *pair = json_object_new_array_ext(2);
+
+    (void)json_object_array_add(pair, json_object_new_uint64(ticks));
+    (void)json_object_array_add(pair, json_object_new_int64((int64_t)(nsec - first_nsec)));
+    (void)json_object_array_add(list, pair);
+}
+
+/* By which sidecar_realtime_nsec() dates what is in the trace. */
+static void add_clock_pairs(struct json_object *doc, const struct input *input,
+                            const struct measures *measures, uint64_t first_nsec)
+{
+    struct json_object *list = doc_add_array(doc, "clock");
+    uint64_t tsc, nsec, first = measures->first_tsc, last = measures->last_tsc;
+
+    add_pair(list, 0, first_nsec, first_nsec);
+    for (size_t i = 0, nr = 0; nr < CLOCK_MAX && sidecar_clock_at(input->sidecar, i, &tsc, &nsec);
+         i++) {
+        if (tsc <= first || tsc > last)
+            continue;
+        add_pair(list, tsc - first, nsec, first_nsec);
+        nr++;
+    }
+    add_pair(list, last - first, sidecar_realtime_nsec(input->sidecar, last), first_nsec);
+}
+
+/* The wall clock at the beginning, how it went on, and how far local time was ahead of UTC. */
 static void add_clock(struct json_object *doc, const struct input *input,
                       const struct measures *measures)
 {
@@ -67,6 +96,7 @@ static void add_clock(struct json_object *doc, const struct input *input,
         return;
     doc_add_number(doc, "realtime_nsec", nsec);
     (void)json_object_object_add(doc, "utc_offset_sec", json_object_new_int64(local.tm_gmtoff));
+    add_clock_pairs(doc, input, measures, nsec);
 }
 
 static void add_facts(struct json_object *doc, const struct input *input,

@@ -34,4 +34,4 @@ fill("migrations", migrationsPanel(), "No vCPU ran on more than one CPU.");
 fill("quality", qualityPanel());
 timeline.layout();
 // For tests, and for whoever is curious.
-window.xentraced = {page, Model, Timeline, timeline};
+window.xentraced = {page, formatWhen, Model, Timeline, timeline};

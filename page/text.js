@@ -2,9 +2,8 @@
 //
 // Numbers, times and names for people, as `report` prints them; and elements of the page.
 
-const khz = page.trace.tsc_khz;
-const nsecOf = ticks => ticks * 1e6 / khz;
-const ticksOf = nsec => nsec * khz / 1e6;
+const nsecOf = (ticks, khz = page.trace.tsc_khz) => ticks * 1e6 / khz;
+const ticksOf = nsec => nsec * page.trace.tsc_khz / 1e6;
 
 const formatCount = number => Math.round(number).toLocaleString("en-US");
 
@@ -23,16 +22,28 @@ function formatPercent(part, whole) {
     return percent > 0 && percent < 0.05 ? "<0.1%" : percent.toFixed(1) + "%";
 }
 
+// The pieces of the time in which the clock was not set: from and until in ticks; what the clock shows at their
+// beginning, in nanoseconds, and how much in each tick. It counts from a full second, or the trace's beginning.
+function piecesOfClock({tsc_khz: khz, offset, realtime_nsec: realtime, clock}) {
+    if (!realtime)
+        return [{from: 0, until: Infinity, nsec: nsecOf(offset), rate: 1e6 / khz}];
+    return clock.map(([from, nsec], i) => {
+        const [until, next] = clock[i + 1] || [Infinity, 0];
+        const rate = until === Infinity ? 1e6 / khz : (next - nsec) / (until - from);
+        return {from, until, nsec: realtime % 1e9 + nsec, rate};
+    }).filter(piece => piece.from < piece.until);
+}
+const clockPieces = page.trace ? piecesOfClock(page.trace) : [];
+
 // A time of the trace, by the wall clock if it is known; DIGITS of a second.
 function formatWhen(ticks, digits = 3) {
-    const nsec = nsecOf(ticks);
+    const piece = clockPieces.findLast(one => one.from <= ticks) || clockPieces[0], unit = 10 ** (9 - digits);
+    const nsec = piece.nsec + (ticks - piece.from) * piece.rate;
     if (!page.trace.realtime_nsec)
-        return "+" + (Math.floor(nsecOf(ticks + page.trace.offset) / 10 ** (9 - digits) + 1e-6) /
-                      10 ** digits).toFixed(digits) + "s";
-    const seconds = page.trace.realtime_nsec / 1e9 + page.trace.utc_offset_sec;
-    const whole = Math.floor(seconds), part = Math.round((seconds - whole) * 1e9) + nsec;
-    const time = new Date((whole + Math.floor(part / 1e9)) * 1000).toISOString().slice(11, 19);
-    const rest = Math.floor((part % 1e9) / 10 ** (9 - digits));
+        return "+" + (Math.floor(nsec / unit + 1e-6) / 10 ** digits).toFixed(digits) + "s";
+    const second = Math.floor(page.trace.realtime_nsec / 1e9) + page.trace.utc_offset_sec + Math.floor(nsec / 1e9);
+    const time = new Date(second * 1000).toISOString().slice(11, 19);
+    const rest = Math.floor((nsec - Math.floor(nsec / 1e9) * 1e9) / unit);
     return digits > 0 ? time + "." + String(rest).padStart(digits, "0") : time;
 }
 // The same for commands: since the beginning of the trace.

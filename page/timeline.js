@@ -379,19 +379,28 @@ class Timeline {
         const power = 10 ** Math.floor(Math.log10(wanted));
         const step = [1, 2, 5, 10].find(k => k * power >= wanted) * power;
         const digits = Math.min(Math.max(9 - Math.floor(Math.log10(step) + 1e-9), 0), 9);
-        const offset = page.trace.realtime_nsec ? page.trace.realtime_nsec % 1e9 : nsecOf(page.trace.offset);
         context.fillStyle = this.colors.paper;
         context.fillRect(0, 0, this.width, AXIS_HEIGHT - 2);
         context.fillStyle = context.strokeStyle = this.colors.dim;
         context.lineWidth = 1;
         context.font = "11px system-ui, sans-serif";
         context.textBaseline = "alphabetic";
-        for (let at = Math.ceil((nsecOf(this.from) + offset) / step) * step; at <= nsecOf(this.until) + offset; at += step) {
-            const ticks = ticksOf(at - offset), x = this.xOf(ticks);
-            context.fillRect(x, AXIS_HEIGHT - 8, 1, 6);
-            const text = formatWhen(ticks + ticksOf(0.5), digits), half = context.measureText(text).width / 2;
-            if (x + half <= this.width)
-                context.fillText(text, Math.max(x - half, 0), 11);
+        let free = 0;
+        for (const piece of clockPieces) {
+            const nsecAt = ticks => piece.nsec + (ticks - piece.from) * piece.rate;
+            const begin = nsecAt(Math.max(piece.from, this.from)), end = nsecAt(Math.min(piece.until, this.until));
+            if (piece.rate <= 0 || end - begin > length * 100) // a clock that leaps between two pairs
+                continue;
+            for (let at = Math.ceil(begin / step) * step; at <= end; at += step) {
+                const ticks = piece.from + (at - piece.nsec) / piece.rate, x = this.xOf(ticks);
+                context.fillRect(x, AXIS_HEIGHT - 8, 1, 6);
+                const text = formatWhen(ticks + ticksOf(0.5), digits), half = context.measureText(text).width / 2;
+                const left = Math.max(x - half, 0);
+                if (x + half <= this.width && left >= free) {
+                    context.fillText(text, left, 11);
+                    free = x + half + 4;
+                }
+            }
         }
     }
 

@@ -321,6 +321,16 @@ uint64_t sidecar_realtime_nsec(const struct sidecar *sidecar, uint64_t tsc)
     return scale(p->realtime_nsec, (__int128)tsc - p->tsc, 1000000, sidecar->tsc_khz);
 }
 
+bool sidecar_clock_at(const struct sidecar *sidecar, size_t i, uint64_t *ret_tsc,
+                      uint64_t *ret_realtime_nsec)
+{
+    if (i >= sidecar->nr_clock)
+        return false;
+    *ret_tsc = sidecar->clock[i].tsc;
+    *ret_realtime_nsec = sidecar->clock[i].realtime_nsec;
+    return true;
+}
+
 bool sidecar_find_tsc(const struct sidecar *sidecar, uint64_t realtime_nsec, uint64_t *ret_tsc)
 {
     uint64_t low = 0, high = INT64_MAX;

@@ -48,6 +48,12 @@ const char *sidecar_xen_version(const struct sidecar *sidecar); /* "4.17.6"; NUL
 
 /* The wall clock at TSC, in nanoseconds since 1970; 0: unknown. */
 uint64_t sidecar_realtime_nsec(const struct sidecar *sidecar, uint64_t tsc);
+/*
+ * The pairs that this follows, by their TSCs: number I, from 0. A step of the clock is two pairs
+ * with the same TSC. False: there are no more.
+ */
+bool sidecar_clock_at(const struct sidecar *sidecar, size_t i, uint64_t *ret_tsc,
+                      uint64_t *ret_realtime_nsec);
 /* The other way round: the first TSC that is not before that time. False: unknown. */
 bool sidecar_find_tsc(const struct sidecar *sidecar, uint64_t realtime_nsec, uint64_t *ret_tsc);
 
