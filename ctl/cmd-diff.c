@@ -16,6 +16,7 @@
 #include "ctl/selection.h"
 #include "ctl/str.h"
 #include "ctl/table.h"
+#include "ctl/wrap.h"
 #include "trace/compare.h"
 #include "trace/exit-reasons.h"
 #include "trace/measures.h"
@@ -33,7 +34,8 @@ static const struct args_option diff_options[] = {
     {},
 };
 
-#define EXITS_SHOWN 5u /* of a domain; --json has all */
+#define EXITS_SHOWN    5u /* of a domain; --json has all */
+#define FINDINGS_SHOWN 10u
 
 /* A trace: as a whole, and its halves. */
 struct subject {
@@ -155,14 +157,6 @@ static const char *text_of(const struct subject *subject, const struct compare_d
     return text(sidecar, domain->domid, sidecar_realtime_nsec(sidecar, subject->last_tsc));
 }
 
-static bool is_taken(const struct matches *matches, const struct compare_domain *b)
-{
-    for (size_t i = 0; i < matches->nr; i++)
-        if (matches->list[i].b == b)
-            return true;
-    return false;
-}
-
 /* Whether X of A and Y of B are the same, by one of three rules. */
 static bool is_same(const struct subject subjects[2], const struct compare_domain *x,
                     const struct compare_domain *y, text_fn text)
@@ -179,8 +173,9 @@ static bool is_same(const struct subject subjects[2], const struct compare_domai
     return x->domid == y->domid && (!a || !b); /* an id is used again for another domain */
 }
 
-static void match_by(struct matches *matches, const struct subject subjects[2], text_fn text,
-                     const char *by)
+/* IS_TAKEN: of each domain of B, whether it has a match. */
+static void match_by(struct matches *matches, char *is_taken, const struct subject subjects[2],
+                     text_fn text, const char *by)
 {
     const struct compare_side *b = subjects[1].sides[0];
 
@@ -188,9 +183,9 @@ static void match_by(struct matches *matches, const struct subject subjects[2], 
         struct match *match = &matches->list[i];
 
         for (size_t j = 0; j < b->nr_domains && !match->b; j++) {
-            if (is_taken(matches, &b->domains[j]) ||
-                !is_same(subjects, match->a, &b->domains[j], text))
+            if (is_taken[j] || !is_same(subjects, match->a, &b->domains[j], text))
                 continue;
+            is_taken[j] = true;
             match->b = &b->domains[j];
             match->by = by;
         }
@@ -215,18 +210,21 @@ static int compare_matches(const void *a, const void *b)
 static int find_matches(const struct subject subjects[2], struct matches *ret_matches)
 {
     const struct compare_side *a = subjects[0].sides[0], *b = subjects[1].sides[0];
-    struct matches matches = {.list =
-                                  calloc(a->nr_domains + b->nr_domains + 1, sizeof(*matches.list))};
+    _cleanup_free_ char *is_taken = calloc(b->nr_domains + 1, 1);
+    struct matches matches = {0};
 
+    if (!is_taken)
+        return -ENOMEM;
+    matches.list = calloc(a->nr_domains + b->nr_domains + 1, sizeof(*matches.list));
     if (!matches.list)
         return -ENOMEM;
     for (; matches.nr < a->nr_domains; matches.nr++)
         matches.list[matches.nr].a = &a->domains[matches.nr];
-    match_by(&matches, subjects, sidecar_domain_name, "name");
-    match_by(&matches, subjects, sidecar_domain_uuid, "uuid");
-    match_by(&matches, subjects, NULL, "id");
+    match_by(&matches, is_taken, subjects, sidecar_domain_name, "name");
+    match_by(&matches, is_taken, subjects, sidecar_domain_uuid, "uuid");
+    match_by(&matches, is_taken, subjects, NULL, "id");
     for (size_t i = 0; i < b->nr_domains; i++)
-        if (!is_taken(&matches, &b->domains[i]))
+        if (!is_taken[i])
             matches.list[matches.nr++].b = &b->domains[i];
     qsort(matches.list, matches.nr, sizeof(*matches.list), compare_matches);
     *ret_matches = matches;
@@ -289,6 +287,163 @@ static struct exit_value *exits_of(const struct compare_pair *pair, size_t *ret_
         qsort(values, nr, sizeof(*values), compare_exit_values);
     *ret_nr = nr;
     return values;
+}
+
+/* --- In words. --- */
+
+/* How a number is shown. */
+typedef const char *(*format_fn)(char buffer[static INPUT_TEXT_MAX], uint64_t value);
+
+static const char *format_percent(char buffer[static INPUT_TEXT_MAX], uint64_t ppm)
+{
+    (void)snprintf(buffer, INPUT_TEXT_MAX, "%" PRIu64 ".%" PRIu64 "%%", ppm / 10000,
+                   ppm % 10000 / 1000);
+    return buffer;
+}
+
+static const char *format_distance(char buffer[static INPUT_TEXT_MAX], uint64_t ppm)
+{
+    (void)snprintf(buffer, INPUT_TEXT_MAX, "%" PRIu64 ".%03" PRIu64, ppm / 1000000,
+                   ppm % 1000000 / 1000);
+    return buffer;
+}
+
+static const char *format_rate(char buffer[static INPUT_TEXT_MAX], uint64_t rate)
+{
+    if (rate < 100000)
+        (void)snprintf(buffer, INPUT_TEXT_MAX, "%" PRIu64 ".%" PRIu64 "/s", rate / 1000,
+                       rate % 1000 / 100);
+    else
+        (void)snprintf(buffer, INPUT_TEXT_MAX, "%" PRIu64 "/s", rate / 1000);
+    return buffer;
+}
+
+/* NAME of the domain in A, or in B, if it is only there. Returns BUFFER. */
+static const char *name_of(const struct subject subjects[2], const struct match *match,
+                           char buffer[static INPUT_TEXT_MAX])
+{
+    const struct subject *of = match->a ? &subjects[0] : &subjects[1];
+
+    return input_domain(of->input, buffer, match->a ? match->a->domid : match->b->domid,
+                        of->last_tsc);
+}
+
+/*
+ * "web ran more in B: ...": a sentence to be freed; NULL: the difference is not larger, or too
+ * small to be seen. WHAT: with "more" or "less".
+ */
+static char *describe_amount(const char *name, const char *what, const char *unit,
+                             const struct compare_value *value, format_fn format)
+{
+    char a[INPUT_TEXT_MAX], b[INPUT_TEXT_MAX], noise[INPUT_TEXT_MAX];
+
+    if (!value->is_larger || strcmp(format(a, value->a), format(b, value->b)) == 0)
+        return NULL;
+    return str_format("%s %s in B: %s%s, in A %s. The halves of a trace differ by up to %s.", name,
+                      what, b, unit, a, format(noise, value->noise));
+}
+
+/* The median and the 99th percentile of waits. */
+struct lengths {
+    uint64_t p50, p99;
+    char text[2 * INPUT_TEXT_MAX]; /* "p50 728us, p99 9.57ms" */
+};
+
+static struct lengths lengths_of(const struct compare_waits *waits)
+{
+    struct lengths lengths = {compare_percentile(waits, 1, 2), compare_percentile(waits, 99, 100),
+                              ""};
+    char p50[INPUT_TEXT_MAX], p99[INPUT_TEXT_MAX];
+
+    (void)snprintf(lengths.text, sizeof(lengths.text), "p50 %s, p99 %s",
+                   input_span_nsec(p50, lengths.p50), input_span_nsec(p99, lengths.p99));
+    return lengths;
+}
+
+static const char *compare_lengths(const struct lengths *a, const struct lengths *b)
+{
+    if (a->p50 == b->p50 && a->p99 == b->p99)
+        return "other waits";
+    if (a->p50 <= b->p50 && a->p99 <= b->p99)
+        return "longer waits";
+    return a->p50 >= b->p50 && a->p99 >= b->p99 ? "shorter waits" : "other waits";
+}
+
+/* The same of the distributions of waits. */
+static char *describe_waits(const char *name, const struct compare_pair *pair)
+{
+    struct lengths a = lengths_of(&pair->a[0]->waits), b = lengths_of(&pair->b[0]->waits);
+    char distance[INPUT_TEXT_MAX], noise[INPUT_TEXT_MAX];
+    struct compare_value value;
+
+    compare_by_waits(pair, &value);
+    if (!value.is_larger)
+        return NULL;
+    return str_format(
+        "%s had %s for a CPU in B: %s; in A %s. The distributions are %s apart, those "
+        "of the halves of a trace up to %s.",
+        name, compare_lengths(&a, &b), b.text, a.text, format_distance(distance, value.distance),
+        format_distance(noise, value.noise));
+}
+
+/* TEXT is freed; NULL: there is nothing to say. */
+static void add_finding(struct json_object *list, size_t domain, const char *measure, char *text)
+{
+    struct json_object *entry;
+
+    if (!text)
+        return;
+    entry = doc_append_object(list);
+    doc_add_number(entry, "domain", domain);
+    doc_add_text(entry, "measure", measure);
+    doc_add_text(entry, "text", text);
+    free(text);
+}
+
+static void add_exit_findings(struct json_object *list, size_t domain, const char *name,
+                              const struct compare_pair *pair, bool is_svm)
+{
+    size_t nr = 0;
+    struct exit_value *values = exits_of(pair, &nr);
+
+    for (size_t i = 0; values && i < nr && i < EXITS_SHOWN; i++) {
+        const struct compare_value *value = &values[i].value;
+        char reason[EXIT_REASON_TEXT_MAX], what[INPUT_TEXT_MAX];
+
+        (void)snprintf(what, sizeof(what), "had %s %s exits",
+                       value->b > value->a ? "more" : "fewer",
+                       exit_reason_name(is_svm, values[i].reason, reason));
+        add_finding(list, domain, "exits", describe_amount(name, what, "", value, format_rate));
+    }
+    free(values);
+}
+
+/* `findings`: a sentence for each difference that is larger, in the order of the domains. */
+static struct json_object *add_findings(struct json_object *doc, const struct subject subjects[2],
+                                        const struct matches *matches)
+{
+    bool is_svm = subjects[0].sides[0]->is_svm || subjects[1].sides[0]->is_svm;
+    struct json_object *list = doc_add_array(doc, "findings");
+
+    for (size_t i = 0; i < matches->nr; i++) {
+        const struct match *match = &matches->list[i];
+        struct compare_pair pair = pair_of(subjects, match);
+        struct compare_value value;
+        char name[INPUT_TEXT_MAX];
+
+        (void)name_of(subjects, match, name);
+        if (!match->a || !match->b) {
+            add_finding(list, i, NULL, str_format("%s is only in %s.", name, match->a ? "A" : "B"));
+            continue;
+        }
+        compare_by_run(&pair, &value);
+        add_finding(list, i, "run_ppm",
+                    describe_amount(name, value.b > value.a ? "ran more" : "ran less", " of a CPU",
+                                    &value, format_percent));
+        add_finding(list, i, "waits", describe_waits(name, &pair));
+        add_exit_findings(list, i, name, &pair, is_svm);
+    }
+    return list;
 }
 
 /* --- JSON. --- */
@@ -371,15 +526,16 @@ static void add_subject(struct json_object *doc, const char *key, const struct s
     doc_add_number(entry, "lost", subject->lost);
 }
 
-static void print_doc(const struct subject subjects[2], const struct matches *matches)
+/* Free it with doc_free(); NULL: no memory. */
+static struct json_object *make_doc(const struct subject subjects[2], const struct matches *matches)
 {
     bool is_svm = subjects[0].sides[0]->is_svm || subjects[1].sides[0]->is_svm;
-    _cleanup_doc_ struct json_object *doc = doc_new("xentraced-diff");
-    struct json_object *domains;
+    struct json_object *doc = doc_new("xentraced-diff"), *domains;
 
     selection_doc_add(doc, subjects[0].input);
     add_subject(doc, "a", &subjects[0]);
     add_subject(doc, "b", &subjects[1]);
+    (void)add_findings(doc, subjects, matches);
     domains = doc_add_array(doc, "domains");
     for (size_t i = 0; i < matches->nr; i++) {
         const struct match *match = &matches->list[i];
@@ -400,37 +556,10 @@ static void print_doc(const struct subject subjects[2], const struct matches *ma
         add_waits(entry, &pair);
         add_exits(entry, &pair, is_svm);
     }
-    doc_print(stdout, doc);
+    return doc;
 }
 
 /* --- For people. --- */
-
-/* How a number is shown. */
-typedef const char *(*format_fn)(char buffer[static INPUT_TEXT_MAX], uint64_t value);
-
-static const char *format_percent(char buffer[static INPUT_TEXT_MAX], uint64_t ppm)
-{
-    (void)snprintf(buffer, INPUT_TEXT_MAX, "%" PRIu64 ".%" PRIu64 "%%", ppm / 10000,
-                   ppm % 10000 / 1000);
-    return buffer;
-}
-
-static const char *format_distance(char buffer[static INPUT_TEXT_MAX], uint64_t ppm)
-{
-    (void)snprintf(buffer, INPUT_TEXT_MAX, "%" PRIu64 ".%03" PRIu64, ppm / 1000000,
-                   ppm % 1000000 / 1000);
-    return buffer;
-}
-
-static const char *format_rate(char buffer[static INPUT_TEXT_MAX], uint64_t rate)
-{
-    if (rate < 100000)
-        (void)snprintf(buffer, INPUT_TEXT_MAX, "%" PRIu64 ".%" PRIu64 "/s", rate / 1000,
-                       rate % 1000 / 100);
-    else
-        (void)snprintf(buffer, INPUT_TEXT_MAX, "%" PRIu64 "/s", rate / 1000);
-    return buffer;
-}
 
 /* The last three columns. */
 static void add_distance(struct table *table, const struct match *match,
@@ -529,7 +658,28 @@ static void print_subject(char letter, const struct subject *subject)
                      subject->input->tsc_khz / 1000);
 }
 
-static void print_text(const struct subject subjects[2], const struct matches *matches)
+static void print_findings(const struct subject subjects[2], const struct matches *matches,
+                           unsigned int width)
+{
+    _cleanup_doc_ struct json_object *doc = json_object_new_object();
+    struct json_object *list = add_findings(doc, subjects, matches);
+    size_t nr = doc_length(list);
+
+    (void)putchar('\n');
+    if (nr == 0)
+        (void)wrap_print(stdout,
+                         "No difference is larger than those between the halves of one trace.",
+                         width, 0, 0);
+    else
+        (void)puts("Findings:");
+    for (size_t i = 0; i < nr && i < FINDINGS_SHOWN; i++)
+        (void)wrap_print(stdout, doc_text(doc_at(list, i), "text", ""), width, 2, 4);
+    if (nr > FINDINGS_SHOWN)
+        (void)printf("  %zu more: LARGER is yes in their rows.\n", nr - FINDINGS_SHOWN);
+}
+
+static void print_text(const struct subject subjects[2], const struct matches *matches,
+                       unsigned int width)
 {
     bool is_svm = subjects[0].sides[0]->is_svm || subjects[1].sides[0]->is_svm;
     _cleanup_table_ struct table *table = NULL;
@@ -538,20 +688,17 @@ static void print_text(const struct subject subjects[2], const struct matches *m
     print_subject('B', &subjects[1]);
     if (subjects[0].input->shown)
         (void)printf("Shown: %s.\n", subjects[0].input->shown);
+    print_findings(subjects, matches, width);
     if (table_new("DOMAIN MEASURE >A >B >DIFFERENCE >HALVES LARGER", &table) < 0)
         return;
     for (size_t i = 0; i < matches->nr; i++) {
         const struct match *match = &matches->list[i];
         struct compare_pair pair = pair_of(subjects, match);
-        const struct subject *of = match->a ? &subjects[0] : &subjects[1];
         struct compare_value value;
         char name[INPUT_TEXT_MAX];
 
         compare_by_run(&pair, &value);
-        add_row(table,
-                input_domain(of->input, name, match->a ? match->a->domid : match->b->domid,
-                             of->last_tsc),
-                "ran", match, &value, format_percent);
+        add_row(table, name_of(subjects, match, name), "ran", match, &value, format_percent);
         add_wait_rows(table, match, &pair);
         add_exit_rows(table, match, &pair, is_svm);
     }
@@ -566,13 +713,16 @@ static void print(const struct ctl *ctl, const struct subject subjects[2],
                   const struct matches *matches)
 {
     _cleanup_pager_ struct pager *pager = NULL;
+    unsigned int width = (unsigned int)table_terminal_width(false);
 
     if (ctl->json) {
-        print_doc(subjects, matches);
+        _cleanup_doc_ struct json_object *doc = make_doc(subjects, matches);
+
+        doc_print(stdout, doc);
         return;
     }
     pager_open(!ctl->no_pager, &pager);
-    print_text(subjects, matches);
+    print_text(subjects, matches, width);
 }
 
 /* SUBJECTS and MATCHES are the caller's to free, also after an error. */
