@@ -12,6 +12,9 @@
 #include "ctl/ctl.h"
 #include "ctl/doc.h"
 #include "ctl/input.h"
+#include "ctl/page-data.h"
+#include "ctl/page-trim.h"
+#include "ctl/page.h"
 #include "ctl/pager.h"
 #include "ctl/selection.h"
 #include "ctl/str.h"
@@ -24,24 +27,31 @@
 #include "trace/source.h"
 
 struct options {
+    const char *html;
     struct selection_options selection;
 };
 
 /* The same part of both. */
 static const struct args_option diff_options[] = {
+    {"html", 0, "PAGE", ARGS_FILE, offsetof(struct options, html),
+     .help = "write the comparison, with the distributions of waits,\n"
+             "to PAGE, one file for a browser; - is standard output"},
     SELECTION_TIME_OPTIONS(struct options, selection),
     SELECTION_SUBJECT_OPTIONS(struct options, selection),
     {},
 };
 
-#define EXITS_SHOWN    5u /* of a domain; --json has all */
-#define FINDINGS_SHOWN 10u
+#define EXITS_SHOWN         5u /* of a domain; --json has all */
+#define FINDINGS_SHOWN      10u
+#define DISTRIBUTIONS_MAX   64u /* domains on a page */
+#define PAGE_DIFF_BYTES_MAX (1024u * 1024)
 
 /* A trace: as a whole, and its halves. */
 struct subject {
     struct input *input;
     struct compare_side *sides[3];
     uint64_t first_tsc, last_tsc, records, lost;
+    struct json_object *facts; /* for a page: its `trace` and `waits`; else NULL */
 };
 
 static void subject_done(struct subject *subject)
@@ -49,6 +59,7 @@ static void subject_done(struct subject *subject)
     for (size_t i = 0; i < ARRAY_SIZE(subject->sides); i++)
         (void)compare_side_free(subject->sides[i]);
     subject->input = input_free(subject->input);
+    subject->facts = doc_free(subject->facts);
 }
 
 static void measures_freep(struct measures **measures)
@@ -102,14 +113,13 @@ static bool is_file(const char *path)
 }
 
 static int subject_read(struct subject *subject, const struct ctl *ctl,
-                        const struct selection_options *selection, const char *path,
-                        char **ret_error)
+                        const struct options *options, const char *path, char **ret_error)
 {
     _cleanup_(measures_freep) struct measures *measures = NULL;
     struct merge_part whole;
     int r;
 
-    r = selection_open(ctl, selection, path, is_file(path), &subject->input, ret_error);
+    r = selection_open(ctl, &options->selection, path, is_file(path), &subject->input, ret_error);
     if (r < 0)
         return r;
     if (source_is_stream(subject->input->source))
@@ -119,6 +129,10 @@ static int subject_read(struct subject *subject, const struct ctl *ctl,
     r = measure(subject, &measures, ret_error);
     if (r < 0)
         return r;
+    if (options->html) {
+        subject->facts = json_object_new_object();
+        page_data_add_trace(subject->facts, subject->input, measures);
+    }
     subject->first_tsc = measures->first_tsc;
     subject->last_tsc = measures->last_tsc;
     subject->records = measures->records;
@@ -559,6 +573,50 @@ static struct json_object *make_doc(const struct subject subjects[2], const stru
     return doc;
 }
 
+/* --- The page. --- */
+
+/* `waits`: of each of the first domains, the distributions in A and in B. */
+static void add_distributions(struct json_object *doc, const struct subject subjects[2],
+                              const struct matches *matches)
+{
+    struct json_object *list = doc_add_array(doc, "waits");
+
+    for (size_t i = 0; i < matches->nr && i < DISTRIBUTIONS_MAX; i++) {
+        const struct compare_domain *of[] = {matches->list[i].a, matches->list[i].b};
+        struct json_object *entry = doc_append_object(list);
+
+        for (size_t j = 0; j < ARRAY_SIZE(of); j++) {
+            struct json_object *waits;
+            char path[32];
+
+            if (!of[j])
+                continue;
+            (void)snprintf(path, sizeof(path), "waits.d%" PRIu32, of[j]->domid);
+            waits = doc_find(subjects[j].facts, path);
+            if (waits)
+                doc_add_document(entry, j == 0 ? "a" : "b", waits);
+        }
+    }
+}
+
+static int write_page(struct page_output *output, const struct subject subjects[2],
+                      const struct matches *matches, size_t *ret_bytes, char **ret_error)
+{
+    _cleanup_doc_ struct json_object *doc = doc_new("xentraced-page");
+    struct json_object *diff = make_doc(subjects, matches);
+
+    if (!doc || !diff) {
+        (void)doc_free(diff);
+        return -ENOMEM;
+    }
+    page_trim(diff, PAGE_DIFF_BYTES_MAX, doc_add_array(doc, "trimmed"));
+    (void)json_object_object_add(doc, "diff", diff);
+    doc_add_document(doc, "a", doc_find(subjects[0].facts, "trace"));
+    doc_add_document(doc, "b", doc_find(subjects[1].facts, "trace"));
+    add_distributions(doc, subjects, matches);
+    return page_write(output, doc, ret_bytes, ret_error);
+}
+
 /* --- For people. --- */
 
 /* The last three columns. */
@@ -726,14 +784,20 @@ static void print(const struct ctl *ctl, const struct subject subjects[2],
 }
 
 /* SUBJECTS and MATCHES are the caller's to free, also after an error. */
-static int diff(struct ctl *ctl, const struct selection_options *selection,
-                const char *const paths[2], struct subject subjects[2], struct matches *matches,
-                char **ret_error)
+static int diff(struct ctl *ctl, const struct options *options, const char *const paths[2],
+                struct subject subjects[2], struct matches *matches, char **ret_error)
 {
+    _cleanup_page_ struct page_output *page = NULL;
+    size_t bytes = 0;
     int r;
 
+    if (options->html) {
+        r = page_open(options->html, &page, ret_error);
+        if (r < 0)
+            return r;
+    }
     for (size_t i = 0; i < 2; i++) {
-        r = subject_read(&subjects[i], ctl, selection, paths[i], ret_error);
+        r = subject_read(&subjects[i], ctl, options, paths[i], ret_error);
         if (r < 0)
             return r;
     }
@@ -743,8 +807,14 @@ static int diff(struct ctl *ctl, const struct selection_options *selection,
     if (matches->nr == 0 && subjects[0].input->subjects)
         return str_refuse(-ENOENT, ret_error, "Neither trace has a runstate record of %s.",
                           subjects[0].input->shown);
-    print(ctl, subjects, matches);
-    return 0;
+    if (!page) {
+        print(ctl, subjects, matches);
+        return 0;
+    }
+    r = write_page(page, subjects, matches, &bytes, ret_error);
+    if (r == 0)
+        page_print_written(options->html, bytes);
+    return r;
 }
 
 static int cmd_diff(struct ctl *ctl, int argc, char **argv)
@@ -759,6 +829,8 @@ static int cmd_diff(struct ctl *ctl, int argc, char **argv)
     r = args_parse(ctl, diff_options, argc, argv, 2, &options, NULL, &error);
     if (r == 0)
         r = selection_check(&options.selection, NULL, &error);
+    if (r == 0 && options.html && ctl->json)
+        r = str_refuse(-EINVAL, &error, "--html has all numbers: it does not take --json.");
     if (r == 0 && optind + 2 != argc)
         r = str_refuse(-EINVAL, &error, "diff needs the names of two trace files.");
     for (int i = 0; r == 0 && i < 2; i++) {
@@ -770,7 +842,7 @@ static int cmd_diff(struct ctl *ctl, int argc, char **argv)
     }
     if (r < 0)
         return args_exit(&verb_diff, r, error);
-    r = diff(ctl, &options.selection, paths, subjects, &matches, &error);
+    r = diff(ctl, &options, paths, subjects, &matches, &error);
     free(matches.list);
     for (size_t i = 0; i < ARRAY_SIZE(subjects); i++)
         subject_done(&subjects[i]);
@@ -791,5 +863,6 @@ const struct verb verb_diff = {
             "waited, its exits; and which differences are larger than those between the\n"
             "halves of one trace. Needs no daemon.\n",
     .options = diff_options,
+    .examples = "  xentracectl diff --html page.html before.xentrace after.xentrace\n",
     .remote = VERB_RUNS_THERE,
 };

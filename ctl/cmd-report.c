@@ -7,7 +7,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "common/units.h"
 #include "ctl/args.h"
 #include "ctl/color.h"
 #include "ctl/ctl.h"
@@ -201,26 +200,9 @@ static int report_intervals(struct ctl *ctl, const struct options *options, cons
     return CTL_OK;
 }
 
-static void page_freep(struct page_output **output)
-{
-    page_free(*output);
-}
-
-static void print_page(const char *path, size_t bytes)
-{
-    _cleanup_free_ char *quoted = str_shell_quote(path);
-    char size[UNITS_TEXT_MAX];
-
-    if (strcmp(path, "-") == 0 || !quoted)
-        return;
-    table_print_field(stdout, "Page", "%s", path);
-    table_print_field(stdout, "Size", "%s", size_format(size, bytes));
-    table_print_field(stdout, "Next", "xdg-open %s", quoted);
-}
-
 static int report_page(struct ctl *ctl, const struct options *options, const char *path)
 {
-    _cleanup_(page_freep) struct page_output *output = NULL;
+    _cleanup_page_ struct page_output *output = NULL;
     _cleanup_input_ struct input *input = NULL;
     _cleanup_(measures_freep) struct measures *measures = NULL;
     _cleanup_(findings_freep) struct findings *findings = NULL;
@@ -242,7 +224,7 @@ static int report_page(struct ctl *ctl, const struct options *options, const cha
         r = page_write(output, data, &bytes, &error);
     if (r < 0)
         return input_fail(error, r);
-    print_page(options->html, bytes);
+    page_print_written(options->html, bytes);
     return CTL_OK;
 }
 

@@ -125,6 +125,13 @@ static void add_facts(struct json_object *doc, const struct input *input,
     (void)doc_free(sidecar);
 }
 
+void page_data_add_trace(struct json_object *doc, const struct input *input,
+                         const struct measures *measures)
+{
+    add_facts(doc, input, measures);
+    page_waits_add(doc, input, measures);
+}
+
 static void add_names(struct json_object *doc, const struct input *input,
                       const struct measures *measures)
 {
@@ -293,14 +300,13 @@ int page_data_new(struct input *input, struct measures *measures, const struct f
     if (!doc)
         return -ENOMEM;
     nr_waits = choose_stories(measures, waits);
-    add_facts(doc, input, measures);
+    page_data_add_trace(doc, input, measures);
     add_names(doc, input, measures);
     nr = add_places(doc, measures, findings, places);
     nr = add_worst(measures, places, nr);
     r = page_timeline_new(input, measures, places, nr, &timeline);
     if (r < 0)
         return r;
-    page_waits_add(doc, input, measures);
     add_report(doc, input, measures, findings);
     r = page_timeline_read(timeline, input, doc, ret_error);
     page_timeline_free(timeline);

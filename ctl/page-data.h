@@ -19,5 +19,12 @@ struct measures;
 int page_data_new(struct input *input, struct measures *measures, const struct findings *findings,
                   struct json_object **ret_doc, char **ret_error);
 
+/*
+ * Adds `trace`, the facts, and `waits`, the distributions. To be called before measures_doc_add(),
+ * which takes the samples.
+ */
+void page_data_add_trace(struct json_object *doc, const struct input *input,
+                         const struct measures *measures);
+
 /* The findings as documents have them: `report --json` too. */
 void page_data_add_findings(struct json_object *doc, const struct findings *findings);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The page of `report --html` without its data, which is a part of this program (page/local.mk).
- * Any thread.
+ * The page of `report --html` and `diff --html` without its data, which is a part of this program
+ * (page/local.mk). Any thread.
  */
 
 #include <stdbool.h>
@@ -16,8 +16,8 @@ struct page_template {
     size_t tail_bytes;
 };
 
-/* Pages begin with this, which is how report knows a file that it may replace. */
-#define PAGE_FIRST_LINES "<!DOCTYPE html>\n<!-- A page of xentracectl report. -->\n"
+/* Pages begin with this, which is how these know a file that they may replace. */
+#define PAGE_FIRST_LINES "<!DOCTYPE html>\n<!-- A page of xentracectl. -->\n"
 
 /* False: this build has none, as D3 was not there. */
 bool page_template_find(struct page_template *ret_template);

@@ -19,9 +19,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/units.h"
 #include "common/util.h"
 #include "ctl/page-template.h"
 #include "ctl/str.h"
+#include "ctl/table.h"
 
 struct page_output {
     struct page_template template;
@@ -111,8 +113,8 @@ int page_open(const char *path, struct page_output **ret_output, char **ret_erro
         output->file = stdout;
     else if (!may_replace(path))
         r = str_refuse(-EEXIST, ret_error,
-                       "%s exists and is not a page. Nothing was written. --html names the page "
-                       "that is made: report --html PAGE TRACE",
+                       "%s exists and is not a page. Nothing was written. The page that is made "
+                       "is named after the option: --html PAGE",
                        path);
     else if (!(output->path = strdup(path)))
         r = -ENOMEM;
@@ -213,6 +215,18 @@ int page_write(struct page_output *output, struct json_object *data, size_t *ret
         return -ENOMEM;
     return output->path ? write_file(output, text, ret_bytes, ret_error)
                         : write_all(output, text, ret_bytes, ret_error);
+}
+
+void page_print_written(const char *path, size_t bytes)
+{
+    _cleanup_free_ char *quoted = str_shell_quote(path);
+    char size[UNITS_TEXT_MAX];
+
+    if (strcmp(path, "-") == 0 || !quoted)
+        return;
+    table_print_field(stdout, "Page", "%s", path);
+    table_print_field(stdout, "Size", "%s", size_format(size, bytes));
+    table_print_field(stdout, "Next", "xdg-open %s", quoted);
 }
 
 struct page_output *page_free(struct page_output *output)

@@ -2,12 +2,14 @@
 #pragma once
 
 /*
- * The page of `report --html`: one HTML file without references, which shows the report, its
- * findings and the timeline. It is the template (page-template.h) and one JSON document
- * (page-data.h). One thread.
+ * The page of `report --html` and of `diff --html`: one HTML file without references. It is the
+ * template (page-template.h) and one JSON document (docs/page.md), by which it is about one trace
+ * or two. One thread.
  */
 
 #include <stddef.h>
+
+#include "common/util.h"
 
 struct json_object;
 
@@ -25,5 +27,15 @@ int page_open(const char *path, struct page_output **ret_output, char **ret_erro
 int page_write(struct page_output *output, struct json_object *data, size_t *ret_bytes,
                char **ret_error);
 
+/* For people: what was written to PATH, unless that is standard output. */
+void page_print_written(const char *path, size_t bytes);
+
 /* Without page_write(), nothing remains. Takes NULL; returns NULL. */
 struct page_output *page_free(struct page_output *output);
+
+static inline void page_freep(struct page_output **output)
+{
+    *output = page_free(*output);
+}
+
+#define _cleanup_page_ _cleanup_(page_freep)

@@ -4,7 +4,7 @@
 
 // As wide as there is room when the page is opened.
 const CHART_WIDTH = Math.min(Math.max(document.body.clientWidth - 30, 300), 800);
-const CHART_HEIGHT = 130, MARGIN = {left: 52, right: 28, top: 22, bottom: 30};
+const CHART_HEIGHT = 130, MARGIN = {left: 52, right: 28, top: 24, bottom: 30};
 
 function makeChart(label, height = CHART_HEIGHT) {
     const figure = element("figure", {class: "chart"});
@@ -32,37 +32,71 @@ const powersOf = (base, low, high) => {
 
 const KINDS = [["wake", "after a wake-up"], ["preempt", "after a preemption"], ["other", "other"]];
 
-// The distributions of a domain's waits: lengths to the right, numbers upwards, both logarithmic. RANGE
-// is that of all domains, so that they can be compared.
-function waitsChart(domain, kinds, range) {
-    const chart = makeChart(`Waits of ${formatDomain(domain)}`);
-    const most = Math.max(...kinds.flatMap(([, entry]) => Object.values(entry.bins)));
+// The waits of one kind, as the document has them (docs/page.md), in nanoseconds.
+function inNsec(entry, khz = page.trace.tsc_khz) {
+    const lengths = ["p50", "p99", "p999", "max"].map(key => [key, nsecOf(entry[key], khz)]);
+    return {...entry, ...Object.fromEntries(lengths)};
+}
+
+// From the shortest to the longest wait of ENTRIES, in full powers of ten.
+function rangeOf(entries) {
+    const lowest = Math.min(...entries.flatMap(entry => Object.keys(entry.bins).map(Number)));
+    return [10 ** Math.floor(Math.log10(Math.max(2 ** (lowest / 4), 100))),
+            10 ** Math.ceil(Math.log10(Math.max(...entries.map(entry => entry.max), 1e6)))];
+}
+
+// Distributions over one another: lengths to the right, VALUES from LOW to HIGH upwards, both logarithmic.
+// Series: {className, entry, name, row: of its percentiles' names}. RANGE is that of all charts of a panel, so
+// that they can be compared.
+function distributionChart(label, series, range, {low, high, valueOf, format}) {
+    const chart = makeChart(label);
     const x = d3.scale.log().domain(range).range([MARGIN.left, CHART_WIDTH - MARGIN.right]);
-    const y = d3.scale.log().domain([0.7, Math.max(most, 10)]).range([chart.height - MARGIN.bottom, MARGIN.top]);
-    addAxes(chart, x, y, formatNsec, formatCount, powersOf(10, ...range), powersOf(10, 1, Math.max(most, 10)));
-    for (const [kind, entry] of kinds) {
+    const y = d3.scale.log().domain([0.7 * low, high]).range([chart.height - MARGIN.bottom, MARGIN.top]);
+    addAxes(chart, x, y, formatNsec, format, powersOf(10, ...range), powersOf(10, low, high));
+    for (const {className, entry, name, row} of series) {
         const bins = Object.entries(entry.bins).map(([bin, count]) => [Number(bin), count]);
-        chart.svg.append("g").attr("class", "waits " + kind).selectAll("rect").data(bins).enter().append("rect")
-            .attr("x", bin => x(Math.max(2 ** (bin[0] / 4), range[0])))
-            .attr("width", bin => Math.max(x(2 ** ((bin[0] + 1) / 4)) - x(Math.max(2 ** (bin[0] / 4), range[0])) - 0.5, 1))
-            .attr("y", bin => y(bin[1])).attr("height", bin => y(0.7) - y(bin[1]))
-            .append("title").text(bin => `${formatCount(bin[1])} waits from ${formatNsec(2 ** (bin[0] / 4))}, ${kind}`);
-        if (entry.count < 10 || kind === "other") // a few waits have no percentiles to speak of
-            continue;
-        const marks = [["p50", "50%"], ["p99", "99%"], ["p999", "99.9%"]].filter(([key]) => entry[key] > 0);
-        const group = chart.svg.append("g").attr("class", "percentiles " + kind);
-        let before = null;
-        for (const [key, text] of marks) {
-            const at = Math.max(x(nsecOf(entry[key])), MARGIN.left);
-            group.append("line").attr("x1", at).attr("x2", at).attr("y1", MARGIN.top - 4).attr("y2", y(0.7));
-            if (before && at - before.attr("x") < 40)
-                before.text(before.text() + ", " + text);
-            else
-                before = group.append("text").attr("x", at).attr("y", kind === "wake" ? 8 : 17)
-                    .attr("text-anchor", "middle").text(text);
-        }
+        const left = bin => x(Math.max(2 ** (bin / 4), range[0])), top = count => y(valueOf(count, entry));
+        chart.svg.append("g").attr("class", "waits " + className).selectAll("rect").data(bins).enter().append("rect")
+            .attr("x", bin => left(bin[0]))
+            .attr("width", bin => Math.max(x(2 ** ((bin[0] + 1) / 4)) - left(bin[0]) - 0.5, 1))
+            .attr("y", bin => top(bin[1])).attr("height", bin => y(0.7 * low) - top(bin[1]))
+            .append("title").text(bin => `${formatCount(bin[1])} waits from ${formatNsec(2 ** (bin[0] / 4))}, ${name}`);
+        if (row !== null && entry.count >= 10) // a few waits have no percentiles to speak of
+            addPercentiles(chart, x, y(0.7 * low), {className, entry, row});
     }
     return chart.figure;
+}
+
+function addPercentiles(chart, x, bottom, {className, entry, row}) {
+    const marks = [["p50", "50%"], ["p99", "99%"], ["p999", "99.9%"]].filter(([key]) => entry[key] > 0);
+    const group = chart.svg.append("g").attr("class", "percentiles " + className);
+    let before = null;
+    for (const [key, text] of marks) {
+        const at = Math.max(x(entry[key]), MARGIN.left);
+        group.append("line").attr("x1", at).attr("x2", at).attr("y1", MARGIN.top - 4).attr("y2", bottom);
+        if (before && at - before.attr("x") < 40)
+            before.text(before.text() + ", " + text);
+        else
+            before = group.append("text").attr("x", at).attr("y", 8 + 10 * row).attr("text-anchor", "middle").text(text);
+    }
+}
+
+// A domain's waits of each kind: [kind, entry].
+function countsChart(label, kinds, range) {
+    const most = Math.max(...kinds.flatMap(([, entry]) => Object.values(entry.bins)));
+    return distributionChart(label, kinds.map(([kind, entry]) => ({
+        className: kind, entry, name: kind, row: kind === "other" ? null : Number(kind === "preempt")})), range,
+        {low: 1, high: Math.max(most, 10), valueOf: count => count, format: formatCount});
+}
+
+// A domain's waits of one kind in two traces, of which one may have more: [class, name, entry].
+function sharesChart(label, traces, range) {
+    const shareOf = (count, entry) => count / entry.count;
+    const least = Math.min(...traces.flatMap(([, , entry]) => Object.values(entry.bins).map(count => shareOf(count, entry))));
+    return distributionChart(label, traces.map(([className, name, entry]) => ({
+        className, entry, name, row: Number(className === "b")})), range,
+        {low: 10 ** Math.floor(Math.log10(Math.min(least, 0.1)) + 1e-9), high: 1, valueOf: shareOf,
+         format: share => Number((100 * share).toPrecision(1)) + "%"});
 }
 
 // Records lost in each part of the time, a row for each CPU that lost any.

@@ -3,8 +3,9 @@
 // The document that the page is made from (docs/page.md), and what is encoded in it.
 
 const page = JSON.parse(document.getElementById("data").textContent);
-const report = page.report;
-const measures = report.measures;
+// Null: it is about two traces.
+const report = page.report || null;
+const measures = report && report.measures;
 
 const decodeBase64 = text => Uint8Array.from(atob(text), letter => letter.charCodeAt(0));
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The page of `report --html`: our own HTML, CSS and JavaScript, and D3, in one file. It is made when
+# The page of `report --html` and `diff --html`: our own HTML, CSS and JavaScript, and D3, in one file. It is made when
 # the program is built, and is part of it (ctl/page-template.c).
 
 # In the order in which they are read.
@@ -15,6 +15,7 @@ page_scripts = \
 	page/charts.js \
 	page/tables.js \
 	page/panels.js \
+	page/diff.js \
 	page/main.js
 page_sources = page/page.html page/page.css page/d3-license.txt $(page_scripts)
 EXTRA_DIST += page/assemble $(page_sources)

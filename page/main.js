@@ -18,20 +18,40 @@ function addHead() {
         line => element("p", {class: trace.cause && line.includes(trace.cause) ? "cause" : null}, line)));
 }
 
-const model = new Model(page.timeline);
-const timeline = new Timeline(model, page.places);
-const NO_SCHED = "Not in this trace: it has no sched records.";
-addHead();
-fill("findings", findingsPanel(timeline));
-document.getElementById("timeline-help").before(timeline.element);
-fill("domains", domainsPanel(), NO_SCHED);
-fill("waits", waitsPanel(timeline), "No wait of a vCPU for a CPU is in this trace.");
-fill("cpus", cpusPanel(), NO_SCHED);
-fill("exits", exitsPanel(), "No VM exit is in this trace: no HVM or PVH guest ran, or it has no hvm records.");
-fill("interrupts", interruptsPanel(), "No interrupt is in this trace.");
-fill("power", powerPanel(), "No change of an idle state or a frequency is in this trace.");
-fill("migrations", migrationsPanel(), "No vCPU ran on more than one CPU.");
-fill("quality", qualityPanel());
-timeline.layout();
+// The sections of a page about one trace or two.
+function addSections(id) {
+    document.querySelector("header").after(document.getElementById(id).content);
+}
+
+function fillReport() {
+    const model = new Model(page.timeline), timeline = new Timeline(model, page.places);
+    const noSched = "Not in this trace: it has no sched records.";
+    addSections("report-page");
+    addHead();
+    fill("findings", findingsPanel(timeline));
+    document.getElementById("timeline-help").before(timeline.element);
+    fill("domains", domainsPanel(), noSched);
+    fill("waits", waitsPanel(timeline), "No wait of a vCPU for a CPU is in this trace.");
+    fill("cpus", cpusPanel(), noSched);
+    fill("exits", exitsPanel(), "No VM exit is in this trace: no HVM or PVH guest ran, or it has no hvm records.");
+    fill("interrupts", interruptsPanel(), "No interrupt is in this trace.");
+    fill("power", powerPanel(), "No change of an idle state or a frequency is in this trace.");
+    fill("migrations", migrationsPanel(), "No vCPU ran on more than one CPU.");
+    fill("quality", qualityPanel());
+    timeline.layout();
+    return {formatWhen, Model, Timeline, timeline};
+}
+
+function fillDiff() {
+    addSections("diff-page");
+    addDiffHead();
+    fill("differences", differencesPanel());
+    fill("run", runPanel(), "Neither trace has a sched record of a domain.");
+    fill("waits", diffWaitsPanel(), "No wait of a vCPU for a CPU is in these traces.");
+    fill("distributions", distributionsPanel(), "No wait after a wake-up or a preemption is in these traces.");
+    fill("exits", diffExitsPanel(), "No VM exit is in these traces.");
+    return {};
+}
+
 // For tests, and for whoever is curious.
-window.xentraced = {page, formatWhen, Model, Timeline, timeline};
+window.xentraced = {page, ...(page.diff ? fillDiff() : fillReport())};

@@ -2,7 +2,7 @@
 //
 // The panels: each is what `report`, or one of its views, shows. A panel without data is null.
 
-const span = measures.span.cycles;
+const span = measures ? measures.span.cycles : 0;
 const viewCommand = view => commandElement(commandFor(`report --view ${view}`));
 
 // "Also N more: command", if the page does not have all.
@@ -59,10 +59,7 @@ function waitsPanel(timeline) {
     const domains = Object.entries(page.waits).filter(([, kinds]) => Object.keys(kinds).length > 0);
     if (domains.length === 0)
         return null;
-    const entries = domains.flatMap(([, kinds]) => Object.values(kinds));
-    const lowest = Math.min(...entries.flatMap(entry => Object.keys(entry.bins).map(Number)));
-    const range = [10 ** Math.floor(Math.log10(Math.max(2 ** (lowest / 4), 100))),
-                   10 ** Math.ceil(Math.log10(Math.max(...entries.map(entry => nsecOf(entry.max)), 1e6)))];
+    const range = rangeOf(domains.flatMap(([, kinds]) => Object.values(kinds).map(entry => inNsec(entry))));
     const shown = domains.sort((a, b) => waitsOf(b[1]) - waitsOf(a[1])).slice(0, 12);
     const rows = shown.flatMap(([domain, kinds]) => KINDS.filter(([kind]) => kinds[kind]).map(([kind, text]) => [
         formatDomain(domain), text, formatCount(kinds[kind].count),
@@ -70,7 +67,8 @@ function waitsPanel(timeline) {
     return [
         ...shown.map(([domain, kinds]) => element("div", {class: "distribution"},
             element("h3", {}, formatDomain(domain)),
-            waitsChart(domain, KINDS.filter(([kind]) => kinds[kind]).map(([kind]) => [kind, kinds[kind]]), range))),
+            countsChart(`Waits of ${formatDomain(domain)}`,
+                KINDS.filter(([kind]) => kinds[kind]).map(([kind]) => [kind, inNsec(kinds[kind])]), range))),
         element("p", {class: "legend"}, ...KINDS.slice(0, 2).map(([kind, text]) =>
             element("span", {class: "key"}, element("i", {class: kind}), text)),
             "Both scales are logarithmic. Lines: half, 99% and 99.9% of the waits are not longer."),
