@@ -98,8 +98,13 @@ class Browser:
                 one = {"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": [step]}
             self.call("POST", "/actions", {"actions": [one]})
 
-    def screenshot(self, path, full=True):
+    def screenshot(self, path, full=True, height=None):
+        """Of the page, or of the window: of its upper HEIGHT pixels."""
         import base64
-        picture = self.cdp("Page.captureScreenshot", format="png", captureBeyondViewport=full)
+        clip = {}
+        if height:
+            width, y = self.run("return [innerWidth, scrollY]")
+            clip = {"clip": {"x": 0, "y": y, "width": width, "height": height, "scale": 1}}
+        picture = self.cdp("Page.captureScreenshot", format="png", captureBeyondViewport=full, **clip)
         with open(path, "wb") as file:
             file.write(base64.b64decode(picture["data"]))
