@@ -25,7 +25,7 @@ includes() { grep -rnE "^ *# *include +[<\"]($2)" --include='*.[ch]' "$1"; }
 # only FILE FOLDERS REGEX: lines that include it outside of FILE.
 only() {
     local file=$1 regex=$2
-    grep -rnE "^ *# *include +[<\"]($regex)" --include='*.[ch]' common collector daemon trace export ctl |
+    grep -rnE "^ *# *include +[<\"]($regex)" --include='*.[ch]' common collector daemon trace export kernelshark ctl |
         grep -vE "^$file:"
 }
 
@@ -35,12 +35,16 @@ report "daemon/ does not know ctl/" "$(includes daemon 'ctl/|trace/|export/')"
 report "trace/ knows common/ only" "$(includes trace 'collector/|daemon/|ctl/|export/')"
 report "export/ knows common/ and trace/xentrace.h only" \
     "$(includes export 'collector/|daemon/|ctl/|trace/' | grep -v '"trace/xentrace\.h"')"
+report "kernelshark/ knows common/ and trace/xentrace.h only" \
+    "$(includes kernelshark 'collector/|daemon/|ctl/|export/|trace/' | grep -v '"trace/xentrace\.h"')"
 report "ctl/ knows common/, trace/ and export/ only" "$(includes ctl 'collector/|daemon/')"
 report "Xen's libraries are known to collector/xen.c alone" \
     "$(only collector/xen.c 'xenctrl|xencall|xenevtchn|xenforeignmemory|xen/(sysctl|xen|version|domctl)')"
 report "libxenstore is known to daemon/host/xenstore.c alone" \
     "$(only daemon/host/xenstore.c 'xenstore')"
 report "liburing is known to collector/uring.c alone" "$(only collector/uring.c 'liburing')"
+report "KernelShark's library is known to its plug-in alone" \
+    "$(only kernelshark/plugin-xentrace.c 'kernelshark/libkshark')"
 report "in the daemon, sd-bus is known to control.c, its parts and systemd.c alone" \
     "$(only 'daemon/(control/(control|calls|request)|host/systemd).c' 'systemd/sd-bus' | grep -v '^ctl/client')"
 report "common/ and collector/ do not log" \
@@ -88,7 +92,7 @@ report "the rooms of daemon/ know those before them only" "$(wrong_arrows)"
 
 # A module is NAME.c, NAME.h, and NAME-state.h or NAME-internal.h, which only its own files include.
 circles() {
-    includes_of common collector daemon trace export ctl tests/xensim |
+    includes_of common collector daemon trace export kernelshark ctl tests/xensim |
         sed -E 's/\.[ch]\>//g; s/-(state|internal)\>//g' | awk '$1 != $2' | sort -u |
         LC_ALL=C tsort 2>&1 >/dev/null |
         awk '/input contains a loop/ { if (loop) print loop; loop = ""; next }
@@ -108,7 +112,7 @@ report "no pipe ends in grep -q" \
 # Every file, folder and function that a document names is there: `folder/name.c`, `name.c`, `name()`.
 # NAME and MODULE stand for any name. A program is built from a source of its name.
 missing_names() {
-    local sources=(common collector daemon trace export ctl tests)
+    local sources=(common collector daemon trace export kernelshark ctl tests)
     {
         find . -path ./.git -prune -o -type f -print | sed 's,^\./,,'
         echo "== functions"

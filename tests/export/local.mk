@@ -8,3 +8,11 @@ EXTRA_DIST += tests/export/test-csv tests/export/test-ctf tests/export/test-perf
 # With programs that are large: the step `export` of tests/all.
 EXTRA_DIST += tests/export/duckdb.js tests/export/clickhouse.py tests/export/questions.py \
 	tests/export/test-clickhouse tests/export/test-duckdb tests/export/test-ship
+
+# KernelShark's plug-in, through KernelShark's library: 77 without it.
+if HAVE_KERNELSHARK
+noinst_PROGRAMS += tests/export/kshark-list
+endif
+tests_export_kshark_list_SOURCES = tests/export/kshark-list.c
+tests_export_kshark_list_LDADD = -lkshark
+EXTRA_DIST += tests/export/test-kernelshark
