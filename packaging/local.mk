@@ -5,6 +5,7 @@ EXTRA_DIST += \
 	debian/changelog \
 	debian/control \
 	debian/copyright \
+	debian/kernelshark-xentrace.install \
 	debian/libxentrace-dev.examples \
 	debian/libxentrace-dev.install \
 	debian/libxentrace1.install \

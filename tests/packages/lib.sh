@@ -4,7 +4,7 @@
 # Makes packages, without a network:
 #
 #   make_distribution BUILD DIR    DIR/xentraced-VERSION.tar.xz and the same unpacked; sets $version
-#   build_debs DIR                 from it, into DIR; sets $deb, $tools, $libdeb, $devdeb, $pydeb
+#   build_debs DIR                 from it, into DIR; sets $deb, $tools, $libdeb, $devdeb, $pydeb, $sharkdeb
 #   make_older OUT [PAYLOAD]       OUT/older_*.deb: $deb and $tools as 0.1.0 would have had them,
 #                                  with programs, units and configuration of PAYLOAD (install_0_1_0)
 #   has_0_1_0                      the history of this repository has the sources of 0.1.0
@@ -29,7 +29,7 @@ build_debs() { # build_debs DIR
     deb=$(echo "$1"/xentraced_*.deb)
     tools=$(echo "$1"/xentrace-tools_*.deb)
     libdeb=$(echo "$1"/libxentrace1_*.deb) devdeb=$(echo "$1"/libxentrace-dev_*.deb)
-    pydeb=$(echo "$1"/python3-xentrace_*.deb)
+    pydeb=$(echo "$1"/python3-xentrace_*.deb) sharkdeb=$(echo "$1"/kernelshark-xentrace_*.deb)
 }
 
 # Of before 0.2.0: the client in a package of its own, which the daemon's depends on, and another
