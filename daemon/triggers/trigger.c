@@ -229,8 +229,10 @@ uint64_t trigger_last_usec(const struct trigger *trigger, uint64_t now_usec)
 {
     uint64_t last_usec = trigger->config.last_usec;
 
-    return last_usec && trigger->retries > 0 ? last_usec + (now_usec - trigger->due_usec)
-                                             : last_usec;
+    if (last_usec == 0)
+        return 0;
+    last_usec += trigger->config.delay_usec;
+    return trigger->retries > 0 ? last_usec + (now_usec - trigger->due_usec) : last_usec;
 }
 
 static enum trigger_action trigger_accept(struct trigger *trigger, uint64_t now_usec,

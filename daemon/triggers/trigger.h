@@ -130,8 +130,9 @@ uint64_t trigger_next_usec(const struct trigger *trigger);
 enum trigger_action trigger_advance(struct trigger *trigger, uint64_t now_usec);
 
 /*
- * How far back the snapshot that is to be written now reaches; 0: everything. One that is tried
- * again reaches back to where the first one would have begun.
+ * How far back the snapshot that is to be written now reaches; 0: everything. What is asked for
+ * counts from the event, not from the end of the delay. One that is tried again reaches back to
+ * where the first one would have begun.
  */
 uint64_t trigger_last_usec(const struct trigger *trigger, uint64_t now_usec);
 

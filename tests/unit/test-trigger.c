@@ -388,6 +388,17 @@ static void test_document(void)
     CHECK_UINT(trigger_last_usec(&trigger, 72 * USEC_PER_SEC), 32 * USEC_PER_SEC);
     play(&trigger, "g@71", states, sizeof(states));
     play(&trigger, "f@72", states, sizeof(states));
+
+    test_case("the time before the event, not before the delay is over");
+    trigger.config.delay_usec = 5 * USEC_PER_SEC;
+    trigger.retries = 0;
+    CHECK_UINT(trigger_last_usec(&trigger, 77 * USEC_PER_SEC), 35 * USEC_PER_SEC);
+    trigger.config.last_usec = 0;
+    CHECK_UINT(trigger_last_usec(&trigger, 77 * USEC_PER_SEC), 0);
+    trigger.config.last_usec = 30 * USEC_PER_SEC;
+    trigger.config.delay_usec = 0;
+
+    test_case("document of one that has fired");
     document = document_of_trigger(&trigger);
     CHECK_STR(text_of(document, "condition"), "runnable-latency=50ms");
     CHECK_STR(text_of(document, "state"), "cooling");
