@@ -21,6 +21,9 @@
 #define STOPPED_NSEC    (10 * NSEC_PER_SEC / 1000)
 #define ASKED_PERCENT   110
 #define BUSY_PERCENT    85
+#define ROOM_PERCENT    50 /* idle: others could have run there */
+#define FULL_PERCENT    10 /* ... could not */
+#define KNOWN_PERCENT   90 /* less, and percentages are of what is known */
 #define EXITS_PERCENT   20
 #define MANY_INTERRUPTS 5000 /* a second */
 #define MANY_YIELDS     1000
@@ -307,14 +310,22 @@ static void describe_ran(const struct findings *findings, const struct worst_wai
     }
 }
 
-/* Of the span, how much the vCPU waited, in percent. */
-static double waiting_percent(const struct measures *measures, uint32_t key)
+/* How much the vCPU waited, of the span, or of what is known if that is much less. To be freed. */
+static char *describe_waiting(const struct measures *measures, uint32_t key)
 {
+    const struct state_vcpu *vcpu = NULL;
+    uint64_t known = 0, span = measures_span(measures);
+
     for (unsigned int i = 0; i < measures->state.nr_vcpus; i++)
         if (measures->state.vcpus[i]->key == key)
-            return percent(measures->state.vcpus[i]->cycles[STATE_RUNNABLE],
-                           measures_span(measures));
-    return 0;
+            vcpu = measures->state.vcpus[i];
+    for (unsigned int i = 0; vcpu && i < STATE_RUNSTATES; i++)
+        known += vcpu->cycles[i];
+    if (!vcpu || percent(known, span) >= KNOWN_PERCENT)
+        return str_format("%.0f%% of the trace",
+                          vcpu ? percent(vcpu->cycles[STATE_RUNNABLE], span) : 0);
+    return str_format("%.0f%% of the time in which its state is known (%.0f%% of the trace)",
+                      percent(vcpu->cycles[STATE_RUNNABLE], known), percent(known, span));
 }
 
 static char *describe_wait(const struct findings *findings, const struct worst_wait *wait)
@@ -322,15 +333,15 @@ static char *describe_wait(const struct findings *findings, const struct worst_w
     const struct input *input = findings->input;
     char name[INPUT_TEXT_MAX], span[INPUT_TEXT_MAX], when[INPUT_TEXT_MAX];
     char ran[RAN_SHOWN * (2 * INPUT_TEXT_MAX + 16)];
+    _cleanup_free_ char *waiting = describe_waiting(findings->measures, wait->key);
 
     describe_ran(findings, wait, ran, sizeof(ran));
-    return str_format("%s waited %s for CPU %" PRIu32 " from %s%s. In all, it waited %.0f%% of the "
-                      "trace.",
+    return str_format("%s waited %s for CPU %" PRIu32 " from %s%s. In all, it waited %s.",
                       input_vcpu(input, name, wait->key, wait->from_tsc),
                       input_span(input, span, wait->cycles),
                       merge_cpu_of(&input->merge, wait->stream),
                       input_when(input, when, wait->from_tsc, findings->measures->first_tsc), ran,
-                      waiting_percent(findings->measures, wait->key));
+                      waiting ? waiting : "");
 }
 
 /* Whether the vCPU has no longer wait, of whatever kind; of equal ones the first is it. */
@@ -504,18 +515,23 @@ static void find_overcommitted(struct findings *findings)
         double asked = percent(measures->state.cpus[i].busy_cycles + measures->wait_cycles[i],
                                measures_span(measures));
         unsigned int vcpus;
+        double elsewhere;
 
         if (asked < ASKED_PERCENT ||
             percent(measures->state.cpus[i].busy_cycles, measures_span(measures)) < BUSY_PERCENT ||
             !measures_shows_cpu(measures, merge_cpu_of(measures->merge, i)))
             continue;
         vcpus = count_guests_on(measures, i);
+        elsewhere = idle_elsewhere(measures, i);
         findings_add(findings, "overcommitted", asked,
                      str_format("CPU %" PRIu32
                                 " is overcommitted: vCPUs ran or waited there for %.0f%% of the "
-                                "trace. %u vCPUs ran there; other CPUs were idle for %.0f%%.",
-                                merge_cpu_of(measures->merge, i), asked, vcpus,
-                                idle_elsewhere(measures, i)));
+                                "trace. %u vCPUs ran there; other CPUs were idle for %.0f%%%s.",
+                                merge_cpu_of(measures->merge, i), asked, vcpus, elsewhere,
+                                elsewhere >= ROOM_PERCENT
+                                    ? ": is something pinned? See: xl vcpu-list"
+                                : elsewhere < FULL_PERCENT ? ": they had no room, either"
+                                                           : ""));
     }
 }
 

@@ -99,6 +99,17 @@ static void add_clock(struct json_object *doc, const struct input *input,
     add_clock_pairs(doc, input, measures, nsec);
 }
 
+/* Where in the trace its cause was seen: at its end, if its last record was earlier. */
+static void add_cause_time(struct json_object *trace, const struct input *input,
+                           const struct measures *measures)
+{
+    uint64_t nsec = sidecar_reason_nsec(input->sidecar), tsc;
+
+    if (nsec && sidecar_find_tsc(input->sidecar, nsec, &tsc) && tsc >= measures->first_tsc)
+        doc_add_number(trace, "cause_at",
+                       min_u64(tsc - measures->first_tsc, measures_span(measures)));
+}
+
 static void add_facts(struct json_object *doc, const struct input *input,
                       const struct measures *measures)
 {
@@ -111,6 +122,7 @@ static void add_facts(struct json_object *doc, const struct input *input,
     doc_add_text(trace, "xen_version", sidecar_xen_version(input->sidecar));
     doc_add_text(trace, "scheduler", sidecar_scheduler(input->sidecar));
     doc_add_text(trace, "cause", sidecar_reason(input->sidecar));
+    add_cause_time(trace, input, measures);
     doc_add_number(trace, "tsc_khz", input->tsc_khz);
     doc_add_flag(trace, "tsc_khz_is_assumed", input->khz_is_assumed);
     /* Of the trace, whose part this may be: times in commands count from there. */

@@ -14,8 +14,10 @@ function addHead() {
     document.title = `${name} - Xen trace`;
     document.getElementById("title").textContent = name;
     document.getElementById("host").textContent = host.join(", ");
-    document.getElementById("quality-lines").append(...trace.quality.map(
-        line => element("p", {class: trace.cause && line.includes(trace.cause) ? "cause" : null}, line)));
+    document.getElementById("quality-lines").append(...trace.quality.map(line => element("p", {
+        class: trace.cause && line.includes(trace.cause) ? "cause"
+            : line.startsWith("TSC frequency unknown") ? "warned" : null,
+    }, line)));
 }
 
 // The sections of a page about one trace or two.
@@ -33,9 +35,11 @@ function fillReport() {
     fill("domains", domainsPanel(), noSched);
     fill("waits", waitsPanel(timeline), "No wait of a vCPU for a CPU is in this trace.");
     fill("cpus", cpusPanel(), noSched);
-    fill("exits", exitsPanel(), "No VM exit is in this trace: no HVM or PVH guest ran, or it has no hvm records.");
-    fill("interrupts", interruptsPanel(), "No interrupt is in this trace.");
-    fill("power", powerPanel(), "No change of an idle state or a frequency is in this trace.");
+    fill("exits", exitsPanel(), hasClass(HVM) ? "No VM exit is in this trace." : "Not in this trace: it has no hvm records.");
+    fill("interrupts", interruptsPanel(),
+        hasClass(HW) ? "No interrupt is in this trace." : "Not in this trace: it has no hw records.");
+    fill("power", powerPanel(), hasClass(HW) ? "No change of an idle state or a frequency is in this trace."
+        : "Not in this trace: it has no hw records.");
     fill("migrations", migrationsPanel(), "No vCPU ran on more than one CPU.");
     fill("quality", qualityPanel());
     timeline.layout();

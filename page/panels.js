@@ -15,6 +15,10 @@ const KIND_PANELS = {
     lost: "quality", overcommitted: "cpus", unseen: "cpus", exits: "exits", interrupts: "interrupts",
     migrations: "migrations", yields: "domains",
 };
+// Classes of events, as in their numbers, of which the trace has records.
+const HVM = 0x8, HW = 0x80;
+const hasClass = mask => Object.keys(measures.events).some(event => Number(event) >>> 16 & mask);
+
 const BAD_KINDS = ["lost", "stopped", "starved", "wait"];
 
 function findingsPanel(timeline) {
@@ -28,7 +32,8 @@ function findingsPanel(timeline) {
                        link, commandElement(finding.command));
     });
     return items.length > 0 ? element("ol", {class: "findings"}, ...items)
-        : element("p", {}, "Nothing stands out.");
+        : element("p", {}, "Nothing stands out." + (longestWaits().length === 0 ? ""
+            : ` The longest wait for a CPU took ${formatSpan(longestWaits()[0].cycles)}; from 10ms on, it would be a finding.`));
 }
 
 function domainsPanel() {
@@ -38,7 +43,8 @@ function domainsPanel() {
             formatDomain(domain), formatCount(of.vcpus),
             barCell(of.cycles.running / span, formatPercent(of.cycles.running, span)),
             formatPercent(of.cycles.runnable, span), formatSpan(of.latency.p50), formatSpan(of.latency.p99),
-            formatSpan(of.latency.max), formatCount(of.wakes), formatCount(of.migrations), formatCount(of.exits)]);
+            formatSpan(of.latency.max), formatCount(of.wakes), formatCount(of.migrations),
+            hasClass(HVM) ? formatCount(of.exits) : "-"]);
     return rows.length === 0 ? null : [
         makeTable([["Domain"], ["vCPUs", true], ["Running", true], ["Waiting", true], ["P50", true], ["P99", true],
                    ["Max", true], ["Wake-ups", true], ["Migrations", true], ["Exits", true]], rows),
@@ -79,9 +85,10 @@ function waitsPanel(timeline) {
 }
 const waitsOf = kinds => Object.values(kinds).reduce((sum, entry) => sum + entry.count, 0);
 
+const longestWaits = () => Object.values(measures.worst).flat().sort((a, b) => b.cycles - a.cycles).slice(0, 10);
+
 function longestTable(timeline) {
-    const waits = Object.values(measures.worst).flat().sort((a, b) => b.cycles - a.cycles).slice(0, 10);
-    return makeTable([["Since"], ["vCPU"], ["Waited", true], ["CPU", true], ["Ran meanwhile"]], waits.map(wait => {
+    return makeTable([["Since"], ["vCPU"], ["Waited", true], ["CPU", true], ["Ran meanwhile"]], longestWaits().map(wait => {
         const place = {vcpu: wait.vcpu, at: wait.start - measures.span.first_tsc, cycles: wait.cycles};
         const ran = Object.entries(wait.ran).filter(([, ticks]) => ticks >= wait.cycles / 100)
             .sort((a, b) => b[1] - a[1]).slice(0, 3);
@@ -132,6 +139,7 @@ function exitsPanel() {
         of.name, formatCount(of.count), barCell(all > 0 ? of.cycles / all : 0, formatSpan(of.cycles)),
         of.timed > 0 ? formatSpan(of.cycles / of.timed) : "", formatSpan(of.max)]);
     return [makeTable([["Reason"], ["Number", true], ...TIMES], rows),
+            element("p", {class: "note"}, "Time: from the exit to the vCPU's next entry, without the time in which it did not run."),
             detailsOf("By vCPU", [["vCPU"], ["Reason"], ["Number", true], ...TIMES],
                       tallyRows(measures.exits.vcpus, formatVcpu, nameOf), "measures.exits.vcpus", "exits"),
             ...[["pio_read", "Ports read"], ["pio_write", "Ports written"], ["mmio_read", "Addresses read (MMIO)"],

@@ -13,7 +13,7 @@ const DARK = {
     paper: "#0d1117", row: "#161b22", text: "#e6edf3", dim: "#9aa4ae", line: "#30363d", idle: "#242b33",
     offline: "#57606a", gap: "#d4a72c", mark: "#bc8cff", selected: "#58a6ff",
     runs: ["#388bfd", "#3fb950", "#a371f7", "#39c5cf", "#d29922", "#8b98a5", "#db61a2", "#8ab85c"],
-    waits: ["#7d3028", "#c04a38", "#ff5c47", "#ffb3a7"],
+    waits: ["#5f2d28", "#9c4136", "#e0533f", "#ff1f4b"],
 };
 // From these lengths on, a wait is drawn in the next of the four colors.
 const WAIT_NSEC = [0, 1e6, 1e7, 1e8];
@@ -75,7 +75,8 @@ class Timeline {
         return element("p", {class: "legend"},
             ...this.domains.slice(0, 12).map((domain, i) => item("runs." + i % LIGHT.runs.length, formatDomain(domain))),
             ...waits, this.model.gaps.length > 0 ? item("gap", "records lost", {class: "hatched"}) : null,
-            item("idle", "idle, asleep"), item("offline", "offline; as a dashed line: unknown"));
+            item("idle", "idle, asleep"), item("offline", "offline"), item("dim", "unknown", {class: "dashed"}),
+            page.trace.cause_at === undefined ? null : item("mark", "cause of the snapshot"));
     }
 
     #colorLegend() {
@@ -418,12 +419,14 @@ class Timeline {
             context.lineTo(x, AXIS_HEIGHT - 3);
             context.fill();
         });
-        const end = this.xOf(this.model.span);
-        if (page.trace.cause && end <= this.width + 1) {
+        const at = this.xOf(page.trace.cause_at);
+        if (page.trace.cause_at !== undefined && at >= this.gutter && at <= this.width + 1) {
+            const x = Math.min(at, this.width) - 2, width = context.measureText("cause").width;
+            context.fillStyle = this.colors.paper;
+            context.fillRect(x - width - 4, AXIS_HEIGHT - 13, width + 4, 11);
             context.fillStyle = this.colors.mark;
-            context.fillRect(Math.min(end, this.width) - 2, AXIS_HEIGHT - 12, 2, this.height);
-            const width = context.measureText("cause").width;
-            context.fillText("cause", Math.min(end, this.width) - width - 4, AXIS_HEIGHT - 4);
+            context.fillRect(x, AXIS_HEIGHT - 12, 2, this.height);
+            context.fillText("cause", x - width - 2, AXIS_HEIGHT - 4);
         }
     }
 

@@ -25,6 +25,7 @@ struct sidecar {
     uint64_t tsc_khz;
     enum sidecar_vendor vendor;
     uint64_t complete_from_tsc;
+    uint64_t reason_nsec;
     char *reason, *hostname, *boot_id, *scheduler, *granularity, *xen_version;
     struct clock_pair *clock;
     size_t nr_clock;
@@ -135,6 +136,7 @@ static void read_document(struct sidecar *sidecar, struct json_object *document)
     sidecar->xen_version = get_text(document, "/host/xen_version");
     sidecar->granularity = get_text(document, "/host/scheduler_granularity");
     sidecar->reason = get_text(document, "/snapshot/reason");
+    sidecar->reason_nsec = get_number(document, "/snapshot/reason_ns");
     sidecar->complete_from_tsc = get_number(document, "/snapshot/complete_from_tsc");
     if (sidecar->complete_from_tsc == 0)
         sidecar->complete_from_tsc = get_number(document, "/segment/complete_from_tsc");
@@ -258,6 +260,11 @@ uint64_t sidecar_complete_from_tsc(const struct sidecar *sidecar)
 const char *sidecar_reason(const struct sidecar *sidecar)
 {
     return sidecar->reason;
+}
+
+uint64_t sidecar_reason_nsec(const struct sidecar *sidecar)
+{
+    return sidecar->reason_nsec;
 }
 
 const char *sidecar_hostname(const struct sidecar *sidecar)

@@ -40,6 +40,8 @@ enum sidecar_vendor sidecar_vendor(const struct sidecar *sidecar);
 uint64_t sidecar_complete_from_tsc(const struct sidecar *sidecar);
 /* Why the snapshot was taken ("Domain 3 (web) crashed."), host, scheduler; NULL: unknown. */
 const char *sidecar_reason(const struct sidecar *sidecar);
+/* ... when that was seen, in nanoseconds since 1970; 0: unknown. */
+uint64_t sidecar_reason_nsec(const struct sidecar *sidecar);
 const char *sidecar_hostname(const struct sidecar *sidecar);
 const char *sidecar_boot_id(const struct sidecar *sidecar); /* 32 hexadecimal digits */
 const char *sidecar_scheduler(const struct sidecar *sidecar);
