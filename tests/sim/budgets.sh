@@ -44,11 +44,16 @@ begin() { # begin [KEY=VALUE]...: a recorder and a trigger for crashes
 
 # As fast as it goes, with the crash's own label.
 in_a_loop() {
-    local i kib times=()
+    local i kib times=() idle=() limit
     configure '[limits]' snapshot-interval=1s snapshots-per-day=3 keep-for-triggers=0
     begin memory=16M
     ctl start root >/dev/null
     kib=$(memory_kib)
+    for i in $(seq 9); do
+        idle+=("$(milliseconds ctl status)")
+    done
+    idle=($(printf '%s\n' "${idle[@]}" | sort -n))
+    SECONDS=0
     for i in $(seq 30); do
         as 65534 snapshot --label crash >>"$dir/answers" 2>&1 &
         as 65533 snapshot --label crash >>"$dir/answers" 2>&1 &
@@ -57,8 +62,10 @@ in_a_loop() {
     done
     wait_until 10 no_client
     times=($(printf '%s\n' "${times[@]}" | sort -n))
-    echo "# root's status took ${times[15]} ms; the longest ${times[-1]} ms"
-    check "a loop: root's commands are answered within 100 ms" below "${times[15]}" 100
+    limit=$((idle[4] * 5 > 100 ? idle[4] * 5 : 100)) # three other clients have the processors, too
+    echo "# root's status took ${times[15]} ms, ${idle[4]} ms without the loop; the longest ${times[-1]} ms"
+    check "a loop: root's commands are answered within 100 ms, or five times as long as without it" \
+        below "${times[15]}" "$limit"
     sanitized || check "a loop: no more memory is used" below "$(memory_kib)" $((kib + 16384))
     check "a loop: the end of root's capture" ctl stop root
     check "a loop: nothing of it is lost" same "$(number "$dir/state/root.json" ledger lost)" 0
@@ -82,7 +89,8 @@ in_a_loop() {
     "$xensim" domain crash 1
     has_written "a loop: the crash has its snapshot" crash 1
     check "a loop: it is complete" whole "$(of_trigger crash last_snapshot)"
-    check "a loop: not each refusal is logged" below "$(logged "Audit: Snapshot by .*: failed")" 45
+    check "a loop: not each refusal is logged" below "$(logged "Audit: Snapshot by .*: failed")" \
+        $((45 + 2 * SECONDS)) # ten lines of each user in ten seconds
 }
 memory_kib() { awk '/^RssAnon/ { print $2 }' "/proc/$daemon/status"; }
 milliseconds() { # milliseconds COMMAND...: that it takes

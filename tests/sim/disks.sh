@@ -30,17 +30,20 @@ mount_disk() { # mount_disk MOUNT-POINT: an ext4 of its own
         mount -o loop "$image" "$1" && mounted+=("$1")
 }
 
-# Freezes FILE-SYSTEM for SECONDS, and returns when it is frozen. A process of its own thaws it,
-# whatever becomes of the test. The times of both are in $dir/frozen and $dir/thawed.
+# Freezes FILE-SYSTEM for SECONDS, or until $dir/thaw is there, and returns when it is frozen. A process of
+# its own thaws it, whatever becomes of the test. The times of both are in $dir/frozen and $dir/thawed.
 freeze() { # freeze FILE-SYSTEM SECONDS
-    rm -f "$dir/frozen" "$dir/thawed"
+    rm -f "$dir/frozen" "$dir/thawed" "$dir/thaw"
     freeze_begin_ns=$(date +%s%N)
     # shellcheck disable=SC2016 # for the shell that is started
     setsid bash -c '
         trap "" TERM INT HUP
         stamp() { echo $((${EPOCHREALTIME//[^0-9]/} / 1000)) >"$1.new" && mv "$1.new" "$1"; }
         fsfreeze -f "$1" && stamp "$3/frozen"
-        sleep "$2"
+        for ((i = 0; i < $2 * 10; i++)); do
+            [ ! -e "$3/thaw" ] || break
+            sleep 0.1
+        done
         fsfreeze -u "$1"
         stamp "$3/thawed"' bash "$1" "$2" "$dir" </dev/null >/dev/null 2>&1 &
     disown

@@ -43,7 +43,7 @@ oldest_first() {
         snapshot --max-size 1M "shot-$n"
         sleep 0.05
     done
-    check "the oldest snapshot goes" wait_until 10 is_gone shot-1
+    check "the oldest snapshot goes" wait_until 60 is_gone shot-1
     check "the rest fits" wait_until 10 fits $((4 * mib))
     check "the newest stays" is_there shot-6
     check "the user's capture stays" is_there mine
