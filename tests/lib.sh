@@ -56,9 +56,11 @@ prepare_source() { (cd "$root" && { [ -x configure ] || autoreconf -fi; }); }
 
 # build_in DIRECTORY [CONFIGURE-OPTION]...: an out-of-tree build, for /usr and /etc.
 build_in() {
+    configure_in "$@" && make -s -j"$(nproc)"
+}
+configure_in() { # stays in DIRECTORY
     local directory=$1
     shift
     mkdir -p "$directory" && cd "$directory" &&
-        "$root/configure" --quiet --prefix=/usr --sysconfdir=/etc "$@" &&
-        make -s -j"$(nproc)"
+        "$root/configure" --quiet --prefix=/usr --sysconfdir=/etc "$@"
 }

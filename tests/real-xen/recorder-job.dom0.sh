@@ -197,6 +197,7 @@ failing important.service
 failing 'srv-my\x2dbackup.service'
 systemctl daemon-reload
 has_file() { compgen -G "$state/$1" >/dev/null; }
+SECONDS=0
 systemctl start important.service
 check "a failing unit makes a snapshot with its name" \
     wait_until 20 has_file 'snapshot-important.service-*.json'
@@ -208,8 +209,8 @@ check "... for the group to read" same \
     "640 root xentrace 750 root xentrace "
 systemctl restart important.service
 sleep 2
-check "a unit that flaps makes one in 10 s" same \
-    "$(compgen -G "$state/snapshot-important.service-*.json" | wc -l)" 1
+check "a unit that flaps makes one in 10 s" below \
+    "$(compgen -G "$state/snapshot-important.service-*.json" | wc -l)" $((2 + SECONDS / 10))
 sleep 10
 systemctl start 'srv-my\x2dbackup.service'
 check "so does one whose name has a backslash" \
@@ -241,7 +242,15 @@ check "a member of the group xentrace may look" reports as member xentracectl st
 check "... and call the doctor" shows '^pass  rights +You may see the status' as member xentracectl doctor
 check "... take a snapshot" as member xentracectl snapshot by-member
 check "... which it can read" as member xentracectl info "$state/snapshot-by-member.xentrace"
-check "... not two at once" refuses 'less than 10s ago.*snapshot-interval=' as member xentracectl snapshot
+not_two_at_once() { # the second one may come late: once more
+    local i
+    for i in 1 2 3; do
+        as member xentracectl snapshot >/dev/null 2>&1
+        refuses 'less than 10s ago.*snapshot-interval=' as member xentracectl snapshot && return
+    done
+    return 1
+}
+check "... not two at once" not_two_at_once
 newest_second() { as member xentracectl snapshot --last 1s -o - 2>/dev/null | cat >"$OUT/newest"; }
 check "... read the newest second, all the same" newest_second
 check "... which is sound, too" xentracectl info "$OUT/newest"
@@ -309,7 +318,7 @@ inherits() { # inherits FILE NAME: a daemon that is given FILE under NAME
         exec bash -c 'LISTEN_PID=$$ exec xentraced --socket /tmp/inherits --state-dir /tmp'
     ) 2>"$OUT/inherits.log" &
     local pid=$! status=0
-    wait_until 20 grep -q "Ready at" "$OUT/inherits.log" || status=1
+    wait_until 120 grep -q "Ready at" "$OUT/inherits.log" || status=1
     kill "$pid"
     wait "$pid" || status=1
     cat "$OUT/inherits.log"
