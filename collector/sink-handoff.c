@@ -40,14 +40,15 @@ uint64_t sink_length_guess(const struct sink *sink, uint64_t offset)
     return sink->least_bytes + (uint64_t)((double)(offset - sink->complete_offset) * ratio);
 }
 
-/* Whether it holds more than half of what it may. */
+/* Whether it holds more than a quarter of what it may: before half of the pool is in use, and it
+ * grows, which takes long just then. */
 static bool sink_is_behind(const struct sink *sink)
 {
     uint64_t held = sink->totals.held_bytes, free_bytes = pool_free_bytes(sink->pool);
     uint64_t own = sink->promised_bytes > held ? sink->promised_bytes - held : 0;
     uint64_t shared = free_bytes > sink->left_bytes ? free_bytes - sink->left_bytes : 0;
 
-    return held > max_u64(own, shared);
+    return held * 3 > max_u64(own, shared);
 }
 
 /* Returns the first chunk that does not fit; NULL: there is none. */

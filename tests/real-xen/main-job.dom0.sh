@@ -32,8 +32,6 @@ check "it stops" xentracectl stop nothing
 
 load_start
 check "start -e sched -c 0-7 -T 10" xentracectl start -e sched -c "0-$((cpus - 1))" -T 10 sched
-check "a second start with its name is refused" \
-    refuses "'sched' is already running" xentracectl start sched
 check "a daemon beside it is refused with the first one's PID" \
     fails "PID $(systemctl show -P MainPID xentraced)" xentraced --socket /tmp/other --state-dir /tmp
 check "it ends by itself" wait_until 20 ended sched
@@ -53,6 +51,8 @@ check "it is smaller than what it holds" above \
     "$(stat -c %s "$state/packed.xentrace.zst")"
 
 check "start -e all" xentracectl start -e all everything
+check "a second start with its name is refused" \
+    refuses "'everything' is already running" xentracectl start everything
 check "a guest starts" pv_guest_start guest 128 idle
 guest=$(guest_id guest)
 sleep 3
