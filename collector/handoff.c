@@ -33,7 +33,7 @@ struct handoff {
     uint32_t returned; /* atomic */
     uint32_t taken;    /* the writer's own */
     uint32_t taken_back;
-    bool tells; /* like taken_back the collector's own: the writer is to be woken */
+    bool must_wake; /* the writer; like taken_back the collector's own */
 
     bool is_canceled, is_behind, is_held_up; /* relaxed atomics */
 };
@@ -85,7 +85,7 @@ static bool handoff_put(struct handoff *handoff, struct handoff_item item)
         return false;
     handoff->slots[given % HANDOFF_SLOTS].item = item;
     __atomic_store_n(&handoff->given, given + 1, __ATOMIC_RELEASE);
-    handoff->tells = true;
+    handoff->must_wake = true;
     return true;
 }
 
@@ -105,7 +105,7 @@ static void set_flag(struct handoff *handoff, bool *flag, bool value)
     if (*flag == value)
         return;
     __atomic_store_n(flag, value, __ATOMIC_RELAXED);
-    handoff->tells = true;
+    handoff->must_wake = true;
 }
 
 void handoff_cancel(struct handoff *handoff)
@@ -121,8 +121,9 @@ void handoff_set_needs(struct handoff *handoff, bool is_behind, bool is_held_up)
 
 void handoff_wake(struct handoff *handoff, struct uring *uring)
 {
-    if (handoff->tells && uring_wake(uring, handoff->eventfd) >= 0)
-        handoff->tells = false; /* else the submission queue is full: the next time */
+    if (handoff->must_wake && uring_wake(uring, handoff->eventfd) >= 0)
+        handoff->must_wake =
+            false; /* else the submission queue is full, and the next call does it */
 }
 
 bool handoff_take_done(struct handoff *handoff, struct handoff_done *ret_done)

@@ -3,7 +3,7 @@
 
 /*
  * Hands the chunks of a sink to another thread, the writer, which writes them to the output in its
- * own form, and tells how long the output is then. The sink gets them back in order.
+ * own form, and returns them with the output's length. The sink gets them back in order.
  *
  * Neither side waits for the other: the collector gives what fits into the slots, and takes back
  * what is done when it is woken. The writer waits for handoff_fd() to become readable.

@@ -12,7 +12,7 @@
 #include "collector/sink-state.h"
 #include "common/util.h"
 
-/* What a chunk may add beside its bytes: the frame of a compressed file, and its place in the
+/* A chunk may add more than its bytes: the frame of a compressed file, and its place in the
  * table. A block of data that cannot be compressed takes 3 bytes more for each 128 KiB. */
 #define CHUNK_EXTRA_BYTES 64u
 #define EXTRA_DIVISOR     1024u

@@ -71,7 +71,7 @@ enum {
     MARK_DELIVERED = MARK_CLASSES + EVENT_CLASSES, /* of each CPU */
 };
 
-/* Whether CHUNK is behind the output's end. sink-write.c. */
+/* Whether CHUNK comes after the output's end. sink-write.c. */
 bool sink_drops(const struct sink *sink, const struct chunk *chunk);
 /* The output ends before OFFSET, or where it ended before if that is less. sink-write.c. */
 void sink_end_at(struct sink *sink, uint64_t offset);

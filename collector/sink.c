@@ -384,7 +384,7 @@ bool sink_end_round(struct sink *sink, bool complete)
 {
     sink->longest_round = max_u64(sink->longest_round, sink_used_bytes(sink) - sink->round_offset);
     sink->is_in_round = false;
-    /* What is cut at rounds needs chunks that end with one. */
+    /* The writer ends frames where rounds end, which it sees at the end of a chunk only. */
     if (sink->config.handoff && sink->filling &&
         sink->filling->fill_bytes >= sink->filling->bytes / 2)
         sink_close_chunk(sink, true);

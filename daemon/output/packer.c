@@ -124,10 +124,9 @@ static void packer_flush(struct packer *packer)
     int r = packer_write(packer, packer->buffer, pack_output_bytes(packer->pack));
 
     pack_set_output(packer->pack, packer->buffer, BUFFER_BYTES);
-    if (r >= 0)
-        r = pack_error(packer->pack);
-    if (r < 0 && !packer->error)
-        packer->error = r;
+    if (packer->error)
+        return;
+    packer->error = r < 0 ? r : pack_error(packer->pack);
 }
 
 /* --- Frames. --- */
@@ -265,6 +264,12 @@ static void packer_destroy(struct packer *packer)
     free(packer);
 }
 
+static void packer_destroyp(struct packer **packer)
+{
+    if (*packer)
+        packer_destroy(*packer);
+}
+
 static void *packer_thread(void *argument)
 {
     struct packer *packer = argument;
@@ -279,21 +284,28 @@ static void *packer_thread(void *argument)
 /* --- Main thread. --- */
 
 /* One that is stuck with the disk frees itself when that answers; nobody waits for it. */
+static void packer_leave(struct packer *packer)
+{
+    _cleanup_fd_ int fd = fcntl(handoff_fd(packer->handoff), F_DUPFD_CLOEXEC, 3);
+    pthread_t thread = packer->thread;
+
+    packer->is_left = true;
+    __atomic_store_n(&packer->quits, true, __ATOMIC_RELEASE); /* it may be gone after that */
+    (void)eventfd_write(fd, 1);
+    (void)pthread_detach(thread);
+}
+
 static void packer_release(void *userdata)
 {
     struct packer *packer = userdata;
-    pthread_t thread = packer->thread;
-    _cleanup_fd_ int fd = fcntl(handoff_fd(packer->handoff), F_DUPFD_CLOEXEC, 3);
-    bool is_left = fd < 0 || !handoff_is_idle(packer->handoff);
 
-    packer->is_left = is_left;
-    __atomic_store_n(&packer->quits, true, __ATOMIC_RELEASE); /* it may be gone after that */
-    (void)eventfd_write(fd, 1);
-    if (is_left) {
-        (void)pthread_detach(thread);
+    if (!handoff_is_idle(packer->handoff)) {
+        packer_leave(packer);
         return;
     }
-    (void)pthread_join(thread, NULL);
+    __atomic_store_n(&packer->quits, true, __ATOMIC_RELEASE);
+    (void)eventfd_write(handoff_fd(packer->handoff), 1);
+    (void)pthread_join(packer->thread, NULL);
     packer_destroy(packer);
 }
 
@@ -338,26 +350,26 @@ static int packer_start(struct packer *packer)
     r = -pthread_create(&packer->thread, &attributes, packer_thread, packer);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     (void)pthread_attr_destroy(&attributes);
-    if (r >= 0)
-        (void)pthread_setname_np(packer->thread, "packer");
-    return r;
+    if (r < 0)
+        return r;
+    (void)pthread_setname_np(packer->thread, "packer");
+    return 0;
 }
 
 int packer_new(const struct packer_config *config, struct handoff **ret_handoff)
 {
-    struct packer *packer = calloc(1, sizeof(*packer));
+    _cleanup_(packer_destroyp) struct packer *packer = calloc(1, sizeof(*packer));
     int r;
 
     if (!packer)
         return -ENOMEM;
     packer->config = *config;
     r = packer_set_up(packer);
-    if (r >= 0)
-        r = packer_start(packer);
-    if (r < 0) {
-        packer_destroy(packer);
+    if (r < 0)
         return r;
-    }
-    *ret_handoff = packer->handoff;
+    r = packer_start(packer);
+    if (r < 0)
+        return r;
+    *ret_handoff = TAKE_PTR(packer)->handoff;
     return 0;
 }

@@ -92,7 +92,6 @@ int storage_make_sink(const struct storage *storage, const struct output *output
         .cpus = session->selection.cpus,
         .nr_cpus = session->selection.nr_cpus,
     };
-
     int r;
 
     r = make_packer(session, output, &config.handoff);
