@@ -43,7 +43,7 @@ static void add(struct packer *packer, const uint8_t *p, size_t bytes)
 int main(int argc, char **argv)
 {
     struct packer packer = {.buffer = malloc(BUFFER_BYTES)};
-    struct source *source;
+    struct source *source = NULL;
     struct source_window window;
     uint32_t last_cpu = UINT32_MAX;
     FILE *in = argc == 3 ? fopen(argv[1], "re") : NULL;
