@@ -99,8 +99,7 @@ static void print_credit2(const struct teller *teller, const struct story_part *
                       credit2->decisions, times(credit2->decisions),
                       input_vcpu(teller->input, name, credit2->other_key, part->to),
                       credit_msec(credit2->other_credit));
-        /* More than the other's is of some time ago. */
-        if (credit2->has_credit && credit2->credit <= credit2->other_credit)
+        if (credit2->has_credit)
             (void)fprintf(teller->file, ", its own: %.1fms", credit_msec(credit2->credit));
         (void)fputc(')', teller->file);
     }
@@ -346,9 +345,9 @@ static void add_wait(struct json_object *doc, const struct story_part *part)
         doc_add_text(object, "last", vcpu_name(credit2->other_key).text);
         (void)json_object_object_add(object, "last_credit",
                                      json_object_new_int(credit2->other_credit));
+        if (credit2->has_credit)
+            (void)json_object_object_add(object, "credit", json_object_new_int(credit2->credit));
     }
-    if (credit2->has_credit)
-        (void)json_object_object_add(object, "credit", json_object_new_int(credit2->credit));
 }
 
 static void add_run(struct json_object *doc, const struct story *story,

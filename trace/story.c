@@ -13,11 +13,12 @@
 #include "common/util.h"
 #include "trace/exit-reasons.h"
 
-#define SIBLINGS    128u /* HVM_MAX_VCPUS in <xen/hvm/hvm_info_table.h> */
-#define CREDIT_BURN 0x22203u
-#define TICKLE_NEW  0x2220du
-#define CANDIDATE   0x22214u
-#define RATELIMIT   0x22216u
+#define SIBLINGS     128u /* HVM_MAX_VCPUS in <xen/hvm/hvm_info_table.h> */
+#define CREDIT_BURN  0x22203u
+#define CREDIT_RESET 0x22207u
+#define TICKLE_NEW   0x2220du
+#define CANDIDATE    0x22214u
+#define RATELIMIT    0x22216u
 
 #define RUNS_MAX ((size_t)1 << 20) /* older ones are forgotten: their time is unknown */
 
@@ -312,8 +313,6 @@ static void find_decisions(const struct teller *teller, struct story_part *part,
     /* The interval of the wait has ended, which counted it. */
     if (stream < teller->nr_decisions && teller->decisions[stream].wait + 1 == teller->waits)
         part->credit2 = teller->decisions[stream].credit2;
-    part->credit2.has_credit = teller->has_credit;
-    part->credit2.credit = teller->credit;
 }
 
 /* The wait is the last part, and it is known now where the vCPU runs. */
@@ -428,20 +427,33 @@ static struct story_credit2 *decisions_of(struct teller *teller, uint32_t stream
 }
 
 /* Layouts: trace/events.c. */
+static unsigned int credit_word_of(uint32_t event, unsigned int nr_words)
+{
+    switch (event) {
+    case CREDIT_BURN:
+        return 1;
+    case CREDIT_RESET:
+        return 2;
+    default:
+        return nr_words - 1;
+    }
+}
+
 static void note_credit2(struct teller *teller, const struct merge_record *record, uint32_t event)
 {
-    unsigned int nr = merge_words(record), last = nr > 0 ? nr - 1 : 0;
-    uint32_t key = nr > 0 ? merge_word(record, 0) : 0;
+    unsigned int nr = merge_words(record), credit_word = credit_word_of(event, nr);
     struct story_credit2 *credit2;
+    uint32_t key;
 
-    if (nr < 2)
+    if (nr < 2 || nr <= credit_word)
         return;
+    key = merge_word(record, 0);
     if (key == teller->story->key && event != RATELIMIT) {
         teller->has_credit = true;
-        teller->credit = (int32_t)merge_word(record, event == CREDIT_BURN ? 1 : last);
+        teller->credit = (int32_t)merge_word(record, credit_word);
         return;
     }
-    if (event == CREDIT_BURN || event == TICKLE_NEW || key >> 16 >= STATE_DOMAIN_IDLE)
+    if ((event != CANDIDATE && event != RATELIMIT) || key >> 16 >= STATE_DOMAIN_IDLE)
         return;
     credit2 = decisions_of(teller, record->stream);
     if (!credit2)
@@ -451,7 +463,9 @@ static void note_credit2(struct teller *teller, const struct merge_record *recor
         return;
     credit2->decisions++;
     credit2->other_key = key;
-    credit2->other_credit = (int32_t)merge_word(record, last);
+    credit2->other_credit = (int32_t)merge_word(record, credit_word);
+    credit2->has_credit = teller->has_credit;
+    credit2->credit = teller->credit;
 }
 
 static void note_record(struct teller *teller, const struct merge_record *record)
@@ -460,8 +474,8 @@ static void note_record(struct teller *teller, const struct merge_record *record
 
     if (event == TRC_SCHED_YIELD)
         note_yield(teller, record);
-    else if (event == CREDIT_BURN || event == TICKLE_NEW || event == CANDIDATE ||
-             event == RATELIMIT)
+    else if (event == CREDIT_BURN || event == CREDIT_RESET || event == TICKLE_NEW ||
+             event == CANDIDATE || event == RATELIMIT)
         note_credit2(teller, record, event);
     state_record(&teller->state, record);
 }

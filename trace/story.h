@@ -32,7 +32,7 @@ struct story_credit2 {
     uint32_t other_key;  /* the last of these */
     int32_t other_credit;
     uint32_t ratelimits; /* there: the vCPU that ran had not run for long enough */
-    bool has_credit;     /* of the vCPU that waited, as far as it was reported last */
+    bool has_credit;     /* of the vCPU that waited, at that decision */
     int32_t credit;
 };
 
