@@ -522,8 +522,8 @@ void measures_doc_add(struct json_object *doc, struct measures *measures)
     add_vcpus(object, measures, streams);
     if (measures->parts & MEASURES_WORST) {
         worst = doc_add_object(object, "worst");
-        add_worst(worst, measures, STATE_WAKE);
-        add_worst(worst, measures, STATE_PREEMPT);
+        for (unsigned int i = 0; i < STATE_WAITS; i++)
+            add_worst(worst, measures, (enum state_wait)i);
     }
     add_exits(object, measures);
     add_io(object, measures);

@@ -57,7 +57,7 @@ def measures(truth):
     return {"span": span, "records": truth["records"], "mismatches": 0,
             "lost": {"records": 0, "gaps": 0, "list": []}, "cpus": truth["cpus"],
             "vcpus": truth["vcpus"],
-            "worst": {kind: worst(truth["waits"], kind) for kind in ("wake", "preempt")}}
+            "worst": {kind: worst(truth["waits"], kind) for kind in KINDS}}
 
 
 def differ(path, true, reported):

@@ -435,7 +435,7 @@ class Trace:
                      for cpu, (busy, idle) in sorted(self.cpus.items())},
             "vcpus": {name(key): self.vcpu(vcpu) for key, vcpu in sorted(self.vcpus.items())},
             "worst": {kind: [self.wait(*wait) for wait in self.worst[kind]]
-                      for kind in ("wake", "preempt")},
+                      for kind in KINDS},
             "exits": {"vendor": "svm" if self.is_svm() else "vmx", "incomplete": self.incomplete,
                       "reasons": {"0x%x" % reason: entry
                                   for reason, entry in sorted(self.reasons.items())},
