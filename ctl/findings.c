@@ -415,7 +415,7 @@ static void find_late(struct findings *findings)
         findings, "late", (double)longest->cycles,
         str_format("%s waited %s for CPU %" PRIu32 " from %s, while CPU %" PRIu32
                    " was idle (%u such wait%s of 10ms or more). The CPU reacted late. Possible "
-                   "causes: deep sleep, firmware, a hypervisor below Xen.",
+                   "causes: deep sleep, CPU hotplug, firmware, a hypervisor below Xen.",
                    input_vcpu(input, name, longest->key, longest->from_tsc),
                    input_span(input, span, longest->cycles), cpu,
                    input_when(input, when, longest->from_tsc, findings->measures->first_tsc), cpu,
