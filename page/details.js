@@ -26,7 +26,7 @@ function describeStory(vcpu, from) {
     if (credit2 && credit2.decisions > 0)
         texts.push(`Credit2 took another vCPU ${times(credit2.decisions)}, the last time ${formatVcpu(credit2.last)} ` +
                    `(credit ${credit(credit2.last_credit)})` +
-                   (credit2.credit === undefined ? "." : `; the credit of ${formatVcpu(vcpu)} was ${credit(credit2.credit)}.`));
+                   (credit2.credit === undefined ? "." : `; that of ${formatVcpu(vcpu)} was ${credit(credit2.credit)}.`));
     if (credit2 && credit2.ratelimits > 0)
         texts.push(`Credit2's rate limit let the one that ran continue ${times(credit2.ratelimits)}.`);
     if (story.lock_holder)
@@ -88,7 +88,7 @@ function describeInterval(model, i) {
 }
 
 // A column: sums, and the command that shows what they are of.
-function describeColumn(model, lane, i, name) {
+function describeColumn(lane, i, name) {
     const from = lane.from[i], to = lane.to[i], level = lane.levels[0];
     const parts = level.sums.length === 4
         ? STATES.map((state, k) => [state, level.sums[k][i]])
@@ -103,4 +103,29 @@ function describeColumn(model, lane, i, name) {
         element("p", {}, "Each interval of that time: ", commandElement(commandFor(
             `timeline --since ${formatAt(from)} --until ${formatAt(to)}`))),
     ];
+}
+
+function describeIdle(cpu, from, to) {
+    return [
+        element("p", {class: "headline"}, element("strong", {}, "CPU " + cpu),
+                ` was idle for ${formatSpan(to - from)}, from ${formatWhen(from, 6)} until ${formatWhen(to, 6)}.`),
+        element("p", {}, "The records of that time: ",
+                commandElement(commandFor(`dump --cpu ${cpu} --since ${formatAt(from)} --until ${formatAt(to)}`))),
+    ];
+}
+
+// [CPU, from, to, how many records; 0: unknown]
+function describeGap(model, [cpu, from, to, count]) {
+    const missing = count === 1 ? "1 record is" : `${count > 0 ? formatCount(count) : "an unknown number of"} records are`;
+    return [
+        element("p", {class: "headline"}, element("strong", {}, "CPU " + model.cpus[cpu]),
+                ` lost records for ${formatSpan(to - from)}, from ${formatWhen(from, 6)} until ${formatWhen(to, 6)}: ` +
+                `${missing} missing, and who ran there is unknown.`),
+        element("p", {}, "All losses: ", commandElement(commandFor("report --view losses"))),
+    ];
+}
+
+function describeUnknown(name, at) {
+    return [element("p", {class: "headline"}, element("strong", {}, name),
+                    `: no record says what it did at ${formatWhen(at, 6)}.`)];
 }

@@ -448,14 +448,21 @@ class Timeline {
 
     // --- What was clicked. ---
 
+    #nameOf(row) {
+        return this.by === "cpu" ? "CPU " + this.model.cpus[row] : formatVcpu(this.model.vcpus[row]);
+    }
+
     select(lane, i, row) {
-        const model = this.model, what = lane.what[i];
-        const name = this.by === "cpu" ? "CPU " + model.cpus[row] : formatVcpu(model.vcpus[row]);
-        this.selected = what >= 0
-            ? {by: this.by, row, from: model.intervals.from[what], to: model.intervals.to[what]}
-            : {by: this.by, row, from: lane.from[i], to: lane.to[i]};
-        this.details.replaceChildren(...(what >= 0 ? describeInterval(model, what)
-            : describeColumn(model, lane, i, name)).filter(Boolean));
+        const model = this.model, what = lane.what[i], name = this.#nameOf(row);
+        const {from, to} = what >= 0 ? {from: model.intervals.from[what], to: model.intervals.to[what]}
+            : {from: lane.from[i], to: lane.to[i]};
+        this.#selectTime(row, from, to, what >= 0 ? describeInterval(model, what)
+            : what === IDLE ? describeIdle(model.cpus[row], from, to) : describeColumn(lane, i, name));
+    }
+
+    #selectTime(row, from, to, description) {
+        this.selected = {by: this.by, row, from, to};
+        this.details.replaceChildren(...description.filter(Boolean));
         this.scheduleDraw();
     }
 
@@ -474,6 +481,8 @@ class Timeline {
         const lane = this.by === "vcpu" ? this.model.vcpuLanes[row]
             : inRow > this.barHeight ? this.model.cpuWaits[row] : this.model.cpuLanes[row];
         const until = this.ticksAt(x + 2), from = this.ticksAt(x - 2);
+        const gap = this.model.gaps.find(([cpu, begin, end]) =>
+            begin < until && end > from && (this.by === "vcpu" || cpu === row));
         let best = -1, most = -1;
         for (let i = lane.find(from), tries = 0; i < lane.length && lane.from[i] < until && tries < 10000; i++, tries++) {
             const isWait = lane.levels[0].wait[i] > 0;
@@ -483,7 +492,13 @@ class Timeline {
                 most = value;
             }
         }
-        return best >= 0 && lane.what[best] !== IDLE ? this.select(lane, best, row) : this.clear();
+        const isWaits = lane === this.model.cpuWaits[row];
+        if (gap && (this.by === "cpu" || best < 0))
+            return this.#selectTime(row, gap[1], gap[2], describeGap(this.model, gap));
+        if (best >= 0)
+            return this.select(lane, best, row);
+        return isWaits ? this.clear()
+            : this.#selectTime(row, from, until, describeUnknown(this.#nameOf(row), this.ticksAt(x)));
     }
 
     // --- Input. ---
