@@ -14,6 +14,9 @@ packages_root=$(readlink -f "$(dirname "${BASH_SOURCE[0]}")/../..")
 # The last commit whose rings have another layout (RING_VERSION 2). A newer daemon carries it over.
 commit_0_1_0=1ccbf6de1820ae84e4124b6e4e016a52c2364396
 
+# As they are shipped, but compiled in half the time.
+export DEB_CFLAGS_APPEND='-O1 -g1'
+
 offline() { unshare --net "$@"; }
 
 make_distribution() { # make_distribution BUILD DIR
