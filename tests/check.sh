@@ -71,10 +71,11 @@ open_output() {
 
 # Where it takes long to start a process, tests are bounded by that: this starts none but COMMAND.
 check() {
-    local name=$1 status=0 log parts
+    local name=$1 status=0
     shift
     open_output
     "$@" >/dev/fd/199 2>&1 198<&- 199>&- || status=$?
+    local output parts # only now: COMMAND may use variables of these names
     mapfile -d '' -t parts </dev/fd/198 # no variable holds a zero byte
     printf -v checked '%s' "${parts[@]}"
     while [[ $checked == *$'\n' ]]; do checked=${checked%$'\n'}; done
@@ -82,8 +83,8 @@ check() {
         pass "$name"
     else
         fail "$name (status $status: $*)" "$checked"
-        for log in "${check_logs[@]}"; do
-            [ ! -s "$log" ] || tail -n 20 "$log" | sed "s/^/#   ${log##*/}: /"
+        for output in "${check_logs[@]}"; do
+            [ ! -s "$output" ] || tail -n 20 "$output" | sed "s/^/#   ${output##*/}: /"
         done
     fi
     return 0 # it is counted, and the script continues, with set -e too
@@ -153,10 +154,10 @@ reports() {
 
 # Ever more seldom: to ask costs as much as what is waited for.
 wait_until() {
-    local deadline=$((SECONDS + $1)) tries=0
+    local deadline=$((SECONDS + $1)) asked=0
     shift
     until "$@"; do
         [ "$SECONDS" -lt "$deadline" ] || return 1
-        if [ $((tries++)) -lt 5 ]; then sleep 0.05; else sleep 0.2; fi
+        if [ $((asked++)) -lt 5 ]; then sleep 0.05; else sleep 0.2; fi
     done
 }
