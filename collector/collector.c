@@ -15,7 +15,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -25,6 +24,7 @@
 #include "collector/sink.h"
 #include "collector/uring.h"
 #include "collector/xen.h"
+#include "common/thread.h"
 #include "common/units.h"
 #include "common/util.h"
 
@@ -274,22 +274,11 @@ static void *collector_thread(void *argument)
 
 static int collector_start_thread(struct collector *c)
 {
-    pthread_attr_t attributes;
-    sigset_t all, before;
-    int r;
+    int r = thread_start(&c->thread, "collector", STACK_BYTES, collector_thread, c);
 
-    (void)pthread_attr_init(&attributes); /* neither can fail, with glibc and this size */
-    (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    /* Signals are the main thread's. */
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    r = -pthread_create(&c->thread, &attributes, collector_thread, c);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    (void)pthread_attr_destroy(&attributes);
     if (r < 0)
         return r;
     c->thread_runs = true;
-    (void)pthread_setname_np(c->thread, "collector");
     while (sem_wait(&c->ready) < 0)
         ; /* EINTR */
     return c->setup_result;

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -20,6 +19,7 @@
 #include "collector/extent.h"
 #include "collector/memory.h"
 #include "common/meminfo.h"
+#include "common/thread.h"
 #include "common/util.h"
 
 #define STACK_BYTES (128u * 1024u)
@@ -198,25 +198,14 @@ static void *grower_run(void *argument)
 
 static int grower_start(struct grower *grower)
 {
-    pthread_attr_t attributes;
-    sigset_t all, before;
     int r;
 
     grower->fd = eventfd(0, EFD_CLOEXEC);
     if (grower->fd < 0)
         return -errno;
-    (void)pthread_attr_init(&attributes); /* neither can fail, with glibc and this size */
-    (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    /* Signals are the main thread's. */
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    r = pthread_create(&grower->thread, &attributes, grower_run, grower);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    (void)pthread_attr_destroy(&attributes);
+    r = thread_start(&grower->thread, "grower", STACK_BYTES, grower_run, grower);
     grower->thread_runs = r == 0;
-    if (r == 0)
-        (void)pthread_setname_np(grower->thread, "grower");
-    return -r;
+    return r;
 }
 
 int grower_new(uint64_t budget_bytes, struct grower **ret_grower)

@@ -16,6 +16,7 @@ libcommon_a_SOURCES = \
 	common/sidecar-path.c common/sidecar-path.h \
 	common/suggest.c common/suggest.h \
 	common/text.c common/text.h \
+	common/thread.c common/thread.h \
 	common/time-spec.c common/time-spec.h \
 	common/trace-file.c common/trace-file.h \
 	common/units.c common/units.h \

@@ -13,14 +13,13 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
 
 #include <systemd/sd-event.h>
 
+#include "common/thread.h"
 #include "common/units.h"
 #include "common/util.h"
 
@@ -136,37 +135,12 @@ static void *worker_thread(void *argument)
     return NULL;
 }
 
-static int worker_start_thread(struct worker *worker, const char *name)
-{
-    char thread_name[16]; /* pthread_setname_np(3) takes no longer one */
-    pthread_attr_t attributes;
-    sigset_t all, before;
-    pthread_t thread;
-    int r;
-
-    r = -pthread_attr_init(&attributes);
-    if (r < 0)
-        return r;
-    (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    /* Signals are the main thread's. */
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    r = -pthread_create(&thread, &attributes, worker_thread, worker);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    (void)pthread_attr_destroy(&attributes);
-    if (r < 0)
-        return r;
-    (void)snprintf(thread_name, sizeof(thread_name), "%s", name);
-    (void)pthread_setname_np(thread, thread_name); /* for people only */
-    return 0;
-}
-
 /* --- The main thread. --- */
 
 int worker_new(struct workers *workers, const char *name, struct worker **ret_worker)
 {
     struct worker *worker = calloc(1, sizeof(*worker));
+    pthread_t thread;
     int r;
 
     if (!worker)
@@ -175,11 +149,12 @@ int worker_new(struct workers *workers, const char *name, struct worker **ret_wo
     queue_init(&worker->queue);
     (void)pthread_mutex_init(&worker->mutex, NULL);
     (void)pthread_cond_init(&worker->changed, NULL);
-    r = worker_start_thread(worker, name);
+    r = thread_start(&thread, name, STACK_BYTES, worker_thread, worker);
     if (r < 0) {
         worker_destroy(worker);
         return r;
     }
+    (void)pthread_detach(thread); /* it frees itself */
     *ret_worker = worker;
     return 0;
 }

@@ -14,7 +14,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -23,6 +22,7 @@
 #include <unistd.h>
 
 #include "collector/handoff.h"
+#include "common/thread.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "daemon/output/pack.h"
@@ -336,26 +336,6 @@ static int packer_set_up(struct packer *packer)
     return handoff_new(&config, &packer->handoff);
 }
 
-static int packer_start(struct packer *packer)
-{
-    pthread_attr_t attributes;
-    sigset_t all, before;
-    int r;
-
-    (void)pthread_attr_init(&attributes); /* neither can fail, with glibc and this size */
-    (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    /* Signals are the main thread's. */
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    r = -pthread_create(&packer->thread, &attributes, packer_thread, packer);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    (void)pthread_attr_destroy(&attributes);
-    if (r < 0)
-        return r;
-    (void)pthread_setname_np(packer->thread, "packer");
-    return 0;
-}
-
 int packer_new(const struct packer_config *config, struct handoff **ret_handoff)
 {
     _cleanup_(packer_destroyp) struct packer *packer = calloc(1, sizeof(*packer));
@@ -367,7 +347,7 @@ int packer_new(const struct packer_config *config, struct handoff **ret_handoff)
     r = packer_set_up(packer);
     if (r < 0)
         return r;
-    r = packer_start(packer);
+    r = thread_start(&packer->thread, "packer", STACK_BYTES, packer_thread, packer);
     if (r < 0)
         return r;
     *ret_handoff = TAKE_PTR(packer)->handoff;
