@@ -60,6 +60,13 @@ def measures(truth):
             "worst": {kind: worst(truth["waits"], kind) for kind in KINDS}}
 
 
+def at_end(truth):
+    """Which vCPU runs on each CPU when the trace ends, and for how long."""
+    return {str(cpu): {"vcpu": vcpu, "cycles": truth["span"]["last_tsc"] - begin}
+            for vcpu, state, cpu, begin, end in truth["intervals"]
+            if state == "running" and end is None and begin < truth["span"]["last_tsc"]}
+
+
 def differ(path, true, reported):
     if isinstance(true, dict) and isinstance(reported, dict) and true.keys() == reported.keys():
         return [line for key in true for line in differ(f"{path}.{key}", true[key], reported[key])]
@@ -70,7 +77,9 @@ def same(truth, report):
     reported = json.load(report)["measures"]
     reported["records"] -= reported["events"].get("0x0001f002", 0) # wrap_buffer: not the scheduler's
     expected = measures(truth)
+    ends = {cpu: of.pop("at_end") for cpu, of in reported["cpus"].items() if "at_end" in of}
     found = differ("measures", expected, {key: reported[key] for key in expected})
+    found += differ("at_end", at_end(truth), ends)
     busy = [vcpu for vcpu in truth["vcpus"].values() if vcpu["intervals"]["running"]]
     assert len(busy) > len(truth["cpus"]) and truth["waits"], "nothing happened"
     kinds = {wait["kind"] for wait in truth["waits"]}
