@@ -481,8 +481,6 @@ class Timeline {
         const lane = this.by === "vcpu" ? this.model.vcpuLanes[row]
             : inRow > this.barHeight ? this.model.cpuWaits[row] : this.model.cpuLanes[row];
         const until = this.ticksAt(x + 2), from = this.ticksAt(x - 2);
-        const gap = this.model.gaps.find(([cpu, begin, end]) =>
-            begin < until && end > from && (this.by === "vcpu" || cpu === row));
         let best = -1, most = -1;
         for (let i = lane.find(from), tries = 0; i < lane.length && lane.from[i] < until && tries < 10000; i++, tries++) {
             const isWait = lane.levels[0].wait[i] > 0;
@@ -492,13 +490,16 @@ class Timeline {
                 most = value;
             }
         }
-        const isWaits = lane === this.model.cpuWaits[row];
-        if (gap && (this.by === "cpu" || best < 0))
+        const isWaits = this.by === "cpu" && lane === this.model.cpuWaits[row], at = this.ticksAt(x);
+        const gap = this.model.gaps.find(([cpu, begin, end]) =>
+            begin <= at && at < end && (this.by === "vcpu" || cpu === row));
+        // Columns have times that are lost, and intervals may be next to them. Waits come first.
+        if (gap && (best < 0 || this.by === "cpu" && !isWaits))
             return this.#selectTime(row, gap[1], gap[2], describeGap(this.model, gap));
         if (best >= 0)
             return this.select(lane, best, row);
         return isWaits ? this.clear()
-            : this.#selectTime(row, from, until, describeUnknown(this.#nameOf(row), this.ticksAt(x)));
+            : this.#selectTime(row, from, until, describeUnknown(this.#nameOf(row), at));
     }
 
     // --- Input. ---

@@ -526,6 +526,7 @@ static int tell(struct teller *teller)
         if (now >= teller->story->until && is_told(teller))
             break;
         if (item == MERGE_BLIND) {
+            teller->has_credit = false; /* what changed it may be missing */
             state_begin_blind(&teller->state, &record);
             continue;
         }
