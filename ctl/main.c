@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <malloc.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -11,6 +12,8 @@
 #include "ctl/doc.h"
 #include "ctl/remote-run.h"
 #include "ctl/str.h"
+
+#define MEMORY_KEPT_BYTES (4 << 20)
 
 /* Whether --json is among the arguments: a mistake may be found before it is parsed. */
 static bool arg_json;
@@ -110,6 +113,13 @@ int main(int argc, char **argv)
     struct ctl ctl = {.default_socket = socket && *socket ? socket : XENTRACED_SOCKET};
     int code;
 
+    /*
+     * Windows of a pipe come and go. By default, their memory is given back to the kernel, and
+     * asked for again, each time that the last one happens to be free: half of the time that is
+     * needed.
+     */
+    (void)mallopt(M_TRIM_THRESHOLD, MEMORY_KEPT_BYTES);
+    (void)mallopt(M_MMAP_THRESHOLD, MEMORY_KEPT_BYTES);
     arg_json = argc > 0 && has_json(argv);
     ctl.socket = ctl.default_socket;
     code = run(&ctl, argc, argv);

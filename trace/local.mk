@@ -12,6 +12,7 @@ libtrace_a_SOURCES = \
 	trace/domains.c trace/domains.h \
 	trace/events.c trace/events.h \
 	trace/exit-reasons.c trace/exit-reasons.h \
+	trace/blocks.c trace/blocks.h \
 	trace/measures.c trace/measures.h \
 	trace/measures-doc.c trace/measures-doc.h \
 	trace/merge.c trace/merge.h \

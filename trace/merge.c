@@ -44,9 +44,9 @@
 
 /* --- Windows. --- */
 
-static uint64_t tsc_of_first(const struct source_window *window)
+static uint64_t first_tsc_of(const uint8_t *p, uint32_t length)
 {
-    const uint8_t *p = window->records, *end = p + window->bytes;
+    const uint8_t *end = p + length;
 
     while (end - p >= (ptrdiff_t)RECORD_MIN_BYTES) {
         uint32_t header, bytes;
@@ -60,6 +60,21 @@ static uint64_t tsc_of_first(const struct source_window *window)
         p += bytes;
     }
     return 0;
+}
+
+static uint64_t tsc_of_first(const struct source_window *window)
+{
+    return first_tsc_of(window->records, window->bytes);
+}
+
+/* The same just after it was read: nearly always its beginning is enough. */
+static uint64_t tsc_of_next(struct source *source, const struct source_window *window)
+{
+    uint32_t bytes;
+    const uint8_t *p = source_begin_of(source, window, &bytes);
+    uint64_t tsc = first_tsc_of(p, bytes);
+
+    return tsc > 0 || bytes == window->bytes ? tsc : tsc_of_first(window);
 }
 
 /* How many of its windows have been given back: all before that of the record at p. */
@@ -142,7 +157,7 @@ static int merge_add_window(struct merge *merge, const struct source_window *win
 /* Takes the stream's next window. The one before it is given back. */
 static bool stream_take_window(struct merge *merge, struct merge_stream *stream)
 {
-    const struct source_window *window;
+    struct source_window *window;
 
     if (stream->end) {
         source_release(merge->source, &stream->windows[stream->first - 1]);
@@ -151,6 +166,7 @@ static bool stream_take_window(struct merge *merge, struct merge_stream *stream)
     if (stream->first == stream->nr_windows)
         return false;
     window = &stream->windows[stream->first++];
+    source_take(merge->source, window);
     stream->p = window->records;
     stream->end = stream->p + window->bytes;
     merge->taken_bytes += WINDOW_HEADER_BYTES + window->bytes;
@@ -395,7 +411,7 @@ static bool merge_read(struct merge *merge, size_t many)
             merge_set_horizon(merge, UINT64_MAX);
             return false;
         }
-        tsc = tsc_of_first(&window);
+        tsc = tsc_of_next(merge->source, &window);
         merge_note_round(merge, window.cpu, tsc);
         merge_note_end(merge, window.cpu, tsc);
     }

@@ -5,10 +5,10 @@
  * The records of all CPUs in the order of time (docs/measures.md, "Order"): each CPU's stream is
  * its windows in the order of the file, and streams are merged by effective time and CPU.
  *
- * For a mapped file, all windows are found first. For a stream and a compressed file, three rounds
- * are read ahead, after which no older record can arrive, and their windows are released when they
- * are used. A record
- * that is out of order nevertheless gets the time of the record before it, and is counted.
+ * For a file, all windows are found first. For a stream and a compressed file, three rounds are
+ * read ahead, after which no older record can arrive, and their windows are released when they are
+ * used. A record that is out of order nevertheless gets the time of the record before it, and is
+ * counted.
  *
  * The inline functions run for every record.
  *

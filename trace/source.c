@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A file is mapped as a whole: what is read of it is the page cache's, and the kernel reads ahead.
- * Of a stream, and of what is compressed, each window is read into memory of its own, which the
- * reader gives back: windows of foreign files may begin in one frame and end in another.
+ * A file is mapped as a whole, for what is looked at here and there. What is read of it in a row,
+ * the windows' headers and then their records, is read by blocks (trace/blocks.h). Of a stream, and
+ * of what is compressed, each window is read into memory of its own, which the reader gives back:
+ * windows of foreign files may begin in one frame and end in another.
  */
 
 #include "trace/source.h"
@@ -17,6 +18,7 @@
 #include "common/record.h"
 #include "common/unpack.h"
 #include "common/util.h"
+#include "trace/blocks.h"
 
 /* So many headers in a row are no accident. */
 #define CHAIN_WINDOWS 4u
@@ -26,25 +28,9 @@
 /* In xentraced's files each frame begins with a window. Others may have none for a while. */
 #define SEEK_FRAMES_MAX 64u
 
-/*
- * A window's header says where the next one is. To follow these in a large file is a cache miss
- * each, one after the other, which takes as long as a sixth of all that is done with the records.
- * So several chains are followed in turn, and their misses overlap. Where a chain begins is a
- * guess, unless the one before it ends just there.
- */
-#define CHAINS_MAX        8u
-#define CHAIN_BYTES       (UINT64_C(1) << 20)
-#define CHAIN_WINDOWS_MAX 4096u
-
-struct chain {
-    uint64_t from, at, until;
-    bool is_over;
-    unsigned int nr_windows;
-    struct source_window windows[CHAIN_WINDOWS_MAX];
-};
-
 struct source {
-    int fd; /* of a stream; -1: mapped or memory */
+    int fd; /* of a stream, or of `blocks`; -1: mapped or memory */
+    bool is_pipe;
     const uint8_t *data;
     uint64_t bytes; /* of data; of a stream: read so far */
     uint64_t offset, start;
@@ -54,8 +40,7 @@ struct source {
     bool is_damaged;
     bool has_ended;
 
-    struct chain *chains;                           /* windows that were found ahead; NULL: none */
-    unsigned int nr_chains, next_chain, next_found; /* the next one is next_chain's next_found */
+    struct blocks *blocks; /* of a mapped file; NULL: none */
 
     uint8_t *buffer; /* of a stream: what was read and not used */
     size_t buffered, used;
@@ -78,9 +63,9 @@ struct source *source_free(struct source *source)
         return NULL;
     if (source->mapping)
         (void)munmap(source->mapping, source->mapped_bytes);
+    blocks_free(source->blocks);
     fd_close(&source->fd);
     unpack_free(source->unpack);
-    free(source->chains);
     free(source->buffer);
     free(source);
     return NULL;
@@ -130,6 +115,7 @@ int source_new_memory(const void *data, uint64_t bytes, struct source **ret_sour
 static int source_map(struct source *source, int fd, uint64_t bytes)
 {
     off_t at = lseek(fd, 0, SEEK_CUR);
+    int r;
 
     if (bytes == 0)
         return 0;
@@ -138,11 +124,13 @@ static int source_map(struct source *source, int fd, uint64_t bytes)
         source->mapping = NULL;
         return -errno;
     }
-    (void)madvise(source->mapping, bytes, MADV_SEQUENTIAL); /* a hint */
     source->data = source->mapping;
     source->bytes = source->mapped_bytes = bytes;
     source->offset = source->start = at > 0 ? min_u64((uint64_t)at, bytes) : 0;
-    return source_note_packing(source);
+    r = source_note_packing(source);
+    if (r < 0 || source->unpack)
+        return r;
+    return blocks_new(fd, &source->blocks);
 }
 
 /* Reads what decides whether a pipe's bytes are compressed. */
@@ -188,21 +176,20 @@ int source_new_fd(int fd, struct source **ret_source)
         return -EISDIR;
     if (S_ISREG(status.st_mode)) {
         r = source_map(source, fd, (uint64_t)status.st_size);
-        if (r < 0)
-            return r;
     } else {
+        source->is_pipe = true;
         r = source_begin_stream(source, fd);
-        if (r < 0)
-            return r;
-        source->fd = fd_take(&owned);
     }
+    if (r < 0)
+        return r;
+    source->fd = fd_take(&owned);
     *ret_source = TAKE_PTR(source);
     return 0;
 }
 
 bool source_is_stream(const struct source *source)
 {
-    return source->fd >= 0 || (source->unpack && !unpack_can_seek(source->unpack));
+    return source->is_pipe || (source->unpack && !unpack_can_seek(source->unpack));
 }
 
 bool source_is_packed(const struct source *source)
@@ -212,17 +199,16 @@ bool source_is_packed(const struct source *source)
 
 bool source_keeps_windows(const struct source *source)
 {
-    return source->fd < 0 && !source->unpack;
+    return !source->is_pipe && !source->unpack;
 }
 
 /* --- Mapped, or memory. --- */
 
-/* The window at OFFSET, which is before the end. False: there is none. */
-static bool window_at(const struct source *source, uint64_t offset,
+/* The window at OFFSET, which is before the end; its header is at P. False: there is none. */
+static bool window_of(const struct source *source, uint64_t offset, const uint8_t *p,
                       struct source_window *ret_window)
 {
     uint64_t left = source->bytes - offset;
-    const uint8_t *p = source->data + offset;
     struct window_header header;
 
     if (left < WINDOW_HEADER_BYTES || !window_parse(p, &header) ||
@@ -232,9 +218,15 @@ static bool window_at(const struct source *source, uint64_t offset,
         .offset = offset,
         .cpu = header.cpu,
         .bytes = header.bytes,
-        .records = p + WINDOW_HEADER_BYTES,
+        .records = source->data + offset + WINDOW_HEADER_BYTES,
     };
     return true;
+}
+
+static bool window_at(const struct source *source, uint64_t offset,
+                      struct source_window *ret_window)
+{
+    return window_of(source, offset, source->data + offset, ret_window);
 }
 
 /* Whether a window begins at OFFSET, and after it others, or the file ends. */
@@ -261,90 +253,26 @@ static uint64_t find_windows(const struct source *source, uint64_t from, uint64_
     return until;
 }
 
-static void chain_step(const struct source *source, struct chain *chain)
+/* What is mapped at OFFSET, or of a file the same where it takes no fault to read it. */
+static const uint8_t *look_ahead(const struct source *source, uint64_t offset)
 {
-    struct source_window *window = &chain->windows[chain->nr_windows];
+    const uint8_t *p = NULL;
+    uint32_t bytes;
 
-    if (chain->at >= chain->until || chain->nr_windows == CHAIN_WINDOWS_MAX ||
-        !window_at(source, chain->at, window)) {
-        chain->is_over = true;
-        return;
-    }
-    chain->at += WINDOW_HEADER_BYTES + window->bytes;
-    chain->nr_windows++;
-}
-
-static void chains_forget(struct source *source)
-{
-    source->nr_chains = source->next_chain = source->next_found = 0;
-}
-
-/* From the offset on, if so much is left. Some may not be found, and are found one by one then. */
-static void chains_find(struct source *source)
-{
-    uint64_t end = source->offset + CHAINS_MAX * CHAIN_BYTES;
-    unsigned int nr, left;
-
-    chains_forget(source);
-    if (end > source->bytes)
-        return;
-    if (!source->chains)
-        source->chains = calloc(CHAINS_MAX, sizeof(*source->chains));
-    if (!source->chains) /* slower, but no error */
-        return;
-    for (nr = 0; nr < CHAINS_MAX; nr++) {
-        struct chain *chain = &source->chains[nr];
-        uint64_t from = source->offset + nr * CHAIN_BYTES;
-
-        chain->from = nr > 0 ? find_windows(source, from, from + CHAIN_BYTES) : from;
-        chain->at = chain->from;
-        chain->until = end;
-        chain->is_over = false;
-        chain->nr_windows = 0;
-        if (nr > 0)
-            source->chains[nr - 1].until = chain->from;
-    }
-    for (left = nr; left > 0;) {
-        left = 0;
-        for (unsigned int i = 0; i < nr; i++) {
-            chain_step(source, &source->chains[i]);
-            left += !source->chains[i].is_over;
-        }
-    }
-    source->nr_chains = 1;
-    while (source->nr_chains < nr &&
-           source->chains[source->nr_chains - 1].at == source->chains[source->nr_chains].from)
-        source->nr_chains++;
-}
-
-/* The next of the windows that were found ahead. */
-static bool chains_next(struct source *source, struct source_window *ret_window)
-{
-    while (source->next_chain < source->nr_chains) {
-        const struct chain *chain = &source->chains[source->next_chain];
-
-        if (source->next_found < chain->nr_windows) {
-            *ret_window = chain->windows[source->next_found++];
-            return true;
-        }
-        source->next_chain++;
-        source->next_found = 0;
-    }
-    return false;
+    if (source->blocks)
+        p = blocks_look(source->blocks, offset, WINDOW_HEADER_BYTES, &bytes);
+    return p ? p : source->data + offset;
 }
 
 static int next_mapped(struct source *source, struct source_window *ret_window)
 {
     if (source->offset == source->bytes)
         return 0;
-    if (!chains_next(source, ret_window)) {
-        chains_find(source);
-        if (!chains_next(source, ret_window) && !window_at(source, source->offset, ret_window)) {
-            source->is_damaged = true;
-            return 0;
-        }
+    if (!window_of(source, source->offset, look_ahead(source, source->offset), ret_window)) {
+        source->is_damaged = true;
+        return 0;
     }
-    source->offset = ret_window->offset + WINDOW_HEADER_BYTES + ret_window->bytes;
+    source->offset += WINDOW_HEADER_BYTES + ret_window->bytes;
     return 1;
 }
 
@@ -491,15 +419,39 @@ int source_next(struct source *source, struct source_window *ret_window)
     return r;
 }
 
+const uint8_t *source_begin_of(struct source *source, const struct source_window *window,
+                               uint32_t *ret_bytes)
+{
+    const uint8_t *p = NULL;
+    uint32_t bytes;
+
+    if (source->blocks && window->bytes > 0)
+        p = blocks_look(source->blocks, window->offset + WINDOW_HEADER_BYTES, RECORD_MIN_BYTES,
+                        &bytes);
+    *ret_bytes = p ? (uint32_t)min_u64(bytes, window->bytes) : window->bytes;
+    return p ? p : window->records;
+}
+
+void source_take(struct source *source, struct source_window *window)
+{
+    const uint8_t *p = NULL;
+
+    if (source->blocks)
+        p = blocks_take(source->blocks, window->offset + WINDOW_HEADER_BYTES, window->bytes);
+    if (p)
+        window->records = p;
+}
+
 void source_release(struct source *source, const struct source_window *window)
 {
-    if (!source_keeps_windows(source))
+    if (source->blocks)
+        blocks_release(source->blocks, window->records);
+    else if (!source_keeps_windows(source))
         free((void *)(uintptr_t)window->records);
 }
 
 bool source_seek(struct source *source, uint64_t offset)
 {
-    chains_forget(source);
     source->has_ended = false;
     source->is_damaged = false;
     if (source->unpack && offset > 0)
@@ -516,7 +468,6 @@ bool source_seek(struct source *source, uint64_t offset)
 
 void source_return(struct source *source, uint64_t offset)
 {
-    chains_forget(source);
     source->has_ended = false;
     source->is_damaged = false;
     source->offset = offset;

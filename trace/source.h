@@ -28,7 +28,7 @@ struct source_window {
     uint64_t offset;        /* of its header, in the file */
     uint32_t cpu;           /* below SOURCE_CPUS_MAX */
     uint32_t bytes;         /* of records */
-    const uint8_t *records; /* until source_release() of it, or of the source */
+    const uint8_t *records; /* until source_take() or source_release() of it, or source_free() */
 };
 
 #define SOURCE_CPUS_MAX CPU_SET_MAX
@@ -51,15 +51,23 @@ struct source *source_free(struct source *source);
 /* Whether it is read once. */
 bool source_is_stream(const struct source *source);
 /*
- * Whether windows stay until source_free(). Else they take memory until source_release(), as those
- * of a stream and of a compressed file do: only as many as needed should be read ahead.
+ * Whether windows take no memory before source_take(). Else they take it until source_release(), as
+ * those of a stream and of a compressed file do: only as many as needed should be read ahead.
  */
 bool source_keeps_windows(const struct source *source);
 bool source_is_packed(const struct source *source);
 
 /* The next window. 1; 0: there are no more; or a negative errno of read(2), -ENOMEM. */
 int source_next(struct source *source, struct source_window *ret_window);
-/* Unless windows are kept: its records are not needed any more. */
+/*
+ * The beginning of its records, to look at just after source_next() and until the next call; not
+ * always all of them.
+ */
+const uint8_t *source_begin_of(struct source *source, const struct source_window *window,
+                               uint32_t *ret_bytes);
+/* Before all of its records are read, which is optional, but faster: they are moved in memory. */
+void source_take(struct source *source, struct source_window *window);
+/* Its records are not needed any more. */
 void source_release(struct source *source, const struct source_window *window);
 
 /*
