@@ -360,14 +360,18 @@ def start_stop(bench):
 # --- The short form. ---
 
 def short(bench):
-    """With margins for a machine that has other things to do: it tells a fault, not a figure."""
-    slow, fast = (bench.pair(rate=rate * MB, pages=32) for rate in (100, 500))
+    """With margins for a machine that has other things to do: it tells a fault, not a figure.
+
+    With 256 pages, buffers last for 10 ms at 200 MB/s, and for 2.5 ms at 800 MB/s, behind the wake-up. With 32 pages,
+    each millisecond for which a host takes a CPU away is a loss, whatever the program.
+    """
+    slow, fast = (bench.pair(rate=rate * MB, pages=256) for rate in (200, 800))
     return [
-        of_pair("lost at 100 MB/s", "%", slow, lost_percent, "xentrace's and 0.1",
+        of_pair("lost at 200 MB/s", "%", slow, lost_percent, "xentrace's and 0.1",
                 lambda xentrace, xentraced: xentraced <= xentrace + 0.1),
-        of_pair("lost at 500 MB/s", "%", fast, lost_percent, "1/10 of xentrace's",
+        of_pair("lost at 800 MB/s", "%", fast, lost_percent, "1/10 of xentrace's",
                 lambda xentrace, xentraced: xentraced <= xentrace / 10, made(fast)),
-        of_pair("CPU at 500 MB/s", "s/GB", fast, cpu_per_gb, "xentrace's",
+        of_pair("CPU at 800 MB/s", "s/GB", fast, cpu_per_gb, "xentrace's",
                 lambda xentrace, xentraced: xentraced <= xentrace),
     ]
 
