@@ -62,21 +62,21 @@ def make(sample, path, size):
     return os.path.getsize(path)
 
 
-def user_seconds(command):
-    """What a process computes: its time in user mode."""
+def seconds_of(command):
+    """What a process computes, its time in user mode; and that with what the kernel does for it."""
     with open(os.devnull, "wb") as null:
         process = subprocess.Popen(command, stdout=null, stderr=null)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         sys.exit("%s: exit status %d" % (" ".join(command), process.returncode))
-    return usage.ru_utime
+    return usage.ru_utime, usage.ru_utime + usage.ru_stime
 
 
 def in_turn(runs, *commands):
-    """The least of the user times of each of the commands, which are run in turn: others only add to it."""
-    seconds = [[user_seconds(command) for command in commands] for _ in range(runs)]
-    return [min(column) for column in zip(*seconds)]
+    """Of each of the commands, which are run in turn, the least of both times: others only add to them."""
+    seconds = [[seconds_of(command) for command in commands] for _ in range(runs)]
+    return [tuple(map(min, zip(*column))) for column in zip(*seconds)]
 
 
 def anonymous_bytes(command, standard_input=None):
