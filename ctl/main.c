@@ -114,9 +114,8 @@ int main(int argc, char **argv)
     int code;
 
     /*
-     * Windows of a pipe come and go. By default, their memory is given back to the kernel, and
-     * asked for again, each time that the last one happens to be free: half of the time that is
-     * needed.
+     * Windows of a pipe come and go. By default, their memory is given back to the kernel and asked
+     * for again each time that the last one happens to be free, which took half of all the time.
      */
     (void)mallopt(M_TRIM_THRESHOLD, MEMORY_KEPT_BYTES);
     (void)mallopt(M_MMAP_THRESHOLD, MEMORY_KEPT_BYTES);
