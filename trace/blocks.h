@@ -31,8 +31,8 @@ const uint8_t *blocks_take(struct blocks *blocks, uint64_t offset, uint32_t byte
 void blocks_release(struct blocks *blocks, const uint8_t *taken);
 
 /*
- * What was read of the file at OFFSET and after it for looking ahead, until the next call; of that,
- * at least BYTES, at most BLOCK_BYTES. NULL: there is less, or it cannot be read.
+ * For looking ahead: the file's bytes from OFFSET on, at least BYTES and at most BLOCK_BYTES of
+ * them, which stay until the next call. NULL: there are fewer, or they cannot be read.
  */
 const uint8_t *blocks_look(struct blocks *blocks, uint64_t offset, uint32_t bytes,
                            uint32_t *ret_bytes);

@@ -253,7 +253,7 @@ static uint64_t find_windows(const struct source *source, uint64_t from, uint64_
     return until;
 }
 
-/* What is mapped at OFFSET, or of a file the same where it takes no fault to read it. */
+/* The bytes at OFFSET: read by blocks, which takes no fault, or else where they are mapped. */
 static const uint8_t *look_ahead(const struct source *source, uint64_t offset)
 {
     const uint8_t *p = NULL;
