@@ -13,8 +13,9 @@
 # and of xentraced:
 #
 #   daemon_is_ready               the service runs and answers
-#   total KEY <DOCUMENT           the ledger's total of KEY, and
-#   ledger_balances <DOCUMENT     produced = delivered + lost + dropped + evicted
+#   value KEY COMMAND...          the first number or word of that name in the JSON that COMMAND prints
+#   total KEY COMMAND...          the ledger's total of KEY in it, and
+#   ledger_balances COMMAND...    produced = delivered + lost + dropped + evicted
 #   info_number KEY FILE          a top-level number of `info --json`
 #   wakeups, wakeups_in SECONDS   of all threads of the service together
 #   daemon_pid, virqs             its PID, and how many VIRQ_TBUF it has counted
@@ -78,21 +79,35 @@ load_stop() {
 
 daemon_is_ready() { systemctl is-active -q xentraced && xentracectl version | grep xentraced >/dev/null; }
 
-# dom0 has no JSON tool. The totals stand before the list of CPUs.
-total() { # total KEY <DOCUMENT
-    tr -d ' \n' | sed -n "s/.*\"ledger\":{[^[]*\"$1\":\([0-9]*\)[,}].*/\1/p"
+# dom0 has no JSON tool, and in the emulator each process costs as much as a hundred thousand instructions of
+# the shell: these start none but COMMAND.
+value() {
+    local document
+    document=$("${@:2}") && [[ $document =~ \"$1\":[[:space:]]*(\"[^\"]*\"|[^],}[:space:]]*) ]] || return
+    document=${BASH_REMATCH[1]#\"}
+    echo "${document%\"}"
 }
 
-ledger_balances() { # ledger_balances <DOCUMENT
-    local document
-    document=$(cat)
-    same "$(total produced <<<"$document")" "$(($(total delivered <<<"$document") +
-        $(total lost <<<"$document") + $(total dropped <<<"$document") +
-        $(total evicted <<<"$document")))"
+# The totals stand before the list of CPUs.
+ledger_number() { # ledger_number KEY DOCUMENT: sets number
+    [[ $2 =~ \"ledger\":[[:space:]]*"{"[^[]*\"$1\":[[:space:]]*([0-9]+) ]] && number=${BASH_REMATCH[1]}
+}
+total() {
+    local document number
+    document=$("${@:2}") && ledger_number "$1" "$document" && echo "$number"
+}
+
+ledger_balances() {
+    local document number key sum=0
+    document=$("$@") || return
+    for key in delivered lost dropped evicted; do
+        ledger_number $key "$document" && sum=$((sum + number)) || return
+    done
+    ledger_number produced "$document" && same "$number" "$sum"
 }
 
 info_number() { # info_number KEY FILE
-    xentracectl --json info "$2" | tr -d ' \n' | grep -o "\"$1\":[0-9]*" | head -n 1 | cut -d: -f2
+    value "$1" xentracectl --json info "$2"
 }
 
 wakeups() {
@@ -107,7 +122,7 @@ wakeups_in() { # wakeups_in SECONDS
     echo $(($(wakeups) - before))
 }
 
-virqs() { xentracectl --json status | tr -d ' \n' | grep -o '"virqs":[0-9]*' | cut -d: -f2; }
+virqs() { value virqs xentracectl --json status; }
 daemon_pid() { systemctl show -P MainPID xentraced; }
 has_virqs() { [ "$(virqs)" -ge "$1" ]; }
 interrupts() { # on all CPUs

@@ -11,7 +11,7 @@ state=/var/lib/xentraced
 cpus=$(nproc)
 
 ended() { xentracectl status "$1" | grep 'State: ended' >/dev/null; }
-balances() { ledger_balances <"$state/$1.json"; } # balances NAME
+balances() { ledger_balances cat "$state/$1.json"; } # balances NAME
 
 # Captures alone, and buffers that overflow soon; recorder-job has the flight recorder.
 printf '[capture]\nbuffer-pages=32\n[disk]\nmax-use=none\nkeep-free=none\n[flight-recorder]\nenabled=no\n' >/etc/xentraced/xentraced.conf
@@ -38,7 +38,7 @@ check "it ends by itself" wait_until 20 ended sched
 check "its file is sound" xentracectl info "$state/sched.xentrace"
 check "its ledger balances" balances sched
 check "the file holds what the ledger says" \
-    same "$(info_number records "$state/sched.xentrace")" "$(total delivered <"$state/sched.json")"
+    same "$(info_number records "$state/sched.xentrace")" "$(total delivered cat "$state/sched.json")"
 check "every CPU is in it" \
     same "$(xentracectl --json info "$state/sched.xentrace" | tr -d ' \n' | grep -o '"cpu":[0-9]*' |
         sort -u | wc -l)" "$cpus"
@@ -64,15 +64,15 @@ kill -STOP "$(systemctl show -P MainPID xentraced)"
 sleep 2
 kill -CONT "$(systemctl show -P MainPID xentraced)"
 sleep 1
-live=$(xentracectl --json status lossy | total lost)
+live=$(total lost xentracectl --json status lossy)
 check "status tells the losses while it runs" above "$live" 0
 check "stop after the losses" xentracectl stop lossy
 load_stop
-lost=$(xentracectl --json status lossy | total lost)
+lost=$(total lost xentracectl --json status lossy)
 check "the file is sound" xentracectl info "$state/lossy.xentrace"
 check "the ledger balances" balances lossy
 check "status, file and sidecar tell the same number" same \
-    "$lost $lost" "$(info_number lost "$state/lossy.xentrace") $(total lost <"$state/lossy.json")"
+    "$lost $lost" "$(info_number lost "$state/lossy.xentrace") $(total lost cat "$state/lossy.json")"
 echo "lost $lost"
 
 # The emulator's disk may not answer for the 2 s that a start waits.
@@ -81,7 +81,7 @@ check "a compressed capture" wait_until 60 packs
 check "it is sound, and agrees with its sidecar" xentracectl info "$state/packed.xentrace.zst"
 check "its ledger balances" balances packed
 check "it is smaller than what it holds" above \
-    "$(tr -d ' \n' <"$state/packed.json" | grep -o '"plain_bytes":[0-9]*' | cut -d: -f2)" \
+    "$(value plain_bytes cat "$state/packed.json")" \
     "$(stat -c %s "$state/packed.xentrace.zst")"
 
 check "one page more than in force is refused with the size in force" \

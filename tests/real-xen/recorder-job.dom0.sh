@@ -16,17 +16,15 @@ state=/var/lib/xentraced
 config=/etc/xentraced/xentraced.conf
 recorder() { xentracectl --json status flight-recorder; }
 
-value() { # value KEY <DOCUMENT: the first number or word of that name
-    tr -d ' \n' | grep -o "\"$1\":[^,}]*" | head -n 1 | cut -d: -f2- | tr -d '"'
-}
-value_is() { same "$(recorder | value "$1")" "$2"; }      # value_is KEY VALUE
-status_is() { same "$(xentracectl --json status | value "$1")" "$2"; }
+status() { value "$1" xentracectl --json status; }
+value_is() { same "$(value "$1" recorder)" "$2"; } # value_is KEY VALUE
+status_is() { same "$(status "$1")" "$2"; }
 service_value() { systemctl show -P "$1" xentraced; }
 milliseconds() { date +%s%3N; }
 snapshot() { # snapshot NAME: of all; it is sound and arrives at the host
     xentracectl snapshot "$1" && xentracectl info "$state/$1.xentrace"
 }
-ledger_is_even() { recorder | ledger_balances; }
+ledger_is_even() { ledger_balances recorder; }
 # Not systemd's own. How soon xenstored answers is the emulator's doing: others use this machine, too.
 complaints() {
     journalctl -q -t xentraced -p warning -o cat --no-pager | grep -v '^Xenstore does not answer\.'
@@ -51,13 +49,13 @@ check "it is locked in memory" value_is locked true
 check "nothing is amiss: no complaint" no_complaint_since 0
 check "the pool is registered, the collector has its priority" \
     same "$(journalctl -u xentraced -o cat --no-pager | grep -c -e RLIMIT)" 0
-check "its events are in force in Xen" status_is event_mask "$(recorder | value xen_mask)"
+check "its events are in force in Xen" status_is event_mask "$(value xen_mask recorder)"
 check "tracing is on" status_is tracing on
 check "Xen's buffers are as configured" status_is buffer_pages 32
 check "dom0 is known by name: xenstore is reached from inside the sandbox" \
     shows '"Domain-0"' recorder
 
-used() { recorder | value used_bytes; }
+used() { value used_bytes recorder; }
 bytes_a_second() { # bytes_a_second BEFORE MILLISECONDS-THEN
     echo $((($(used) - $1) * 1000 / ($(milliseconds) - $2)))
 }
@@ -78,10 +76,10 @@ check "a snapshot of it is sound" snapshot default
 # --- A capture beside it. ---
 
 ended() { xentracectl status "$1" | grep 'State: ended' >/dev/null; }
-alone=$(xentracectl --json status | value event_mask)
+alone=$(status event_mask)
 check "start -e sched -c 0-7 -T 10 beside it" xentracectl start -e sched -c 0-7 -T 10 beside
 xentracectl start -e sched wider >/dev/null # in the emulator, 10 s may be over before status answers
-check "Xen's mask grows" above "$(xentracectl --json status | value event_mask)" "$alone"
+check "Xen's mask grows" above "$(status event_mask)" "$alone"
 xentracectl stop wider >/dev/null
 virq_wakes() { # virq_wakes NAME
     local status=0
@@ -94,7 +92,7 @@ virq_wakes() { # virq_wakes NAME
 check "VIRQ_TBUF wakes the collector" virq_wakes first
 check "the capture ends by itself" wait_until 30 ended beside
 check "its file is sound" xentracectl info "$state/beside.xentrace"
-check "its ledger balances" ledger_balances <"$state/beside.json"
+check "its ledger balances" ledger_balances cat "$state/beside.json"
 check "Xen's mask is the recorder's again" status_is event_mask "$alone"
 check "the recorder's ledger balances" ledger_is_even
 
@@ -105,8 +103,8 @@ restart() { # restart NAME LOAD|- COMMAND...: COMMAND ends the service, systemd 
     local of=$1 load=$2 pid restored produced from to
     shift 2
     check "$of: a snapshot before" snapshot "$of-before"
-    pid=$(service_value MainPID) restored=$(recorder | value restored)
-    produced=$(recorder | total produced)
+    pid=$(service_value MainPID) restored=$(value restored recorder)
+    produced=$(total produced recorder)
     is_new() { [ "$(service_value MainPID)" != "$pid" ] && daemon_is_ready; }
     [ "$load" = - ] || load_start 2
     from=$(date +%s%N)
@@ -117,7 +115,7 @@ restart() { # restart NAME LOAD|- COMMAND...: COMMAND ends the service, systemd 
     echo "$of: $(((to - from) / 1000000)) ms until it answered again"
     echo "$of $from $to" >>"$OUT/restarts"
     check "$of: the ring was taken over" value_is restored $((restored + 1))
-    check "$of: the ledger goes on" above "$(recorder | total produced)" "$produced"
+    check "$of: the ledger goes on" above "$(total produced recorder)" "$produced"
     check "$of: the ledger balances" ledger_is_even
     check "$of: two descriptors are stored" same "$(service_value NFileDescriptorStore)" 2
     check "$of: a snapshot after" snapshot "$of-after"
@@ -152,8 +150,9 @@ segment-unit=collect@.service
 CONF
 # trigger_value KEY: of the trigger `crash`
 trigger_value() {
-    xentracectl --json status | tr -d '\n' | grep -o '"name": *"crash".*' | grep -o "\"$1\": *[^,}]*" |
-        head -n 1 | sed 's/^[^:]*: *//; s/^"//; s/"$//'
+    local document
+    document=$(xentracectl --json status)
+    [[ $document =~ \"name\":[[:space:]]*\"crash\" ]] && value "$1" echo "${document#*"${BASH_REMATCH[0]}"}"
 }
 has_written() { [ "$(trigger_value written)" -ge "$1" ]; }
 crashes_seen=0
@@ -278,8 +277,11 @@ rm "$config"
 
 # --- Stopped on request: over restarts, until the service is stopped and started. ---
 
-recorder_is() { same "$(xentracectl --json status | tr -d ' \n' | grep -o '"recorder":{"state":"[a-z]*')" \
-    "\"recorder\":{\"state\":\"$1"; }
+recorder_is() {
+    local document
+    document=$(xentracectl --json status)
+    [[ $document =~ \"recorder\":[[:space:]]*"{"[[:space:]]*\"state\":[[:space:]]*\"$1\" ]]
+}
 check "the recorder is not stopped by its name" refuses 'discards its history' xentracectl stop flight-recorder
 check "... but with its option" xentracectl stop --recorder
 check "... of which systemd keeps a note" same "$(service_value NFileDescriptorStore)" 2
@@ -305,7 +307,7 @@ check "nothing was amiss" no_complaint_since "$complained"
 sleep 1
 check "the recorder runs" snapshot anew
 check "... and holds nothing from before: nothing was traced between stop and start" \
-    above "$(tr -d ' \n' <"$state/anew.json" | grep -o '"first_ns":[0-9]*' | cut -d: -f2)" "$stopped_ns"
+    above "$(value first_ns cat "$state/anew.json")" "$stopped_ns"
 
 # A port that the descriptor does not know, and a descriptor that is no event channel: both are told
 # by Linux, and binding VIRQ_TBUF again.

@@ -175,9 +175,9 @@ check "the right one starts" systemctl start xentraced
 check "killed" systemctl kill -s KILL --kill-who=main xentraced
 check "any other end is" wait_until 20 daemon_is_ready
 check "with the recorder kept" shows '"restored": *1' xentracectl --json status flight-recorder
-produced=$(recorder | total produced)
+produced=$(total produced recorder)
 check "systemctl restart" systemctl restart xentraced
-check "the records are kept" above "$(recorder | total produced)" "$produced"
+check "the records are kept" above "$(total produced recorder)" "$produced"
 check "... in the same ring" shows '"restored": *2' recorder
 
 # --- Who may do what: the table of xentraced(8), PERMISSIONS. ---
@@ -300,7 +300,7 @@ check "the ring is kept" shows '"restored": *1' recorder
 [ -z "$carries" ] || check "... its records carried over" logs 'carried over from a ring of'
 check "a snapshot of what was kept" xentracectl snapshot -o "$OUT/after.xentrace"
 check "it is sound" xentracectl info "$OUT/after.xentrace"
-check "the ledger balances" eval 'recorder | ledger_balances'
+check "the ledger balances" ledger_balances recorder
 has_no_client_package() { ! dpkg-query -W -f '${Status}' xentrace-tools | grep 'ok installed'; }
 check "the client's package is gone" has_no_client_package
 
