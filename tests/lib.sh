@@ -8,6 +8,9 @@ root=$(readlink -f "$(dirname "${BASH_SOURCE[0]}")/..")
 # Debian's python3, to which packages belong. One of a version manager may take a second to start.
 PATH=/usr/bin:$PATH
 
+# Builds start a shell for each line of a makefile. configure would take bash, which takes longer to start.
+export CONFIG_SHELL=/bin/sh
+
 # Everything that building and testing needs on Debian 12, real Xen left out: tests/real-xen/ fetches that.
 packages=(
     build-essential autoconf automake libtool pkg-config
