@@ -21,9 +21,10 @@
 #define PIECE_BYTES (UINT64_C(128) << 10)
 
 /*
- * Reads FD to its end, into memory that grows; never fails half-way without telling. By small pieces: where
- * the kernel is not preempted, as it copies many MiB to pages that are touched for the first time, nothing
- * else runs, the collector of the next test neither (120 ms for 32 MiB in a virtual machine).
+ * Reads FD to its end, into memory that grows; never fails half-way without telling. By small
+ * pieces: where the kernel is not preempted, as it copies many MiB to pages that are touched for
+ * the first time, nothing else runs, the collector of the next test neither (120 ms for 32 MiB in a
+ * virtual machine).
  */
 static int read_all(int fd, unsigned char **ret_data, size_t *ret_bytes)
 {
