@@ -319,9 +319,34 @@ uint64_t unpack_stored_bytes(const struct unpack *unpack)
     return unpack_at(unpack);
 }
 
-uint64_t unpack_whole_bytes(const struct unpack *unpack)
+int unpack_list_frames(struct unpack *unpack, struct seek_table *ret_table)
 {
-    return unpack->is_in_frame ? unpack->begun : unpack_at(unpack);
+    _cleanup_free_ char *nowhere = malloc(SKIP_BYTES);
+    struct seek_table frames = {0};
+    uint64_t begun = 0, plain = 0; /* where the frame begins */
+    int r = nowhere ? 1 : -ENOMEM;
+
+    while (r > 0 && unpack->damage == UNPACK_SOUND) {
+        ZSTD_outBuffer out = {.dst = nowhere, .size = SKIP_BYTES};
+
+        r = unpack_step(unpack, &out);
+        if (r <= 0 || unpack->is_in_frame)
+            continue;
+        if (unpack->plain == plain)
+            break;
+        r = seek_table_add(&frames, unpack_at(unpack) - begun, unpack->plain - plain);
+        if (r < 0)
+            continue;
+        begun = unpack_at(unpack);
+        plain = unpack->plain;
+        r = 1;
+    }
+    if (r < 0) {
+        seek_table_done(&frames);
+        return r;
+    }
+    *ret_table = frames;
+    return 0;
 }
 
 /* --- With a seek table. --- */

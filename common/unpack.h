@@ -20,6 +20,7 @@
 
 #define UNPACK_MAGIC_BYTES 4u
 
+struct seek_table;
 struct unpack;
 
 enum unpack_damage {
@@ -55,9 +56,14 @@ enum unpack_damage unpack_damage(const struct unpack *unpack);
 /* DAMAGE as half a sentence for people. Static. */
 const char *unpack_damage_text(enum unpack_damage damage);
 
-/* Of the compressed file, read up to now; and up to the end of the last whole frame of that. */
+/* Of the compressed file, read up to now. */
 uint64_t unpack_stored_bytes(const struct unpack *unpack);
-uint64_t unpack_whole_bytes(const struct unpack *unpack);
+/*
+ * Reads from the beginning to the end, or the first damage. RET_TABLE is a seek table of the whole
+ * frames before that, up to the first one that holds nothing, as a seek table does; to be freed
+ * with seek_table_done(). 0; -EFBIG, -ENOMEM, or what read(2) says.
+ */
+int unpack_list_frames(struct unpack *unpack, struct seek_table *ret_table);
 
 /* --- With a seek table. --- */
 

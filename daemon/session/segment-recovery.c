@@ -17,14 +17,15 @@
 #include <json-c/json.h>
 
 #include "common/protocol.h"
+#include "common/seek-table.h"
 #include "common/sidecar-path.h"
 #include "common/trace-file.h"
 #include "common/unpack.h"
 #include "common/util.h"
+#include "common/write-all.h"
 #include "daemon/output/output-file.h"
 #include "daemon/output/state-files.h"
 
-#define READ_BYTES       ((size_t)256 << 10)
 #define LEASE_TRIES      200u
 #define LEASE_PAUSE_MSEC 10
 
@@ -97,24 +98,33 @@ static void await_last_writes(int fd)
     }
 }
 
-/* A compressed file is cut after its last whole frame, which holds whole windows. */
-static int cut_packed(int fd)
+/*
+ * A compressed file is cut after its last whole frame, which holds whole windows, and gets the seek
+ * table that is written when a file is finished.
+ */
+static int finish_packed(int fd)
 {
     _cleanup_(unpack_freep) struct unpack *unpack = NULL;
-    _cleanup_free_ char *nowhere = malloc(READ_BYTES);
-    ssize_t n = 1;
+    _cleanup_(seek_table_done) struct seek_table table = {0};
+    _cleanup_free_ char *bytes = NULL;
+    size_t length;
+    off_t end;
     int r;
 
-    if (!nowhere)
-        return -ENOMEM;
     r = unpack_new_fd(fd, NULL, 0, &unpack);
+    if (r >= 0)
+        r = unpack_list_frames(unpack, &table);
     if (r < 0)
         return r;
-    while (n > 0)
-        n = unpack_read(unpack, nowhere, READ_BYTES);
-    if (n < 0)
-        return (int)n;
-    return ftruncate(fd, (off_t)unpack_whole_bytes(unpack)) < 0 ? -errno : 0;
+    end = table.nr_frames > 0 ? (off_t)table.frames[table.nr_frames].stored : 0;
+    if (ftruncate(fd, end) < 0)
+        return -errno;
+    if (end == 0)
+        return 0;
+    bytes = seek_table_make(&table, &length);
+    if (!bytes)
+        return -ENOMEM;
+    return lseek(fd, end, SEEK_SET) < 0 ? -errno : write_all(fd, bytes, length);
 }
 
 static void take_summary(struct recovered_segment *segment,
@@ -165,7 +175,7 @@ static int read_trace(struct recovered_segment *segment, const struct recovery_r
     if (fd < 0)
         return fd;
     await_last_writes(fd);
-    r = is_packed ? cut_packed(fd) : 0;
+    r = is_packed ? finish_packed(fd) : 0;
     if (r < 0)
         return r;
     if (lseek(fd, 0, SEEK_SET) < 0)

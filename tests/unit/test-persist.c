@@ -11,8 +11,10 @@
 #include <unistd.h>
 
 #include <json-c/json.h>
+#include <zstd.h>
 
 #include "common/record.h"
+#include "common/unpack.h"
 #include "common/util.h"
 #include "daemon/base/log.h"
 #include "daemon/session/segment-recovery.h"
@@ -200,6 +202,28 @@ static void write_trace(const char *file, unsigned int windows, off_t tail)
     close(fd);
 }
 
+/* The same file, compressed: a frame for each two windows, and a part of one more. */
+static void write_packed_trace(const char *file, unsigned int frames)
+{
+    int fd = openat(directory_fd, file, O_WRONLY | O_CREAT | O_TRUNC, 0640), plain_fd;
+    char plain[72], packed[256];
+    size_t bytes = 0;
+
+    write_trace("plain", 2 * frames, 0);
+    plain_fd = openat(directory_fd, "plain", O_RDONLY);
+    for (unsigned int i = 0; i < frames; i++) {
+        if (read(plain_fd, plain, sizeof(plain)) != sizeof(plain))
+            exit(EXIT_FAILURE);
+        bytes = ZSTD_compress(packed, sizeof(packed), plain, sizeof(plain), 1);
+        if (ZSTD_isError(bytes) || write(fd, packed, bytes) != (ssize_t)bytes)
+            exit(EXIT_FAILURE);
+    }
+    if (write(fd, packed, bytes / 2) != (ssize_t)(bytes / 2))
+        exit(EXIT_FAILURE);
+    close(plain_fd);
+    close(fd);
+}
+
 static void write_text(const char *file, const char *text)
 {
     int fd = openat(directory_fd, file, O_WRONLY | O_CREAT | O_TRUNC, 0640);
@@ -219,6 +243,21 @@ static off_t size_of(const char *file)
     struct stat st;
 
     return fstatat(directory_fd, file, &st, 0) == 0 ? st.st_size : -1;
+}
+
+/* By the seek table. */
+static unsigned int frames_of(const char *file)
+{
+    int fd = openat(directory_fd, file, O_RDONLY);
+    struct unpack *unpack = NULL;
+    unsigned int frames = 0;
+
+    if (unpack_new_fd(fd, NULL, 0, &unpack) == 0 && unpack_can_seek(unpack))
+        for (uint64_t at = 0; at < unpack_bytes(unpack); frames++)
+            at = unpack_next_frame(unpack, at + 1);
+    unpack_free(unpack);
+    close(fd);
+    return frames;
 }
 
 static void test_recovery(void)
@@ -276,6 +315,19 @@ static void test_recovery(void)
     CHECK_UINT(recovery.last_number, 4);
     CHECK(!is_there("long.00006.xentrace"));
     recovery_done(&recovery);
+
+    test_case("a compressed one is cut after its last whole frame, and can be sought in");
+    write_packed_trace("long.00007.xentrace.zst", 3);
+    for (unsigned int again = 0; again < 2; again++) {
+        CHECK_INT(recovery_read(&request, &recovery, &failure), 0);
+        CHECK_UINT(recovery.last_number, 7);
+        CHECK_UINT(recovery.segments[4].segment.records, 12);
+        CHECK_UINT(recovery.segments[4].segment.plain_bytes, 6 * 36);
+        CHECK_INT(size_of("long.00007.xentrace.zst"), (off_t)recovery.segments[4].segment.bytes);
+        CHECK_UINT(frames_of("long.00007.xentrace.zst"), 3);
+        recovery_done(&recovery);
+    }
+    unlinkat(directory_fd, "long.00007.xentrace.zst", 0);
 
     test_case("without a state, those with a sidecar are finished");
     request.has_state = false;
