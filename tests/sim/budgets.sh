@@ -181,16 +181,16 @@ names() {
     ctl start --segment-time 2s nightly >/dev/null
     ctl start -T 100 daily >/dev/null
     for name in nightly nightly.00001 nightly.00002 nightly.00003 daily; do
-        check "names: $name is a snapshot's" as 65534 snapshot --max-size 1M "$name"
+        check "names: $name is a snapshot's" as 65534 snapshot --max-size 8M "$name"
         check "names: $name has the prefix" test -e "$dir/state/snapshot-$name.xentrace"
     done
-    check "names: one with the prefix has no other" as 65534 snapshot --max-size 1M snapshot-mine
+    check "names: one with the prefix has no other" as 65534 snapshot --max-size 8M snapshot-mine
     check "names: ... has no other" test -e "$dir/state/snapshot-mine.json"
     check "names: nothing is replaced" refuses "snapshot-mine.xentrace exists, and captures are never overwritten" \
-        as 65534 snapshot --max-size 1M mine
+        as 65534 snapshot --max-size 8M mine
     check "names: one that is too long" refuses "is too long: names given by users other than root begin with 'snapshot-'" \
         as 65534 snapshot 0123456789012345678901234567890123456789012345678901234567
-    check "names: root's have no prefix" ctl snapshot --max-size 1M by-root
+    check "names: root's have no prefix" ctl snapshot --max-size 8M by-root
     check "names: ... have no prefix" test -e "$dir/state/by-root.xentrace"
     wait_until 20 test -e "$dir/state/nightly.00003.json"
     ctl stop nightly >/dev/null
