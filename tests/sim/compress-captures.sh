@@ -119,6 +119,7 @@ rings() {
 }
 
 fails() {
+    local fifo
     daemon_start || exit 1
     ctl start --compress zstd failing >/dev/null
     check "a write fails: it is written" wait_until 20 stores failing $((mib / 2))
@@ -144,9 +145,10 @@ fails() {
     ctl --json status stuck >"$dir/status"
     check "a reader stops: the ledger balances" balances "$dir/status"
 
-    ctl start --compress zstd -o "$dir/fifo" gone >/dev/null &
-    head -c 100000 "$dir/fifo" >/dev/null
-    wait $!
+    exec {fifo}<>"$dir/fifo" # it has a reader
+    check "a reader goes: start" ctl start --compress zstd -o "$dir/fifo" gone
+    head -c 100000 <&"$fifo" >/dev/null
+    exec {fifo}>&-
     check "a reader goes: it ends" wait_until 30 ended gone
 }
 
