@@ -321,31 +321,32 @@ uint64_t unpack_stored_bytes(const struct unpack *unpack)
 
 int unpack_list_frames(struct unpack *unpack, struct seek_table *ret_table)
 {
+    _cleanup_(seek_table_done) struct seek_table table = {0};
     _cleanup_free_ char *nowhere = malloc(SKIP_BYTES);
-    struct seek_table frames = {0};
-    uint64_t begun = 0, plain = 0; /* where the frame begins */
-    int r = nowhere ? 1 : -ENOMEM;
+    int r;
 
-    while (r > 0 && unpack->damage == UNPACK_SOUND) {
+    if (!nowhere)
+        return -ENOMEM;
+    for (;;) {
         ZSTD_outBuffer out = {.dst = nowhere, .size = SKIP_BYTES};
+        uint64_t plain;
 
         r = unpack_step(unpack, &out);
-        if (r <= 0 || unpack->is_in_frame)
-            continue;
-        if (unpack->plain == plain)
-            break;
-        r = seek_table_add(&frames, unpack_at(unpack) - begun, unpack->plain - plain);
         if (r < 0)
+            return r;
+        if (r == 0)
+            break;
+        if (unpack->is_in_frame)
             continue;
-        begun = unpack_at(unpack);
-        plain = unpack->plain;
-        r = 1;
+        plain = unpack->plain - (table.frames ? table.frames[table.nr_frames].plain : 0);
+        if (plain == 0)
+            break;
+        r = seek_table_add(&table, unpack_at(unpack) - unpack->begun, plain);
+        if (r < 0)
+            return r;
     }
-    if (r < 0) {
-        seek_table_done(&frames);
-        return r;
-    }
-    *ret_table = frames;
+    *ret_table = table;
+    table = (struct seek_table){0};
     return 0;
 }
 

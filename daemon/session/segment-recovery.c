@@ -98,33 +98,44 @@ static void await_last_writes(int fd)
     }
 }
 
+/* What is written at the end of a file that is finished. */
+static int append_seek_table(int fd, const struct seek_table *table, off_t end)
+{
+    size_t length;
+    _cleanup_free_ char *bytes = seek_table_make(table, &length);
+
+    if (!bytes)
+        return -ENOMEM;
+    if (lseek(fd, end, SEEK_SET) < 0)
+        return -errno;
+    return write_all(fd, bytes, length);
+}
+
 /*
- * A compressed file is cut after its last whole frame, which holds whole windows, and gets the seek
- * table that is written when a file is finished.
+ * A compressed file is cut after its last whole frame, which holds whole windows, and gets its seek
+ * table. If that cannot be written, as on a full disk, it stays without one: then it is read as a
+ * whole, and holds the same.
  */
 static int finish_packed(int fd)
 {
     _cleanup_(unpack_freep) struct unpack *unpack = NULL;
     _cleanup_(seek_table_done) struct seek_table table = {0};
-    _cleanup_free_ char *bytes = NULL;
-    size_t length;
-    off_t end;
+    off_t end = 0;
     int r;
 
     r = unpack_new_fd(fd, NULL, 0, &unpack);
-    if (r >= 0)
-        r = unpack_list_frames(unpack, &table);
     if (r < 0)
         return r;
-    end = table.nr_frames > 0 ? (off_t)table.frames[table.nr_frames].stored : 0;
+    r = unpack_list_frames(unpack, &table);
+    if (r < 0)
+        return r;
+    if (table.nr_frames > 0)
+        end = (off_t)table.frames[table.nr_frames].stored;
     if (ftruncate(fd, end) < 0)
         return -errno;
-    if (end == 0)
+    if (end == 0 || append_seek_table(fd, &table, end) == 0)
         return 0;
-    bytes = seek_table_make(&table, &length);
-    if (!bytes)
-        return -ENOMEM;
-    return lseek(fd, end, SEEK_SET) < 0 ? -errno : write_all(fd, bytes, length);
+    return ftruncate(fd, end) < 0 ? -errno : 0;
 }
 
 static void take_summary(struct recovered_segment *segment,

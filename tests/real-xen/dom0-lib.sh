@@ -79,8 +79,7 @@ load_stop() {
 
 daemon_is_ready() { systemctl is-active -q xentraced && xentracectl version | grep xentraced >/dev/null; }
 
-# dom0 has no JSON tool, and in the emulator each process costs as much as a hundred thousand instructions of
-# the shell: these start none but COMMAND.
+# dom0 has no JSON tool, and in the emulator a process takes 70 ms: these start none but COMMAND.
 value() {
     local document
     document=$("${@:2}") && [[ $document =~ \"$1\":[[:space:]]*(\"[^\"]*\"|[^],}[:space:]]*) ]] || return

@@ -280,7 +280,8 @@ rm "$config"
 recorder_is() {
     local document
     document=$(xentracectl --json status)
-    [[ $document =~ \"recorder\":[[:space:]]*"{"[[:space:]]*\"state\":[[:space:]]*\"$1\" ]]
+    [[ $document =~ \"recorder\":[[:space:]]*"{"[[:space:]]*\"state\":[[:space:]]*\"$1\" ]] ||
+        { echo "$document"; return 1; }
 }
 check "the recorder is not stopped by its name" refuses 'discards its history' xentracectl stop flight-recorder
 check "... but with its option" xentracectl stop --recorder

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Measures for how long this machine was away: a virtual machine's host takes its processors without
- * asking. A thread on each processor, of the highest real-time priority, sleeps for 2 ms again and
- * again. Nothing of this machine may keep it from waking up in time; so whatever is missing is the
- * host's. Ends with SIGTERM or SIGINT, and prints the longest such time in milliseconds, and how
- * often one exceeded 5 ms.
+ * Measures for how long this machine was away: a virtual machine's host takes its processors
+ * without asking. A thread on each processor, of the highest real-time priority, sleeps for 2 ms
+ * again and again. No other process keeps it from waking up in time, only the host, or a kernel
+ * that is not preempted within a long system call. Ends with SIGTERM or SIGINT, and prints the
+ * longest such time in milliseconds, and how often one exceeded 5 ms.
  *
  * tests/all uses it to tell a failure from a measurement that the machine has spoilt.
  */

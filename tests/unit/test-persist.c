@@ -7,6 +7,8 @@
 #include "daemon/session/persist.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -202,12 +204,16 @@ static void write_trace(const char *file, unsigned int windows, off_t tail)
     close(fd);
 }
 
-/* The same file, compressed: a frame for each two windows, and a part of one more. */
-static void write_packed_trace(const char *file, unsigned int frames)
+/*
+ * The same file, compressed: a frame for each two windows, and a part of one more. Returns where
+ * that begins.
+ */
+static off_t write_packed_trace(const char *file, unsigned int frames)
 {
     int fd = openat(directory_fd, file, O_WRONLY | O_CREAT | O_TRUNC, 0640), plain_fd;
     char plain[72], packed[256];
     size_t bytes = 0;
+    off_t end;
 
     write_trace("plain", 2 * frames, 0);
     plain_fd = openat(directory_fd, "plain", O_RDONLY);
@@ -218,10 +224,12 @@ static void write_packed_trace(const char *file, unsigned int frames)
         if (ZSTD_isError(bytes) || write(fd, packed, bytes) != (ssize_t)bytes)
             exit(EXIT_FAILURE);
     }
+    end = lseek(fd, 0, SEEK_CUR);
     if (write(fd, packed, bytes / 2) != (ssize_t)(bytes / 2))
         exit(EXIT_FAILURE);
     close(plain_fd);
     close(fd);
+    return end;
 }
 
 static void write_text(const char *file, const char *text)
@@ -272,7 +280,10 @@ static void test_recovery(void)
     };
     struct recovery recovery;
     struct failure failure = {0};
+    struct rlimit limit;
 
+    CHECK_INT(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    signal(SIGXFSZ, SIG_IGN); /* EFBIG instead, as ENOSPC on a full disk */
     test_case("nothing is there");
     CHECK_INT(recovery_read(&request, &recovery, &failure), 0);
     CHECK_UINT(recovery.count, 0);
@@ -327,6 +338,17 @@ static void test_recovery(void)
         CHECK_UINT(frames_of("long.00007.xentrace.zst"), 3);
         recovery_done(&recovery);
     }
+
+    test_case("... without, where there is no space for a table");
+    limit.rlim_cur = (rlim_t)write_packed_trace("long.00007.xentrace.zst", 3) + 5;
+    CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    CHECK_INT(recovery_read(&request, &recovery, &failure), 0);
+    limit.rlim_cur = limit.rlim_max;
+    CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    CHECK_UINT(recovery.segments[4].segment.records, 12);
+    CHECK_INT(size_of("long.00007.xentrace.zst"), (off_t)recovery.segments[4].segment.bytes);
+    CHECK_UINT(frames_of("long.00007.xentrace.zst"), 0);
+    recovery_done(&recovery);
     unlinkat(directory_fd, "long.00007.xentrace.zst", 0);
 
     test_case("without a state, those with a sidecar are finished");
