@@ -13,7 +13,8 @@
 #include "common/util.h"
 #include "daemon/host/domain-names.h"
 
-#define MAX_SEEN 16384u /* over the time of a session; 2 MB, of which what is used is touched */
+#define FIRST_SEEN 16u
+#define MAX_SEEN   16384u /* over the time of a session; 2 MB */
 
 static bool is_same(const struct xen_domain *a, const struct xen_domain *b)
 {
@@ -54,6 +55,21 @@ static void forget_oldest(struct domains *domains)
             (domains->count - i) * sizeof(domains->seen[0]));
 }
 
+/* Room for one more: doubled at powers of two. */
+static bool make_room(struct domains *domains)
+{
+    size_t count = domains->count;
+    struct domain_seen *seen;
+
+    if (count > 0 && (count < FIRST_SEEN || (count & (count - 1)) != 0))
+        return true;
+    seen = reallocarray(domains->seen, count > 0 ? 2 * count : FIRST_SEEN, sizeof(*seen));
+    if (!seen)
+        return false;
+    domains->seen = seen;
+    return true;
+}
+
 static struct domain_seen *add(struct domains *domains, uint64_t now_ns)
 {
     struct domain_seen *seen;
@@ -62,9 +78,7 @@ static struct domain_seen *add(struct domains *domains, uint64_t now_ns)
         forget_oldest(domains);
     if (domains->count == MAX_SEEN)
         return NULL;
-    if (!domains->seen)
-        domains->seen = malloc(MAX_SEEN * sizeof(*seen));
-    if (!domains->seen)
+    if (!make_room(domains))
         return NULL;
     seen = &domains->seen[domains->count++];
     *seen = (struct domain_seen){.first_seen_ns = now_ns};
