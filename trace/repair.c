@@ -171,8 +171,11 @@ static int repair_put(struct repair *repair, const void *data, size_t bytes)
 
 static int repair_flush(struct repair *repair)
 {
-    int r = repair_put(repair, repair->data + repair->from, repair->to - repair->from);
+    int r;
 
+    if (repair->from == repair->to)
+        return 0; /* also where there are no data at all */
+    r = repair_put(repair, repair->data + repair->from, repair->to - repair->from);
     repair->from = repair->to;
     return r;
 }
