@@ -68,7 +68,7 @@ limits() {
 
 reserve() {
     [ "$(id -u)" -eq 0 ] || { skip "the reserve" "not root"; return; }
-    on_small 24 || exit 1
+    on_small 14 || exit 1
     trap 'umount -l "$state"' EXIT
     daemon_start || exit 1
     ctl record --quiet --compress zstd -r 4 full >"$dir/said" 2>&1

@@ -22,19 +22,27 @@ unpacks() { # unpacks FILE DOCUMENT [COUNTS]
     *) same "$(number "$dir/info" files 0 records)" "$(number "$2" "$counts" records)" ;;
     esac
 }
-# Each frame can be unpacked alone, and begins with CPU 0, which always has records here.
+# Each frame can be unpacked alone, and begins with a round: with the CPU with which the one before ended, or a
+# lower one.
 frames_begin_with_rounds() { # frames_begin_with_rounds FILE AT-LEAST
     python3 - "$@" <<'END'
 import struct, subprocess, sys
 data = open(sys.argv[1], "rb").read()
 frames = struct.unpack_from("<I", data, len(data) - 9)[0]
-assert frames >= int(sys.argv[2]), frames
-table, at = len(data) - 9 - 8 * frames, 0
+assert frames >= int(sys.argv[2]), f"{frames} frames"
+table, at, last = len(data) - 9 - 8 * frames, 0, 0
 for i in range(frames):
     stored, plain = struct.unpack_from("<II", data, table + 8 * i)
     content = subprocess.run(["zstd", "-dcq"], input=data[at:at + stored], stdout=subprocess.PIPE, check=True).stdout
-    assert len(content) == plain, (i, len(content), plain)
-    assert struct.unpack_from("<II", content) == (0x2001f003, 0), i
+    assert len(content) == plain, f"frame {i}: {len(content)} bytes instead of {plain}"
+    offset, cpus = 0, []
+    while offset < plain:
+        header, cpu, size = struct.unpack_from("<III", content, offset)
+        assert header == 0x2001f003, f"frame {i}: no window at {offset}"
+        offset += 12 + size
+        cpus.append(cpu)
+    assert cpus[0] <= last, f"frame {i} begins with CPU {cpus[0]} after CPU {last}"
+    last = cpus[-1]
     at += stored
 END
 }
