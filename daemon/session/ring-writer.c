@@ -11,7 +11,7 @@
  * If it is compressed, a piece is a buffer of output: one is filled while the ones before it are
  * written. A frame begins where a chunk's first round does. Pins are kept from the chunk on in
  * which the frame began, since libzstd holds back a part of it. Space is taken as it is needed: how
- * much that is, is not known beforehand.
+ * much that is, is not known beforehand; where there is a limit, the plan is made by trying.
  *
  * Only the pin's beginning is moved here. The main thread decides whether a pin is taken, so giving
  * it up is left to that thread.
@@ -46,6 +46,7 @@
  */
 #define FRAME_MAX_BYTES (UINT64_C(512) << 20)
 #define PACK_AT_ONCE    (256u << 10) /* between looks at whether it was aborted */
+#define USUAL_RATIO     4u           /* of records to what they take compressed: a first guess */
 
 enum piece_state { PIECE_QUEUED, PIECE_WRITING, PIECE_WRITTEN };
 
@@ -522,30 +523,20 @@ static void packing_done(struct packing *packing)
     free(packing->ends);
 }
 
+/* What both writing and measuring need. */
 static int ring_writer_set_up(struct ring_writer *writer)
 {
     const struct ring_write *write = writer->write;
-    const struct snapshot_plan *plan = &write->plan;
-    int r;
 
-    r = uring_new(PIECES_MAX * 2, &writer->uring);
-    if (r < 0)
-        return r;
     writer->last_copy = aligned_alloc(PAGE_BYTES, ring_chunk_bytes(write->ring));
     if (!writer->last_copy)
         return -ENOMEM;
-    if (plan->first_offset > 0) {
+    if (write->plan.first_offset > 0) {
         writer->first_copy = aligned_alloc(PAGE_BYTES, ring_chunk_bytes(write->ring));
         if (!writer->first_copy)
             return -ENOMEM;
     }
-    if (write->is_packed) {
-        r = packing_set_up(&writer->packing);
-        if (r < 0)
-            return r;
-    }
-    ring_writer_retire(writer); /* everything before the beginning is not needed */
-    return 0;
+    return write->is_packed ? packing_set_up(&writer->packing) : 0;
 }
 
 /* First the io_uring, which reads the copies. */
@@ -581,6 +572,12 @@ static void ring_writer_note_end(struct ring_writer *writer, int error)
     write->is_partly_written = nr > 0 && writer->packing.ends[nr - 1].from_round;
 }
 
+static void explain_set_up(const struct output_file *file, int error, struct failure *failure)
+{
+    (void)failure_set(failure, error, ERROR_NO_MEMORY, "Cannot write %s: %s.", file->path,
+                      strerror(-error));
+}
+
 static int ring_write_content(struct ring_write *write, struct output_file *file,
                               struct failure *failure)
 {
@@ -593,14 +590,131 @@ static int ring_write_content(struct ring_write *write, struct output_file *file
     int r;
 
     r = ring_writer_set_up(&writer);
-    if (r < 0)
-        (void)failure_set(failure, r, ERROR_NO_MEMORY, "Cannot write %s: %s.", file->path,
-                          strerror(-r));
-    else
+    if (r >= 0)
+        r = uring_new(PIECES_MAX * 2, &writer.uring);
+    if (r < 0) {
+        explain_set_up(file, r, failure);
+    } else {
+        ring_writer_retire(&writer); /* everything before the beginning is not needed */
         r = ring_writer_write(&writer);
+    }
     ring_writer_note_end(&writer, r);
     ring_writer_done(&writer);
     return r;
+}
+
+/* --- A limit of what is stored. --- */
+
+/* What the plan takes when it is compressed. */
+struct measured {
+    uint64_t stored_bytes;
+    uint64_t
+        fitting_bytes; /* of records: the newest frames that fit into the limit; 0: none does */
+};
+
+static int ring_writer_pack_all(struct ring_writer *writer)
+{
+    struct packing *packing = &writer->packing;
+
+    while (packing->stage < PACKING_DONE && !writer->error) {
+        if (ring_write_is_aborted(writer->write))
+            return -ECANCELED;
+        pack_set_output(packing->pack, packing->buffers[0], PACKED_PIECE_BYTES);
+        while (packing->stage < PACKING_DONE && !writer->error && packing_step(writer) &&
+               !ring_write_is_aborted(writer->write))
+            continue;
+        ring_write_note_progress(writer->write, 0);
+    }
+    return writer->error;
+}
+
+static struct measured packing_measured(const struct pack *pack, uint64_t max_bytes)
+{
+    size_t nr = pack_frames(pack), first = 0;
+    uint64_t table_bytes = pack_table_bytes(pack);
+    uint64_t end = pack_stored_before(pack, nr) + table_bytes;
+
+    while (first < nr && end - pack_stored_before(pack, first) > max_bytes)
+        first++;
+    return (struct measured){
+        .stored_bytes = end,
+        .fitting_bytes = pack_plain_before(pack, nr) - pack_plain_before(pack, first),
+    };
+}
+
+static int ring_write_measure(struct ring_write *write, const struct output_file *file,
+                              struct measured *ret_measured, struct failure *failure)
+{
+    struct ring_writer writer = {.write = write, .next = write->plan.first};
+    int r;
+
+    r = ring_writer_set_up(&writer);
+    if (r < 0)
+        explain_set_up(file, r, failure);
+    else
+        r = ring_writer_pack_all(&writer);
+    if (r >= 0)
+        *ret_measured = packing_measured(writer.packing.pack, write->bounds.max_bytes);
+    ring_writer_done(&writer);
+    return r;
+}
+
+static int ring_write_plan(struct ring_write *write, uint64_t max_bytes)
+{
+    struct snapshot_bounds bounds = write->bounds;
+    int r;
+
+    bounds.max_bytes = max_bytes;
+    r = snapshot_make_plan(write->ring, write->pin, &bounds, write->nr_cpus, &write->plan);
+    write->is_planned = r >= 0;
+    return r;
+}
+
+/* The limit of the next plan, before compression, if this one turned out to be too long. */
+static uint64_t shorten_plan(const struct ring_write *write, const struct measured *measured)
+{
+    double part = (double)write->bounds.max_bytes / (double)measured->stored_bytes;
+
+    if (measured->fitting_bytes > 0)
+        return measured->fitting_bytes;
+    return max_u64((uint64_t)((double)write->plan.bytes * part * 0.9), 1);
+}
+
+/*
+ * How long records turn out to be is known when they are compressed. So they are, and nothing is
+ * kept, until a plan fits that can be no longer; written, it is as long as it was measured.
+ */
+static int ring_write_plan_packed(struct ring_write *write, const struct output_file *file,
+                                  struct failure *failure)
+{
+    uint64_t max_bytes = write->bounds.max_bytes;
+    uint64_t limit = max_bytes > UINT64_MAX / USUAL_RATIO ? 0 : max_bytes * USUAL_RATIO;
+    struct measured measured = {0};
+    bool was_too_long = false;
+    uint64_t all_bytes;
+    int r;
+
+    r = ring_write_plan(write, 0);
+    if (r < 0)
+        return r;
+    all_bytes = write->plan.bytes;
+    for (;;) {
+        if (limit > all_bytes)
+            limit = 0; /* no limit */
+        r = ring_write_plan(write, limit);
+        if (r >= 0)
+            r = ring_write_measure(write, file, &measured, failure);
+        if (r < 0 && (r != -EFBIG || was_too_long)) /* compressed, a round may fit */
+            return r;
+        if (measured.stored_bytes > max_bytes) {
+            was_too_long = true;
+            limit = shorten_plan(write, &measured);
+        } else if (was_too_long || limit == 0) {
+            return 0;
+        } else {
+            limit *= 2;
+        }
+    }
 }
 
 int ring_write_run(struct output_file *file, void *argument, struct failure *failure)
@@ -609,11 +723,14 @@ int ring_write_run(struct output_file *file, void *argument, struct failure *fai
     int r;
 
     ring_write_note_progress(write, 0);
-    r = snapshot_make_plan(write->ring, write->pin, &write->bounds, write->nr_cpus, &write->plan);
+    if (write->is_packed && write->bounds.max_bytes)
+        r = ring_write_plan_packed(write, file, failure);
+    else
+        r = ring_write_plan(write, write->bounds.max_bytes);
+    if (write->is_planned)
+        write->unwritten = write->plan.first;
     if (r < 0)
         return r;
-    write->is_planned = true;
-    write->unwritten = write->plan.first;
     write->is_too_long =
         !write->is_packed && write->allowed_bytes && write->plan.bytes > write->allowed_bytes;
     if (write->is_too_long)

@@ -27,9 +27,9 @@ struct ring_write {
     struct ring *ring; /* lent, pinned as PIN */
     int pin;
     unsigned int nr_cpus;
-    struct snapshot_bounds bounds;
-    uint64_t allowed_bytes; /* a longer plan is not carried out; 0: any is */
-    bool is_packed;         /* compressed with zstd */
+    struct snapshot_bounds bounds; /* max_bytes: of the output */
+    uint64_t allowed_bytes;        /* a longer plan is not carried out; 0: any is */
+    bool is_packed;                /* compressed with zstd */
 
     /* ring-writer.c's own; both threads use them while it is under way. */
     bool is_aborted;

@@ -17,7 +17,7 @@ struct ring;
 struct snapshot_bounds {
     uint64_t since_tsc;  /* everything from then on; it may begin earlier by a part of a round */
     uint64_t until_tsc;  /* nothing after it, but for the rest of a round; 0: none */
-    uint64_t max_bytes;  /* 0: none */
+    uint64_t max_bytes;  /* in whole pages of each chunk; 0: none */
     uint64_t verify_seq; /* chunks up to that one were written by a daemon before: check them */
 };
 

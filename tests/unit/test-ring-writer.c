@@ -556,6 +556,72 @@ static void test_packed(void)
     rig_done(&rig);
 }
 
+/* The newest records, as many as MAX_BYTES hold of them when they are compressed. */
+static void check_packed_limit(const char *name, uint64_t max_bytes, uint64_t least_bytes)
+{
+    _cleanup_(unpack_freep) struct unpack *unpack = NULL;
+    uint8_t *stored = aligned_alloc(PAGE_BYTES, RING_BYTES), *got = rig_alloc(1, RING_BYTES);
+    uint64_t records, first, last;
+    struct rig rig;
+
+    if (!stored)
+        die("memory");
+    rig_init(&rig, name, 60);
+    open_file(&rig, 0);
+    rig.write.is_packed = true;
+    rig.write.bounds.max_bytes = max_bytes;
+    CHECK_INT(ring_write_run(&rig.file, &rig.write, &rig.failure), 0);
+    CHECK(rig.write.written_bytes <= max_bytes);
+    CHECK(rig.write.written_bytes >= least_bytes);
+    CHECK(read_all(&rig, stored, RING_BYTES) >= rig.write.written_bytes);
+    CHECK_INT(unpack_new_memory(stored, rig.write.written_bytes, &unpack), 0);
+    CHECK_UINT(unpack_read(unpack, got, RING_BYTES), rig.write.plain_bytes);
+    CHECK(read_tscs(got, rig.write.plain_bytes, &records, &first, &last));
+    CHECK_UINT(records, rig.write.plan.records);
+    CHECK_UINT(last + 1, rig.ring.tsc);
+    rig_done(&rig);
+    free(stored);
+    free(got);
+}
+
+static void test_packed_limit(void)
+{
+    struct rig rig;
+    uint64_t all_bytes;
+
+    rig_init(&rig, "compressed, a whole ring for a limit", 60);
+    open_file(&rig, 0);
+    rig.write.is_packed = true;
+    CHECK_INT(ring_write_run(&rig.file, &rig.write, &rig.failure), 0);
+    all_bytes = rig.write.written_bytes;
+    rig_done(&rig);
+
+    check_packed_limit("compressed, no longer than all of it", all_bytes, all_bytes);
+    check_packed_limit("compressed, much longer than all of it", UINT64_MAX, all_bytes);
+    check_packed_limit("compressed, a byte less than all of it", all_bytes - 1, all_bytes / 2);
+    check_packed_limit("compressed, no longer than a half", all_bytes / 2, all_bytes / 4);
+    check_packed_limit("compressed, less than a frame", all_bytes / 20, all_bytes / 60);
+
+    rig_init(&rig, "compressed, less than a round", 60);
+    open_file(&rig, 0);
+    rig.write.is_packed = true;
+    rig.write.bounds.max_bytes = 100;
+    CHECK_INT(ring_write_run(&rig.file, &rig.write, &rig.failure), -EFBIG);
+    CHECK(!rig.write.is_planned);
+    CHECK(!rig.failure.name);
+    rig_done(&rig);
+
+    rig_init(&rig, "compressed, given up while it is measured", 60);
+    open_file(&rig, 0);
+    rig.write.is_packed = true;
+    rig.write.bounds.max_bytes = 4096;
+    ring_write_abort(&rig.write);
+    CHECK_INT(ring_write_run(&rig.file, &rig.write, &rig.failure), -ECANCELED);
+    CHECK_UINT(rig.write.written_bytes, 0);
+    CHECK(rig.write.unwritten);
+    rig_done(&rig);
+}
+
 /* A reader that stalls and is given up: whole frames are what it may count on. */
 static void test_packed_abort(void)
 {
@@ -594,6 +660,7 @@ int main(void)
     test_no_plan();
     test_write_errors();
     test_packed();
+    test_packed_limit();
     test_packed_abort();
     return test_end();
 }
