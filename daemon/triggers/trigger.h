@@ -81,7 +81,7 @@ struct trigger {
     uint64_t fired;
     uint64_t written;
     uint64_t failed;
-    uint64_t last_fired_ns; /* CLOCK_REALTIME, when it led to a snapshot; 0: never */
+    uint64_t last_fired_ns; /* CLOCK_REALTIME of what led to a snapshot last; 0: never */
     char last_reason[TRIGGER_REASON_MAX];
     struct trigger_suppressed suppressed;
     char *last_snapshot; /* path; NULL: none */
@@ -116,9 +116,9 @@ int trigger_reconfigure(struct trigger *trigger, const struct trigger_config *co
 void trigger_set_ring(struct trigger *trigger, bool has_ring, uint64_t now_usec);
 
 /*
- * Its condition came true: REASON is one sentence, REALTIME_NS the wall clock, DOMAIN whose budget
- * it is. The answer is to be
- * carried out last thing, as it may lead to trigger_failed() at once.
+ * Its condition came true: REASON is one sentence, REALTIME_NS when that was by the wall clock,
+ * DOMAIN whose budget it is. The answer is to be carried out last thing, as it may lead to
+ * trigger_failed() at once.
  */
 enum trigger_action trigger_fire(struct trigger *trigger, uint64_t now_usec, uint64_t realtime_ns,
                                  const char *reason, const struct trigger_domain *domain);

@@ -20,6 +20,7 @@
 #include "collector/watch.h"
 #include "common/protocol.h"
 #include "common/units.h"
+#include "daemon/base/clock-history.h"
 #include "daemon/base/clock.h"
 #include "daemon/host/domain-names.h"
 #include "daemon/host/domain-watch.h"
@@ -137,12 +138,23 @@ static const char *domain_field(char *buffer, size_t size, const struct xen_doma
     return buffer;
 }
 
-/*
- * Because of CULPRIT, NULL: no domain; WHO asks for it, NULL: nobody. Suppressed snapshots are
- * counted, not logged: there may be many.
- */
-static void triggers_fire(struct triggers *triggers, size_t i, const char *reason,
-                          const struct xen_domain *culprit, const struct requester *who)
+/* Why a trigger fires. */
+struct cause {
+    const char *reason;
+    uint64_t tsc;                     /* of the record that shows it; 0: it is now */
+    const struct xen_domain *culprit; /* NULL: no domain */
+    const struct requester *who;      /* asks for it; NULL: nobody */
+};
+
+static uint64_t triggers_realtime_ns(const struct triggers *triggers, uint64_t tsc)
+{
+    const struct clock_history *clock = triggers->context.clock;
+
+    return clock && tsc ? clock_history_realtime_ns(clock, tsc) : clock_pair_now().realtime_ns;
+}
+
+/* Suppressed snapshots are counted, not logged: there may be many. */
+static void triggers_fire(struct triggers *triggers, size_t i, const struct cause *cause)
 {
     struct trigger *trigger = triggers->trigger[i];
     uint64_t now = triggers_now_usec(triggers);
@@ -153,22 +165,23 @@ static void triggers_fire(struct triggers *triggers, size_t i, const char *reaso
     const char *about = NULL; /* the journal's DOMAIN= */
     enum trigger_action action;
 
-    if (culprit) {
-        about = domain_field(field, sizeof(field), culprit);
-        domain = domain_of(culprit);
+    if (cause->culprit) {
+        about = domain_field(field, sizeof(field), cause->culprit);
+        domain = domain_of(cause->culprit);
     }
-    action = trigger_fire(trigger, now, clock_pair_now().realtime_ns, reason, &domain);
+    action = trigger_fire(trigger, now, triggers_realtime_ns(triggers, cause->tsc), cause->reason,
+                          &domain);
     if (action == TRIGGER_SNAPSHOT || (trigger->state == TRIGGER_DELAYING && !was_delaying)) {
-        trigger->requester = who ? *who : (struct requester){0};
+        trigger->requester = cause->who ? *cause->who : (struct requester){0};
         log_event(LOG_NOTICE,
                   &(struct log_about){
                       .id = LOG_ID_TRIGGER, .trigger = trigger->config.name, .domain = about},
-                  "Trigger %s: %s", trigger->config.name, reason);
+                  "Trigger %s: %s", trigger->config.name, cause->reason);
     }
     if (triggers->watch[i] != NO_WATCH)
         triggers->rearm_usec[i] = now + REARM_USEC;
     if (trigger->suppressed.max_per_domain > refused &&
-        domain_filter_mute(&triggers->filter[i], culprit->domid, now + REARM_USEC))
+        domain_filter_mute(&triggers->filter[i], cause->culprit->domid, now + REARM_USEC))
         triggers->rearm_usec[i] = now;
     triggers_act(triggers, i, action);
 }
@@ -219,10 +232,9 @@ static void triggers_describe_hit(const struct triggers *triggers, size_t i,
     if (config->condition == TRIGGER_EVENT)
         describe_event(config, hit, config->domain[0] ? domain : "", reason, size);
     else if (config->condition == TRIGGER_RUNNABLE_LATENCY)
-        (void)snprintf(reason, size, "vCPU %u of domain %s waited %s for a processor (CPU %u).",
-                       hit->vcpu, domain,
-                       duration_format(text, triggers_tsc_to_usec(triggers, hit->waited_tsc)),
-                       hit->cpu);
+        (void)snprintf(
+            reason, size, "vCPU %u of domain %s waited %s for CPU %u.", hit->vcpu, domain,
+            duration_format(text, triggers_tsc_to_usec(triggers, hit->waited_tsc)), hit->cpu);
     else
         (void)snprintf(reason, size, "Xen lost %" PRIu32 " records on CPU %u%s%s%s.", hit->lost,
                        hit->cpu, config->domain[0] ? ", where domain " : "",
@@ -249,8 +261,12 @@ static void triggers_handle_hit(struct triggers *triggers, size_t i, const struc
     char reason[TRIGGER_REASON_MAX];
 
     triggers_describe_hit(triggers, i, hit, &ran, reason, sizeof(reason));
-    triggers_fire(triggers, i, reason, is_about_domain(&triggers->trigger[i]->config) ? &ran : NULL,
-                  NULL);
+    triggers_fire(triggers, i,
+                  &(struct cause){
+                      .reason = reason,
+                      .tsc = hit->tsc,
+                      .culprit = is_about_domain(&triggers->trigger[i]->config) ? &ran : NULL,
+                  });
 }
 
 void triggers_handle_watch(struct triggers *triggers)
@@ -275,9 +291,8 @@ static void triggers_handle_crash(void *userdata, const struct xen_domain *domai
     for (size_t i = 0; i < triggers->count; i++) {
         const struct trigger_config *config = &triggers->trigger[i]->config;
 
-        if (config->condition == TRIGGER_DOMAIN_CRASH &&
-            domain_matches(config->domain, domain))
-            triggers_fire(triggers, i, reason, domain, NULL);
+        if (config->condition == TRIGGER_DOMAIN_CRASH && domain_matches(config->domain, domain))
+            triggers_fire(triggers, i, &(struct cause){.reason = reason, .culprit = domain});
     }
     triggers_update_time(triggers);
 }
@@ -314,7 +329,7 @@ int triggers_fire_manual(struct triggers *triggers, const char *name, const stru
                            "The flight recorder is not running, so there is nothing to write. To "
                            "start it: xentracectl start flight-recorder. If it is disabled, set "
                            "enabled=yes in [flight-recorder] and restart xentraced.");
-    triggers_fire(triggers, i, "Fired on request.", NULL, who);
+    triggers_fire(triggers, i, &(struct cause){.reason = "Fired on request.", .who = who});
     triggers_update_time(triggers);
     *ret_trigger = trigger;
     return 0;

@@ -95,7 +95,7 @@ conditions() {
     waits 5 60000
     has_written wait
     check "runnable-latency: says who, and how long" \
-        reason wait "^vCPU 5 of domain 7 \(new\) waited (59\.[0-9]+|60(\.[0-9]+)?)ms for a processor \(CPU 3\)\.$"
+        reason wait "^vCPU 5 of domain 7 \(new\) waited (59\.[0-9]+|60(\.[0-9]+)?)ms for CPU 3\.$"
     check "runnable-latency: the snapshot has both" has_events "$(snapshot_of wait)" 0x00021101 2
 
     check "manual" ctl trigger by-hand
