@@ -23,6 +23,7 @@
 #define BUSY_PERCENT    85
 #define ROOM_PERCENT    50 /* idle: others could have run there */
 #define FULL_PERCENT    10 /* ... could not */
+#define STARVED_PERCENT 50 /* waits of a vCPU, of what is known */
 #define KNOWN_PERCENT   90 /* less, and percentages are of what is known */
 #define EXITS_PERCENT   20
 #define MANY_INTERRUPTS 5000 /* a second */
@@ -310,22 +311,49 @@ static void describe_ran(const struct findings *findings, const struct worst_wai
     }
 }
 
-/* How much the vCPU waited, of the span, or of what is known if that is much less. To be freed. */
-static char *describe_waiting(const struct measures *measures, uint32_t key)
+/* What to look at if a vCPU waited for PERCENT of the time. TEXT stays empty if that is not much.
+ */
+static void ask_why_starved(const struct input *input, uint32_t key, double waiting, char *text,
+                            size_t size)
 {
+    const char *scheduler = sidecar_scheduler(input->sidecar);
+    uint32_t domid = key >> 16;
+
+    *text = '\0';
+    if (waiting < STARVED_PERCENT)
+        return;
+    if (scheduler && (strcmp(scheduler, "credit") == 0 || strcmp(scheduler, "credit2") == 0))
+        (void)snprintf(text, size,
+                       " Is its weight low, has it a cap, or is it pinned? See: xl sched-%s -d "
+                       "%" PRIu32 ", xl vcpu-list %" PRIu32,
+                       scheduler, domid, domid);
+    else
+        (void)snprintf(text, size, " Is it pinned? See: xl vcpu-list %" PRIu32, domid);
+}
+
+/* How much the vCPU waited, of the span, or of what is known if that is much less. To be freed. */
+static char *describe_waiting(const struct findings *findings, uint32_t key)
+{
+    const struct measures *measures = findings->measures;
     const struct state_vcpu *vcpu = NULL;
     uint64_t known = 0, span = measures_span(measures);
+    char why[160];
 
     for (unsigned int i = 0; i < measures->state.nr_vcpus; i++)
         if (measures->state.vcpus[i]->key == key)
             vcpu = measures->state.vcpus[i];
-    for (unsigned int i = 0; vcpu && i < STATE_RUNSTATES; i++)
+    if (!vcpu)
+        return strdup("");
+    for (unsigned int i = 0; i < STATE_RUNSTATES; i++)
         known += vcpu->cycles[i];
-    if (!vcpu || percent(known, span) >= KNOWN_PERCENT)
-        return str_format("%.0f%% of the trace",
-                          vcpu ? percent(vcpu->cycles[STATE_RUNNABLE], span) : 0);
-    return str_format("%.0f%% of the time in which its state is known (%.0f%% of the trace)",
-                      percent(vcpu->cycles[STATE_RUNNABLE], known), percent(known, span));
+    ask_why_starved(findings->input, key, percent(vcpu->cycles[STATE_RUNNABLE], known), why,
+                    sizeof(why));
+    if (percent(known, span) >= KNOWN_PERCENT)
+        return str_format("In all, it waited %.0f%% of the trace.%s",
+                          percent(vcpu->cycles[STATE_RUNNABLE], span), why);
+    return str_format("In all, it waited %.0f%% of the time for which its state is known, which is "
+                      "%.0f%% of the trace.%s",
+                      percent(vcpu->cycles[STATE_RUNNABLE], known), percent(known, span), why);
 }
 
 static char *describe_wait(const struct findings *findings, const struct worst_wait *wait)
@@ -333,10 +361,10 @@ static char *describe_wait(const struct findings *findings, const struct worst_w
     const struct input *input = findings->input;
     char name[INPUT_TEXT_MAX], span[INPUT_TEXT_MAX], when[INPUT_TEXT_MAX];
     char ran[RAN_SHOWN * (2 * INPUT_TEXT_MAX + 16)];
-    _cleanup_free_ char *waiting = describe_waiting(findings->measures, wait->key);
+    _cleanup_free_ char *waiting = describe_waiting(findings, wait->key);
 
     describe_ran(findings, wait, ran, sizeof(ran));
-    return str_format("%s waited %s for CPU %" PRIu32 " from %s%s. In all, it waited %s.",
+    return str_format("%s waited %s for CPU %" PRIu32 " from %s%s. %s",
                       input_vcpu(input, name, wait->key, wait->from_tsc),
                       input_span(input, span, wait->cycles),
                       merge_cpu_of(&input->merge, wait->stream),
@@ -392,7 +420,7 @@ static void find_late(struct findings *findings)
 {
     const struct input *input = findings->input;
     const struct worst_wait *longest = NULL;
-    char name[INPUT_TEXT_MAX], span[INPUT_TEXT_MAX], when[INPUT_TEXT_MAX];
+    char name[INPUT_TEXT_MAX], span[INPUT_TEXT_MAX], when[INPUT_TEXT_MAX], others[96] = "";
     unsigned int count = 0;
     uint32_t cpu;
 
@@ -411,15 +439,18 @@ static void find_late(struct findings *findings)
     if (!longest)
         return;
     cpu = merge_cpu_of(&input->merge, longest->stream);
+    if (count > 1)
+        (void)snprintf(others, sizeof(others),
+                       " That was the longest of %u such waits, for any CPU.", count);
     findings_add(
         findings, "late", (double)longest->cycles,
         str_format("%s waited %s for CPU %" PRIu32 " from %s, while CPU %" PRIu32
-                   " was idle (%u such wait%s of 10ms or more). The CPU reacted late. Possible "
-                   "causes: deep sleep, CPU hotplug, firmware, a hypervisor below Xen.",
+                   " was idle.%s The CPU reacted late. Possible causes: deep sleep, CPU hotplug, "
+                   "firmware, a hypervisor below Xen.",
                    input_vcpu(input, name, longest->key, longest->from_tsc),
                    input_span(input, span, longest->cycles), cpu,
                    input_when(input, when, longest->from_tsc, findings->measures->first_tsc), cpu,
-                   count, count == 1 ? "" : "s"));
+                   others));
     findings_point(findings, longest->key, longest->from_tsc);
 }
 
@@ -483,17 +514,26 @@ static void find_alike(struct findings *findings)
 
 /* --- CPUs. --- */
 
-static unsigned int count_guests_on(const struct measures *measures, uint32_t stream)
+/* The guests' vCPUs that ran on the CPU of STREAM, and how many of them ran on no other. */
+struct guests_on {
+    unsigned int nr, nr_only;
+};
+
+static struct guests_on count_guests_on(const struct measures *measures, uint32_t stream)
 {
-    unsigned int count = 0;
+    struct guests_on guests = {0};
 
     for (unsigned int i = 0; i < measures->state.nr_vcpus; i++) {
         const struct state_vcpu *vcpu = measures->state.vcpus[i];
 
-        for (unsigned int j = 0; j < vcpu->nr_on_cpus && is_guest(vcpu->key); j++)
-            count += vcpu->on_cpus[j].stream == stream;
+        for (unsigned int j = 0; j < vcpu->nr_on_cpus && is_guest(vcpu->key); j++) {
+            if (vcpu->on_cpus[j].stream != stream)
+                continue;
+            guests.nr++;
+            guests.nr_only += vcpu->nr_on_cpus == 1;
+        }
     }
-    return count;
+    return guests;
 }
 
 /* The part of the time in which the CPUs other than that of STREAM were idle, on average. */
@@ -507,6 +547,16 @@ static double idle_elsewhere(const struct measures *measures, uint32_t stream)
            (double)max_u64(measures->state.nr_cpus - 1, 1);
 }
 
+/* Why they did not run on other CPUs, which were idle for IDLE percent. */
+static const char *ask_why_there(const struct guests_on *guests, double idle)
+{
+    if (idle < FULL_PERCENT)
+        return ": there was no room elsewhere";
+    if (idle >= ROOM_PERCENT || guests->nr_only == guests->nr)
+        return ": is something pinned? See: xl vcpu-list";
+    return "";
+}
+
 static void find_overcommitted(struct findings *findings)
 {
     const struct measures *measures = findings->measures;
@@ -514,24 +564,25 @@ static void find_overcommitted(struct findings *findings)
     for (uint32_t i = 0; i < measures->state.nr_cpus && i < measures->nr_wait_cycles; i++) {
         double asked = percent(measures->state.cpus[i].busy_cycles + measures->wait_cycles[i],
                                measures_span(measures));
-        unsigned int vcpus;
-        double elsewhere;
+        struct guests_on guests;
+        char only[48] = "";
 
         if (asked < ASKED_PERCENT ||
             percent(measures->state.cpus[i].busy_cycles, measures_span(measures)) < BUSY_PERCENT ||
             !measures_shows_cpu(measures, merge_cpu_of(measures->merge, i)))
             continue;
-        vcpus = count_guests_on(measures, i);
-        elsewhere = idle_elsewhere(measures, i);
+        guests = count_guests_on(measures, i);
+        if (guests.nr_only == guests.nr)
+            (void)snprintf(only, sizeof(only), " and nowhere else");
+        else if (guests.nr_only > 0)
+            (void)snprintf(only, sizeof(only), ", %u of them nowhere else", guests.nr_only);
         findings_add(findings, "overcommitted", asked,
                      str_format("CPU %" PRIu32
                                 " is overcommitted: vCPUs ran or waited there for %.0f%% of the "
-                                "trace. %u vCPUs ran there; other CPUs were idle for %.0f%%%s.",
-                                merge_cpu_of(measures->merge, i), asked, vcpus, elsewhere,
-                                elsewhere >= ROOM_PERCENT
-                                    ? ": is something pinned? See: xl vcpu-list"
-                                : elsewhere < FULL_PERCENT ? ": they had no room, either"
-                                                           : ""));
+                                "trace. %u vCPUs ran there%s; other CPUs were idle for %.0f%%%s.",
+                                merge_cpu_of(measures->merge, i), asked, guests.nr, only,
+                                idle_elsewhere(measures, i),
+                                ask_why_there(&guests, idle_elsewhere(measures, i))));
     }
 }
 
@@ -574,9 +625,8 @@ static void find_unseen(struct findings *findings)
     }
     if (count > 0 && measures->state.nr_vcpus > 0)
         findings_add(findings, "unseen", most,
-                     str_format("%u of %u CPUs did nothing that was recorded for %u%% of the trace "
-                                "or more, CPU %" PRIu32
-                                " for %.0f%%: they were offline, or idle all that time.",
+                     str_format("For %u of %u CPUs, at least %u%% of the trace has no records (CPU "
+                                "%" PRIu32 ": %.0f%%): they were offline, or idle all that time.",
                                 count, shown, UNSEEN_PERCENT, cpu, most));
 }
 

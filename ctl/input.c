@@ -380,12 +380,27 @@ const char *input_vcpu(const struct input *input, char buffer[static INPUT_TEXT_
     return buffer;
 }
 
+void input_print_cause(FILE *file, const struct input *input, uint64_t first_tsc)
+{
+    const char *reason = sidecar_reason(input->sidecar);
+    uint64_t tsc = sidecar_reason_tsc(input->sidecar);
+    char when[INPUT_TEXT_MAX];
+
+    if (!reason)
+        return;
+    (void)fprintf(file, "  Snapshot taken because: %s", reason);
+    if (tsc)
+        (void)fprintf(file, " That was at %s%s.", input_when(input, when, tsc, first_tsc),
+                      tsc < first_tsc ? ", before the first record here" : "");
+    (void)fputc('\n', file);
+}
+
 void input_print_assumed(FILE *file, const struct input *input)
 {
     if (input->khz_is_assumed)
         (void)fprintf(file,
-                      "  TSC frequency unknown: %" PRIu64
-                      " MHz assumed (xl dmesg | grep MHz; --tsc-khz).\n",
+                      "  TSC frequency unknown: times assume %" PRIu64
+                      " MHz (xl dmesg | grep MHz; --tsc-khz).\n",
                       input->tsc_khz / 1000);
 }
 

@@ -118,7 +118,9 @@ const char *input_domain(const struct input *input, char buffer[static INPUT_TEX
 const char *input_vcpu(const struct input *input, char buffer[static INPUT_TEXT_MAX], uint32_t key,
                        uint64_t tsc);
 
-/* A line of a head: the times are guesses, and how to learn better ones. If it is so. */
+/* Lines of a head, if there is something to say: why and when the snapshot was taken ... */
+void input_print_cause(FILE *file, const struct input *input, uint64_t first_tsc);
+/* ... the times are guesses, and how to learn better ones. */
 void input_print_assumed(FILE *file, const struct input *input);
 
 /*

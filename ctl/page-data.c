@@ -99,13 +99,14 @@ static void add_clock(struct json_object *doc, const struct input *input,
     add_clock_pairs(doc, input, measures, nsec);
 }
 
-/* Where in the trace its cause was seen: at its end, if its last record was earlier. */
+/* Where in the trace its cause is, or was noticed: at its end, if its last record was earlier. */
 static void add_cause_time(struct json_object *trace, const struct input *input,
                            const struct measures *measures)
 {
-    uint64_t nsec = sidecar_reason_nsec(input->sidecar), tsc;
+    uint64_t nsec = sidecar_reason_nsec(input->sidecar), tsc = sidecar_reason_tsc(input->sidecar);
 
-    if (nsec && sidecar_find_tsc(input->sidecar, nsec, &tsc) && tsc >= measures->first_tsc)
+    if ((tsc || (nsec && sidecar_find_tsc(input->sidecar, nsec, &tsc))) &&
+        tsc >= measures->first_tsc)
         doc_add_number(trace, "cause_at",
                        min_u64(tsc - measures->first_tsc, measures_span(measures)));
 }

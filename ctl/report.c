@@ -131,8 +131,7 @@ void report_print_quality(FILE *file, const struct input *input, const struct me
     if (!lines)
         return;
     print_extent(lines, input, measures);
-    if (sidecar_reason(input->sidecar))
-        (void)fprintf(lines, "  Snapshot taken because: %s\n", sidecar_reason(input->sidecar));
+    input_print_cause(lines, input, measures->first_tsc);
     print_classes(lines, measures);
     if (input->shown)
         (void)fprintf(lines, "  Shown: %s.\n", input->shown);
@@ -237,7 +236,7 @@ static void print_findings(FILE *file, const struct report_page *page, const str
         return;
     if (page->rows > 0)
         left = choose_findings(page, findings, lines, chosen);
-    (void)fputs(count > 0 ? "\nFindings:\n" : "\nNothing stands out.\n", file);
+    (void)fputs(count > 0 ? "\nFindings:\n" : "\n" FINDINGS_NONE "\n", file);
     for (size_t i = 0; i < count; i++)
         if (page->rows == 0 || chosen[i])
             findings_print(findings, i, file, page->width, page->palette);

@@ -94,14 +94,14 @@ static void print_credit2(const struct teller *teller, const struct story_part *
 
     if (credit2->decisions > 0) {
         (void)fprintf(teller->file,
-                      "; credit2 took another vCPU %" PRIu32 "%s, the last time %s (credit "
-                      "%.1fms",
+                      "; credit2 took another vCPU %" PRIu32 "%s, the last time %s with a "
+                      "credit of %.1fms",
                       credit2->decisions, times(credit2->decisions),
                       input_vcpu(teller->input, name, credit2->other_key, part->to),
                       credit_msec(credit2->other_credit));
         if (credit2->has_credit)
-            (void)fprintf(teller->file, ", its own: %.1fms", credit_msec(credit2->credit));
-        (void)fputc(')', teller->file);
+            (void)fprintf(teller->file, ", against %.1fms of its own",
+                          credit_msec(credit2->credit));
     }
     if (credit2->ratelimits > 0)
         (void)fprintf(teller->file,

@@ -266,9 +266,7 @@ static void print_head(const struct drawing *drawing)
     (void)fprintf(drawing->file, "%s: %s from %s; a column is %s.\n", input_name(input),
                   input_span(input, span, cycles), print_when(drawing, when, timeline->from),
                   input_span(input, width, cycles / timeline->columns));
-    if (sidecar_reason(input->sidecar))
-        (void)fprintf(drawing->file, "  Snapshot taken because: %s\n",
-                      sidecar_reason(input->sidecar));
+    input_print_cause(drawing->file, input, drawing->first_tsc);
     if (input->shown)
         (void)fprintf(drawing->file, "  Shown: %s.\n", input->shown);
     if (timeline->gaps > 0)

@@ -47,7 +47,7 @@ void view_print_findings(const struct view_output *output)
 
     if (findings_new(output->input, output->measures, &findings) < 0)
         return;
-    (void)fputs(findings_count(findings) > 0 ? "\nFindings:\n" : "\nNothing stands out.\n",
+    (void)fputs(findings_count(findings) > 0 ? "\nFindings:\n" : "\n" FINDINGS_NONE "\n",
                 output->file);
     for (size_t i = 0; i < findings_count(findings); i++)
         findings_print(findings, i, output->file, (unsigned int)output->width, output->palette);

@@ -1071,7 +1071,6 @@ static int start_triggers(struct manager *manager, struct failure *failure)
         .names = manager->names,
         .config = &manager->config,
         .tsc_khz = xen_host_info(manager->xen)->tsc_khz,
-        .clock = manager->clock,
         .snapshot = manager_handle_trigger,
         .userdata = manager,
     };

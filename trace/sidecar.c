@@ -25,7 +25,7 @@ struct sidecar {
     uint64_t tsc_khz;
     enum sidecar_vendor vendor;
     uint64_t complete_from_tsc;
-    uint64_t reason_nsec;
+    uint64_t reason_nsec, reason_tsc;
     char *reason, *hostname, *boot_id, *scheduler, *granularity, *xen_version;
     struct clock_pair *clock;
     size_t nr_clock;
@@ -137,6 +137,7 @@ static void read_document(struct sidecar *sidecar, struct json_object *document)
     sidecar->granularity = get_text(document, "/host/scheduler_granularity");
     sidecar->reason = get_text(document, "/snapshot/reason");
     sidecar->reason_nsec = get_number(document, "/snapshot/reason_ns");
+    sidecar->reason_tsc = get_number(document, "/snapshot/reason_tsc");
     sidecar->complete_from_tsc = get_number(document, "/snapshot/complete_from_tsc");
     if (sidecar->complete_from_tsc == 0)
         sidecar->complete_from_tsc = get_number(document, "/segment/complete_from_tsc");
@@ -265,6 +266,11 @@ const char *sidecar_reason(const struct sidecar *sidecar)
 uint64_t sidecar_reason_nsec(const struct sidecar *sidecar)
 {
     return sidecar->reason_nsec;
+}
+
+uint64_t sidecar_reason_tsc(const struct sidecar *sidecar)
+{
+    return sidecar->reason_tsc;
 }
 
 const char *sidecar_hostname(const struct sidecar *sidecar)

@@ -42,6 +42,8 @@ uint64_t sidecar_complete_from_tsc(const struct sidecar *sidecar);
 const char *sidecar_reason(const struct sidecar *sidecar);
 /* ... when that was seen, in nanoseconds since 1970; 0: unknown. */
 uint64_t sidecar_reason_nsec(const struct sidecar *sidecar);
+/* ... and the record that showed it; 0: none did, as with a crash. */
+uint64_t sidecar_reason_tsc(const struct sidecar *sidecar);
 const char *sidecar_hostname(const struct sidecar *sidecar);
 const char *sidecar_boot_id(const struct sidecar *sidecar); /* 32 hexadecimal digits */
 const char *sidecar_scheduler(const struct sidecar *sidecar);

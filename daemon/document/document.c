@@ -583,6 +583,7 @@ static json *snapshot_object(const struct snapshot *snapshot)
     json_put_text(object, "cause", snapshot_cause_name(snapshot->cause));
     json_put_text(object, "reason", snapshot->trigger ? snapshot->trigger->last_reason : "");
     json_put_count(object, "reason_ns", snapshot->trigger ? snapshot->trigger->last_fired_ns : 0);
+    json_put_count(object, "reason_tsc", snapshot->trigger ? snapshot->trigger->last_tsc : 0);
     json_put_text(object, "message", snapshot->message);
     json_put_bool(object, "ok", !snapshot->failure.name);
     json_put_count(object, "first_ns", wall_clock_of(context, plan->first_tsc));

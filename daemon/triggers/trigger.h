@@ -81,7 +81,8 @@ struct trigger {
     uint64_t fired;
     uint64_t written;
     uint64_t failed;
-    uint64_t last_fired_ns; /* CLOCK_REALTIME of what led to a snapshot last; 0: never */
+    uint64_t last_fired_ns; /* CLOCK_REALTIME, when it led to a snapshot; 0: never */
+    uint64_t last_tsc;      /* of the record that showed it then; 0: none did */
     char last_reason[TRIGGER_REASON_MAX];
     struct trigger_suppressed suppressed;
     char *last_snapshot; /* path; NULL: none */

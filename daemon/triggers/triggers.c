@@ -20,7 +20,6 @@
 #include "collector/watch.h"
 #include "common/protocol.h"
 #include "common/units.h"
-#include "daemon/base/clock-history.h"
 #include "daemon/base/clock.h"
 #include "daemon/host/domain-names.h"
 #include "daemon/host/domain-watch.h"
@@ -141,17 +140,10 @@ static const char *domain_field(char *buffer, size_t size, const struct xen_doma
 /* Why a trigger fires. */
 struct cause {
     const char *reason;
-    uint64_t tsc;                     /* of the record that shows it; 0: it is now */
+    uint64_t tsc;                     /* of the record that shows it; 0: none does */
     const struct xen_domain *culprit; /* NULL: no domain */
     const struct requester *who;      /* asks for it; NULL: nobody */
 };
-
-static uint64_t triggers_realtime_ns(const struct triggers *triggers, uint64_t tsc)
-{
-    const struct clock_history *clock = triggers->context.clock;
-
-    return clock && tsc ? clock_history_realtime_ns(clock, tsc) : clock_pair_now().realtime_ns;
-}
 
 /* Suppressed snapshots are counted, not logged: there may be many. */
 static void triggers_fire(struct triggers *triggers, size_t i, const struct cause *cause)
@@ -169,10 +161,10 @@ static void triggers_fire(struct triggers *triggers, size_t i, const struct caus
         about = domain_field(field, sizeof(field), cause->culprit);
         domain = domain_of(cause->culprit);
     }
-    action = trigger_fire(trigger, now, triggers_realtime_ns(triggers, cause->tsc), cause->reason,
-                          &domain);
+    action = trigger_fire(trigger, now, clock_pair_now().realtime_ns, cause->reason, &domain);
     if (action == TRIGGER_SNAPSHOT || (trigger->state == TRIGGER_DELAYING && !was_delaying)) {
         trigger->requester = cause->who ? *cause->who : (struct requester){0};
+        trigger->last_tsc = cause->tsc;
         log_event(LOG_NOTICE,
                   &(struct log_about){
                       .id = LOG_ID_TRIGGER, .trigger = trigger->config.name, .domain = about},

@@ -12,7 +12,6 @@
 #include "daemon/base/failure.h"
 #include "daemon/triggers/trigger.h"
 
-struct clock_history;
 struct domain_names;
 struct sd_event;
 struct triggers;
@@ -25,7 +24,6 @@ struct triggers_context {
     struct domain_names *names;  /* borrowed */
     const struct config *config; /* its triggers are copied */
     uint32_t tsc_khz;
-    const struct clock_history *clock; /* borrowed; NULL: a cause is dated when it is noticed */
 
     /*
      * Write a snapshot of the flight recorder, LABEL (the trigger's name) in its name, the last

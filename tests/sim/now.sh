@@ -36,7 +36,7 @@ the_recorder() {
     cat "$dir/times"
     check "report --now has the records" now_holds
     check "the first line names the flight recorder" shows '^the flight recorder: ' ctl report --now
-    check "the sidecar is used" same "$(grep -c assumed "$dir/text")" 0
+    check "the sidecar is used" same "$(grep -c assume "$dir/text")" 0
     vcpu=$(grep -o '"d[0-9]*v[0-9]*"' "$dir/report" | grep -v d32767 | head -n 1 | tr -d '"')
     check "why --now" shows 'ran [0-9]+%' ctl why "$vcpu" --now
     check "dump --now" above "$(ctl dump --now --since -10ms | wc -l)" 10

@@ -19,8 +19,6 @@
 #include "common/protocol.h"
 #include "common/record.h"
 #include "common/units.h"
-#include "daemon/base/clock.h"
-#include "daemon/base/clock-history.h"
 #include "daemon/base/log.h"
 #include "daemon/base/requester.h"
 #include "daemon/host/domain-names.h"
@@ -125,7 +123,6 @@ void log_event(int priority, const struct log_about *about, const char *format, 
 struct bench {
     sd_event *event;
     struct triggers *triggers;
-    struct clock_history *clock;
     struct config config;
     unsigned int asked;
     struct trigger *trigger; /* that asked last */
@@ -171,15 +168,12 @@ static void bench_start(struct bench *bench)
     if (sd_event_new(&bench->event) < 0)
         exit(EXIT_FAILURE);
     context.event = bench->event;
-    CHECK_INT(clock_history_new(TSC_KHZ, clock_pair_now(), &bench->clock), 0);
-    context.clock = bench->clock;
     CHECK_INT(triggers_new(&context, &bench->triggers), 0);
 }
 
 static void bench_done(struct bench *bench)
 {
     bench->triggers = triggers_free(bench->triggers);
-    bench->clock = clock_history_free(bench->clock);
     sd_event_unref(bench->event);
     CHECK_INT(domains.watches, 0);
 }
@@ -265,14 +259,14 @@ static void test_manual(void)
         (struct trigger_config){.cooldown_usec = 3600 * USEC_PER_SEC, .last_usec = 5});
     add(&bench, "lost", TRIGGER_LOST_RECORDS, (struct trigger_config){0});
     bench_start(&bench);
-    CHECK_INT(triggers_fire_manual(bench.triggers, "nobody", &operator, & trigger, &failure),
+    CHECK_INT(triggers_fire_manual(bench.triggers, "nobody", &operator, &trigger, &failure),
               -ENOENT);
     CHECK_STR(failure.name, ERROR_NO_TRIGGER);
-    CHECK_INT(triggers_fire_manual(bench.triggers, "lost", &operator, & trigger, &failure),
+    CHECK_INT(triggers_fire_manual(bench.triggers, "lost", &operator, &trigger, &failure),
               -EINVAL);
     CHECK_STR(failure.name, ERROR_INVALID);
     CHECK(strstr(failure.text, "'lost' has the condition lost-records"));
-    CHECK_INT(triggers_fire_manual(bench.triggers, "hand", &operator, & trigger, &failure),
+    CHECK_INT(triggers_fire_manual(bench.triggers, "hand", &operator, &trigger, &failure),
               -ENODATA);
     CHECK_STR(failure.name, ERROR_NO_RING);
     CHECK(document_has(&bench, 0, "\"state\":\"off\""));
@@ -281,7 +275,7 @@ static void test_manual(void)
     test_case("manual");
     triggers_set_ring(bench.triggers, true);
     CHECK(document_has(&bench, 0, "\"state\":\"armed\""));
-    CHECK_INT(triggers_fire_manual(bench.triggers, "hand", &operator, & trigger, &failure), 0);
+    CHECK_INT(triggers_fire_manual(bench.triggers, "hand", &operator, &trigger, &failure), 0);
     CHECK(trigger && trigger == bench.trigger && trigger->state == TRIGGER_WRITING);
     CHECK_UINT(bench.asked, 1);
     CHECK_STR(bench.label, "hand");
@@ -289,13 +283,13 @@ static void test_manual(void)
     CHECK(bench.trigger->requester.is_set);
     CHECK_UINT(bench.trigger->requester.uid, 1000);
     CHECK_STR(bench.trigger->requester.comm, "op");
-    CHECK_INT(triggers_fire_manual(bench.triggers, "hand", &operator, & trigger, &failure), 0);
+    CHECK_INT(triggers_fire_manual(bench.triggers, "hand", &operator, &trigger, &failure), 0);
     CHECK_UINT(bench.asked, 1);
     CHECK(document_has(&bench, 0, "\"busy\":1"));
     triggers_snapshot_done(bench.triggers, bench.trigger, "/var/lib/x.xentrace", NULL);
     CHECK(document_has(&bench, 0, "\"last_snapshot\":\"/var/lib/x.xentrace\""));
     CHECK(document_has(&bench, 0, "\"state\":\"cooling\""));
-    CHECK_INT(triggers_fire_manual(bench.triggers, "hand", &operator, & trigger, &failure), 0);
+    CHECK_INT(triggers_fire_manual(bench.triggers, "hand", &operator, &trigger, &failure), 0);
     CHECK(document_has(&bench, 0, "\"last_suppressed_reason\":\"Fired on request.\""));
     bench_done(&bench);
 }
@@ -401,7 +395,7 @@ static void test_watches(void)
     CHECK(end_round(&bench));
     CHECK_STR(bench.label, "slow");
     CHECK_STR(bench.trigger->last_reason, "vCPU 2 of domain 3 (web) waited 73ms for CPU 2.");
-    CHECK_UINT(bench.trigger->last_fired_ns, clock_history_realtime_ns(bench.clock, 346000000));
+    CHECK_UINT(bench.trigger->last_tsc, 346000000);
 
     test_case("lost records");
     {
@@ -670,7 +664,7 @@ static void test_reload_removes(void)
     triggers_set_ring(bench.triggers, true);
     add(&bench, "hand", TRIGGER_MANUAL, (struct trigger_config){0});
     reload(&bench);
-    CHECK_INT(triggers_fire_manual(bench.triggers, "hand", &operator, & trigger, &failure), 0);
+    CHECK_INT(triggers_fire_manual(bench.triggers, "hand", &operator, &trigger, &failure), 0);
     CHECK_UINT(bench.asked, 1);
     forget_all(&bench);
     reload(&bench);
@@ -682,7 +676,7 @@ static void test_reload_removes(void)
     add(&bench, "hand", TRIGGER_MANUAL, (struct trigger_config){0});
     reload(&bench);
     CHECK(document_has(&bench, 0, "\"fired\":0"));
-    CHECK_INT(triggers_fire_manual(bench.triggers, "hand", &operator, & trigger, &failure), 0);
+    CHECK_INT(triggers_fire_manual(bench.triggers, "hand", &operator, &trigger, &failure), 0);
     forget_all(&bench);
     reload(&bench);
     add(&bench, "hand", TRIGGER_MANUAL, (struct trigger_config){0});
@@ -693,7 +687,7 @@ static void test_reload_removes(void)
     forget_all(&bench);
     add(&bench, "other", TRIGGER_MANUAL, (struct trigger_config){0});
     reload(&bench);
-    CHECK_INT(triggers_fire_manual(bench.triggers, "hand", &operator, & trigger, &failure),
+    CHECK_INT(triggers_fire_manual(bench.triggers, "hand", &operator, &trigger, &failure),
               -ENOENT);
     bench_done(&bench);
 }
@@ -710,7 +704,7 @@ static void test_reload_retries(void)
     triggers_set_ring(bench.triggers, true);
     add(&bench, "hand", TRIGGER_MANUAL, (struct trigger_config){0});
     reload(&bench);
-    CHECK_INT(triggers_fire_manual(bench.triggers, "hand", &operator, & trigger, &failure), 0);
+    CHECK_INT(triggers_fire_manual(bench.triggers, "hand", &operator, &trigger, &failure), 0);
     forget_all(&bench);
     reload(&bench);
     last_line[0] = '\0';
@@ -723,7 +717,7 @@ static void test_reload_retries(void)
     bench.fail_at_once = true;
     add(&bench, "hand", TRIGGER_MANUAL, (struct trigger_config){0});
     reload(&bench);
-    CHECK_INT(triggers_fire_manual(bench.triggers, "hand", &operator, & trigger, &failure), 0);
+    CHECK_INT(triggers_fire_manual(bench.triggers, "hand", &operator, &trigger, &failure), 0);
     CHECK_UINT(bench.asked, 2);
     CHECK(strstr(last_line, "Trying again in 1s"));
     forget_all(&bench);
@@ -735,7 +729,7 @@ static void test_reload_retries(void)
     test_case("one that stays tries again, for who asked");
     add(&bench, "hand", TRIGGER_MANUAL, (struct trigger_config){0});
     reload(&bench);
-    CHECK_INT(triggers_fire_manual(bench.triggers, "hand", &operator, & trigger, &failure), 0);
+    CHECK_INT(triggers_fire_manual(bench.triggers, "hand", &operator, &trigger, &failure), 0);
     CHECK_UINT(bench.asked, 3);
     reload(&bench);
     bench.fail_at_once = false;
