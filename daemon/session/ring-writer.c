@@ -605,11 +605,11 @@ static int ring_write_content(struct ring_write *write, struct output_file *file
 
 /* --- A limit of what is stored. --- */
 
-/* What the plan takes when it is compressed. */
+/* What the plan takes when it is compressed. FITTING: of records, those of the newest frames that
+ * fit into the limit; 0: none does. */
 struct measured {
     uint64_t stored_bytes;
-    uint64_t
-        fitting_bytes; /* of records: the newest frames that fit into the limit; 0: none does */
+    uint64_t fitting_bytes;
 };
 
 static int ring_writer_pack_all(struct ring_writer *writer)
