@@ -2,24 +2,36 @@
 //
 // Charts by D3, as SVG whose colors are those of the style.
 
-// As wide as there is room when the page is opened.
-const CHART_WIDTH = Math.min(Math.max(document.body.clientWidth - 30, 300), 800);
-const CHART_HEIGHT = 130, MARGIN = {left: 52, right: 28, top: 24, bottom: 30};
+const CHART_HEIGHT = 134, CHART_MOST = 800, MARGIN = {left: 52, right: 28, top: 28, bottom: 30};
 
-function makeChart(label, height = CHART_HEIGHT) {
+// DRAW(chart) draws it for the width that there is, anew when that changes: texts keep their size.
+function makeChart(label, height, draw) {
     const figure = element("figure", {class: "chart"});
-    const svg = d3.select(figure).append("svg")
-        .attr("viewBox", `0 0 ${CHART_WIDTH} ${height}`).attr("role", "img").attr("aria-label", label);
-    return {figure, svg, height};
+    const redraw = () => {
+        const room = document.querySelector("header").clientWidth, width = Math.min(Math.max(room, 250), CHART_MOST);
+        figure.replaceChildren();
+        const svg = d3.select(figure).append("svg")
+            .attr("viewBox", `0 0 ${width} ${height}`).attr("role", "img").attr("aria-label", label);
+        draw({svg, height, width, right: width - MARGIN.right, bottom: height - MARGIN.bottom});
+    };
+    window.addEventListener("resize", redraw);
+    redraw();
+    return figure;
 }
 
-function addAxes(chart, x, y, formatX, formatY, xValues, yValues) {
-    chart.svg.append("g").attr("class", "axis")
-        .attr("transform", `translate(0,${chart.height - MARGIN.bottom})`)
-        .call(d3.svg.axis().scale(x).orient("bottom").tickValues(xValues).tickFormat(formatX).tickSize(4));
-    chart.svg.append("g").attr("class", "axis").attr("transform", `translate(${MARGIN.left},0)`)
-        .call(d3.svg.axis().scale(y).orient("left").tickValues(yValues).tickFormat(formatY)
-            .tickSize(-(CHART_WIDTH - MARGIN.left - MARGIN.right)));
+const widthOf = text => 6.5 * text.length; // at most, as the style has it
+
+// Labels that would not be inside of the picture end, or begin, there.
+function addTimeAxis(chart, axis, format) {
+    const half = value => widthOf(format(value)) / 2, x = axis.scale();
+    chart.svg.append("g").attr("class", "axis").attr("transform", `translate(0,${chart.bottom})`)
+        .call(axis.orient("bottom").tickFormat(format).tickSize(4))
+        .selectAll("text").style("text-anchor", value => x(value) + half(value) > chart.width ? "end"
+            : x(value) < half(value) ? "start" : "middle");
+}
+
+function addLaneAxis(chart, axis) {
+    chart.svg.append("g").attr("class", "axis").attr("transform", `translate(${MARGIN.left},0)`).call(axis.orient("left"));
 }
 
 const powersOf = (base, low, high) => {
@@ -49,35 +61,56 @@ function rangeOf(entries) {
 // Series: {className, entry, name, row: of its percentiles' names}. RANGE is that of all charts of a panel, so
 // that they can be compared.
 function distributionChart(label, series, range, {low, high, valueOf, format}) {
-    const chart = makeChart(label);
-    const x = d3.scale.log().domain(range).range([MARGIN.left, CHART_WIDTH - MARGIN.right]);
-    const y = d3.scale.log().domain([0.7 * low, high]).range([chart.height - MARGIN.bottom, MARGIN.top]);
-    addAxes(chart, x, y, formatNsec, format, powersOf(10, ...range), powersOf(10, low, high));
-    for (const {className, entry, name, row} of series) {
-        const bins = Object.entries(entry.bins).map(([bin, count]) => [Number(bin), count]);
-        const left = bin => x(Math.max(2 ** (bin / 4), range[0])), top = count => y(valueOf(count, entry));
-        chart.svg.append("g").attr("class", "waits " + className).selectAll("rect").data(bins).enter().append("rect")
-            .attr("x", bin => left(bin[0]))
-            .attr("width", bin => Math.max(x(2 ** ((bin[0] + 1) / 4)) - left(bin[0]) - 0.5, 1))
-            .attr("y", bin => top(bin[1])).attr("height", bin => y(0.7 * low) - top(bin[1]))
-            .append("title").text(bin => `${formatCount(bin[1])} waits from ${formatNsec(2 ** (bin[0] / 4))}, ${name}`);
-        if (row !== null && entry.count >= 10) // a few waits have no percentiles to speak of
-            addPercentiles(chart, x, y(0.7 * low), {className, entry, row});
-    }
-    return chart.figure;
+    return makeChart(label, CHART_HEIGHT, chart => {
+        const x = d3.scale.log().domain(range).range([MARGIN.left, chart.right]);
+        const y = d3.scale.log().domain([0.7 * low, high]).range([chart.bottom, MARGIN.top]);
+        const powers = powersOf(10, ...range), step = Math.ceil(powers.length * 50 / (chart.right - MARGIN.left));
+        addTimeAxis(chart, d3.svg.axis().scale(x).tickValues(powers.filter((_, i) => i % step === 0)), formatNsec);
+        addLaneAxis(chart, d3.svg.axis().scale(y).tickValues(powersOf(10, low, high)).tickFormat(format)
+            .tickSize(MARGIN.left - chart.right));
+        series.forEach(one => addSeries(chart, x, y, one, {range, low, valueOf}));
+    });
 }
 
-function addPercentiles(chart, x, bottom, {className, entry, row}) {
-    const marks = [["p50", "50%"], ["p99", "99%"], ["p999", "99.9%"]].filter(([key]) => entry[key] > 0);
-    const group = chart.svg.append("g").attr("class", "percentiles " + className);
-    let before = null;
-    for (const [key, text] of marks) {
-        const at = Math.max(x(entry[key]), MARGIN.left);
-        group.append("line").attr("x1", at).attr("x2", at).attr("y1", MARGIN.top - 4).attr("y2", bottom);
-        if (before && at - before.attr("x") < 40)
-            before.text(before.text() + ", " + text);
+function addSeries(chart, x, y, {className, entry, name, row}, {range, low, valueOf}) {
+    const bins = Object.entries(entry.bins).map(([bin, count]) => [Number(bin), count]);
+    const left = bin => x(Math.max(2 ** (bin / 4), range[0])), top = count => y(valueOf(count, entry));
+    chart.svg.append("g").attr("class", "waits " + className).selectAll("rect").data(bins).enter().append("rect")
+        .attr("x", bin => left(bin[0]))
+        .attr("width", bin => Math.max(x(2 ** ((bin[0] + 1) / 4)) - left(bin[0]) - 0.5, 1))
+        .attr("y", bin => top(bin[1])).attr("height", bin => y(0.7 * low) - top(bin[1]))
+        .append("title").text(bin => `${formatCount(bin[1])} waits from ${formatNsec(2 ** (bin[0] / 4))}, ${name}`);
+    if (row !== null && entry.count >= 10) // a few waits have no percentiles to speak of
+        addPercentiles(chart, x, {className, entry, row});
+}
+
+function addPercentiles(chart, x, {className, entry, row}) {
+    const group = chart.svg.append("g").attr("class", "percentiles " + className), labels = [];
+    for (const [key, text] of [["p50", "50%"], ["p99", "99%"], ["p999", "99.9%"]].filter(([of]) => entry[of] > 0)) {
+        const at = Math.max(x(entry[key]), MARGIN.left), before = labels[labels.length - 1];
+        group.append("line").attr("x1", at).attr("x2", at).attr("y1", MARGIN.top - 4).attr("y2", chart.bottom);
+        if (before && before.value === entry[key])
+            before.text += ", " + text;
         else
-            before = group.append("text").attr("x", at).attr("y", 8 + 10 * row).attr("text-anchor", "middle").text(text);
+            labels.push({at, text, value: entry[key]});
+    }
+    spread(labels, chart.width);
+    for (const {at, text} of labels)
+        group.append("text").attr("x", at).attr("y", 9 + 12 * row).attr("text-anchor", "middle").text(text);
+}
+
+// Moves labels that are on one another apart, and from the edge.
+function spread(labels, width) {
+    const least = (a, b) => (widthOf(a.text) + widthOf(b.text)) / 2 + 4;
+    for (let turn = 0; turn < 30; turn++)
+        for (let i = 1; i < labels.length; i++) {
+            const [a, b] = [labels[i - 1], labels[i]], by = Math.max(least(a, b) - (b.at - a.at), 0) / 2;
+            a.at -= by;
+            b.at += by;
+        }
+    for (let i = labels.length - 1, right = width; i >= 0; i--) {
+        labels[i].at = Math.min(labels[i].at, right - widthOf(labels[i].text) / 2);
+        right = labels[i].at - widthOf(labels[i].text) / 2 - 4;
     }
 }
 
@@ -102,22 +135,20 @@ function sharesChart(label, traces, range) {
 // Records lost in each part of the time, a row for each CPU that lost any.
 function lossesChart(gaps, cpus, span) {
     const lost = [...new Set(gaps.map(gap => gap[0]))].sort((a, b) => a - b);
-    const chart = makeChart("Losses per CPU over time", MARGIN.top + MARGIN.bottom + 18 * lost.length);
-    const offset = page.trace.realtime_nsec ? 0 : nsecOf(page.trace.offset);
-    const x = d3.scale.linear().domain([offset, offset + nsecOf(span)]).range([MARGIN.left, CHART_WIDTH - MARGIN.right]);
-    const xOf = ticks => x(offset + nsecOf(ticks));
-    const y = d3.scale.ordinal().domain(lost).rangeBands([MARGIN.top, chart.height - MARGIN.bottom], 0.2);
-    chart.svg.append("g").attr("class", "axis").attr("transform", `translate(0,${chart.height - MARGIN.bottom})`)
-        .call(d3.svg.axis().scale(x).orient("bottom").ticks(CHART_WIDTH / 140)
-            .tickFormat(nsec => formatWhen(ticksOf(nsec - offset + 1))).tickSize(4));
-    chart.svg.append("g").attr("class", "axis").attr("transform", `translate(${MARGIN.left},0)`)
-        .call(d3.svg.axis().scale(y).orient("left").tickFormat(i => "CPU " + cpus[i]).tickSize(0));
-    chart.svg.append("g").attr("class", "losses").selectAll("rect").data(gaps).enter().append("rect")
-        .attr("x", gap => xOf(gap[1])).attr("width", gap => Math.max(xOf(gap[2]) - xOf(gap[1]), 1.5))
-        .attr("y", gap => y(gap[0])).attr("height", y.rangeBand())
-        .append("title").text(gap => `CPU ${cpus[gap[0]]}: ${gap[3] > 0 ? formatCount(gap[3]) : "an unknown number of"} ` +
-            `records lost from ${formatWhen(gap[1])} for ${formatSpan(gap[2] - gap[1])}`);
-    return chart.figure;
+    return makeChart("Losses per CPU over time", MARGIN.top + MARGIN.bottom + 18 * lost.length, chart => {
+        const offset = page.trace.realtime_nsec ? 0 : nsecOf(page.trace.offset);
+        const x = d3.scale.linear().domain([offset, offset + nsecOf(span)]).range([MARGIN.left, chart.right]);
+        const xOf = ticks => x(offset + nsecOf(ticks));
+        const y = d3.scale.ordinal().domain(lost).rangeBands([MARGIN.top, chart.bottom], 0.2);
+        addTimeAxis(chart, d3.svg.axis().scale(x).tickValues(x.ticks(chart.width / 160)),
+            nsec => formatWhen(ticksOf(nsec - offset + 1)));
+        addLaneAxis(chart, d3.svg.axis().scale(y).tickFormat(i => "CPU " + cpus[i]).tickSize(0));
+        chart.svg.append("g").attr("class", "losses").selectAll("rect").data(gaps).enter().append("rect")
+            .attr("x", gap => xOf(gap[1])).attr("width", gap => Math.max(xOf(gap[2]) - xOf(gap[1]), 1.5))
+            .attr("y", gap => y(gap[0])).attr("height", y.rangeBand())
+            .append("title").text(gap => `CPU ${cpus[gap[0]]}: ${gap[3] > 0 ? formatCount(gap[3]) : "an unknown number of"} ` +
+                `records lost from ${formatWhen(gap[1])} for ${formatSpan(gap[2] - gap[1])}`);
+    });
 }
 
 // A matrix of numbers: from each CPU to each other.

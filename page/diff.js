@@ -92,8 +92,8 @@ function distributionsPanel() {
     return [
         element("p", {class: "legend"}, ...TRACES.map(([key, letter]) =>
             element("span", {class: "key"}, element("i", {class: key}), letter)),
-            "Upwards: the share of the trace's waits. Both scales are logarithmic. Lines: half, 99% and 99.9% of the waits " +
-            "are not longer."),
+            "Upwards: the share of the trace's waits. Both scales are logarithmic. Lines: 50%, 99% and 99.9% of the waits " +
+            "are at most this long."),
         ...shown.flatMap(({name, kinds}) => kinds.map(({text, of}, i) => element("div", {class: "distribution"},
             i === 0 ? element("h3", {}, name) : null, element("p", {class: "note"}, `Waits ${text}`),
             sharesChart(`Waits of ${name} ${text}, A and B`, of, range)))),

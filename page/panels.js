@@ -77,7 +77,7 @@ function waitsPanel(timeline) {
                 KINDS.filter(([kind]) => kinds[kind]).map(([kind]) => [kind, inNsec(kinds[kind])]), range))),
         element("p", {class: "legend"}, ...KINDS.slice(0, 2).map(([kind, text]) =>
             element("span", {class: "key"}, element("i", {class: kind}), text)),
-            "Both scales are logarithmic. Lines: half, 99% and 99.9% of the waits are not longer."),
+            "Both scales are logarithmic. Lines: 50%, 99% and 99.9% of the waits are at most this long."),
         makeTable([["Domain"], ["Waits"], ["Number", true], ["P50", true], ["P99", true], ["P99.9", true], ["Max", true]], rows),
         domains.length > shown.length
             ? element("p", {class: "note"}, `${domains.length - shown.length} more domains: `, viewCommand("latency")) : null,

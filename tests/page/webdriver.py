@@ -70,6 +70,8 @@ class Browser:
 
     def size(self, width, height):
         self.cdp("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.call("POST", "/execute/async", {"args": [], "script":  # the page has seen it
+                  "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => done()))"})
 
     def scheme(self, name):
         self.cdp("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
