@@ -19,7 +19,7 @@ function makeChart(label, height, draw) {
     return figure;
 }
 
-const widthOf = text => 6.5 * text.length; // at most, as the style has it
+const widthOf = text => 8 * text.length; // at most, as the style has it
 
 // Labels that would not be inside of the picture end, or begin, there.
 function addTimeAxis(chart, axis, format) {

@@ -108,13 +108,13 @@ function cpusPanel() {
     const atEnd = of => of.at_end === undefined ? ""
         : `${formatVcpu(of.at_end.vcpu)} ${formatPercent(of.at_end.cycles, span)} since ${formatWhen(span - of.at_end.cycles)}`;
     const rows = Object.entries(measures.cpus).map(([cpu, of]) => [
-        "CPU " + cpu, barCell(of.busy / span, formatPercent(of.busy, span)), formatPercent(of.idle, span), atEnd(of),
+        "CPU " + cpu, barCell(of.busy / span, formatPercent(of.busy, span)), formatPercent(of.idle, span),
         formatPercent(of.unknown - (of.at_end ? of.at_end.cycles : 0), span), (ran[cpu] || []).sort((a, b) => b[1] - a[1]).slice(0, 3)
-            .map(([vcpu, cycles]) => `${formatVcpu(vcpu)} ${formatPercent(cycles, span)}`).join(", ")]);
+            .map(([vcpu, cycles]) => `${formatVcpu(vcpu)} ${formatPercent(cycles, span)}`).join(", "), atEnd(of)]);
     return rows.length === 0 ? null : [
-        makeTable([["CPU"], ["Busy", true], ["Idle", true], ["At the end", true], ["Unknown", true], ["Who ran most"]], rows),
-        element("p", {class: "note"}, "At the end: who ran since the last change; idle may mean " +
-            "offline. Unknown: records are missing, or the CPU was offline."),
+        makeTable([["CPU"], ["Busy", true], ["Idle", true], ["Unknown", true], ["Who ran most"], ["At the end"]], rows),
+        element("p", {class: "note"}, "Unknown: records are missing, or the CPU was " +
+            "offline. At the end: who ran since the last change; idle may mean offline."),
         trimmedNote("measures.cpus", "cpus")];
 }
 

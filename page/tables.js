@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Tables: numbers are to the right; a long one shows its first rows until it is asked for more.
+// Tables: numbers are to the right; a long one shows its first rows until it is asked for more. On a narrow screen,
+// each row of one with many columns is a block of lines, which has all cells (page.css).
 
-const ROWS_SHOWN = 15;
+const ROWS_SHOWN = 15, MANY_COLUMNS = 5;
 
 // COLUMNS: [heading, isNumber]. ROWS: arrays of texts, or of elements.
 function makeTable(columns, rows, caption) {
@@ -10,8 +11,8 @@ function makeTable(columns, rows, caption) {
         ([text, isNumber]) => element("th", {scope: "col", class: isNumber ? "number" : null}, text)));
     const body = element("tbody", {}, ...rows.map((row, i) => element(
         "tr", {class: i >= ROWS_SHOWN ? "more" : null},
-        ...row.map((cell, k) => element("td", {class: columns[k][1] ? "number" : null}, cell)))));
-    const table = element("table", {}, caption ? element("caption", {}, caption) : null,
+        ...row.map((cell, k) => element("td", {class: columns[k][1] ? "number" : null, "data-column": columns[k][0]}, cell)))));
+    const table = element("table", {class: columns.length >= MANY_COLUMNS ? "wide" : null}, caption ? element("caption", {}, caption) : null,
                           element("thead", {}, head), body);
     const box = element("div", {class: "table"}, table);
     if (rows.length > ROWS_SHOWN) {

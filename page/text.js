@@ -77,7 +77,7 @@ function element(tag, attributes = {}, ...children) {
     return result;
 }
 
-// A command that a click copies.
+// A command that a click copies. Lines end after its words, or folders, not inside of a name.
 function commandElement(command) {
     if (!command)
         return null;
@@ -91,6 +91,7 @@ function commandElement(command) {
             ? navigator.clipboard.writeText(command) : Promise.resolve(document.execCommand("copy"));
         copied.then(() => { button.textContent = "copied"; }, () => { button.textContent = "selected"; });
     });
-    const code = element("code", {}, command);
+    const code = element("code", {}, ...command.split(/(?<= )|(?<=[^ ]\/)/).flatMap(word =>
+        [element("wbr"), element("span", {}, word)]));
     return element("span", {class: "command"}, code, button);
 }
