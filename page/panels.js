@@ -22,15 +22,13 @@ const hasClass = mask => Object.keys(measures.events).some(event => Number(event
 const BAD_KINDS = ["lost", "stopped", "starved", "wait"];
 
 function findingsPanel(timeline) {
-    const items = report.findings.map((finding, i) => {
-        const place = page.places.find(one => one.finding === i);
-        const target = place ? "timeline" : KIND_PANELS[finding.kind] || "domains";
-        const link = element("a", {href: "#" + target}, finding.text);
-        if (place)
-            link.addEventListener("click", () => timeline.showPlace(place));
-        return element("li", {class: BAD_KINDS.includes(finding.kind) ? "bad" : "warn", "data-kind": finding.kind},
-                       link, commandElement(finding.command));
-    });
+    const links = report.findings.map((finding, i) => element("a", {
+        href: "#" + (page.places.some(place => place.finding === i) ? "timeline" : KIND_PANELS[finding.kind] || "domains"),
+    }, finding.text));
+    const items = report.findings.map((finding, i) => element("li", {
+        class: BAD_KINDS.includes(finding.kind) ? "bad" : "warn", "data-kind": finding.kind,
+    }, links[i], commandElement(finding.command)));
+    timeline.follow(links);
     return items.length > 0 ? element("ol", {class: "findings"}, ...items)
         : element("p", {}, "Nothing stands out." + (longestWaits().length === 0 ? ""
             : ` The longest wait for a CPU took ${formatSpan(longestWaits()[0].cycles)}; from 10ms on, it would be a finding.`));

@@ -21,6 +21,7 @@ const WAIT_NSEC = [0, 1e6, 1e7, 1e8];
 const CPU_HEIGHT = 24, CPU_BAR = 16, WAIT_BAR = 5, VCPU_HEIGHT = 20, VCPU_BAR = 16, AXIS_HEIGHT = 30;
 const FEW_HEIGHT = 200;
 const SHORTEST_NSEC = 1000; // that the picture shows
+const ALL_ROWS = -1; // what is selected is a time
 
 const rgbOf = color => [1, 3, 5].map(i => parseInt(color.slice(i, i + 2), 16));
 // As an ImageData has it in its memory.
@@ -33,6 +34,8 @@ class Timeline {
     constructor(model, places) {
         this.model = model;
         this.places = places;
+        this.links = [];
+        this.marks = [];
         this.by = "cpu";
         this.from = 0;
         this.until = model.span;
@@ -147,20 +150,51 @@ class Timeline {
         this.setRange(this.from + by, this.until + by);
     }
 
-    // A finding's place: the vCPU's lane, and its interval selected; or the CPUs.
-    showPlace(place) {
+    // The vCPU's lane, and its interval selected; or all CPUs, and the time, of which DESCRIPTION says what it is.
+    showPlace(place, description) {
         const length = Math.max(place.cycles, ticksOf(2e6));
-        const row = this.model.vcpus.indexOf(place.vcpu);
-        this.by = place.vcpu ? "vcpu" : "cpu";
+        const row = this.model.vcpus.indexOf(place.vcpu), lane = this.model.vcpuLanes[row];
+        this.by = lane ? "vcpu" : "cpu";
         this.layout();
         this.setRange(place.at - length, place.at + 2 * length);
-        if (row < 0)
-            return this.clear();
+        if (!lane)
+            return this.#selectTime(ALL_ROWS, place.at, place.at + place.cycles, description);
         this.box.scrollTop = Math.max(row * this.rowHeight - this.height / 2, 0);
-        const lane = this.model.vcpuLanes[row];
         const i = lane.find(place.at + Math.min(place.cycles / 2, 1));
         if (i < lane.length)
             this.select(lane, i, row);
+        else
+            this.clear();
+    }
+
+    // A click on a link to a finding, or its mark, shows the finding's place, if it has one.
+    follow(links) {
+        this.links = links;
+        links.forEach((link, i) => link.addEventListener("click", () => this.#showFinding(i)));
+    }
+
+    #showFinding(i) {
+        const place = this.places.find(one => one.finding === i);
+        if (place)
+            this.showPlace(place, [element("p", {class: "headline"}, this.links[i].textContent)]);
+        else
+            this.clear();
+        this.links[i].setAttribute("aria-current", "true");
+        this.finding = i;
+        return place;
+    }
+
+    #nextFinding(step) {
+        const nr = this.links.length;
+        if (nr === 0)
+            return;
+        const i = ((this.finding === undefined ? Math.min(-step, 0) : this.finding) + step + nr) % nr;
+        if (this.#showFinding(i)) {
+            this.element.parentElement.scrollIntoView();
+            this.canvas.focus({preventScroll: true});
+        } else {
+            this.links[i].focus();
+        }
     }
 
     // --- Drawing. ---
@@ -364,14 +398,16 @@ class Timeline {
     }
 
     #drawSelected() {
-        if (!this.selected || this.selected.by !== this.by)
+        const {by, row, from, to} = this.selected || {};
+        if (!this.selected || by !== this.by && row !== ALL_ROWS)
             return;
-        const {from, to, row} = this.selected;
-        const x = Math.max(this.xOf(from), this.gutter), end = Math.min(this.xOf(to), this.width);
+        const x = Math.max(this.xOf(from), this.gutter + 1), end = Math.min(this.xOf(to), this.width - 1);
+        const [y, height] = row === ALL_ROWS ? [AXIS_HEIGHT, this.height - AXIS_HEIGHT - 1]
+            : [this.yOf(row), this.rowHeight - 2];
         this.context.strokeStyle = this.colors.selected;
         this.context.lineWidth = 2;
         if (end >= this.gutter && x <= this.width)
-            this.context.strokeRect(x, this.yOf(row), Math.max(end - x, 2), this.rowHeight - 2);
+            this.context.strokeRect(x, y, Math.max(end - x, 2), height);
     }
 
     #drawAxis() {
@@ -407,18 +443,18 @@ class Timeline {
 
     #drawMarks() {
         const context = this.context;
-        context.font = "bold 10px system-ui, sans-serif";
-        this.places.forEach(place => {
-            const x = this.xOf(place.at);
-            if (x < this.gutter || x > this.width)
-                return;
+        this.marks = this.places.map(place => ({at: this.xOf(place.at), show: () => this.#showFinding(place.finding)}))
+            .filter(({at}) => at >= this.gutter && at <= this.width)
+            .map(mark => ({...mark, left: mark.at - 8, right: mark.at + 8, bottom: AXIS_HEIGHT}));
+        for (const {at: x} of this.marks) {
             context.fillStyle = this.colors.waits[2];
             context.beginPath();
             context.moveTo(x - 4, AXIS_HEIGHT - 11);
             context.lineTo(x + 4, AXIS_HEIGHT - 11);
             context.lineTo(x, AXIS_HEIGHT - 3);
             context.fill();
-        });
+        }
+        context.font = "bold 10px system-ui, sans-serif";
         const at = this.xOf(page.trace.cause_at);
         if (page.trace.cause_at !== undefined && at >= this.gutter && at <= this.width + 1) {
             const x = Math.min(at, this.width) - 2, width = context.measureText("cause").width;
@@ -428,6 +464,12 @@ class Timeline {
             context.fillRect(x, AXIS_HEIGHT - 12, 2, this.height);
             context.fillText("cause", x - width - 2, AXIS_HEIGHT - 4);
         }
+    }
+
+    // The mark at X and Y, if there is one.
+    #markAt(x, y) {
+        return this.marks.filter(({left, right, bottom}) => left <= x && x <= right && y <= bottom)
+            .sort((a, b) => Math.abs(a.at - x) - Math.abs(b.at - x))[0];
     }
 
     // What people who see no picture need, and what the page does not have.
@@ -461,6 +503,7 @@ class Timeline {
     }
 
     #selectTime(row, from, to, description) {
+        this.clear();
         this.selected = {by: this.by, row, from, to};
         this.details.replaceChildren(...description.filter(Boolean));
         this.scheduleDraw();
@@ -468,12 +511,16 @@ class Timeline {
 
     clear() {
         this.selected = null;
+        this.links.forEach(link => link.removeAttribute("aria-current"));
         this.details.replaceChildren();
         this.scheduleDraw();
     }
 
     // Of what is within two pixels, waits first, then the longest.
     clickAt(x, y) {
+        const mark = this.#markAt(x, y);
+        if (mark)
+            return mark.show();
         const row = Math.floor((y - AXIS_HEIGHT + this.top) / this.rowHeight);
         if (x < this.gutter || y < AXIS_HEIGHT || row < 0 || row >= this.rows)
             return this.clear();
@@ -508,13 +555,15 @@ class Timeline {
         const canvas = this.canvas;
         this.box.addEventListener("scroll", () => this.scheduleDraw());
         canvas.addEventListener("wheel", event => this.#onWheel(event), {passive: false});
-        canvas.addEventListener("keydown", event => this.#onKey(event));
+        canvas.addEventListener("keydown", event => this.#onKey(event, this.#keys()));
         canvas.addEventListener("pointerdown", event => this.#onPress(event));
         canvas.addEventListener("pointermove", event => this.#onDrag(event));
         canvas.addEventListener("pointerup", event => this.#onRelease(event));
         canvas.addEventListener("pointercancel", () => { this.pressed = null; });
         canvas.addEventListener("dblclick", event => this.zoom(0.25, this.#partAt(event.offsetX)));
         window.addEventListener("resize", () => this.layout());
+        document.addEventListener("keydown", event =>
+            this.#onKey(event, {n: () => this.#nextFinding(1), p: () => this.#nextFinding(-1)}));
         matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.scheduleDraw());
         window.addEventListener("beforeprint", () => { this.isPrinting = true; this.layout(); });
         window.addEventListener("afterprint", () => { this.isPrinting = false; this.layout(); });
@@ -536,8 +585,8 @@ class Timeline {
                       this.#partAt(event.offsetX));
     }
 
-    #onKey(event) {
-        const keys = {
+    #keys() {
+        return {
             ArrowLeft: () => this.move(-0.2), ArrowRight: () => this.move(0.2),
             a: () => this.move(-0.2), d: () => this.move(0.2),
             "+": () => this.zoom(0.5), "=": () => this.zoom(0.5), w: () => this.zoom(0.5),
@@ -546,22 +595,16 @@ class Timeline {
             ArrowUp: () => { this.box.scrollTop -= this.rowHeight; },
             ArrowDown: () => { this.box.scrollTop += this.rowHeight; },
             c: () => this.show("cpu"), v: () => this.show("vcpu"),
-            n: () => this.#nextPlace(1), p: () => this.#nextPlace(-1),
             Escape: () => this.clear(),
         };
+    }
+
+    #onKey(event, keys) {
         const run = keys[event.key];
         if (!run || event.ctrlKey || event.metaKey || event.altKey)
             return;
         event.preventDefault();
         run();
-    }
-
-    #nextPlace(step) {
-        if (this.places.length === 0)
-            return;
-        this.place = ((this.place === undefined ? (step > 0 ? -1 : 0) : this.place) + step + this.places.length) %
-            this.places.length;
-        this.showPlace(this.places[this.place]);
     }
 
     #onPress(event) {
@@ -572,6 +615,7 @@ class Timeline {
     }
 
     #onDrag(event) {
+        this.canvas.style.cursor = this.#markAt(event.offsetX, event.offsetY) ? "pointer" : "";
         if (!this.pressed)
             return;
         const by = event.offsetX - this.pressed.x;
