@@ -125,6 +125,11 @@ function describeGap(model, [cpu, from, to, count]) {
     ];
 }
 
+function describeCause() {
+    return [element("p", {class: "headline"}, element("strong", {}, "Cause of the snapshot"),
+                    `, seen at ${formatWhen(page.trace.cause_at, 6)}: ${page.trace.cause}`)];
+}
+
 function describeUnknown(name, at) {
     return [element("p", {class: "headline"}, element("strong", {}, name),
                     `: no record says what it did at ${formatWhen(at, 6)}.`)];

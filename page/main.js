@@ -7,17 +7,23 @@ function fill(id, content, nothing) {
     section.append(...(content ? [content].flat().filter(Boolean) : [element("p", {class: "none"}, nothing)]));
 }
 
-function addHead() {
+// Why a trigger took the snapshot: a link to when it saw that, if the trace has that time.
+function causeLine(line, timeline) {
+    const at = page.trace.cause_at;
+    return element("p", {class: "cause"}, at === undefined ? line
+        : element("a", {href: "#timeline", onclick: () => timeline.showCause()}, `${line} Seen at ${formatWhen(at)}.`));
+}
+
+function addHead(timeline) {
     const {trace} = page;
     const host = [trace.hostname, trace.xen_version ? "Xen " + trace.xen_version : null, trace.scheduler].filter(Boolean);
     const name = trace.name.slice(trace.name.lastIndexOf("/") + 1);
     document.title = `${name} - Xen trace`;
     document.getElementById("title").textContent = name;
     document.getElementById("host").textContent = host.join(", ");
-    document.getElementById("quality-lines").append(...trace.quality.map(line => element("p", {
-        class: trace.cause && line.includes(trace.cause) ? "cause"
-            : line.startsWith("TSC frequency unknown") ? "warned" : null,
-    }, line)));
+    document.getElementById("quality-lines").append(...trace.quality.map(
+        line => trace.cause && line.includes(trace.cause) ? causeLine(line, timeline)
+            : element("p", {class: line.startsWith("TSC frequency unknown") ? "warned" : null}, line)));
 }
 
 // The sections of a page about one trace or two.
@@ -29,7 +35,7 @@ function fillReport() {
     const model = new Model(page.timeline), timeline = new Timeline(model, page.places);
     const noSched = "Not in this trace: it has no sched records.";
     addSections("report-page");
-    addHead();
+    addHead(timeline);
     fill("findings", findingsPanel(timeline));
     document.getElementById("timeline-help").before(timeline.element);
     fill("domains", domainsPanel(), noSched);

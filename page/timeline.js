@@ -167,6 +167,10 @@ class Timeline {
             this.clear();
     }
 
+    showCause() {
+        this.showPlace({at: page.trace.cause_at, cycles: 0}, describeCause());
+    }
+
     // A click on a link to a finding, or its mark, shows the finding's place, if it has one.
     follow(links) {
         this.links = links;
@@ -454,16 +458,30 @@ class Timeline {
             context.lineTo(x, AXIS_HEIGHT - 3);
             context.fill();
         }
-        context.font = "bold 10px system-ui, sans-serif";
         const at = this.xOf(page.trace.cause_at);
-        if (page.trace.cause_at !== undefined && at >= this.gutter && at <= this.width + 1) {
-            const x = Math.min(at, this.width) - 2, width = context.measureText("cause").width;
-            context.fillStyle = this.colors.paper;
-            context.fillRect(x - width - 4, AXIS_HEIGHT - 13, width + 4, 11);
-            context.fillStyle = this.colors.mark;
-            context.fillRect(x, AXIS_HEIGHT - 12, 2, this.height);
-            context.fillText("cause", x - width - 2, AXIS_HEIGHT - 4);
+        if (page.trace.cause_at !== undefined && at >= this.gutter && at <= this.width + 1)
+            this.#drawCause(Math.min(at, this.width) - 2);
+    }
+
+    // The line, and its name on the side that has no mark of a finding.
+    #drawCause(x) {
+        const context = this.context;
+        context.font = "bold 10px system-ui, sans-serif";
+        const width = context.measureText("cause").width + 6, findings = this.marks;
+        const left = [x - width, x + 3].find(one => one >= this.gutter && one + width <= this.width &&
+            findings.every(({at}) => at + 4 < one || at - 4 > one + width));
+        const mark = {at: x + 1, left: x - 2, right: x + 4, bottom: this.height, show: () => this.#showCause()};
+        context.fillStyle = this.colors.mark;
+        context.fillRect(x, AXIS_HEIGHT - 12, 2, this.height);
+        this.marks = [...findings, mark];
+        if (left !== undefined) {
+            context.fillText("cause", left + 3, AXIS_HEIGHT - 4);
+            this.marks.push({...mark, left, right: left + width, bottom: AXIS_HEIGHT});
         }
+    }
+
+    #showCause() {
+        this.#selectTime(ALL_ROWS, page.trace.cause_at, page.trace.cause_at, describeCause());
     }
 
     // The mark at X and Y, if there is one.
