@@ -43,6 +43,7 @@ const powersOf = (base, low, high) => {
 };
 
 const KINDS = [["wake", "after a wake-up"], ["preempt", "after a preemption"], ["other", "other"]];
+const OTHER_WAITS = "Other: before the wait, the vCPU was offline, or its state was unknown.";
 
 // The waits of one kind, as the document has them (docs/page.md), in nanoseconds.
 function inNsec(entry, khz = page.trace.tsc_khz) {

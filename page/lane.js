@@ -73,6 +73,11 @@ class Lane {
         return level;
     }
 
+    // Of all pieces, the sum of kind K.
+    total(k) {
+        return this.length > 0 ? this.levels[this.levels.length - 1].sums[k][0] : 0;
+    }
+
     // The first piece that ends after TICKS.
     find(ticks) {
         let low = 0, high = this.length;

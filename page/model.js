@@ -268,6 +268,21 @@ class Model {
         return ran;
     }
 
+    // Of some lane, a time is not known: no piece has it, or one that has sums of less than half of it. Switches of
+    // up to 50 us are none.
+    get isPartlyUnknown() {
+        const least = ticksOf(5e4);
+        return [...this.cpuLanes, ...this.vcpuLanes].some(lane => {
+            const {sums} = lane.levels[0];
+            let end = 0;
+            for (let i = 0; i < lane.length; end = lane.to[i++])
+                if (lane.from[i] - end > least ||
+                    sums.reduce((sum, of) => sum + of[i], 0) < (lane.to[i] - lane.from[i]) / 2)
+                    return true;
+            return this.span - end > least;
+        });
+    }
+
     hasIntervals(from, until) {
         return this.pieces.every(
             piece => piece.until <= from || piece.from >= until || !piece.window.width);

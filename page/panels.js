@@ -65,6 +65,7 @@ function waitsPanel(timeline) {
         return null;
     const range = rangeOf(domains.flatMap(([, kinds]) => Object.values(kinds).map(entry => inNsec(entry))));
     const shown = domains.sort((a, b) => waitsOf(b[1]) - waitsOf(a[1])).slice(0, 12);
+    const occurs = kind => shown.some(([, kinds]) => kinds[kind]);
     const rows = shown.flatMap(([domain, kinds]) => KINDS.filter(([kind]) => kinds[kind]).map(([kind, text]) => [
         formatDomain(domain), text, formatCount(kinds[kind].count),
         ...["p50", "p99", "p999", "max"].map(key => formatSpan(kinds[kind][key]))]));
@@ -73,8 +74,9 @@ function waitsPanel(timeline) {
             element("h3", {}, formatDomain(domain)),
             countsChart(`Waits of ${formatDomain(domain)}`,
                 KINDS.filter(([kind]) => kinds[kind]).map(([kind]) => [kind, inNsec(kinds[kind])]), range))),
-        element("p", {class: "legend"}, ...KINDS.slice(0, 2).map(([kind, text]) =>
+        element("p", {class: "legend"}, ...KINDS.filter(([kind]) => occurs(kind)).map(([kind, text]) =>
             element("span", {class: "key"}, element("i", {class: kind}), text)),
+            (occurs("other") ? OTHER_WAITS + " " : "") +
             "Both scales are logarithmic. Lines: 50%, 99% and 99.9% of the waits are at most this long."),
         makeTable([["Domain"], ["Waits"], ["Number", true], ["P50", true], ["P99", true], ["P99.9", true], ["Max", true]], rows),
         domains.length > shown.length

@@ -73,12 +73,17 @@ class Timeline {
     #makeLegend() {
         const item = (color, text, attributes = {}) =>
             element("span", {class: "key"}, element("i", {"data-color": color, ...attributes}), text);
-        const waits = WAIT_NSEC.map((nsec, i) =>
-            item("waits." + i, i === 0 ? "waits" : `from ${nsec / 1e6} ms`));
+        const {model} = this, has = state => model.vcpuLanes.some(lane => lane.total(state) > 0);
+        const isIdle = model.cpuLanes.some(lane => lane.total(1) > 0);
+        const longest = [...model.vcpuLanes, ...model.cpuWaits].flatMap(lane => [...new Set(lane.levels[0].wait)]);
+        const classes = new Set(longest.filter(wait => wait > 0).map(wait => this.#classOf(wait)));
+        const waits = WAIT_NSEC.map((nsec, i) => classes.has(i) ? item("waits." + i,
+            i === 0 ? "waiting" : `waiting from ${nsec / 1e6} ms`) : null);
         return element("p", {class: "legend"},
             ...this.domains.slice(0, 12).map((domain, i) => item("runs." + i % LIGHT.runs.length, formatDomain(domain))),
-            ...waits, this.model.gaps.length > 0 ? item("gap", "records lost", {class: "hatched"}) : null,
-            item("idle", "idle, asleep"), item("offline", "offline"), item("dim", "unknown", {class: "dashed"}),
+            ...waits, model.gaps.length > 0 ? item("gap", "records lost", {class: "hatched"}) : null,
+            isIdle || has(BLOCKED) ? item("idle", "idle, asleep") : null, has(OFFLINE) ? item("offline", "offline") : null,
+            model.isPartlyUnknown ? item("dim", "unknown", {class: "dashed"}) : null,
             page.trace.cause_at === undefined ? null : item("mark", "cause of the snapshot"));
     }
 
