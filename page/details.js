@@ -41,9 +41,9 @@ function ranTable(model, i, cpu) {
         return element("p", {}, "Who ran meanwhile is not in this page as a whole.");
     const rows = [...ran].sort((a, b) => b[1] - a[1]);
     const rest = length - rows.reduce((sum, [, ticks]) => sum + ticks, 0);
-    const shown = rows.slice(0, 10).map(([vcpu, ticks]) => [formatVcpu(vcpu), ticks]);
+    const shown = rows.slice(0, 10).map(([vcpu, ticks]) => [formatRan(vcpu, model.cpus[cpu]), ticks]);
     if (rest > length / 1000)
-        shown.push(["nobody", rest]);
+        shown.push(["unknown", rest]);
     return makeTable([["On CPU " + model.cpus[cpu] + " meanwhile"], ["Ran", true], ["Of the wait", true]],
                      shown.map(([who, ticks]) => [who, formatSpan(ticks), formatPercent(ticks, length)]));
 }
@@ -75,7 +75,7 @@ function describeInterval(model, i) {
     if (state[i] === RUNNABLE)
         return describeWait(model, i);
     const words = {
-        [RUNNING]: `ran on CPU ${model.cpus[cpu[i]]}`, [BLOCKED]: "slept", [OFFLINE]: "was offline",
+        [RUNNING]: `ran on CPU ${model.cpus[cpu[i]]}`, [BLOCKED]: "was asleep", [OFFLINE]: "was offline",
     };
     const end = flags[i] & 2 ? ", when the trace ended" : flags[i] & 1 ? ", when records were lost" : "";
     return [
@@ -91,9 +91,9 @@ function describeInterval(model, i) {
 function describeColumn(lane, i, name) {
     const from = lane.from[i], to = lane.to[i], level = lane.levels[0];
     const parts = level.sums.length === 4
-        ? STATES.map((state, k) => [state, level.sums[k][i]])
+        ? STATE_NAMES.map((state, k) => [state, level.sums[k][i]])
         : level.sums.length === 2
-            ? [["busy", level.sums[0][i]], ["idle", level.sums[1][i]]] : [["waits", level.sums[0][i]]];
+            ? [["busy", level.sums[0][i]], ["idle", level.sums[1][i]]] : [["waiting", level.sums[0][i]]];
     const text = parts.filter(([, ticks]) => ticks > 0)
         .map(([state, ticks]) => `${state} ${formatPercent(ticks, to - from)}`).join(", ");
     const wait = level.wait[i] > 0 ? ` Its longest wait: about ${formatSpan(level.wait[i])}.` : "";

@@ -5,6 +5,7 @@
 
 const RUNNING = 0, RUNNABLE = 1, BLOCKED = 2, OFFLINE = 3;
 const STATES = ["running", "runnable", "blocked", "offline"];
+const STATE_NAMES = ["running", "waiting", "asleep", "offline"]; // of all that the page shows
 const WAITS = ["wake", "preempt", "other"];
 // What a piece is, if it is no interval of a vCPU.
 const COLUMN = -1, IDLE = -2;
@@ -253,15 +254,13 @@ class Model {
     // --- Questions. ---
 
     // Who ran on CPU (an index) from FROM until UNTIL, where the page has intervals: a Map of ticks
-    // by vCPU; null if it has not.
+    // by vCPU, also the idle one; null if it has not.
     ranOn(cpu, from, until) {
         const lane = this.cpuLanes[cpu], ran = new Map();
         if (!this.hasIntervals(from, until))
             return null;
         for (let i = lane.find(from); i < lane.length && lane.from[i] < until; i++) {
-            if (lane.what[i] === IDLE)
-                continue;
-            const vcpu = this.vcpus[lane.levels[0].key[i]];
+            const vcpu = lane.what[i] === IDLE ? "d32767v" + this.cpus[cpu] : this.vcpus[lane.levels[0].key[i]];
             const ticks = Math.min(lane.to[i], until) - Math.max(lane.from[i], from);
             ran.set(vcpu, (ran.get(vcpu) || 0) + ticks);
         }

@@ -52,11 +52,16 @@ function domainsPanel() {
 
 function vcpusTable() {
     const rows = Object.entries(measures.vcpus).filter(([vcpu]) => isGuest(vcpu)).map(([vcpu, of]) => [
-        formatVcpu(vcpu), ...STATES.map(state => formatPercent(of.cycles[state], span)),
+        formatVcpu(vcpu), ...[...STATES.map(state => of.cycles[state]), span - sumOf(of.cycles)].map(
+            cycles => formatPercent(cycles, span)),
         formatCount(of.switches_in), formatCount(of.migrations)]);
     return element("details", {}, element("summary", {}, "By vCPU"),
-        makeTable([["vCPU"], ["Running", true], ["Runnable", true], ["Blocked", true], ["Offline", true],
-                   ["Runs", true], ["Migrations", true]], rows), trimmedNote("measures.vcpus", "vcpus"));
+        makeTable([["vCPU"], ...[...STATE_NAMES, "unknown"].map(name => [name[0].toUpperCase() + name.slice(1), true]),
+                   ["Runs", true], ["Migrations", true]], rows),
+        element("p", {class: "note"}, "100% is the time of the trace. Waiting and asleep are what Xen calls runnable and " +
+            "blocked. Unknown: before the vCPU's first record, after a loss, and from its last record on: a state that had " +
+            "not ended with the trace is not counted here. The timeline shows it."),
+        trimmedNote("measures.vcpus", "vcpus"));
 }
 
 function waitsPanel(timeline) {
@@ -94,7 +99,7 @@ function longestTable(timeline) {
             .sort((a, b) => b[1] - a[1]).slice(0, 3);
         return [element("a", {href: "#timeline", onclick: () => timeline.showPlace(place)}, formatWhen(place.at)),
                 formatVcpu(wait.vcpu), formatSpan(wait.cycles), String(wait.cpu),
-                ran.map(([vcpu, ticks]) => `${formatVcpu(vcpu)} ${formatSpan(ticks)}`).join(", ")];
+                ran.map(([vcpu, ticks]) => `${formatRan(vcpu, wait.cpu)} ${formatSpan(ticks)}`).join(", ")];
     }));
 }
 

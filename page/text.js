@@ -60,6 +60,9 @@ function formatVcpu(vcpu) {
     return vcpu === "unknown" || name === domain ? vcpu : name + " " + vcpu.slice(domain.length);
 }
 
+// Of what ran on CPU.
+const formatRan = (vcpu, cpu) => domainOf(vcpu) === "d32767" ? `CPU ${cpu} was idle` : formatVcpu(vcpu);
+
 // A command about this trace; null if it came from a pipe, and cannot be read again.
 const commandFor = words =>
     page.trace.argument ? "xentracectl " + words + " " + page.trace.argument : null;
