@@ -26,9 +26,11 @@ function addHead(timeline) {
             : element("p", {class: line.startsWith("TSC frequency unknown") ? "warned" : null}, line)));
 }
 
-// The sections of a page about one trace or two.
+// The sections of a page about one trace or two, and links to them.
 function addSections(id) {
     document.querySelector("header").after(document.getElementById(id).content);
+    document.querySelector("nav").append(...[...document.querySelectorAll("section")].map(
+        section => element("a", {href: "#" + section.id}, section.querySelector("h2").textContent)));
 }
 
 function fillReport() {
