@@ -152,14 +152,15 @@ function lossesChart(gaps, cpus, span) {
     });
 }
 
-// A matrix of numbers: from each CPU to each other.
+// A matrix of numbers: from each CPU to each other. The color is the part of all, of which there are 100 at least, so
+// that few of them are pale; its root, so that small parts differ, too.
 function matrixChart(names, valueOf) {
-    const most = Math.max(...names.flatMap(from => names.map(to => valueOf(from, to))));
+    const all = sumOf(names.flatMap(from => names.map(to => valueOf(from, to))));
     const cell = (from, to) => {
         const value = valueOf(from, to);
         const result = element("td", {class: "number"}, value > 0 ? formatCount(value) : "");
         if (value > 0)
-            result.style.setProperty("--part", Math.round(12 + 68 * value / most) + "%");
+            result.style.setProperty("--part", Math.round(8 + 52 * Math.sqrt(value / Math.max(all, 100))) + "%");
         return result;
     };
     return element("div", {class: "table"}, element("table", {class: "matrix"},

@@ -13,7 +13,7 @@ const DARK = {
     paper: "#0d1117", row: "#161b22", text: "#e6edf3", dim: "#9aa4ae", line: "#30363d", idle: "#242b33",
     offline: "#57606a", gap: "#d4a72c", mark: "#bc8cff", selected: "#58a6ff",
     runs: ["#388bfd", "#3fb950", "#a371f7", "#39c5cf", "#d29922", "#8b98a5", "#db61a2", "#8ab85c"],
-    waits: ["#5f2d28", "#9c4136", "#e0533f", "#ff1f4b"],
+    waits: ["#a05a50", "#d9695a", "#ff8a6c", "#ffcdb8"],
 };
 // From these lengths on, a wait is drawn in the next of the four colors.
 const WAIT_NSEC = [0, 1e6, 1e7, 1e8];
@@ -353,7 +353,7 @@ class Timeline {
             : ["CPU " + this.model.cpus[cpu[what]], String(this.model.cpus[cpu[what]])];
         const text = texts.find(one => this.context.measureText(one).width < width - 8);
         const length = this.#classOf(to[what] - from[what]), isWait = state[what] === RUNNABLE;
-        const isBright = this.colors === DARK ? !isWait || length > 1 : isWait && length < 2;
+        const isBright = this.colors === DARK ? !isWait || length > 0 : isWait && length < 2;
         this.context.fillStyle = isBright ? "#0d1117" : "#ffffff";
         if (text)
             this.context.fillText(text, x + 4, y);
