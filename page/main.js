@@ -4,8 +4,13 @@
 
 function fill(id, content, nothing) {
     const section = document.getElementById(id);
-    section.append(...(content ? [content].flat().filter(Boolean) : [element("p", {class: "none"}, nothing)]));
+    section.append(...(content ? [content].flat().filter(Boolean) : [element("p", {class: "none"}, ...[nothing].flat())]));
 }
+
+// Of a panel without data, because no event of class NAME was recorded; with EVENTS, there will be. (Whose an exit is
+// takes sched.)
+const notRecorded = (name, events) => [`Not in this trace: it has no ${name} records. To record them: `,
+                                       commandElement(`xentracectl start -e ${events}`)];
 
 // Why a trigger took the snapshot: a link to when it saw that, if the trace has that time.
 function causeLine(line, timeline) {
@@ -35,19 +40,18 @@ function addSections(id) {
 
 function fillReport() {
     const model = new Model(page.timeline), timeline = new Timeline(model, page.places);
-    const noSched = "Not in this trace: it has no sched records.";
+    const noSched = () => notRecorded("sched", "sched"), noHw = () => notRecorded("hw", "hw");
     addSections("report-page");
     addHead(timeline);
     fill("findings", findingsPanel(timeline));
     document.getElementById("timeline-help").before(timeline.element);
-    fill("domains", domainsPanel(), noSched);
+    fill("domains", domainsPanel(), noSched());
     fill("waits", waitsPanel(timeline), "No wait of a vCPU for a CPU is in this trace.");
-    fill("cpus", cpusPanel(), noSched);
-    fill("exits", exitsPanel(), hasClass(HVM) ? "No VM exit is in this trace." : "Not in this trace: it has no hvm records.");
-    fill("interrupts", interruptsPanel(),
-        hasClass(HW) ? "No interrupt is in this trace." : "Not in this trace: it has no hw records.");
+    fill("cpus", cpusPanel(), noSched());
+    fill("exits", exitsPanel(), hasClass(HVM) ? "No VM exit is in this trace." : notRecorded("hvm", "sched,hvm"));
+    fill("interrupts", interruptsPanel(), hasClass(HW) ? "No interrupt is in this trace." : noHw());
     fill("power", powerPanel(), hasClass(HW) ? "No change of an idle state or a frequency is in this trace."
-        : "Not in this trace: it has no hw records.");
+        : noHw());
     fill("migrations", migrationsPanel(), "No vCPU ran on more than one CPU.");
     fill("quality", qualityPanel());
     timeline.layout();
