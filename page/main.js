@@ -23,7 +23,7 @@ function addHead(timeline) {
     const {trace} = page;
     const host = [trace.hostname, trace.xen_version ? "Xen " + trace.xen_version : null, trace.scheduler].filter(Boolean);
     const name = trace.name.slice(trace.name.lastIndexOf("/") + 1);
-    document.title = `${name} - Xen trace`;
+    document.title = `${[name, formatDate(trace)].filter(Boolean).join(", ")} - Xen trace`;
     document.getElementById("title").textContent = name;
     document.getElementById("host").textContent = host.join(", ");
     document.getElementById("quality-lines").append(...trace.quality.map(

@@ -46,6 +46,10 @@ function formatWhen(ticks, digits = 3) {
     const rest = Math.floor((nsec - Math.floor(nsec / 1e9) * 1e9) / unit);
     return digits > 0 ? time + "." + String(rest).padStart(digits, "0") : time;
 }
+// Of the beginning, by the wall clock: "2026-11-28 16:14:36"; null: it is not known.
+const formatDate = ({realtime_nsec: nsec, utc_offset_sec: offset}) =>
+    nsec ? new Date((Math.floor(nsec / 1e9) + offset) * 1000).toISOString().slice(0, 19).replace("T", " ") : null;
+
 // The same for commands: since the beginning of the trace.
 const formatAt = ticks =>
     "+" + (Math.floor(nsecOf(ticks + page.trace.offset) / 1e3) / 1e6).toFixed(6) + "s";
