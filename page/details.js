@@ -25,8 +25,8 @@ function describeStory(vcpu, from) {
         texts.push("It had yielded.");
     if (credit2 && credit2.decisions > 0)
         texts.push(`Credit2 took another vCPU ${times(credit2.decisions)}, the last time ${formatVcpu(credit2.last)} ` +
-                   `(credit ${credit(credit2.last_credit)})` +
-                   (credit2.credit === undefined ? "." : `; that of ${formatVcpu(vcpu)} was ${credit(credit2.credit)}.`));
+                   `with a credit of ${credit(credit2.last_credit)}` +
+                   (credit2.credit === undefined ? "." : `, against ${credit(credit2.credit)} of ${formatVcpu(vcpu)}.`));
     if (credit2 && credit2.ratelimits > 0)
         texts.push(`Credit2's rate limit let the one that ran continue ${times(credit2.ratelimits)}.`);
     if (story.lock_holder)

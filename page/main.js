@@ -12,11 +12,11 @@ function fill(id, content, nothing) {
 const notRecorded = (name, events) => [`Not in this trace: it has no ${name} records. To record them: `,
                                        commandElement(`xentracectl start -e ${events}`)];
 
-// Why a trigger took the snapshot: a link to when it saw that, if the trace has that time.
+// Why a trigger took the snapshot: a link to that time, if the trace has it; the line says when, or the trigger saw it.
 function causeLine(line, timeline) {
-    const at = page.trace.cause_at;
+    const at = page.trace.cause_at, seen = line.endsWith(page.trace.cause) ? ` Seen at ${formatWhen(at)}.` : "";
     return element("p", {class: "cause"}, at === undefined ? line
-        : element("a", {href: "#timeline", onclick: () => timeline.showCause()}, `${line} Seen at ${formatWhen(at)}.`));
+        : element("a", {href: "#timeline", onclick: () => timeline.showCause()}, line + seen));
 }
 
 function addHead(timeline) {
