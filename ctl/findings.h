@@ -23,9 +23,9 @@ struct finding {
     const char *kind; /* "wait", "overcommitted", ...: docs/measures.md */
     char *text;
     const char *view; /* the one that shows more of it; NULL: that of its kind */
-    double weight; /* findings of a kind: the heaviest first */
-    bool has_vcpu; /* it is about what happened to a vCPU at a time: */
-    uint32_t vcpu; /* domain << 16 | vCPU */
+    double weight;    /* findings of a kind: the heaviest first */
+    bool has_vcpu;    /* it is about what happened to a vCPU at a time: */
+    uint32_t vcpu;    /* domain << 16 | vCPU */
     uint64_t tsc;
 };
 
