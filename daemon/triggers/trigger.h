@@ -117,8 +117,8 @@ int trigger_reconfigure(struct trigger *trigger, const struct trigger_config *co
 void trigger_set_ring(struct trigger *trigger, bool has_ring, uint64_t now_usec);
 
 /*
- * Its condition came true: REASON is one sentence, REALTIME_NS when that was by the wall clock,
- * DOMAIN whose budget it is. The answer is to be carried out last thing, as it may lead to
+ * Its condition came true: REASON is one sentence, REALTIME_NS the wall clock now, DOMAIN whose
+ * budget it is. The answer is to be carried out last thing, as it may lead to
  * trigger_failed() at once.
  */
 enum trigger_action trigger_fire(struct trigger *trigger, uint64_t now_usec, uint64_t realtime_ns,
