@@ -311,8 +311,7 @@ static void describe_ran(const struct findings *findings, const struct worst_wai
     }
 }
 
-/* What to look at if a vCPU waited for PERCENT of the time. TEXT stays empty if that is not much.
- */
+/* Where to look for the reason if a vCPU waited for most of the time; else TEXT is empty. */
 static void ask_why_starved(const struct input *input, uint32_t key, double waiting, char *text,
                             size_t size)
 {
@@ -564,6 +563,7 @@ static void find_overcommitted(struct findings *findings)
     for (uint32_t i = 0; i < measures->state.nr_cpus && i < measures->nr_wait_cycles; i++) {
         double asked = percent(measures->state.cpus[i].busy_cycles + measures->wait_cycles[i],
                                measures_span(measures));
+        double elsewhere = idle_elsewhere(measures, i);
         struct guests_on guests;
         char only[48] = "";
 
@@ -580,9 +580,8 @@ static void find_overcommitted(struct findings *findings)
                      str_format("CPU %" PRIu32
                                 " is overcommitted: vCPUs ran or waited there for %.0f%% of the "
                                 "trace. %u vCPUs ran there%s; other CPUs were idle for %.0f%%%s.",
-                                merge_cpu_of(measures->merge, i), asked, guests.nr, only,
-                                idle_elsewhere(measures, i),
-                                ask_why_there(&guests, idle_elsewhere(measures, i))));
+                                merge_cpu_of(measures->merge, i), asked, guests.nr, only, elsewhere,
+                                ask_why_there(&guests, elsewhere)));
     }
 }
 

@@ -16,7 +16,7 @@
 struct input;
 struct measures;
 
-/* What is said if there is none; ctl/last-report.c looks for its beginning. */
+/* The sentence if there is none; ctl/last-report.c looks for its beginning. */
 #define FINDINGS_NONE "Nothing stands out: no long wait, no overcommitted CPU, no gap."
 
 struct finding {

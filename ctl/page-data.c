@@ -124,6 +124,7 @@ static void add_facts(struct json_object *doc, const struct input *input,
     doc_add_text(trace, "scheduler", sidecar_scheduler(input->sidecar));
     doc_add_text(trace, "cause", sidecar_reason(input->sidecar));
     add_cause_time(trace, input, measures);
+    doc_add_text(trace, "findings_none", FINDINGS_NONE);
     doc_add_number(trace, "tsc_khz", input->tsc_khz);
     doc_add_flag(trace, "tsc_khz_is_assumed", input->khz_is_assumed);
     /* Of the trace, whose part this may be: times in commands count from there. */

@@ -30,7 +30,7 @@ function findingsPanel(timeline) {
     }, links[i], commandElement(finding.command)));
     timeline.follow(links);
     return items.length > 0 ? element("ol", {class: "findings"}, ...items)
-        : element("p", {}, "Nothing stands out: no long wait, no overcommitted CPU, no gap." +
+        : element("p", {}, page.trace.findings_none +
                   (longestWaits().length === 0 ? "" : ` The longest wait for a CPU took ${
                       formatSpan(longestWaits()[0].cycles)}; waits of 10ms or longer are findings.`));
 }

@@ -324,6 +324,17 @@ static int ring_writer_check_space(struct ring_writer *writer, uint64_t bytes)
     return writer->file->is_stream ? 0 : output_file_require(writer->file, bytes, writer->failure);
 }
 
+/* Fills BUFFER, unless the file ends before, or it is given up. */
+static void ring_writer_pack(struct ring_writer *writer, uint8_t *buffer)
+{
+    struct packing *packing = &writer->packing;
+
+    pack_set_output(packing->pack, buffer, PACKED_PIECE_BYTES);
+    while (packing->stage < PACKING_DONE && !writer->error && packing_step(writer) &&
+           !ring_write_is_aborted(writer->write))
+        continue;
+}
+
 /* Fills a buffer, which becomes a piece: of whole pages, as files with O_DIRECT want it. */
 static void ring_writer_pack_piece(struct ring_writer *writer)
 {
@@ -333,10 +344,7 @@ static void ring_writer_pack_piece(struct ring_writer *writer)
     uint32_t bytes, padding = 0;
     int r;
 
-    pack_set_output(packing->pack, buffer, PACKED_PIECE_BYTES);
-    while (packing->stage < PACKING_DONE && !writer->error && packing_step(writer) &&
-           !ring_write_is_aborted(writer->write))
-        continue;
+    ring_writer_pack(writer, buffer);
     if (writer->error || ring_write_is_aborted(writer->write))
         return;
     ring_write_note_progress(writer->write, 0);
@@ -523,8 +531,8 @@ static void packing_done(struct packing *packing)
     free(packing->ends);
 }
 
-/* What both writing and measuring need. */
-static int ring_writer_set_up(struct ring_writer *writer)
+/* The memory for writing, and for measuring. */
+static int ring_writer_allocate(struct ring_writer *writer)
 {
     const struct ring_write *write = writer->write;
 
@@ -537,6 +545,20 @@ static int ring_writer_set_up(struct ring_writer *writer)
             return -ENOMEM;
     }
     return write->is_packed ? packing_set_up(&writer->packing) : 0;
+}
+
+static int ring_writer_set_up(struct ring_writer *writer)
+{
+    int r;
+
+    r = ring_writer_allocate(writer);
+    if (r < 0)
+        return r;
+    r = uring_new(PIECES_MAX * 2, &writer->uring);
+    if (r < 0)
+        return r;
+    ring_writer_retire(writer); /* everything before the beginning is not needed */
+    return 0;
 }
 
 /* First the io_uring, which reads the copies. */
@@ -572,16 +594,16 @@ static void ring_writer_note_end(struct ring_writer *writer, int error)
     write->is_partly_written = nr > 0 && writer->packing.ends[nr - 1].from_round;
 }
 
-static void explain_set_up(const struct output_file *file, int error, struct failure *failure)
+static int explain_set_up(const struct output_file *file, int error, struct failure *failure)
 {
-    (void)failure_set(failure, error, ERROR_NO_MEMORY, "Cannot write %s: %s.", file->path,
-                      strerror(-error));
+    return failure_set(failure, error, ERROR_NO_MEMORY, "Cannot write %s: %s.", file->path,
+                       strerror(-error));
 }
 
 static int ring_write_content(struct ring_write *write, struct output_file *file,
                               struct failure *failure)
 {
-    struct ring_writer writer = {
+    _cleanup_(ring_writer_done) struct ring_writer writer = {
         .write = write,
         .file = file,
         .failure = failure,
@@ -590,23 +612,18 @@ static int ring_write_content(struct ring_write *write, struct output_file *file
     int r;
 
     r = ring_writer_set_up(&writer);
-    if (r >= 0)
-        r = uring_new(PIECES_MAX * 2, &writer.uring);
-    if (r < 0) {
-        explain_set_up(file, r, failure);
-    } else {
-        ring_writer_retire(&writer); /* everything before the beginning is not needed */
+    if (r < 0)
+        (void)explain_set_up(file, r, failure);
+    else
         r = ring_writer_write(&writer);
-    }
     ring_writer_note_end(&writer, r);
-    ring_writer_done(&writer);
     return r;
 }
 
 /* --- A limit of what is stored. --- */
 
-/* What the plan takes when it is compressed. FITTING: of records, those of the newest frames that
- * fit into the limit; 0: none does. */
+/* How long the plan becomes by compression; and how long the newest frames of it that fit into the
+ * limit are without; 0: none fits. */
 struct measured {
     uint64_t stored_bytes;
     uint64_t fitting_bytes;
@@ -619,10 +636,7 @@ static int ring_writer_pack_all(struct ring_writer *writer)
     while (packing->stage < PACKING_DONE && !writer->error) {
         if (ring_write_is_aborted(writer->write))
             return -ECANCELED;
-        pack_set_output(packing->pack, packing->buffers[0], PACKED_PIECE_BYTES);
-        while (packing->stage < PACKING_DONE && !writer->error && packing_step(writer) &&
-               !ring_write_is_aborted(writer->write))
-            continue;
+        ring_writer_pack(writer, packing->buffers[0]);
         ring_write_note_progress(writer->write, 0);
     }
     return writer->error;
@@ -645,18 +659,20 @@ static struct measured packing_measured(const struct pack *pack, uint64_t max_by
 static int ring_write_measure(struct ring_write *write, const struct output_file *file,
                               struct measured *ret_measured, struct failure *failure)
 {
-    struct ring_writer writer = {.write = write, .next = write->plan.first};
+    _cleanup_(ring_writer_done) struct ring_writer writer = {
+        .write = write,
+        .next = write->plan.first,
+    };
     int r;
 
-    r = ring_writer_set_up(&writer);
+    r = ring_writer_allocate(&writer);
     if (r < 0)
-        explain_set_up(file, r, failure);
-    else
-        r = ring_writer_pack_all(&writer);
-    if (r >= 0)
-        *ret_measured = packing_measured(writer.packing.pack, write->bounds.max_bytes);
-    ring_writer_done(&writer);
-    return r;
+        return explain_set_up(file, r, failure);
+    r = ring_writer_pack_all(&writer);
+    if (r < 0)
+        return r;
+    *ret_measured = packing_measured(writer.packing.pack, write->bounds.max_bytes);
+    return 0;
 }
 
 static int ring_write_plan(struct ring_write *write, uint64_t max_bytes)
@@ -680,9 +696,22 @@ static uint64_t shorten_plan(const struct ring_write *write, const struct measur
     return max_u64((uint64_t)((double)write->plan.bytes * part * 0.9), 1);
 }
 
+/* Plans for LIMIT before compression, and measures that plan. */
+static int ring_write_try(struct ring_write *write, uint64_t limit, const struct output_file *file,
+                          struct measured *ret_measured, struct failure *failure)
+{
+    int r;
+
+    r = ring_write_plan(write, limit);
+    if (r < 0)
+        return r;
+    return ring_write_measure(write, file, ret_measured, failure);
+}
+
 /*
  * How long records turn out to be is known when they are compressed. So they are, and nothing is
- * kept, until a plan fits that can be no longer; written, it is as long as it was measured.
+ * kept: more and more of the newest ones until they are too long, then fewer until they fit.
+ * Written, they are as long as they were measured.
  */
 static int ring_write_plan_packed(struct ring_write *write, const struct output_file *file,
                                   struct failure *failure)
@@ -690,7 +719,6 @@ static int ring_write_plan_packed(struct ring_write *write, const struct output_
     uint64_t max_bytes = write->bounds.max_bytes;
     uint64_t limit = max_bytes > UINT64_MAX / USUAL_RATIO ? 0 : max_bytes * USUAL_RATIO;
     struct measured measured = {0};
-    bool was_too_long = false;
     uint64_t all_bytes;
     int r;
 
@@ -698,23 +726,21 @@ static int ring_write_plan_packed(struct ring_write *write, const struct output_
     if (r < 0)
         return r;
     all_bytes = write->plan.bytes;
-    for (;;) {
+    for (; measured.stored_bytes <= max_bytes; limit *= 2) {
         if (limit > all_bytes)
             limit = 0; /* no limit */
-        r = ring_write_plan(write, limit);
-        if (r >= 0)
-            r = ring_write_measure(write, file, &measured, failure);
-        if (r < 0 && (r != -EFBIG || was_too_long)) /* compressed, a round may fit */
+        r = ring_write_try(write, limit, file, &measured, failure);
+        if (r < 0 && r != -EFBIG) /* compressed, a round may fit */
             return r;
-        if (measured.stored_bytes > max_bytes) {
-            was_too_long = true;
-            limit = shorten_plan(write, &measured);
-        } else if (was_too_long || limit == 0) {
-            return 0;
-        } else {
-            limit *= 2;
-        }
+        if (limit == 0 && measured.stored_bytes <= max_bytes)
+            return r;
     }
+    while (measured.stored_bytes > max_bytes) {
+        r = ring_write_try(write, shorten_plan(write, &measured), file, &measured, failure);
+        if (r < 0)
+            return r;
+    }
+    return 0;
 }
 
 int ring_write_run(struct output_file *file, void *argument, struct failure *failure)

@@ -98,7 +98,7 @@ static void await_last_writes(int fd)
     }
 }
 
-/* What is written at the end of a file that is finished. */
+/* It completes a compressed file. */
 static int append_seek_table(int fd, const struct seek_table *table, off_t end)
 {
     size_t length;

@@ -268,6 +268,41 @@ static unsigned int frames_of(const char *file)
     return frames;
 }
 
+/* The fifth segment is compressed. */
+static void check_packed_recovery(const struct recovery_request *request)
+{
+    struct recovery recovery;
+    struct failure failure = {0};
+    struct rlimit limit;
+
+    CHECK_INT(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    signal(SIGXFSZ, SIG_IGN); /* EFBIG instead, as ENOSPC on a full disk */
+
+    test_case("a compressed one is cut after its last whole frame, and can be sought in");
+    write_packed_trace("long.00007.xentrace.zst", 3);
+    for (unsigned int again = 0; again < 2; again++) {
+        CHECK_INT(recovery_read(request, &recovery, &failure), 0);
+        CHECK_UINT(recovery.last_number, 7);
+        CHECK_UINT(recovery.segments[4].segment.records, 12);
+        CHECK_UINT(recovery.segments[4].segment.plain_bytes, 6 * 36);
+        CHECK_INT(size_of("long.00007.xentrace.zst"), (off_t)recovery.segments[4].segment.bytes);
+        CHECK_UINT(frames_of("long.00007.xentrace.zst"), 3);
+        recovery_done(&recovery);
+    }
+
+    test_case("... without, where there is no space for a table");
+    limit.rlim_cur = (rlim_t)write_packed_trace("long.00007.xentrace.zst", 3) + 5;
+    CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    CHECK_INT(recovery_read(request, &recovery, &failure), 0);
+    limit.rlim_cur = limit.rlim_max;
+    CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    CHECK_UINT(recovery.segments[4].segment.records, 12);
+    CHECK_INT(size_of("long.00007.xentrace.zst"), (off_t)recovery.segments[4].segment.bytes);
+    CHECK_UINT(frames_of("long.00007.xentrace.zst"), 0);
+    recovery_done(&recovery);
+    unlinkat(directory_fd, "long.00007.xentrace.zst", 0);
+}
+
 static void test_recovery(void)
 {
     struct recovery_request request = {
@@ -280,10 +315,7 @@ static void test_recovery(void)
     };
     struct recovery recovery;
     struct failure failure = {0};
-    struct rlimit limit;
 
-    CHECK_INT(getrlimit(RLIMIT_FSIZE, &limit), 0);
-    signal(SIGXFSZ, SIG_IGN); /* EFBIG instead, as ENOSPC on a full disk */
     test_case("nothing is there");
     CHECK_INT(recovery_read(&request, &recovery, &failure), 0);
     CHECK_UINT(recovery.count, 0);
@@ -327,29 +359,7 @@ static void test_recovery(void)
     CHECK(!is_there("long.00006.xentrace"));
     recovery_done(&recovery);
 
-    test_case("a compressed one is cut after its last whole frame, and can be sought in");
-    write_packed_trace("long.00007.xentrace.zst", 3);
-    for (unsigned int again = 0; again < 2; again++) {
-        CHECK_INT(recovery_read(&request, &recovery, &failure), 0);
-        CHECK_UINT(recovery.last_number, 7);
-        CHECK_UINT(recovery.segments[4].segment.records, 12);
-        CHECK_UINT(recovery.segments[4].segment.plain_bytes, 6 * 36);
-        CHECK_INT(size_of("long.00007.xentrace.zst"), (off_t)recovery.segments[4].segment.bytes);
-        CHECK_UINT(frames_of("long.00007.xentrace.zst"), 3);
-        recovery_done(&recovery);
-    }
-
-    test_case("... without, where there is no space for a table");
-    limit.rlim_cur = (rlim_t)write_packed_trace("long.00007.xentrace.zst", 3) + 5;
-    CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
-    CHECK_INT(recovery_read(&request, &recovery, &failure), 0);
-    limit.rlim_cur = limit.rlim_max;
-    CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
-    CHECK_UINT(recovery.segments[4].segment.records, 12);
-    CHECK_INT(size_of("long.00007.xentrace.zst"), (off_t)recovery.segments[4].segment.bytes);
-    CHECK_UINT(frames_of("long.00007.xentrace.zst"), 0);
-    recovery_done(&recovery);
-    unlinkat(directory_fd, "long.00007.xentrace.zst", 0);
+    check_packed_recovery(&request);
 
     test_case("without a state, those with a sidecar are finished");
     request.has_state = false;
