@@ -8,6 +8,7 @@ libcommon_a_SOURCES = \
 	common/cpu-set.c common/cpu-set.h \
 	common/doc-make.c common/doc-make.h \
 	common/event-set.c common/event-set-parse.c common/event-set.h \
+	common/json-text.c common/json-text.h \
 	common/meminfo.c common/meminfo.h \
 	common/metrics.c common/metrics.h \
 	common/protocol.h \

@@ -137,8 +137,9 @@ static int read_sidecar(struct info *info)
         info->sidecar = doc_free(info->sidecar);
         r = -EBADMSG;
     }
-    if (r == -EBADMSG) {
-        info->sidecar_error = strdup("not a session document");
+    if (r == -EBADMSG || r == -EFBIG) {
+        info->sidecar_error = strdup(r == -EFBIG ? "too large for a sidecar, and was not read"
+                                                 : "not a session document");
         return info->sidecar_error ? 0 : -ENOMEM;
     }
     if (r < 0 && r != -ENOENT) {

@@ -10,81 +10,23 @@
 #include <fcntl.h>
 #include <json-c/json_visit.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "common/json-text.h"
 #include "common/text.h"
 #include "ctl/str.h"
-
-/* A sidecar with 16383 CPUs and a few thousand domains is below 8 MiB. */
-#define DOC_FILE_MAX_BYTES (16u * 1024 * 1024)
 
 #define DOC_VERSION 1u /* keys are only ever added to it */
 
 int doc_parse(const char *text, size_t bytes, struct json_object **ret_doc)
 {
-    _cleanup_doc_ struct json_object *doc = NULL;
-    struct json_tokener *tokener;
-    size_t end;
-
-    if (bytes > INT32_MAX)
-        return -EBADMSG;
-    tokener = json_tokener_new();
-    if (!tokener)
-        return -ENOMEM;
-    doc = json_tokener_parse_ex(tokener, text, (int)bytes);
-    end = json_tokener_get_parse_end(tokener);
-    json_tokener_free(tokener);
-
-    if (!doc || !json_object_is_type(doc, json_type_object))
-        return -EBADMSG;
-    while (end < bytes && strchr(" \t\r\n", text[end]) && text[end])
-        end++;
-    if (end < bytes)
-        return -EBADMSG;
-    *ret_doc = TAKE_PTR(doc);
-    return 0;
-}
-
-static int read_all(int fd, char *buffer, size_t bytes, size_t *ret_read)
-{
-    size_t done = 0;
-
-    while (done < bytes) {
-        ssize_t n = read(fd, buffer + done, bytes - done);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        if (n == 0)
-            break;
-        done += (size_t)n;
-    }
-    *ret_read = done;
-    return 0;
+    return json_text_parse(text, bytes, JSON_FILE_MAX_MEMORY, NULL, ret_doc);
 }
 
 int doc_read_file(const char *path, struct json_object **ret_doc)
 {
     _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    _cleanup_free_ char *buffer = NULL;
-    struct stat st;
-    size_t bytes = 0;
-    int r;
 
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return -errno;
-    if (!S_ISREG(st.st_mode))
-        return -EBADMSG;
-    if (st.st_size > DOC_FILE_MAX_BYTES)
-        return -EFBIG;
-    buffer = malloc((size_t)st.st_size + 1);
-    if (!buffer)
-        return -ENOMEM;
-    r = read_all(fd, buffer, (size_t)st.st_size, &bytes);
-    if (r < 0)
-        return r;
-    return doc_parse(buffer, bytes, ret_doc);
+    return fd < 0 ? -errno : json_text_read(fd, JSON_FILE_MAX_MEMORY, ret_doc);
 }
 
 struct json_object *doc_free(struct json_object *doc)

@@ -25,12 +25,12 @@
 #define DOC_FORMAT_RELOAD   "xentraced-reload"
 
 /*
- * Parses BYTES of TEXT, which must be one whole JSON object. Returns 0, -EBADMSG (it is not),
- * -ENOMEM. Free with doc_free().
+ * Parses BYTES of TEXT, which must be one whole JSON object. Returns as json_text_parse(). Free with
+ * doc_free().
  */
 int doc_parse(const char *text, size_t bytes, struct json_object **ret_doc);
 
-/* Reads a file (a sidecar). As doc_parse(); also -EFBIG and errors of open() and read(). */
+/* Reads a file (a sidecar). As json_text_read(); also errors of open(2). */
 int doc_read_file(const char *path, struct json_object **ret_doc);
 
 /* NULL is fine. Returns NULL. */

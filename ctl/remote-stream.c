@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "common/json-text.h"
 #include "common/units.h"
 #include "ctl/child.h"
 #include "ctl/ctl.h"
@@ -244,14 +245,10 @@ static void stream_read_errors(struct stream *stream)
         size_t length = strcspn(at, "\n");
 
         if (*at == '{') {
-            struct json_tokener *tokener = json_tokener_new();
-            _cleanup_doc_ struct json_object *doc =
-                tokener ? json_tokener_parse_ex(tokener, at, (int)strlen(at)) : NULL;
-            size_t used = doc ? json_tokener_get_parse_end(tokener) : 0;
+            _cleanup_doc_ struct json_object *doc = NULL;
+            size_t used;
 
-            if (tokener)
-                json_tokener_free(tokener);
-            if (doc) {
+            if (json_text_parse(at, strlen(at), JSON_FILE_MAX_MEMORY, &used, &doc) == 0) {
                 stream_take(stream, doc);
                 at += used;
                 continue;

@@ -47,6 +47,9 @@ report "KernelShark's library is known to its plug-in alone" \
     "$(only kernelshark/plugin-xentrace.c 'kernelshark/libkshark')"
 report "in the daemon, sd-bus is known to control.c, its parts and systemd.c alone" \
     "$(only 'daemon/(control/(control|calls|request)|host/systemd).c' 'systemd/sd-bus' | grep -v '^ctl/client')"
+report "json-c's parser is known to common/json-text.c alone" \
+    "$(grep -rnE 'json_tokener|json_object_from_' --include='*.[ch]' common collector daemon trace export kernelshark \
+        ctl | grep -v '^common/json-text.c:')"
 report "common/ and collector/ do not log" \
     "$(grep -nE '\b(printf|fprintf|perror|syslog|sd_journal_[a-z]+|log_[a-z]+) *\(' \
         common/*.c collector/*.c | grep -v snprintf)"

@@ -7,13 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 
+#include "common/json-text.h"
 #include "common/utf8.h"
 #include "common/util.h"
 
-#define FILE_MAX_BYTES (64u * 1024u * 1024u)
-#define ESCAPED_BYTES  4u /* what utf8_copy() makes of a byte, at most */
+#define ESCAPED_BYTES 4u /* what utf8_copy() makes of a byte, at most */
 
 struct clock_pair {
     uint64_t tsc;
@@ -147,44 +146,17 @@ static void read_document(struct sidecar *sidecar, struct json_object *document)
     read_domains(sidecar, find(document, "/domains"));
 }
 
-/* All of a regular file, with a zero after it. */
-static int read_file(const char *path, char **ret_text)
-{
-    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    _cleanup_free_ char *text = NULL;
-    struct stat status;
-    size_t done = 0;
-
-    if (fd < 0 || fstat(fd, &status) < 0)
-        return -errno;
-    if (!S_ISREG(status.st_mode) || status.st_size > (off_t)FILE_MAX_BYTES)
-        return -EBADMSG;
-    text = malloc((size_t)status.st_size + 1);
-    if (!text)
-        return -ENOMEM;
-    while (done < (size_t)status.st_size) {
-        ssize_t n = read(fd, text + done, (size_t)status.st_size - done);
-
-        if (n < 0 && errno != EINTR)
-            return -errno;
-        if (n == 0)
-            break;
-        done += n > 0 ? (size_t)n : 0;
-    }
-    text[done] = '\0';
-    *ret_text = TAKE_PTR(text);
-    return 0;
-}
-
 static int sidecar_read(struct sidecar *sidecar, const char *path)
 {
-    _cleanup_free_ char *text = NULL;
-    struct json_object *document;
-    int r = read_file(path, &text);
+    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct json_object *document = NULL;
+    int r;
 
+    if (fd < 0)
+        return -errno;
+    r = json_text_read(fd, JSON_FILE_MAX_MEMORY, &document);
     if (r < 0)
         return r;
-    document = json_tokener_parse(text);
     r = is_sidecar(document) ? 0 : -EBADMSG;
     if (r == 0)
         read_document(sidecar, document);

@@ -31,7 +31,7 @@ int sidecar_new(const char *path, struct sidecar **ret_sidecar);
 int sidecar_new_document(struct json_object *document, struct sidecar **ret_sidecar);
 struct sidecar *sidecar_free(struct sidecar *sidecar);
 
-/* 0: it was read; or a negative errno: -ENOENT, -EBADMSG (it is no sidecar), of read(2). */
+/* 0: it was read; or a negative errno: -ENOENT, -EBADMSG (it is no sidecar), -EFBIG, of read(2). */
 int sidecar_problem(const struct sidecar *sidecar);
 
 uint64_t sidecar_tsc_khz(const struct sidecar *sidecar); /* 0: unknown */

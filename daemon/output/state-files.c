@@ -18,11 +18,10 @@
 
 #include <json-c/json.h>
 
+#include "common/json-text.h"
 #include "common/sidecar-path.h"
 #include "common/units.h"
 #include "common/util.h"
-
-#define SIDECAR_MAX_BYTES (UINT64_C(32) << 20) /* of 16,383 CPUs: 6 MiB */
 
 /* --- Names. --- */
 
@@ -126,47 +125,16 @@ static void describe_capture(struct state_file *file, struct json_object *sideca
     copy_text(file->session, sizeof(file->session), sidecar, "name");
 }
 
-static char *read_text(int directory_fd, const char *name, size_t *ret_bytes)
-{
-    _cleanup_fd_ int fd =
-        openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    _cleanup_free_ char *text = NULL;
-    size_t bytes = 0;
-    struct stat st;
-
-    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
-        (uint64_t)st.st_size > SIDECAR_MAX_BYTES)
-        return NULL;
-    text = malloc((size_t)st.st_size + 1);
-    while (text && bytes < (size_t)st.st_size) {
-        ssize_t n = read(fd, text + bytes, (size_t)st.st_size - bytes);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return NULL;
-        bytes += (size_t)n;
-    }
-    if (text)
-        text[bytes] = '\0';
-    *ret_bytes = bytes;
-    return TAKE_PTR(text);
-}
-
 struct json_object *state_sidecar_read(int directory_fd, const char *name)
 {
-    struct json_tokener *tokener = json_tokener_new();
+    _cleanup_fd_ int fd = -1;
     struct json_object *sidecar = NULL;
-    _cleanup_free_ char *text = NULL;
     char file[NAME_MAX + 8];
-    size_t bytes = 0;
 
     (void)snprintf(file, sizeof(file), "%s.json", name);
-    text = read_text(directory_fd, file, &bytes);
-    if (tokener && text)
-        sidecar = json_tokener_parse_ex(tokener, text, (int)bytes + 1); /* SIDECAR_MAX_BYTES */
-    if (tokener)
-        json_tokener_free(tokener);
+    fd = openat(directory_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd >= 0)
+        (void)json_text_read(fd, JSON_FILE_MAX_MEMORY, &sidecar); /* else there is none */
     return sidecar;
 }
 

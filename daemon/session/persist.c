@@ -17,6 +17,7 @@
 #include <json-c/json.h>
 
 #include "collector/account.h"
+#include "common/json-text.h"
 #include "common/protocol.h"
 #include "common/util.h"
 #include "daemon/base/json-put.h"
@@ -25,10 +26,9 @@
 #include "daemon/session/segments.h"
 #include "daemon/session/session-data.h"
 
-#define FORMAT          "xentraced-persist"
-#define PREFIX          "persist-"
-#define STATE_SUFFIX    ".json"
-#define STATE_MAX_BYTES (UINT64_C(32) << 20)
+#define FORMAT       "xentraced-persist"
+#define PREFIX       "persist-"
+#define STATE_SUFFIX ".json"
 
 static void state_file_name(char file[static NAME_MAX + 1], const char *name, const char *suffix)
 {
@@ -276,10 +276,8 @@ static struct persist_state *read_file(int directory_fd, const char *file)
     json *object = NULL;
     struct stat st;
 
-    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-        (uint64_t)st.st_size <= STATE_MAX_BYTES)
-        object = json_object_from_fd(fd);
-    if (object)
+    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
+        json_text_read(fd, JSON_FILE_MAX_MEMORY, &object) == 0)
         (void)persist_from_json(object, &state);
     json_object_put(object);
     return state;

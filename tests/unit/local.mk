@@ -28,6 +28,7 @@ check_PROGRAMS += \
 	tests/unit/test-event-set \
 	tests/unit/test-extent \
 	tests/unit/test-joining \
+	tests/unit/test-json-text \
 	tests/unit/test-history \
 	tests/unit/test-log tests/unit/test-loss-report tests/unit/test-metrics tests/unit/test-mailbox \
 	tests/unit/test-memory \
@@ -111,6 +112,9 @@ tests_unit_test_trace_file_cuts_SOURCES = \
 tests_unit_test_trace_file_cuts_LDADD = libcommon.a $(ZSTD_LIBS)
 tests_unit_test_units_SOURCES = tests/unit/test-units.c tests/unit/test.h
 tests_unit_test_units_LDADD = libcommon.a
+tests_unit_test_json_text_SOURCES = tests/unit/test-json-text.c tests/unit/test.h
+tests_unit_test_json_text_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
+tests_unit_test_json_text_LDADD = libcommon.a $(JSON_LIBS)
 tests_unit_test_utf8_SOURCES = tests/unit/test-utf8.c tests/unit/test.h
 tests_unit_test_utf8_LDADD = libcommon.a
 
