@@ -8,6 +8,7 @@ libcommon_a_SOURCES = \
 	common/cpu-set.c common/cpu-set.h \
 	common/doc-make.c common/doc-make.h \
 	common/event-set.c common/event-set-parse.c common/event-set.h \
+	common/interface.c common/interface.h \
 	common/json-text.c common/json-text.h \
 	common/meminfo.c common/meminfo.h \
 	common/metrics.c common/metrics.h \
@@ -25,4 +26,13 @@ libcommon_a_SOURCES = \
 	common/unpack.c common/unpack.h \
 	common/utf8.c common/utf8.h \
 	common/util.h \
+	common/varlink.c common/varlink.h \
 	common/write-all.c common/write-all.h
+
+# A C string of the interface's file.
+EXTRA_DIST += common/org.xentraced.Control.varlink
+CLEANFILES += common/interface.inc
+common/libcommon_a-interface.$(OBJEXT): common/interface.inc
+common/interface.inc: common/org.xentraced.Control.varlink
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && sed 's/["\\]/\\&/g; s/.*/"&\\n"/' \
+		$(srcdir)/common/org.xentraced.Control.varlink >$@.new && mv $@.new $@

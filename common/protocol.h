@@ -9,6 +9,27 @@
 #define PROTOCOL_PATH      "/org/xentraced"
 #define PROTOCOL_INTERFACE "org.xentraced.Control1"
 
+/* The same over Varlink, whose interface is common/org.xentraced.Control.varlink: its methods are
+ * PROTOCOL_*, its errors ERROR_* after this prefix. */
+#define CONTROL_INTERFACE    "org.xentraced.Control"
+#define CONTROL_ERROR_PREFIX CONTROL_INTERFACE "."
+
+/* Parameters of an error. */
+#define FIELD_SENTENCE "sentence"
+#define FIELD_HINT     "hint"
+
+/* The interface that every Varlink service has, and its errors. */
+#define SERVICE_INTERFACE             "org.varlink.service"
+#define SERVICE_GET_INFO              "GetInfo"
+#define SERVICE_GET_DESCRIPTION       "GetInterfaceDescription"
+#define SERVICE_ERROR_PREFIX          SERVICE_INTERFACE "."
+#define SERVICE_ERROR_NO_INTERFACE    SERVICE_ERROR_PREFIX "InterfaceNotFound"    /* interface */
+#define SERVICE_ERROR_NO_METHOD       SERVICE_ERROR_PREFIX "MethodNotFound"       /* method */
+#define SERVICE_ERROR_NOT_IMPLEMENTED SERVICE_ERROR_PREFIX "MethodNotImplemented" /* method */
+#define SERVICE_ERROR_PARAMETER       SERVICE_ERROR_PREFIX "InvalidParameter"     /* parameter */
+#define SERVICE_ERROR_PERMISSION      SERVICE_ERROR_PREFIX "PermissionDenied"
+#define SERVICE_ERROR_EXPECTED_MORE   SERVICE_ERROR_PREFIX "ExpectedMore"
+
 /* The flight recorder's session: Start(RECORDER) without options starts it again. */
 #define PROTOCOL_RECORDER "flight-recorder"
 
@@ -39,6 +60,54 @@
 #define PROTOCOL_RELOAD "Reload"
 /* Property s: the daemon's version */
 #define PROTOCOL_VERSION "Version"
+
+/* Parameters of calls, as the interface has them. */
+#define FIELD_NAME           "name"
+#define FIELD_EVENTS         "events"
+#define FIELD_CPUS           "cpus"
+#define FIELD_TIME           "time_usec"
+#define FIELD_RESERVE        "reserve_bytes"
+#define FIELD_MAX_SIZE       "max_size_bytes"
+#define FIELD_BUFFER_PAGES   "buffer_pages"
+#define FIELD_POLL           "poll_usec"
+#define FIELD_DISCARD        "discard"
+#define FIELD_KEEP_ENABLED   "keep_enabled"
+#define FIELD_START_DISABLED "start_disabled"
+#define FIELD_ATTACHED       "attached"
+#define FIELD_OUTPUT_FD      "output_fd"
+#define FIELD_OUTPUT_PATH    "output_path"
+#define FIELD_SIDECAR_FD     "sidecar_fd"
+#define FIELD_MEMORY         "memory_bytes"
+#define FIELD_MAX_AGE        "max_age_usec"
+#define FIELD_SEGMENT_SIZE   "segment_size_bytes"
+#define FIELD_SEGMENT_TIME   "segment_time_usec"
+#define FIELD_KEEP_FILES     "keep_files"
+#define FIELD_KEEP_SIZE      "keep_size_bytes"
+#define FIELD_ON_RESERVE     "on_reserve"
+#define FIELD_PERSIST        "persist"
+#define FIELD_COMPRESS       "compress"
+#define FIELD_SESSION        "session"
+#define FIELD_LAST           "last_usec"
+#define FIELD_SINCE          "since_ns"
+#define FIELD_UNTIL          "until_ns"
+#define FIELD_UNTIL_AGO      "until_ago_usec"
+#define FIELD_LABEL          "label"
+#define FIELD_MAX_USE        "max_use_bytes"
+#define FIELD_KEEP_FREE      "keep_free_bytes"
+#define FIELD_DRY_RUN        "dry_run"
+#define FIELD_INTERVAL       "interval_usec"
+#define FIELD_NAMES          "names"
+
+/* Parameters of replies: documents. */
+#define REPLY_SESSION  "session"
+#define REPLY_RECORDER "recorder"
+#define REPLY_STATUS   "status"
+#define REPLY_SNAPSHOT "snapshot"
+#define REPLY_PROGRESS "progress"
+#define REPLY_SEGMENT  "segment"
+#define REPLY_TRIGGER  "trigger"
+#define REPLY_FILES    "files"
+#define REPLY_CHANGES  "changes"
 
 /* Keys of Start's options. */
 #define OPTION_EVENTS         "events"         /* s  event list, as typed */
@@ -93,14 +162,13 @@
 #define ERROR_WAITING           ERROR_PREFIX "OutputWaiting" /* Start: the disk did not answer */
 #define ERROR_XEN               ERROR_PREFIX "Xen"           /* the hypervisor refused */
 #define ERROR_NO_CONTROL_DOMAIN ERROR_PREFIX "NoControlDomain" /* of the daemon's start only */
-#define ERROR_CONFIG            ERROR_PREFIX "Configuration" /* Reload: the files are wrong; nothing changed \
-                                                              */
-#define ERROR_BUFFER_SIZE   ERROR_PREFIX "BufferSize"    /* -S differs from the size in force */
-#define ERROR_NO_MEMORY     ERROR_PREFIX "NoMemory"      /* pool exhausted */
-#define ERROR_NO_FILE       ERROR_PREFIX "NoSuchFile"    /* Remove */
-#define ERROR_NO_TRIGGER    ERROR_PREFIX "NoSuchTrigger" /* Trigger */
-#define ERROR_NO_RING       ERROR_PREFIX "NoRing"        /* Snapshot: nothing records into memory */
-#define ERROR_RECORDER      ERROR_PREFIX "Recorder"      /* Stop, Abort: of the flight recorder */
-#define ERROR_EMPTY         ERROR_PREFIX "Empty"         /* Snapshot: no record yet */
-#define ERROR_NOT_SEGMENTED ERROR_PREFIX "NotSegmented"  /* Rotate: the capture is one file */
-#define ERROR_SHUTTING_DOWN ERROR_PREFIX "ShuttingDown"  /* the daemon is ending */
+#define ERROR_CONFIG            ERROR_PREFIX "Configuration"   /* Reload: nothing changed */
+#define ERROR_BUFFER_SIZE       ERROR_PREFIX "BufferSize"    /* -S differs from the size in force */
+#define ERROR_NO_MEMORY         ERROR_PREFIX "NoMemory"      /* pool exhausted */
+#define ERROR_NO_FILE           ERROR_PREFIX "NoSuchFile"    /* Remove */
+#define ERROR_NO_TRIGGER        ERROR_PREFIX "NoSuchTrigger" /* Trigger */
+#define ERROR_NO_RING           ERROR_PREFIX "NoRing"   /* Snapshot: nothing records into memory */
+#define ERROR_RECORDER          ERROR_PREFIX "Recorder" /* Stop, Abort: of the flight recorder */
+#define ERROR_EMPTY             ERROR_PREFIX "Empty"    /* Snapshot: no record yet */
+#define ERROR_NOT_SEGMENTED     ERROR_PREFIX "NotSegmented" /* Rotate: the capture is one file */
+#define ERROR_SHUTTING_DOWN     ERROR_PREFIX "ShuttingDown" /* the daemon is ending */

@@ -7,7 +7,6 @@
 
 #include "common/utf8.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -98,6 +97,21 @@ size_t utf8_copy(char *to, size_t size, const char *from)
     }
     to[length] = '\0';
     return length;
+}
+
+bool utf8_is_valid(const char *text)
+{
+    const uint8_t *next = (const uint8_t *)text;
+    uint32_t character;
+
+    while (*next) {
+        size_t bytes = *next < 0x80 ? 1 : read_character(next, &character);
+
+        if (bytes == 0)
+            return false;
+        next += bytes;
+    }
+    return true;
 }
 
 size_t utf8_trim(char *text)

@@ -8,6 +8,7 @@
  * `status`. Any thread.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
@@ -23,3 +24,5 @@ size_t utf8_copy(char *to, size_t size, const char *from);
  * Returns the length.
  */
 size_t utf8_trim(char *text);
+
+bool utf8_is_valid(const char *text);

@@ -83,6 +83,7 @@ check_PROGRAMS += \
 	tests/unit/test-vacuum \
 	tests/unit/test-vacuum-policy \
 	tests/unit/test-vacate \
+	tests/unit/test-varlink \
 	tests/unit/test-walk \
 	tests/unit/test-watch \
 	tests/unit/test-watchdog \
@@ -346,6 +347,9 @@ tests_unit_test_triggers_LDADD = \
 
 tests_unit_test_vacate_SOURCES = tests/unit/test-vacate.c tests/unit/test.h
 tests_unit_test_vacate_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
+tests_unit_test_varlink_SOURCES = tests/unit/test-varlink.c tests/unit/test.h
+tests_unit_test_varlink_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
+tests_unit_test_varlink_LDADD = libcommon.a $(JSON_LIBS)
 tests_unit_test_worker_SOURCES = tests/unit/test-worker.c tests/unit/test.h
 tests_unit_test_worker_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
 # Replaces the collector.

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The interface of the control socket, for GetInterfaceDescription: the text of
+ * common/org.xentraced.Control.varlink.
+ */
+
+extern const char interface_text[];
