@@ -14,6 +14,7 @@ libdaemon_a_SOURCES = \
 	daemon/base/log.c daemon/base/log.h \
 	daemon/base/log-id.h \
 	daemon/base/name.c daemon/base/name.h \
+	daemon/base/person.c daemon/base/person.h \
 	daemon/base/priority.h \
 	daemon/base/requester.c daemon/base/requester.h \
 	daemon/base/vacate.c daemon/base/vacate.h \
@@ -38,6 +39,8 @@ libdaemon_a_SOURCES = \
 	daemon/control/metrics-file.c daemon/control/metrics-file.h \
 	daemon/control/passed.c daemon/control/passed.h \
 	daemon/control/peer.c daemon/control/peer.h \
+	daemon/control/peer-groups.c daemon/control/peer-groups.h \
+	daemon/control/persons.c daemon/control/persons.h \
 	daemon/control/relay.c daemon/control/relay.h \
 	daemon/control/reload.c daemon/control/reload.h \
 	daemon/control/request.c daemon/control/request.h \

@@ -1421,15 +1421,16 @@ static int check_user(const struct manager *manager, const struct requester *req
 {
     size_t of_users = 0, of_user = 0;
 
-    if (!requester->is_set || requester->uid == 0)
+    if (!requester->is_set || requester->person == PERSON_ROOT)
         return 0;
     for (size_t i = 0; i < manager->nr_sessions; i++) {
         const struct session *session = manager->sessions[i];
 
-        if (session->is_released || !session->requester.is_set || session->requester.uid == 0)
+        if (session->is_released || !session->requester.is_set ||
+            session->requester.person == PERSON_ROOT)
             continue;
         of_users++;
-        of_user += session->requester.uid == requester->uid;
+        of_user += session->requester.person == requester->person;
     }
     if (of_user < MANAGER_OF_USER_MAX && of_users < MANAGER_OF_USERS_MAX)
         return 0;

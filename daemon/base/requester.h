@@ -9,12 +9,15 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "daemon/base/person.h"
+
 #define REQUESTER_COMM_MAX 64u
 #define REQUESTER_TEXT_MAX 192u
 
 struct requester {
     bool is_set;                   /* else nobody asked: the configuration, a trigger, a signal */
     uid_t uid;                     /* (uid_t)-1: unknown */
+    uid_t person;                  /* whom limits count it as: person.h */
     pid_t pid;                     /* 0: unknown */
     char comm[REQUESTER_COMM_MAX]; /* valid UTF-8; "": unknown. A process chooses it itself */
 };

@@ -23,7 +23,7 @@
 struct vacate_user {
     struct vacate *vacate; /* NULL: freed */
     struct vacate_user *next;
-    uid_t uid;
+    uid_t person;
     struct worker *worker;
     size_t nr_waiting; /* descriptors; the main thread's */
 };
@@ -42,22 +42,22 @@ struct vacate_job {
 
 /* --- Users. --- */
 
-static struct vacate_user *vacate_find_user(const struct vacate *vacate, uid_t uid)
+static struct vacate_user *vacate_find_user(const struct vacate *vacate, uid_t person)
 {
     struct vacate_user *user = vacate->users;
 
-    while (user && user->uid != uid)
+    while (user && user->person != person)
         user = user->next;
     return user;
 }
 
-static struct vacate_user *vacate_add_user(struct vacate *vacate, uid_t uid)
+static struct vacate_user *vacate_add_user(struct vacate *vacate, uid_t person)
 {
     struct vacate_user *user = calloc(1, sizeof(*user));
 
     if (!user)
         return NULL;
-    *user = (struct vacate_user){.vacate = vacate, .next = vacate->users, .uid = uid};
+    *user = (struct vacate_user){.vacate = vacate, .next = vacate->users, .person = person};
     if (worker_new(vacate->workers, "close", &user->worker) < 0) {
         free(user);
         return NULL;
@@ -76,9 +76,9 @@ static void vacate_remove_user(struct vacate *vacate, struct vacate_user *user)
     (void)worker_free(user->worker);
 }
 
-size_t vacate_count(const struct vacate *vacate, uid_t uid)
+size_t vacate_count(const struct vacate *vacate, uid_t person)
 {
-    const struct vacate_user *user = vacate_find_user(vacate, uid);
+    const struct vacate_user *user = vacate_find_user(vacate, person);
 
     return user ? user->nr_waiting : 0;
 }
@@ -88,30 +88,30 @@ static size_t vacate_count_of_users(const struct vacate *vacate)
     size_t count = 0;
 
     for (const struct vacate_user *user = vacate->users; user; user = user->next)
-        count += user->uid != 0 ? user->nr_waiting : 0;
+        count += user->person != PERSON_ROOT ? user->nr_waiting : 0;
     return count;
 }
 
-static unsigned int limit_of(uid_t uid)
+static unsigned int limit_of(uid_t person)
 {
-    return uid == 0 ? VACATE_OF_ROOT_MAX : VACATE_OF_USER_MAX;
+    return person == PERSON_ROOT ? VACATE_OF_ROOT_MAX : VACATE_OF_USER_MAX;
 }
 
-bool vacate_is_full(const struct vacate *vacate, uid_t uid)
+bool vacate_is_full(const struct vacate *vacate, uid_t person)
 {
-    return vacate_count(vacate, uid) >= 2 * limit_of(uid) ||
-           (uid != 0 && vacate_count_of_users(vacate) >= 2 * VACATE_OF_USERS_MAX);
+    return vacate_count(vacate, person) >= 2 * limit_of(person) ||
+           (person != PERSON_ROOT && vacate_count_of_users(vacate) >= 2 * VACATE_OF_USERS_MAX);
 }
 
-int vacate_check(const struct vacate *vacate, uid_t uid, struct failure *failure)
+int vacate_check(const struct vacate *vacate, uid_t person, struct failure *failure)
 {
-    if (vacate_count(vacate, uid) >= limit_of(uid))
+    if (vacate_count(vacate, person) >= limit_of(person))
         return failure_set(failure, -EBUSY, ERROR_BUSY,
                            "%u files that you passed are not closed yet, because their file "
                            "systems do not answer. That is the limit for one user. Nothing was "
                            "done; try again when they answer.",
-                           limit_of(uid));
-    if (uid != 0 && vacate_count_of_users(vacate) >= VACATE_OF_USERS_MAX)
+                           limit_of(person));
+    if (person != PERSON_ROOT && vacate_count_of_users(vacate) >= VACATE_OF_USERS_MAX)
         return failure_set(failure, -EBUSY, ERROR_BUSY,
                            "%u files that users passed are not closed yet, because their file "
                            "systems do not answer. That is the limit for all users. Nothing was "
@@ -145,16 +145,16 @@ static void vacate_finish(struct job *job)
 }
 
 /* Returns 0, or -ENOMEM: then the descriptors are still the caller's. */
-static int vacate_send(struct vacate *vacate, uid_t uid, const int *fds, size_t n)
+static int vacate_send(struct vacate *vacate, uid_t person, const int *fds, size_t n)
 {
     struct vacate_job *job = calloc(1, sizeof(*job) + n * sizeof(fds[0]));
     struct vacate_user *user;
 
     if (!job)
         return -ENOMEM;
-    user = vacate_find_user(vacate, uid);
+    user = vacate_find_user(vacate, person);
     if (!user)
-        user = vacate_add_user(vacate, uid);
+        user = vacate_add_user(vacate, person);
     if (!user) {
         free(job);
         return -ENOMEM;
@@ -173,26 +173,26 @@ static bool is_pipe(int fd)
     return fcntl(fd, F_GETPIPE_SZ) > 0;
 }
 
-void vacate_close(struct vacate *vacate, uid_t uid, const int *fds, size_t n)
+void vacate_close(struct vacate *vacate, uid_t person, const int *fds, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         int fd = fds[i];
 
-        if (fd >= 0 && (is_pipe(fd) || vacate_send(vacate, uid, &fd, 1) < 0))
+        if (fd >= 0 && (is_pipe(fd) || vacate_send(vacate, person, &fd, 1) < 0))
             fd_close(&fd); /* without memory or a thread: waits rather than leaks */
     }
 }
 
-void vacate_close_connection(struct vacate *vacate, uid_t uid, int fd)
+void vacate_close_connection(struct vacate *vacate, uid_t person, int fd)
 {
     int unread_bytes = 0;
 
     (void)shutdown(fd, SHUT_RDWR); /* from here on nothing is added */
     if ((ioctl(fd, FIONREAD, &unread_bytes) == 0 && unread_bytes == 0) ||
-        vacate_is_full(vacate, uid))
+        vacate_is_full(vacate, person))
         (void)close(fd);
     else
-        vacate_close(vacate, uid, &fd, 1);
+        vacate_close(vacate, person, &fd, 1);
 }
 
 /* --- Construction. --- */

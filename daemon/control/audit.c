@@ -16,25 +16,25 @@ void audit_name_object(struct audit_call *call, const char *name_untrusted)
         (void)snprintf(call->object, sizeof(call->object), "%s", name_untrusted);
 }
 
-static struct audit_user *audit_find_user(struct audit *audit, uid_t uid)
+static struct audit_user *audit_find_user(struct audit *audit, uid_t person)
 {
     struct audit_user *oldest = &audit->users[0];
 
     for (size_t i = 0; i < AUDIT_USERS_MAX; i++) {
         struct audit_user *user = &audit->users[i];
 
-        if (user->since_usec && user->uid == uid)
+        if (user->since_usec && user->person == person)
             return user;
         if (user->since_usec < oldest->since_usec)
             oldest = user;
     }
-    *oldest = (struct audit_user){.uid = uid};
+    *oldest = (struct audit_user){.person = person};
     return oldest;
 }
 
-bool audit_admit(struct audit *audit, uid_t uid, uint64_t now_usec, uint64_t *ret_suppressed)
+bool audit_admit(struct audit *audit, uid_t person, uint64_t now_usec, uint64_t *ret_suppressed)
 {
-    struct audit_user *user = audit_find_user(audit, uid);
+    struct audit_user *user = audit_find_user(audit, person);
 
     if (!user->since_usec || now_usec - user->since_usec >= AUDIT_INTERVAL_USEC) {
         user->since_usec = now_usec;
@@ -61,17 +61,17 @@ static uint64_t now_usec(void)
 static void audit_write(struct audit *audit, const struct audit_call *call, bool is_limited,
                         const char *result, const char *reason)
 {
-    char who[REQUESTER_TEXT_MAX];
+    char who[REQUESTER_TEXT_MAX], person[PERSON_TEXT_MAX];
     uint64_t suppressed = 0;
 
     if (!call->what)
         return;
-    if (is_limited && call->who.uid != 0 &&
-        !audit_admit(audit, call->who.uid, now_usec(), &suppressed))
+    if (is_limited && call->who.person != PERSON_ROOT &&
+        !audit_admit(audit, call->who.person, now_usec(), &suppressed))
         return;
     if (suppressed > 0)
-        log_line(LOG_NOTICE, NULL, "Audit: %llu calls of UID %u were not logged.",
-                 (unsigned long long)suppressed, (unsigned int)call->who.uid);
+        log_line(LOG_NOTICE, NULL, "Audit: %llu calls of %s were not logged.",
+                 (unsigned long long)suppressed, person_describe(person, call->who.person));
     log_line(LOG_NOTICE, call->object[0] ? call->object : NULL, "Audit: %s%s%s by %s: %s.%s%s",
              call->what, call->object[0] ? " " : "", call->object,
              requester_describe(who, &call->who), result, reason[0] ? " " : "", reason);

@@ -12,6 +12,7 @@
 
 #include "daemon/base/failure.h"
 #include "daemon/base/name.h"
+#include "daemon/base/person.h"
 #include "daemon/base/requester.h"
 
 #define AUDIT_USERS_MAX     16u
@@ -26,7 +27,7 @@ struct audit_call {
 };
 
 struct audit_user {
-    uid_t uid;
+    uid_t person;
     uint64_t since_usec; /* 0: free */
     unsigned int lines;
     uint64_t suppressed;
@@ -46,7 +47,7 @@ void audit_log(struct audit *audit, const struct audit_call *call, const struct 
 void audit_log_abandoned(struct audit *audit, const struct audit_call *call);
 
 /*
- * Whether UID may have a line at NOW_USEC (CLOCK_MONOTONIC, not 0). If so, *RET_SUPPRESSED is how
+ * Whether PERSON may have a line at NOW_USEC (CLOCK_MONOTONIC, not 0). If so, *RET_SUPPRESSED is how
  * many were left out since its last one. For audit.c and its test.
  */
-bool audit_admit(struct audit *audit, uid_t uid, uint64_t now_usec, uint64_t *ret_suppressed);
+bool audit_admit(struct audit *audit, uid_t person, uint64_t now_usec, uint64_t *ret_suppressed);

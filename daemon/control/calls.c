@@ -54,20 +54,20 @@ int call_answer_document(sd_bus_message *message, struct json_object *document)
     return r < 0 ? call_answer_impossible(message, r) : r;
 }
 
-int calls_check(const struct calls *calls, uid_t uid, struct failure *failure)
+int calls_check(const struct calls *calls, uid_t person, struct failure *failure)
 {
     size_t of_users = 0, of_user = 0;
 
     for (size_t i = 0; i < calls->count; i++) {
-        of_users += calls->kept[i].audit.who.uid != 0;
-        of_user += calls->kept[i].audit.who.uid == uid;
+        of_users += calls->kept[i].audit.who.person != PERSON_ROOT;
+        of_user += calls->kept[i].audit.who.person == person;
     }
-    if (uid != 0 && of_user >= CALLS_OF_USER_MAX)
+    if (person != PERSON_ROOT && of_user >= CALLS_OF_USER_MAX)
         return failure_set(failure, -EBUSY, ERROR_BUSY,
                            "You have %u unanswered calls, which is the limit for one user. Try "
                            "again when one of them is answered.",
                            CALLS_OF_USER_MAX);
-    if (calls->count >= CALLS_MAX || (uid != 0 && of_users >= CALLS_OF_USERS_MAX))
+    if (calls->count >= CALLS_MAX || (person != PERSON_ROOT && of_users >= CALLS_OF_USERS_MAX))
         return failure_set(failure, -EBUSY, ERROR_BUSY,
                            "Too many calls are unanswered. Try again later.");
     return 0;

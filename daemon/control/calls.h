@@ -51,8 +51,8 @@ int call_answer_document(struct sd_bus_message *message, struct json_object *doc
 /* Likewise; CALL is copied, its message is referenced. calls_check() has returned 0 before. */
 int calls_keep(struct calls *calls, const struct call *call);
 
-/* Whether user UID may have one more call kept: else -EBUSY, and FAILURE. */
-int calls_check(const struct calls *calls, uid_t uid, struct failure *failure);
+/* Whether PERSON may have one more call kept: else -EBUSY, and FAILURE. */
+int calls_check(const struct calls *calls, uid_t person, struct failure *failure);
 
 /* The client of BUS has gone. */
 void calls_forget_bus(struct calls *calls, const struct sd_bus *bus);

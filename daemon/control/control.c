@@ -47,6 +47,7 @@
 #include "daemon/output/vacuum.h"
 #include "daemon/control/passed.h"
 #include "daemon/control/peer.h"
+#include "daemon/control/persons.h"
 #include "daemon/control/relay.h"
 #include "daemon/control/reload.h"
 #include "daemon/control/request.h"
@@ -86,6 +87,7 @@ struct client {
 struct control {
     struct manager *manager;
     struct peer_groups groups;
+    struct persons *persons;
     int listen_fd;
     sd_event_source *listen_source;
     sd_event_source *resume_source; /* while no client can be accepted */
@@ -288,7 +290,7 @@ static int client_start(struct client *client, struct call *call, struct start_r
     int r;
 
     audit_name_object(&call->audit, request->name);
-    r = calls_check(&client->control->calls, client->peer.uid, &failure);
+    r = calls_check(&client->control->calls, client->peer.person, &failure);
     if (r < 0)
         return client_refuse(client, call, &failure);
     if (strcmp(request->name, RECORDER_NAME) == 0)
@@ -332,7 +334,7 @@ static int client_read_name(struct client *client, struct call *call, enum right
     if (r < 0)
         return failure_set(failure, r, ERROR_INVALID, "The call cannot be read: %s.", strerror(-r));
     audit_name_object(&call->audit, *ret_name);
-    return calls_check(&client->control->calls, client->peer.uid, failure);
+    return calls_check(&client->control->calls, client->peer.person, failure);
 }
 
 /* The session that CALL is about, if the client may do that to it: else NULL and FAILURE. */
@@ -411,7 +413,7 @@ static int method_stop_recorder(sd_bus_message *message, void *userdata, sd_bus_
     if (r < 0)
         return client_refuse(client, &call, &failure);
     (void)snprintf(stop.comm, sizeof(stop.comm), "%s", call.audit.who.comm);
-    r = calls_check(&control->calls, client->peer.uid, &failure);
+    r = calls_check(&control->calls, client->peer.person, &failure);
     if (r >= 0)
         r = manager_stop_recorder(control->manager, &stop, &failure);
     if (r < 0)
@@ -465,14 +467,14 @@ static int client_take_snapshot(struct client *client, struct call *call,
     r = client_check_right(client, right_of_snapshot(&request->options), false, &failure);
     if (r < 0)
         return client_refuse(client, call, &failure);
-    r = calls_check(&control->calls, client->peer.uid, &failure);
+    r = calls_check(&control->calls, client->peer.person, &failure);
     if (r < 0)
         return client_refuse(client, call, &failure);
     request->options.requester = call->audit.who;
     request->options.by_root = client->peer.uid == 0;
     request->options.user = (struct snapshot_user){
-        .uid = client->peer.uid,
-        .is_limited = client->peer.uid != 0,
+        .person = client->peer.person,
+        .is_limited = client->peer.person != PERSON_ROOT,
         .may_pass_outputs = client->peer.role >= ROLE_OPERATE,
     };
     if (user_limits_is_live(&request->options))
@@ -575,7 +577,7 @@ static int client_ask_vacuum(struct client *client, struct call *call, enum righ
     r = client_check_right(client, right, false, &failure);
     if (r < 0)
         return client_refuse(client, call, &failure);
-    r = calls_check(&control->calls, client->peer.uid, &failure);
+    r = calls_check(&control->calls, client->peer.person, &failure);
     if (r < 0)
         return client_refuse(client, call, &failure);
     r = vacuum_send(control->manager->vacuum, request, control_handle_vacuum, control,
@@ -658,7 +660,7 @@ static int method_reload(sd_bus_message *message, void *userdata, sd_bus_error *
 
     (void)error;
     if (client_check_right(client, RIGHT_RELOAD, false, &failure) < 0 ||
-        calls_check(&control->calls, client->peer.uid, &failure) < 0)
+        calls_check(&control->calls, client->peer.person, &failure) < 0)
         return client_refuse(client, &call, &failure);
     call.reload = reload_request(control->reload);
     return calls_keep(&control->calls, &call);
@@ -672,6 +674,7 @@ static struct call control_begin_signal(const struct signalfd_siginfo *signal, c
     const bool has_sender = signal->ssi_code <= 0;
     const struct peer sender = {
         .uid = has_sender ? signal->ssi_uid : (uid_t)-1,
+        .person = PERSON_ROOT, /* no other may signal a process of root's */
         .pid = has_sender ? (pid_t)signal->ssi_pid : 0,
     };
 
@@ -820,7 +823,7 @@ static int client_check_passing(const struct client *client, struct failure *fai
             failure, -EPERM, ERROR_NOT_PERMITTED,
             "Malformed messages of this user have cost descriptors: it may pass none "
             "until xentraced is restarted. Nothing was done; use sudo.");
-    return vacate_check(control->vacate, client->peer.uid, failure);
+    return vacate_check(control->vacate, client->peer.person, failure);
 }
 
 static bool client_may_pass(void *userdata)
@@ -1002,6 +1005,7 @@ static struct client **control_find_place(struct control *control, const struct 
                                           struct failure *failure)
 {
     struct client **place = NULL;
+    char who[PERSON_TEXT_MAX];
     size_t of_users = 0, of_user = 0;
 
     for (size_t i = 0; i < MAX_CLIENTS; i++) {
@@ -1009,15 +1013,16 @@ static struct client **control_find_place(struct control *control, const struct 
             place = &control->clients[i];
             continue;
         }
-        of_users += control->clients[i]->peer.uid != 0;
-        of_user += control->clients[i]->peer.uid == peer->uid;
+        of_users += control->clients[i]->peer.person != PERSON_ROOT;
+        of_user += control->clients[i]->peer.person == peer->person;
     }
-    if (peer->uid != 0 && of_user >= MAX_CLIENTS_OF_USER) {
+    if (peer->person != PERSON_ROOT && of_user >= MAX_CLIENTS_OF_USER) {
         (void)failure_set(failure, -EUSERS, ERROR_BUSY,
-                          "the user has %u connections, which is the limit", MAX_CLIENTS_OF_USER);
+                          "%u connections of %s are open, which is the limit",
+                          MAX_CLIENTS_OF_USER, person_describe(who, peer->person));
         return NULL;
     }
-    if (!place || (peer->uid != 0 && of_users >= MAX_CLIENTS_OF_USERS)) {
+    if (!place || (peer->person != PERSON_ROOT && of_users >= MAX_CLIENTS_OF_USERS)) {
         (void)failure_set(failure, -EUSERS, ERROR_BUSY, "the limit of clients is reached");
         return NULL;
     }
@@ -1031,6 +1036,7 @@ static int client_new(struct control *control, int *fd, const struct peer *peer,
     struct relay_options options = {
         .event = control->manager->event,
         .uid = peer->uid,
+        .person = peer->person,
         .vacate = control->vacate,
         .stand_ins = &control->stand_ins,
         .server = &relay_server,
@@ -1089,7 +1095,7 @@ static void control_admit(struct control *control, int fd)
     struct peer peer;
     int r;
 
-    r = peer_read(fd, &control->groups, &peer);
+    r = peer_read(fd, &control->groups, control->persons, &peer);
     if (r < 0)
         (void)failure_set(&failure, r, ERROR_NO_MEMORY, "%s", strerror(-r));
     else if (peer.role == ROLE_NONE)
@@ -1100,7 +1106,7 @@ static void control_admit(struct control *control, int fd)
     if (r >= 0)
         return;
     control_log_refusal(control, &peer, &failure);
-    vacate_close_connection(control->vacate, peer.uid, fd);
+    vacate_close_connection(control->vacate, peer.person, fd);
 }
 
 /* What the client may do now. Whoever may do nothing any more is disconnected. */
@@ -1109,7 +1115,8 @@ static void client_update_role(struct client *client)
     struct peer peer;
     int r;
 
-    r = peer_read(relay_fd(client->relay), &client->control->groups, &peer);
+    r = peer_read(relay_fd(client->relay), &client->control->groups, client->control->persons,
+                  &peer);
     if (r >= 0 && peer.role == client->peer.role)
         return;
     client->peer.role = peer.role;
@@ -1121,9 +1128,21 @@ static void client_update_role(struct client *client)
         client_log(client, "has this role after a reload");
 }
 
+/* The group database knows some of those who are connected now, or no longer. */
+static void control_handle_persons(void *userdata)
+{
+    struct control *control = userdata;
+
+    for (size_t i = 0; i < MAX_CLIENTS; i++)
+        if (control->clients[i])
+            control->clients[i]->peer.person =
+                persons_find(control->persons, control->clients[i]->peer.uid);
+}
+
 static void control_set_groups(struct control *control, const struct peer_groups *groups)
 {
     control->groups = *groups;
+    persons_set_groups(control->persons, groups);
     for (size_t i = 0; i < MAX_CLIENTS; i++)
         if (control->clients[i])
             client_update_role(control->clients[i]);
@@ -1215,7 +1234,10 @@ static int control_set_up(struct control *control, const struct config_source *s
     r = listener_open(manager->socket_path, &control->groups, &control->listen_fd, failure);
     if (r < 0)
         return r;
-    r = leaks_new(manager, &control->leaks);
+    r = persons_new(manager->workers, &control->groups, control_handle_persons, control,
+                    &control->persons);
+    if (r >= 0)
+        r = leaks_new(manager, &control->leaks);
     if (r >= 0)
         r = vacate_new(manager->workers, &control->vacate);
     if (r < 0)
@@ -1279,6 +1301,7 @@ struct control *control_free(struct control *control)
     stand_ins_done(&control->stand_ins);
     vacate_free(control->vacate);
     leaks_free(control->leaks);
+    persons_free(control->persons);
     reload_free(control->reload);
     free(control);
     return NULL;

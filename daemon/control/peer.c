@@ -5,45 +5,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/protocol.h"
 #include "common/utf8.h"
 #include "common/util.h"
-#include "daemon/host/view-group.h"
+#include "daemon/control/persons.h"
 
 #ifndef SO_PEERGROUPS
 #define SO_PEERGROUPS 59 /* <asm-generic/socket.h> */
 #endif
-
-static bool find_group(const char *name, gid_t *ret_gid)
-{
-    const struct group *group = getgrnam(name); /* one thread asks, at start */
-
-    if (group)
-        *ret_gid = group->gr_gid;
-    return group;
-}
-
-int peer_groups_read(struct peer_groups *ret_groups, const char *control_group,
-                     struct failure *failure)
-{
-    struct peer_groups groups = {0};
-
-    groups.has_view_group = find_group(VIEW_GROUP, &groups.view_gid);
-    groups.has_operate_group = control_group[0] && find_group(control_group, &groups.operate_gid);
-    if (control_group[0] && !groups.has_operate_group)
-        return failure_set(failure, -ENOENT, ERROR_CONFIG,
-                           "control-group=%s: this group does not exist. Create it (groupadd "
-                           "--system %s) or remove the key.",
-                           control_group, control_group);
-    *ret_groups = groups;
-    return 0;
-}
 
 static void peer_raise_role(struct peer *peer, enum role role)
 {
@@ -81,14 +54,15 @@ static int apply_supplementary(int fd, const struct peer_groups *groups, struct 
     return 0;
 }
 
-int peer_read(int fd, const struct peer_groups *groups, struct peer *ret_peer)
+int peer_read(int fd, const struct peer_groups *groups, struct persons *persons,
+              struct peer *ret_peer)
 {
     struct ucred cred;
     socklen_t bytes = sizeof(cred);
     struct peer peer = {0};
     int r;
 
-    *ret_peer = (struct peer){.uid = (uid_t)-1};
+    *ret_peer = (struct peer){.uid = (uid_t)-1, .person = PERSON_OTHERS};
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes) < 0)
         return -errno;
     peer.uid = cred.uid;
@@ -99,6 +73,9 @@ int peer_read(int fd, const struct peer_groups *groups, struct peer *ret_peer)
     r = apply_supplementary(fd, groups, &peer);
     if (r < 0)
         return r;
+    peer.person = peer.uid == 0 ? PERSON_ROOT : PERSON_OTHERS;
+    if (persons && peer.role != ROLE_NONE)
+        peer.person = persons_find(persons, peer.uid);
     *ret_peer = peer;
     return 0;
 }
@@ -126,7 +103,8 @@ const char *peer_read_comm(const struct peer *peer, char comm[static PEER_COMM_M
 
 struct requester peer_requester(const struct peer *peer)
 {
-    struct requester requester = {.is_set = true, .uid = peer->uid, .pid = peer->pid};
+    struct requester requester = {
+        .is_set = true, .uid = peer->uid, .person = peer->person, .pid = peer->pid};
 
     (void)peer_read_comm(peer, requester.comm);
     return requester;

@@ -2,37 +2,34 @@
 #pragma once
 
 /*
- * The peer of a connection, as reported by the kernel (SO_PEERCRED, SO_PEERGROUPS), and its role.
- * Main thread.
+ * The peer of a connection, as reported by the kernel (SO_PEERCRED, SO_PEERGROUPS), its role, and
+ * whom limits count it as. Main thread.
  */
 
 #include <stdbool.h>
 #include <sys/types.h>
 
 #include "daemon/base/failure.h"
+#include "daemon/base/person.h"
 #include "daemon/base/requester.h"
+#include "daemon/control/peer-groups.h"
 #include "daemon/control/rights.h"
 
-/* The groups that matter; a group that does not exist has no members. */
-struct peer_groups {
-    bool has_view_group; /* "xentrace" */
-    gid_t view_gid;
-    bool has_operate_group; /* control-group= */
-    gid_t operate_gid;
-};
+struct persons;
 
 struct peer {
     uid_t uid;
-    pid_t pid; /* when it connected; 0: of another PID namespace */
+    uid_t person; /* as persons.h knows it; it may become another one */
+    pid_t pid;    /* when it connected; 0: of another PID namespace */
     enum role role;
 };
 
-/* Looks the groups up. CONTROL_GROUP "" is none; one that does not exist is an error. */
-int peer_groups_read(struct peer_groups *ret_groups, const char *control_group,
-                     struct failure *failure);
-
-/* Returns 0 or a negative errno; *RET_PEER is then nobody. */
-int peer_read(int fd, const struct peer_groups *groups, struct peer *ret_peer);
+/*
+ * Returns 0 or a negative errno; *RET_PEER is then nobody. PERSONS looks up who has a role; NULL:
+ * all but root are PERSON_OTHERS.
+ */
+int peer_read(int fd, const struct peer_groups *groups, struct persons *persons,
+              struct peer *ret_peer);
 
 #define PEER_COMM_MAX REQUESTER_COMM_MAX
 

@@ -39,7 +39,7 @@ struct relay {
     void *userdata;
     struct vacate *vacate;
     const struct stand_ins *stand_ins;
-    uid_t uid;
+    uid_t uid, person;
     int fd;
     int server_fd; /* our end of the socket pair; -1: not begun */
     sd_event_source *client_source;
@@ -69,7 +69,7 @@ struct relay {
 
 static void relay_close_descriptors(struct relay *relay)
 {
-    vacate_close(relay->vacate, relay->uid, relay->passed.fds, relay->passed.count);
+    vacate_close(relay->vacate, relay->person, relay->passed.fds, relay->passed.count);
     relay->passed = (struct passed){0};
     relay->has_more_passed = false;
     relay->has_dropped = false;
@@ -85,7 +85,7 @@ struct relay *relay_free(struct relay *relay)
     sd_event_source_disable_unref(relay->input_source);
     sd_event_source_disable_unref(relay->output_source);
     if (relay->fd >= 0)
-        vacate_close_connection(relay->vacate, relay->uid, relay->fd);
+        vacate_close_connection(relay->vacate, relay->person, relay->fd);
     fd_close(&relay->server_fd);
     free(relay->message);
     free(relay);
@@ -277,7 +277,7 @@ static void relay_take_descriptor(struct relay *relay, int fd)
         return;
     }
     relay->has_more_passed = true;
-    vacate_close(relay->vacate, relay->uid, &fd, 1);
+    vacate_close(relay->vacate, relay->person, &fd, 1);
 }
 
 /* Those that came with what was read. */
@@ -317,8 +317,8 @@ static ssize_t relay_receive(struct relay *relay, void *to, size_t bytes)
     bool had_more = relay->has_more_passed;
     ssize_t n;
 
-    if (vacate_is_full(relay->vacate, relay->uid)) {
-        if (relay->uid != 0)
+    if (vacate_is_full(relay->vacate, relay->person)) {
+        if (relay->person != PERSON_ROOT)
             return -EDQUOT;
         header.msg_control = NULL; /* the kernel drops them; root's other calls are answered */
         header.msg_controllen = 0;
@@ -668,6 +668,7 @@ int relay_new(const struct relay_options *options, int *fd, struct relay **ret_r
     relay->vacate = options->vacate;
     relay->stand_ins = options->stand_ins;
     relay->uid = options->uid;
+    relay->person = options->person;
     r = sd_id128_randomize(&id);
     if (r >= 0)
         r = relay_add_sources(relay, options, *fd);

@@ -59,6 +59,7 @@ struct relay_options {
     struct sd_event *event;
     int64_t priority;
     uid_t uid;
+    uid_t person;
     bool passes_descriptors; /* it is agreed in the handshake that messages may have some */
     struct vacate *vacate;   /* closes them */
     const struct stand_ins *stand_ins;

@@ -3,8 +3,9 @@
  * Each user has a list of its files of the last 24 hours, as long as that limit can be. A user has
  * one file under way at most, which is the newest in the list.
  *
- * Users are forgotten when they have used nothing for 24 hours. So the table can only be full if
- * that many different users are at work, each of them within its limits.
+ * A user is a person, of whom there are as many as the groups have members, and one more. All of
+ * them have room; who has used nothing for 24 hours is forgotten. Memory grows with the files that
+ * were written, not with the users that ask.
  */
 
 #include "daemon/session/budget.h"
@@ -29,20 +30,30 @@ struct budget_file {
 };
 
 struct budget_user {
-    uid_t uid;
-    bool is_known;
+    struct budget_user *next;
+    uid_t person;
     unsigned int running[BUDGET_KINDS];
     bool has_begun[BUDGET_KINDS]; /* at begin_usec, last */
     uint64_t begin_usec[BUDGET_KINDS];
-    struct budget_file *files; /* [BUDGET_FILES_MAX], oldest first */
-    size_t nr_files;
+    struct budget_file *files; /* oldest first */
+    size_t nr_files, room;
 };
 
 struct budget {
     struct limits_config limits;
     unsigned int nr_running;
-    struct budget_user users[BUDGET_USERS_MAX];
+    struct budget_user *users;
 };
+
+/* A file as it is saved: the bytes after SAVED_MAGIC are these, of a person's own oldest first. */
+struct saved_file {
+    uint64_t begin_realtime_usec;
+    uint64_t bytes;
+    uint32_t person;
+    uint32_t zero;
+};
+
+#define SAVED_MAGIC "xentraced budget 1\n" /* another number for another struct, or byte order */
 
 int budget_new(const struct limits_config *limits, struct budget **ret_budget)
 {
@@ -62,24 +73,35 @@ void budget_set_limits(struct budget *budget, const struct limits_config *limits
     budget->limits = *limits;
 }
 
+/* Unlinks and frees *AT. */
+static void budget_forget_user(struct budget_user **at)
+{
+    struct budget_user *user = *at;
+
+    *at = user->next;
+    free(user->files);
+    free(user);
+}
+
 struct budget *budget_free(struct budget *budget)
 {
     if (!budget)
         return NULL;
-    for (size_t i = 0; i < BUDGET_USERS_MAX; i++)
-        free(budget->users[i].files);
+    while (budget->users)
+        budget_forget_user(&budget->users);
     free(budget);
     return NULL;
 }
 
 /* --- Users. --- */
 
-static struct budget_user *budget_find_user(struct budget *budget, uid_t uid)
+static struct budget_user *budget_find_user(const struct budget *budget, uid_t person)
 {
-    for (size_t i = 0; i < BUDGET_USERS_MAX; i++)
-        if (budget->users[i].is_known && budget->users[i].uid == uid)
-            return &budget->users[i];
-    return NULL;
+    struct budget_user *user = budget->users;
+
+    while (user && user->person != person)
+        user = user->next;
+    return user;
 }
 
 static void user_forget_old_files(struct budget_user *user, uint64_t now_usec)
@@ -101,38 +123,45 @@ static bool user_is_idle(struct budget_user *user, uint64_t now_usec)
     return true;
 }
 
-/* A place for a new one: a free one, or that of somebody who has used nothing for a day. */
-static struct budget_user *budget_free_user(struct budget *budget, uint64_t now_usec)
+static void budget_forget_idle_users(struct budget *budget, uint64_t now_usec)
 {
-    for (size_t i = 0; i < BUDGET_USERS_MAX; i++)
-        if (!budget->users[i].is_known || user_is_idle(&budget->users[i], now_usec))
-            return &budget->users[i];
-    return NULL;
+    struct budget_user **at = &budget->users;
+
+    while (*at)
+        if (user_is_idle(*at, now_usec))
+            budget_forget_user(at);
+        else
+            at = &(*at)->next;
 }
 
-/* NULL and FAILURE: there is no place for it. */
-static struct budget_user *budget_add_user(struct budget *budget, uid_t uid, uint64_t now_usec,
-                                           struct failure *failure)
+/* Returns PERSON's entry, which may be new; NULL: there is no memory. */
+static struct budget_user *budget_get_user(struct budget *budget, uid_t person)
 {
-    struct budget_user *user = budget_free_user(budget, now_usec);
-    struct budget_file *files;
+    struct budget_user *user = budget_find_user(budget, person);
 
-    if (!user) {
-        (void)failure_set(failure, -EDQUOT, ERROR_LIMIT,
-                          "%u users have taken snapshots in the last 24 hours, which is the limit. "
-                          "Root has no limit.",
-                          BUDGET_USERS_MAX);
+    if (user)
+        return user;
+    user = calloc(1, sizeof(*user));
+    if (!user)
         return NULL;
-    }
-    files = user->files;
-    if (!files)
-        files = calloc(BUDGET_FILES_MAX, sizeof(*files));
-    if (!files) {
-        (void)failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
-        return NULL;
-    }
-    *user = (struct budget_user){.uid = uid, .is_known = true, .files = files};
+    *user = (struct budget_user){.next = budget->users, .person = person};
+    budget->users = user;
     return user;
+}
+
+static int user_add_file(struct budget_user *user, const struct budget_file *file)
+{
+    if (user->nr_files == user->room) {
+        size_t room = user->room ? 2 * user->room : 8;
+        struct budget_file *files = reallocarray(user->files, room, sizeof(*files));
+
+        if (!files)
+            return -ENOMEM;
+        user->files = files;
+        user->room = room;
+    }
+    user->files[user->nr_files++] = *file;
+    return 0;
 }
 
 static uint64_t user_bytes(const struct budget_user *user)
@@ -249,22 +278,22 @@ static int check_limits(const struct budget *budget, const struct budget_user *u
 
 /* --- Taking and giving back. --- */
 
-int budget_begin(struct budget *budget, uid_t uid, enum budget_kind kind, uint64_t now_usec,
+int budget_begin(struct budget *budget, uid_t person, enum budget_kind kind, uint64_t now_usec,
                  struct budget_grant *ret_grant, struct failure *failure)
 {
     struct budget_grant grant = {
         .is_taken = true,
         .kind = kind,
-        .uid = uid,
+        .person = person,
         .allowed_bytes = UINT64_MAX,
     };
-    struct budget_user *user = budget_find_user(budget, uid);
+    struct budget_user *user;
     int r;
 
+    budget_forget_idle_users(budget, now_usec);
+    user = budget_get_user(budget, person);
     if (!user)
-        user = budget_add_user(budget, uid, now_usec, failure);
-    if (!user)
-        return -EDQUOT;
+        return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
     user_forget_old_files(user, now_usec);
     r = check_limits(budget, user, kind, now_usec, failure);
     if (r < 0)
@@ -272,7 +301,8 @@ int budget_begin(struct budget *budget, uid_t uid, enum budget_kind kind, uint64
     if (kind == BUDGET_FILE) {
         grant.allowed_bytes = budget->limits.snapshot_bytes_per_day - user_bytes(user);
         grant.more_usec = user_more_usec(user, user_bytes(user), now_usec);
-        user->files[user->nr_files++] = (struct budget_file){.begin_usec = now_usec};
+        if (user_add_file(user, &(struct budget_file){.begin_usec = now_usec}) < 0)
+            return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
     }
     user->has_begun[kind] = true;
     user->begin_usec[kind] = now_usec;
@@ -285,7 +315,7 @@ int budget_begin(struct budget *budget, uid_t uid, enum budget_kind kind, uint64
 void budget_end(struct budget *budget, const struct budget_grant *grant, bool written,
                 uint64_t bytes)
 {
-    struct budget_user *user = grant->is_taken ? budget_find_user(budget, grant->uid) : NULL;
+    struct budget_user *user = grant->is_taken ? budget_find_user(budget, grant->person) : NULL;
 
     if (!user)
         return;
@@ -297,6 +327,95 @@ void budget_end(struct budget *budget, const struct budget_grant *grant, bool wr
         user->files[user->nr_files - 1].bytes = bytes;
     else
         user->nr_files--;
+}
+
+/* --- Across a restart. --- */
+
+ssize_t budget_save(struct budget *budget, uint64_t now_usec, uint64_t realtime_usec,
+                    void **ret_bytes)
+{
+    const size_t max = (BUDGET_SAVED_MAX_BYTES - strlen(SAVED_MAGIC)) / sizeof(struct saved_file);
+    size_t count = 0, length = strlen(SAVED_MAGIC);
+    char *bytes;
+
+    for (struct budget_user *user = budget->users; user; user = user->next) {
+        user_forget_old_files(user, now_usec);
+        count += user->nr_files;
+    }
+    bytes = malloc(length + min_u64(count, max) * sizeof(struct saved_file));
+    if (!bytes)
+        return -ENOMEM;
+    memcpy(bytes, SAVED_MAGIC, length);
+    for (const struct budget_user *user = budget->users; user; user = user->next) {
+        size_t share = count > max ? user->nr_files * max / count : user->nr_files;
+
+        for (size_t i = user->nr_files - share; i < user->nr_files; i++) {
+            struct saved_file file = {
+                .begin_realtime_usec = realtime_usec - (now_usec - user->files[i].begin_usec),
+                .bytes = user->files[i].bytes,
+                .person = user->person,
+            };
+
+            memcpy(bytes + length, &file, sizeof(file));
+            length += sizeof(file);
+        }
+    }
+    *ret_bytes = bytes;
+    return (ssize_t)length;
+}
+
+static int compare_begin(const void *a, const void *b)
+{
+    const struct budget_file *one = a, *other = b;
+
+    return (one->begin_usec > other->begin_usec) - (one->begin_usec < other->begin_usec);
+}
+
+/* A file from the future, after the wall clock was set back, was begun now. */
+static int budget_load_file(struct budget *budget, const struct saved_file *saved,
+                            uint64_t now_usec, uint64_t realtime_usec)
+{
+    uint64_t age_usec = realtime_usec - min_u64(realtime_usec, saved->begin_realtime_usec);
+    struct budget_file file = {.begin_usec = now_usec - age_usec, .bytes = saved->bytes};
+    struct budget_user *user;
+    int r;
+
+    if (age_usec >= DAY_USEC)
+        return 0;
+    user = budget_get_user(budget, saved->person);
+    if (!user)
+        return -ENOMEM;
+    if (user->nr_files >= BUDGET_FILES_MAX || file.bytes > INT64_MAX / BUDGET_FILES_MAX)
+        return 0;
+    r = user_add_file(user, &file);
+    if (r < 0)
+        return r;
+    if (!user->has_begun[BUDGET_FILE] || user->begin_usec[BUDGET_FILE] < file.begin_usec) {
+        user->has_begun[BUDGET_FILE] = true;
+        user->begin_usec[BUDGET_FILE] = file.begin_usec;
+    }
+    return 0;
+}
+
+int budget_load(struct budget *budget, const void *bytes_untrusted, size_t length,
+                uint64_t now_usec, uint64_t realtime_usec)
+{
+    const size_t magic = strlen(SAVED_MAGIC);
+    struct saved_file file;
+    int r = 0;
+
+    if (length < magic || length > BUDGET_SAVED_MAX_BYTES ||
+        memcmp(bytes_untrusted, SAVED_MAGIC, magic) != 0 || (length - magic) % sizeof(file) != 0)
+        return -EBADMSG;
+    for (size_t at = magic; at < length && r >= 0; at += sizeof(file)) {
+        memcpy(&file, (const char *)bytes_untrusted + at, sizeof(file));
+        if (file.zero == 0)
+            r = budget_load_file(budget, &file, now_usec, realtime_usec);
+    }
+    for (struct budget_user *user = budget->users; user; user = user->next)
+        if (user->nr_files > 0)
+            qsort(user->files, user->nr_files, sizeof(user->files[0]), compare_begin);
+    return r;
 }
 
 void budget_explain_space(const struct budget *budget, struct failure *failure)

@@ -69,7 +69,7 @@ typedef void (*snapshot_fn)(void *userdata, struct snapshot *snapshot);
 
 /* Who asks. */
 struct snapshot_user {
-    uid_t uid;
+    uid_t person;
     bool is_limited;       /* by user-limits.h: not root, and not the daemon itself */
     bool may_pass_outputs; /* files of its own */
 };

@@ -175,7 +175,7 @@ static int admit_limited(struct user_limits *limits, struct snapshot_options *op
         return r;
     if (memory_is_scarce(limits))
         return refuse_memory(failure);
-    r = budget_begin(limits->budget, options->user.uid, kind, user_limits_now_usec(limits),
+    r = budget_begin(limits->budget, options->user.person, kind, user_limits_now_usec(limits),
                      &options->limits.grant, failure);
     if (r < 0)
         return r;

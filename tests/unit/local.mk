@@ -36,6 +36,7 @@ check_PROGRAMS += \
 	tests/unit/test-output-file \
 	tests/unit/test-packer \
 	tests/unit/test-persist \
+	tests/unit/test-persons \
 	tests/unit/test-passed-file \
 	tests/unit/test-place \
 	tests/unit/test-pool \
@@ -229,6 +230,8 @@ tests_unit_test_audit_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
 tests_unit_test_relay_SOURCES = tests/unit/test-relay.c tests/unit/test.h
 tests_unit_test_relay_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_relay_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
+tests_unit_test_persons_SOURCES = tests/unit/test-persons.c tests/unit/test.h
+tests_unit_test_persons_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
 tests_unit_test_rights_SOURCES = tests/unit/test-rights.c tests/unit/test.h
 tests_unit_test_rights_LDADD = libdaemon.a libcommon.a
 tests_unit_test_sasl_SOURCES = tests/unit/test-sasl.c tests/unit/test.h

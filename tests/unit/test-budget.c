@@ -141,16 +141,20 @@ static void test_users(void)
     struct failure failure = {0};
     struct budget *budget = NULL;
 
-    test_case("as many users as there may be, in a day");
+    test_case("a thousand users, each of whom has room");
     CHECK_INT(budget_new(&limits, &budget), 0);
-    for (uid_t uid = 0; uid < BUDGET_USERS_MAX; uid++) {
-        CHECK_INT(budget_begin(budget, uid, BUDGET_FILE, uid, &grant, &failure), 0);
-        budget_end(budget, &grant, true, 1);
+    for (uid_t person = 1; person <= 1000; person++) {
+        CHECK_INT(budget_begin(budget, person, BUDGET_FILE, person, &grant, &failure), 0);
+        budget_end(budget, &grant, true, 100);
     }
-    CHECK_INT(budget_begin(budget, 5000, BUDGET_LIVE, 1000, &grant, &failure), -EDQUOT);
-    CHECK(strstr(failure.text, "64 users"));
-    test_case("who did nothing for a day makes place");
-    CHECK_INT(budget_begin(budget, 5000, BUDGET_FILE, DAY * USEC_PER_SEC, &grant, &failure), 0);
+    CHECK_INT(budget_begin(budget, 5000, BUDGET_FILE, 1001, &grant, &failure), 0);
+    budget_end(budget, &grant, true, 1);
+    test_case("none of them is forgotten for another");
+    for (uid_t person = 1; person <= 1000; person++)
+        CHECK_INT(budget_begin(budget, person, BUDGET_FILE, 3600 * USEC_PER_SEC, &grant, &failure),
+                  -EDQUOT);
+    test_case("who did nothing for a day is new");
+    CHECK_INT(budget_begin(budget, 1, BUDGET_FILE, (DAY + 1) * USEC_PER_SEC, &grant, &failure), 0);
     CHECK_UINT(grant.allowed_bytes, 100);
     budget_end(budget, &grant, true, 1);
     test_case("nobody's grant is nothing to give back");
@@ -158,6 +162,124 @@ static void test_users(void)
     budget_end(budget, &grant, true, 1);
     budget_free(budget);
     CHECK(!budget_free(NULL));
+}
+
+/* --- Across a restart. --- */
+
+#define REALTIME UINT64_C(1795000000000000) /* in November 2026 */
+#define LATER    (5 * DAY * USEC_PER_SEC)   /* of the clock that a test begins with */
+
+/* What a budget saves in which user 1 has files of 40 and 50 bytes, a minute ago and now. */
+static ssize_t save_two(void **ret_bytes)
+{
+    struct budget_grant grant;
+    struct failure failure = {0};
+    struct budget *budget = NULL;
+    ssize_t length;
+
+    CHECK_INT(budget_new(&limits, &budget), 0);
+    CHECK_INT(budget_begin(budget, 1, BUDGET_FILE, LATER, &grant, &failure), 0);
+    budget_end(budget, &grant, true, 40);
+    CHECK_INT(budget_begin(budget, 1, BUDGET_FILE, LATER + 60 * USEC_PER_SEC, &grant, &failure), 0);
+    budget_end(budget, &grant, true, 50);
+    length = budget_save(budget, LATER + 60 * USEC_PER_SEC, REALTIME, ret_bytes);
+    budget_free(budget);
+    return length;
+}
+
+/* Has USER 1 ask a daemon that begins at NOW seconds, and the wall clock AGE later. */
+static void check_loaded(const void *bytes, size_t length, uint64_t age, int result, int begun,
+                         uint64_t allowed)
+{
+    uint64_t now_usec = 2 * DAY * USEC_PER_SEC + 1; /* the host was booted meanwhile */
+    struct budget_grant grant = {0};
+    struct failure failure = {0};
+    struct budget *budget = NULL;
+
+    CHECK_INT(budget_new(&limits, &budget), 0);
+    CHECK_INT(budget_load(budget, bytes, length, now_usec, REALTIME + age * USEC_PER_SEC), result);
+    CHECK_INT(budget_begin(budget, 1, BUDGET_FILE, now_usec, &grant, &failure), begun);
+    if (begun == 0)
+        CHECK_UINT(grant.allowed_bytes, allowed);
+    CHECK_INT(budget_begin(budget, 2, BUDGET_FILE, now_usec, &grant, &failure), 0);
+    budget_free(budget);
+}
+
+static void test_restart(void)
+{
+    void *bytes = NULL;
+    ssize_t saved = save_two(&bytes);
+    size_t length = saved > 0 ? (size_t)saved : 0;
+    char *damaged = calloc(1, 2 * BUDGET_SAVED_MAX_BYTES);
+
+    CHECK(length > 0 && damaged);
+    if (!length || !damaged)
+        return;
+    test_case("the interval lasts across a restart");
+    check_loaded(bytes, length, 9, 0, -EDQUOT, 0);
+    test_case("the bytes of a day do, too");
+    check_loaded(bytes, length, 10, 0, 0, 10);
+    check_loaded(bytes, length, DAY - 61, 0, 0, 10);
+    test_case("what is a day old is not counted");
+    check_loaded(bytes, length, DAY - 60, 0, 0, 50);
+    check_loaded(bytes, length, DAY, 0, 0, 100);
+    test_case("a wall clock that was set back ends nothing");
+    check_loaded(bytes, length, (uint64_t)-3600, 0, -EDQUOT, 0);
+    test_case("a file that is cut, empty, too long, or of another version");
+    for (size_t i = 0; i < length; i++)
+        if (i % 24 != 0) /* else one is missing at the end */
+            check_loaded(bytes, length - i, 10, -EBADMSG, 0, 100);
+    check_loaded(bytes, 0, 10, -EBADMSG, 0, 100);
+    memcpy(damaged, bytes, length);
+    check_loaded(damaged, 2 * BUDGET_SAVED_MAX_BYTES, 10, -EBADMSG, 0, 100);
+    damaged[strlen("xentraced budget ")] = '9';
+    check_loaded(damaged, length, 10, -EBADMSG, 0, 100);
+    test_case("any bytes in it: at worst this user waits a day");
+    for (size_t i = strlen("xentraced budget 1\n"); i < length; i++)
+        for (unsigned int bit = 0; bit < 8; bit++) {
+            struct budget_grant grant = {0};
+            struct failure failure = {0};
+            struct budget *budget = NULL;
+
+            memcpy(damaged, bytes, length);
+            damaged[i] = (char)(damaged[i] ^ (1 << bit));
+            CHECK_INT(budget_new(&limits, &budget), 0);
+            CHECK_INT(budget_load(budget, damaged, length, LATER, REALTIME), 0);
+            (void)budget_begin(budget, 1, BUDGET_FILE, LATER, &grant, &failure);
+            CHECK(grant.allowed_bytes <= 100);
+            CHECK_INT(budget_begin(budget, 7, BUDGET_FILE, LATER, &grant, &failure), 0);
+            CHECK_INT(budget_begin(budget, 1, BUDGET_FILE, LATER + DAY * USEC_PER_SEC, &grant,
+                                   &failure) == 0 ||
+                          grant.is_taken,
+                      1);
+            budget_free(budget);
+        }
+    free(bytes);
+    free(damaged);
+}
+
+static void test_save_limit(void)
+{
+    struct limits_config many = limits;
+    struct budget_grant grant;
+    struct failure failure = {0};
+    struct budget *budget = NULL;
+    void *bytes = NULL;
+
+    test_case("a file of the limits that is bounded, whoever uses them");
+    many.snapshots_per_day = BUDGET_FILES_MAX;
+    many.snapshot_bytes_per_day = UINT64_MAX;
+    many.snapshot_interval_usec = 0;
+    CHECK_INT(budget_new(&many, &budget), 0);
+    for (uid_t person = 1; person <= 60; person++)
+        for (uint64_t i = 0; i < BUDGET_FILES_MAX; i++) {
+            if (budget_begin(budget, person, BUDGET_FILE, LATER + i, &grant, &failure) < 0)
+                break;
+            budget_end(budget, &grant, true, 1);
+        }
+    CHECK(budget_save(budget, LATER + 5000, REALTIME, &bytes) <= (ssize_t)BUDGET_SAVED_MAX_BYTES);
+    free(bytes);
+    budget_free(budget);
 }
 
 static void test_other_limits(void)
@@ -220,6 +342,8 @@ int main(void)
 {
     test_cases();
     test_users();
+    test_restart();
+    test_save_limit();
     test_other_limits();
     test_words();
     return test_end();

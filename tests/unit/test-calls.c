@@ -179,7 +179,7 @@ static void fill(struct calls *calls, uid_t first_uid, size_t count)
 {
     calls->count = 0;
     for (size_t i = 0; i < count; i++)
-        calls->kept[calls->count++].audit.who.uid = first_uid + (uid_t)(i / CALLS_OF_USER_MAX);
+        calls->kept[calls->count++].audit.who.person = first_uid + (uid_t)(i / CALLS_OF_USER_MAX);
 }
 
 static void test_places(struct bench *bench)

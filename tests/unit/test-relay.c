@@ -149,6 +149,7 @@ static void bench_start(struct bench *bench)
 {
     struct relay_options options = {
         .uid = peer_uid,
+        .person = peer_uid,
         .passes_descriptors = true,
         .stand_ins = &stand_ins,
         .server = &server,

@@ -115,7 +115,7 @@ static void check_request(sd_event *event, const struct request_case *c, const i
         .has_output = c->output != NONE,
         .output_fd = fds[c->output],
         .sidecar_fd = c->has_sidecar ? fds[A_FILE] : -1,
-        .user = {.uid = c->is_root ? 0 : 1000,
+        .user = {.person = c->is_root ? 0 : 1000,
                  .is_limited = !c->is_root,
                  .may_pass_outputs = c->may_pass_outputs},
     };
@@ -170,7 +170,7 @@ static void test_memory(sd_event *event)
 {
     struct user_limits *limits = limits_of(event);
     struct snapshot_options options = {
-        .output_fd = -1, .sidecar_fd = -1, .user = {.uid = 1000, .is_limited = true}};
+        .output_fd = -1, .sidecar_fd = -1, .user = {.person = 1000, .is_limited = true}};
     struct snapshot snapshot = {0};
     struct failure failure = {0};
     char name[SESSION_NAME_MAX + 1];
@@ -189,7 +189,7 @@ static void test_memory(sd_event *event)
     CHECK(given_up == &snapshot);
 
     test_case("... and refused");
-    options.user.uid = 1001;
+    options.user.person = 1001;
     CHECK_INT(user_limits_admit(limits, &options, name, &failure), -EDQUOT);
     CHECK_STR(failure.name, ERROR_LIMIT);
 
