@@ -48,8 +48,9 @@ static bool is_white_space(const char *text, size_t bytes)
     return true;
 }
 
-int json_text_parse(const char *text, size_t bytes, uint64_t max_memory, size_t *ret_used,
-                    struct json_object **ret_object)
+/* FLAGS are json-c's. */
+static int parse(const char *text, size_t bytes, uint64_t max_memory, int flags, size_t *ret_used,
+                 struct json_object **ret_object)
 {
     struct json_tokener *tokener;
     struct json_object *object;
@@ -60,6 +61,7 @@ int json_text_parse(const char *text, size_t bytes, uint64_t max_memory, size_t 
     tokener = json_tokener_new();
     if (!tokener)
         return -ENOMEM;
+    json_tokener_set_flags(tokener, flags);
     object = json_tokener_parse_ex(tokener, text, (int)bytes);
     used = json_tokener_get_parse_end(tokener);
     json_tokener_free(tokener);
@@ -72,6 +74,45 @@ int json_text_parse(const char *text, size_t bytes, uint64_t max_memory, size_t 
         *ret_used = used;
     *ret_object = object;
     return 0;
+}
+
+int json_text_parse(const char *text, size_t bytes, uint64_t max_memory, size_t *ret_used,
+                    struct json_object **ret_object)
+{
+    return parse(text, bytes, max_memory, 0, ret_used, ret_object);
+}
+
+/*
+ * json-c 0.16 takes control characters in strings and single quotation marks for JSON, and ends a
+ * key at a NUL, so that two keys could look alike.
+ */
+static bool has_strict_strings(const char *text, size_t bytes)
+{
+    bool is_string = false;
+
+    for (size_t i = 0; i < bytes; i++) {
+        char c = text[i];
+
+        if (c == '"')
+            is_string = !is_string;
+        if (is_string ? (unsigned char)c < ' ' : c == '\'')
+            return false;
+        if (!is_string || c != '\\')
+            continue;
+        if (bytes - i >= 6 && memcmp(text + i, "\\u0000", 6) == 0)
+            return false;
+        i++; /* what is escaped may be a quotation mark */
+    }
+    return !is_string;
+}
+
+int json_text_parse_strict(const char *text, size_t bytes, uint64_t max_memory,
+                           struct json_object **ret_object)
+{
+    if (!has_strict_strings(text, bytes))
+        return -EBADMSG;
+    return parse(text, bytes, max_memory, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8, NULL,
+                 ret_object);
 }
 
 int json_text_read(int fd, uint64_t max_memory, struct json_object **ret_object)

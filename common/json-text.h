@@ -27,6 +27,13 @@ int json_text_parse(const char *text, size_t bytes, uint64_t max_memory, size_t 
                     struct json_object **ret_object);
 
 /*
+ * The same of a message, which is JSON to the letter (RFC 8259), in UTF-8, without a NUL in any
+ * string, and with nothing after it but white space.
+ */
+int json_text_parse_strict(const char *text, size_t bytes, uint64_t max_memory,
+                           struct json_object **ret_object);
+
+/*
  * The same of a whole file. -EFBIG: also before it is read. -EBADMSG: also what is no regular file.
  * Or what read(2) says. FD is borrowed.
  */

@@ -1,13 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The bounds are checked in one pass that knows of JSON only strings, brackets and commas: that is
- * enough to count what json-c will allocate. Whether the text is JSON at all is json-c's to say.
- *
- * json-c 0.16 takes strings in single quotation marks, too, in which a double one would mislead the
- * count, and control characters in strings: both are no JSON, and are refused.
- *
- * json-c ends a key at a NUL, so that two keys could look alike: "\u0000" is refused everywhere.
- *
  * Source: https://varlink.org/Method-Call; RFC 8259.
  */
 
@@ -19,89 +11,6 @@
 #include <json-c/json.h>
 
 #include "common/utf8.h"
-#include "common/util.h"
-
-const struct varlink_bounds varlink_call_bounds = {
-    .bytes = VARLINK_CALL_BYTES_MAX - 1,
-    .depth = 8,
-    .containers = 64,
-    .values = 8192, /* Remove has a list of names */
-};
-
-const struct varlink_bounds varlink_reply_bounds = {
-    .bytes = VARLINK_REPLY_BYTES_MAX - 1,
-    .depth = 32,
-    .containers = 128 * 1024,
-    .values = 1024 * 1024,
-};
-
-/* Returns the end of the string that begins at TEXT, after its quotation mark; NULL: it has none.
- */
-static const char *skip_string(const char *text, const char *end)
-{
-    while (text < end && *text != '"') {
-        if ((unsigned char)*text < ' ' || (end - text >= 6 && memcmp(text, "\\u0000", 6) == 0))
-            return NULL;
-        text += *text == '\\' ? 2 : 1;
-    }
-    return text < end ? text + 1 : NULL;
-}
-
-static int check_bounds(const char *text, size_t bytes, const struct varlink_bounds *bounds)
-{
-    const char *end = text + bytes;
-    size_t depth = 0, containers = 0, values = 0;
-
-    if (bytes > bounds->bytes)
-        return -E2BIG;
-    while (text < end) {
-        char c = *text++;
-
-        if (c == '"') {
-            text = skip_string(text, end);
-            if (!text)
-                return -EBADMSG;
-        } else if (c == '{' || c == '[') {
-            if (++depth > bounds->depth || ++containers > bounds->containers)
-                return -E2BIG;
-        } else if (c == '}' || c == ']') {
-            if (depth-- == 0)
-                return -EBADMSG;
-        } else if (c == ',' && ++values > bounds->values) {
-            return -E2BIG;
-        } else if (c == '\'' || c == '/') {
-            return -EBADMSG;
-        }
-    }
-    return depth == 0 ? 0 : -EBADMSG;
-}
-
-int varlink_parse(const char *text, size_t bytes, const struct varlink_bounds *bounds,
-                  struct json_object **ret_message)
-{
-    struct json_tokener *tokener;
-    struct json_object *message;
-    bool is_whole;
-    int r;
-
-    r = check_bounds(text, bytes, bounds);
-    if (r < 0)
-        return r;
-    tokener = json_tokener_new_ex((int)bounds->depth + 1); /* brackets, and what is in them */
-    if (!tokener)
-        return -ENOMEM;
-    json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
-    message = json_tokener_parse_ex(tokener, text, (int)bytes);
-    is_whole = json_tokener_get_error(tokener) == json_tokener_success &&
-               json_tokener_get_parse_end(tokener) == bytes;
-    json_tokener_free(tokener);
-    if (!is_whole || !json_object_is_type(message, json_type_object)) {
-        json_object_put(message);
-        return -EBADMSG;
-    }
-    *ret_message = message;
-    return 0;
-}
 
 const char *varlink_text(struct json_object *message, size_t *ret_bytes)
 {

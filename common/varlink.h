@@ -3,37 +3,22 @@
 
 /*
  * Messages of the control socket: Varlink, that is, JSON objects that end with a NUL byte. This is
- * the part that daemon and client share: text to object, object to text, and what the objects mean.
- * Neither sockets nor descriptors. docs/control-protocol.md. Any thread.
+ * the part that daemon and client share: the objects and their text. Neither sockets nor
+ * descriptors. docs/control-protocol.md. Any thread.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct json_object;
 
 #define VARLINK_CALL_BYTES_MAX  (64u * 1024u)         /* from a client, with its NUL */
 #define VARLINK_REPLY_BYTES_MAX (16u * 1024u * 1024u) /* from a daemon; Status reaches 1.2 MB */
 
-/*
- * The most that a message may have. Everything is counted before json-c allocates: an empty object
- * takes it nearly a kilobyte.
- */
-struct varlink_bounds {
-    size_t bytes;      /* without the NUL */
-    size_t depth;      /* brackets inside each other */
-    size_t containers; /* opening brackets */
-    size_t values;     /* commas */
-};
-
-extern const struct varlink_bounds varlink_call_bounds, varlink_reply_bounds;
-
-/*
- * Makes an object of the BYTES at TEXT, which need no NUL. The caller owns it. -E2BIG: it exceeds
- * BOUNDS. -EBADMSG: it is no JSON object, or has invalid UTF-8 or a NUL in a string. -ENOMEM.
- */
-int varlink_parse(const char *text, size_t bytes, const struct varlink_bounds *bounds,
-                  struct json_object **ret_message);
+/* For json_text_parse_strict(), with which both sides read messages. */
+#define VARLINK_CALL_MEMORY_MAX  (UINT64_C(4) << 20)
+#define VARLINK_REPLY_MEMORY_MAX (UINT64_C(512) << 20)
 
 /*
  * Returns the text of MESSAGE, with *RET_BYTES that include its NUL: MESSAGE's own, until that is
