@@ -43,6 +43,19 @@ size_t text_utf8_length(const char *text)
     return length;
 }
 
+bool text_is_name(const char *text)
+{
+    if (text[0] == '\0' || text[0] == '.' || text[0] == '-')
+        return false;
+    for (; *text; text++) {
+        char c = text_to_lower(*text);
+
+        if (!text_is_digit(c) && !(c >= 'a' && c <= 'z') && !strchr("._-@:", c))
+            return false;
+    }
+    return true;
+}
+
 bool text_next_item(const char **rest, struct text_item *ret_item)
 {
     const char *begin = *rest;

@@ -41,6 +41,12 @@ static inline unsigned int text_hex_digit(char c)
  */
 size_t text_utf8_length(const char *text);
 
+/*
+ * Whether TEXT can be the name of a session, a snapshot or a trigger, which become file names and
+ * words of a command line: letters, digits and "._-@:", the first neither "." nor "-".
+ */
+bool text_is_name(const char *text);
+
 /* A piece of somebody's text, without blanks at its ends; not terminated. */
 struct text_item {
     const char *begin;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/text.h"
 #include "common/units.h"
 #include "ctl/args.h"
 #include "ctl/client.h"
@@ -266,7 +267,21 @@ static bool has_ring(struct json_object *sessions)
     return false;
 }
 
-static void print_list(struct json_object *status, bool only_names, bool only_running, int width)
+/*
+ * The names of ENTRIES, one a line, for programs. Completions ask with -H and --socket, too: a name
+ * that is not valid could be a command to a shell, or an option to xentracectl.
+ */
+static void print_names(struct json_object *entries, bool only_running)
+{
+    for (size_t i = 0; i < doc_length(entries); i++) {
+        const char *name = doc_text(doc_at(entries, i), "name", "");
+
+        if (text_is_name(name) && !(only_running && doc_session_has_ended(doc_at(entries, i))))
+            (void)puts(name);
+    }
+}
+
+static void print_list(struct json_object *status, bool only_running, int width)
 {
     struct json_object *sessions = doc_array(status, "sessions");
     _cleanup_table_ struct table *table = NULL;
@@ -283,13 +298,8 @@ static void print_list(struct json_object *status, bool only_names, bool only_ru
         if (only_running && doc_session_has_ended(session))
             continue;
         rows++;
-        if (only_names)
-            (void)puts(doc_text(session, "name", "-"));
-        else
-            add_row(table, session, with_memory);
+        add_row(table, session, with_memory);
     }
-    if (only_names)
-        return;
     if (rows)
         table_print(table, stdout, 0, width);
     else
@@ -297,14 +307,10 @@ static void print_list(struct json_object *status, bool only_names, bool only_ru
                                 : "No capture yet. Start one: xentracectl start -e sched -T 10");
 }
 
-static void print_triggers(struct json_object *status, bool only_names, int width)
+static void print_triggers(struct json_object *status, int width)
 {
     struct json_object *triggers = doc_array(status, "triggers");
 
-    for (size_t i = 0; i < doc_length(triggers) && only_names; i++)
-        (void)puts(doc_text(doc_at(triggers, i), "name", "-"));
-    if (only_names)
-        return;
     if (doc_length(triggers))
         trigger_print_list(stdout, triggers, 0, true, width);
     else
@@ -324,11 +330,12 @@ static int list_files(const struct ctl *ctl, bool only_names, int width)
         doc_print(stdout, files);
         return CTL_OK;
     }
+    if (only_names) {
+        print_names(doc_array(files, "files"), false);
+        return CTL_OK;
+    }
     doc_make_printable(files);
-    if (only_names)
-        files_print_names(stdout, files);
-    else
-        files_print(stdout, files, width);
+    files_print(stdout, files, width);
     return CTL_OK;
 }
 
@@ -354,11 +361,15 @@ static int cmd_list(struct ctl *ctl, int argc, char **argv)
         doc_print(stdout, status);
         return CTL_OK;
     }
+    if (options.names) {
+        print_names(doc_array(status, options.triggers ? "triggers" : "sessions"), options.running);
+        return CTL_OK;
+    }
     doc_make_printable(status);
     if (options.triggers)
-        print_triggers(status, options.names, width);
+        print_triggers(status, width);
     else
-        print_list(status, options.names, options.running, width);
+        print_list(status, options.running, width);
     return CTL_OK;
 }
 

@@ -167,14 +167,6 @@ void files_print(FILE *file, struct json_object *files, int width)
     print_sums(file, files);
 }
 
-void files_print_names(FILE *file, struct json_object *files)
-{
-    struct json_object *list = doc_array(files, "files");
-
-    for (size_t i = 0; i < doc_length(list); i++)
-        (void)fprintf(file, "%s\n", doc_text(doc_at(list, i), "name", "-"));
-}
-
 void files_print_removed(FILE *file, struct json_object *files, int width)
 {
     bool dry_run = doc_flag(files, "dry_run");

@@ -28,7 +28,6 @@ int files_remove(const char *socket, char *const *names, struct json_object **re
 
 /* The table, and a line with the sums and the limits. */
 void files_print(FILE *file, struct json_object *files, int width);
-void files_print_names(FILE *file, struct json_object *files);
 
 /* What vacuum or remove removed, or would remove. */
 void files_print_removed(FILE *file, struct json_object *files, int width);

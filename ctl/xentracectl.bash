@@ -2,14 +2,16 @@
 # bash completion for xentracectl(1). xentracectl itself knows its commands and options, and the kinds of
 # their arguments: see `xentracectl help --completion` and ctl/completion-data.h.
 
-# The last item of a comma-separated list, among the names of events.
-_xentracectl_events() {
-    local list=$1 head='' names
+# Offers the lines of standard input that begin with CURRENT, after HEAD, quoted. They may come from another
+# host: `compgen -W` would expand them, and so run $(...) in them.
+_xentracectl_offer() { # CURRENT [HEAD]
+    local line
 
-    [[ $list == *,* ]] && head=${list%,*},
-    names=$(xentracectl events --names 2>/dev/null)
-    mapfile -t COMPREPLY < <(compgen -P "$head" -W "$names" -- "${list##*,}")
-    compopt -o nospace 2>/dev/null
+    while IFS= read -r line; do
+        [[ -n $line && $line == "$1"* ]] || continue
+        [[ $line == *[!A-Za-z0-9._@:,/+=-]* ]] && printf -v line %q "$line"
+        COMPREPLY+=("${2-}$line")
+    done
 }
 
 _xentracectl_files() {
@@ -17,37 +19,45 @@ _xentracectl_files() {
     mapfile -t COMPREPLY < <(compgen -f -- "$1")
 }
 
-# Completes a word of KIND, with its CHOICES if the kind has some. The rest are options that say which
+# Asks a daemon for names. What is no valid name is left out here too: the daemon may be another host's.
+_xentracectl_ask() { # ARGUMENT...
+    xentracectl "$@" | head -c 1000000 | LC_ALL=C grep -axE '[A-Za-z0-9_@:][A-Za-z0-9._@:-]{0,254}'
+}
+
+# Prints the words of KIND, which has CHOICES if it is choice, one a line. The rest are options that say which
 # daemon is asked for names.
-_xentracectl_word() { # KIND CHOICES CURRENT OPTION...
-    local kind=$1 choices=$2 cur=$3
-    shift 3
+_xentracectl_words() { # KIND CHOICES OPTION...
+    local kind=$1 choices=$2
+    shift 2
 
     case $kind in
-    choice) ;;
-    commands) choices=$(xentracectl help --completion 2>/dev/null | sed -n 's/^command\t\([^\t]*\).*/\1/p') ;;
-    captures) choices=$(xentracectl "$@" list --names 2>/dev/null) ;;
+    choice) printf '%s\n' "${choices// /$'\n'}" ;;
+    commands) xentracectl help --completion | sed -n 's/^command\t\([^\t]*\).*/\1/p' ;;
+    captures) _xentracectl_ask "$@" list --names ;;
     # The flight recorder is neither ended by its name nor rotated.
-    running) choices=$(xentracectl "$@" list --names --running 2>/dev/null | grep -vx flight-recorder) ;;
-    session) choices=$(xentracectl "$@" list --names --running 2>/dev/null) ;;
-    traces) choices=$(xentracectl "$@" list --files --names 2>/dev/null) ;;
-    triggers) choices=$(xentracectl "$@" list --triggers --names 2>/dev/null) ;;
-    cpus) choices=all ;;
-    host)
-        mapfile -t COMPREPLY < <(compgen -A hostname -- "$cur")
-        return
-        ;;
-    events)
-        _xentracectl_events "$cur"
-        return
-        ;;
-    file | files)
+    running) _xentracectl_ask "$@" list --names --running | grep -vx flight-recorder ;;
+    session) _xentracectl_ask "$@" list --names --running ;;
+    traces) _xentracectl_ask "$@" list --files --names ;;
+    triggers) _xentracectl_ask "$@" list --triggers --names ;;
+    events) xentracectl events --names ;;
+    cpus) echo all ;;
+    host) compgen -A hostname ;;
+    esac 2>/dev/null
+}
+
+_xentracectl_word() { # KIND CHOICES CURRENT OPTION...
+    local kind=$1 choices=$2 cur=$3 head=
+    shift 3
+
+    if [[ $kind == file || $kind == files ]]; then
         _xentracectl_files "$cur"
         return
-        ;;
-    *) return ;;
-    esac
-    mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$cur")
+    fi
+    if [[ $kind == events ]]; then # the last item of a comma-separated list
+        [[ $cur == *,* ]] && head=${cur%,*},
+        compopt -o nospace 2>/dev/null
+    fi
+    _xentracectl_offer "${cur#"$head"}" "$head" < <(_xentracectl_words "$kind" "$choices" "$@")
 }
 
 # The command of `record -- COMMAND`, whose first word is the I-th: true if the cursor is in it.
@@ -55,7 +65,7 @@ _xentracectl_other_command() {
     local i=$1
 
     if ((i == COMP_CWORD)); then
-        mapfile -t COMPREPLY < <(compgen -c -- "${COMP_WORDS[COMP_CWORD]}")
+        _xentracectl_offer "" < <(compgen -c -- "${COMP_WORDS[COMP_CWORD]}")
     elif declare -F _command_offset >/dev/null; then
         _command_offset "$i"
     else
@@ -98,13 +108,13 @@ _xentracectl() {
                 _xentracectl_word "$kind" "$choices" "$cur" "${daemon[@]}"
                 return
             fi
-            options+=" $name"
+            options+=$name$'\n'
             ;;
         esac
     done < <(xentracectl help --completion "${command[@]}" 2>/dev/null)
 
     if [[ $cur == -* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
+        _xentracectl_offer "$cur" <<<"$options"
     else
         _xentracectl_word "$words" "" "$cur" "${daemon[@]}"
     fi

@@ -2,6 +2,12 @@
 # fish completion for xentracectl(1). xentracectl itself knows its commands and options, and the kinds of
 # their arguments: see `xentracectl help --completion` and ctl/completion-data.h.
 
+# Asks a daemon for names. What is no valid name is left out here too: the daemon may be another host's.
+function __xentracectl_ask
+    xentracectl $argv 2>/dev/null | head -c 1000000 |
+        LC_ALL=C grep -axE '[A-Za-z0-9_@:][A-Za-z0-9._@:-]{0,254}'
+end
+
 function __xentracectl_word -a kind choices
     set -l daemon $argv[3..]
     switch $kind
@@ -10,13 +16,15 @@ function __xentracectl_word -a kind choices
         case commands
             xentracectl help --completion 2>/dev/null | string replace -fr '^command\t' ''
         case captures
-            xentracectl $daemon list --names 2>/dev/null
+            __xentracectl_ask $daemon list --names
         case running
-            xentracectl $daemon list --names --running 2>/dev/null | string match -v flight-recorder
+            __xentracectl_ask $daemon list --names --running | string match -v flight-recorder
         case session
-            xentracectl $daemon list --names --running 2>/dev/null
+            __xentracectl_ask $daemon list --names --running
+        case traces
+            __xentracectl_ask $daemon list --files --names
         case triggers
-            xentracectl $daemon list --triggers --names 2>/dev/null
+            __xentracectl_ask $daemon list --triggers --names
         case cpus
             echo all
         case events

@@ -3,13 +3,15 @@
 # zsh completion for xentracectl(1). xentracectl itself knows its commands and options, and the kinds of
 # their arguments: see `xentracectl help --completion` and ctl/completion-data.h.
 
-# Names from the daemon that the command line names.
+# Names from the daemon that the command line names. What is no valid name is left out here too: the daemon may
+# be another host's.
 _xentracectl_names() { # DESCRIPTION ARGUMENT...
     local description=$1
     local -a names
     shift
 
-    names=(${(f)"$(_call_program names xentracectl ${(q)daemon} ${(q)@} 2>/dev/null)"})
+    names=(${(f)"$(_call_program names xentracectl ${(q)daemon} ${(q)@} 2>/dev/null | head -c 1000000 |
+        LC_ALL=C grep -axE '[A-Za-z0-9_@:][A-Za-z0-9._@:-]{0,254}')"})
     [[ $kind == running ]] && names=(${names:#flight-recorder})
     compadd -X "$description" -a names
 }
@@ -28,6 +30,7 @@ _xentracectl_word() { # KIND CHOICES
         ;;
     captures) _xentracectl_names capture list --names ;;
     running | session) _xentracectl_names capture list --names --running ;;
+    traces) _xentracectl_names trace list --files --names ;;
     triggers) _xentracectl_names trigger list --triggers --names ;;
     cpus) compadd all ;;
     events)

@@ -14,17 +14,7 @@
 
 bool name_is_valid(const char *name, size_t max_length)
 {
-    size_t length = strlen(name);
-
-    if (length == 0 || length > max_length || name[0] == '.' || name[0] == '-')
-        return false;
-    for (size_t i = 0; i < length; i++) {
-        char c = text_to_lower(name[i]);
-
-        if (!text_is_digit(c) && !(c >= 'a' && c <= 'z') && !strchr("._-@:", c))
-            return false;
-    }
-    return true;
+    return text_is_name(name) && strlen(name) <= max_length;
 }
 
 int name_check(const char *name, struct failure *failure)
