@@ -719,9 +719,11 @@ static void attachment_settle(const struct collector *c, const struct attachment
         sink_flush(sink);
 }
 
-/* Lets go of those that are done. */
-static void attachments_detach_quiet(struct collector *c)
+/* Lets go of those that are done. Returns whether a successor had waited for one of them. */
+static bool attachments_detach_quiet(struct collector *c)
 {
+    bool has_released = false;
+
     for (unsigned int i = c->nr_attachments; i-- > 0;) {
         struct attachment *attachment = &c->attachments[i];
         struct sink *sink = attachment->sink;
@@ -729,17 +731,21 @@ static void attachments_detach_quiet(struct collector *c)
         if (attachment->phase != PHASE_FLUSHING || !sink_is_quiet(sink))
             continue;
         attachments_remove(c, attachment);
+        for (unsigned int n = 0; n < c->nr_attachments; n++)
+            has_released |= sink_follow(c->attachments[n].sink, sink);
         collector_tell(c, MESSAGE_CLOSED, sink, 0);
     }
+    return has_released;
 }
 
 void attachments_tend(struct collector *c)
 {
-    for (unsigned int i = 0; i < c->nr_attachments; i++) {
-        attachment_tend(c, &c->attachments[i]);
-        attachment_settle(c, &c->attachments[i]);
-    }
-    attachments_detach_quiet(c);
+    do {
+        for (unsigned int i = 0; i < c->nr_attachments; i++) {
+            attachment_tend(c, &c->attachments[i]);
+            attachment_settle(c, &c->attachments[i]);
+        }
+    } while (attachments_detach_quiet(c));
 }
 
 static uint64_t attachment_settle_usec(const struct attachment *attachment)

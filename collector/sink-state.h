@@ -53,7 +53,8 @@ struct sink {
     bool has_dropped;         /* the queue has chunks at its end that are to be given back */
     bool cancels;             /* writes under way are still to be cancelled */
     bool grant_wanted;
-    bool has_missed; /* records were lost or dropped since sink_take_missed() */
+    bool has_missed;           /* records were lost or dropped since sink_take_missed() */
+    const struct sink *before; /* nothing is written until that one is quiet; NULL: none is */
 
     /* Written by the collector thread only, read by the main thread: relaxed atomics. */
     struct ledger *ledger;     /* [nr_cpus]; NULL: the ring's */

@@ -201,6 +201,8 @@ bool sink_submit(struct sink *sink, struct uring *uring, uint64_t now_usec)
 {
     sink_give_dropped(sink);
     sink_cancel_writes(sink, uring);
+    if (sink->before)
+        return false;
     if (sink->config.handoff)
         return sink_hand_over(sink, uring, now_usec);
     sink_write_queued(sink, uring, now_usec);

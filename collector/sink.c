@@ -663,6 +663,19 @@ void sink_take_over(struct sink *sink, struct sink *before)
         add_gap(&sink->gaps[cpu], &before->gaps[cpu]);
         before->gaps[cpu] = (struct gap){0};
     }
+    sink->before = before;
+}
+
+bool sink_follow(struct sink *sink, const struct sink *before)
+{
+    if (sink->before != before)
+        return false;
+    sink->before = NULL;
+    if (before->has_failed) {
+        sink->has_failed = true;
+        sink_end_at(sink, 0);
+    }
+    return true;
 }
 
 void sink_tell_gaps(struct sink *sink, uint64_t now_usec)

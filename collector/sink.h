@@ -193,8 +193,19 @@ void sink_begin_first(struct sink *sink, uint64_t complete_from_tsc);
 /* Whether records were lost or dropped since the last call. */
 bool sink_take_missed(struct sink *sink);
 
-/* SINK continues where BEFORE ends, and reports the drops that BEFORE has not reported yet. */
+/*
+ * SINK continues where BEFORE ends, and reports the drops that BEFORE has not reported yet. Until
+ * sink_follow(), SINK writes nothing: what is missing at the end of BEFORE's output must not be
+ * followed by records.
+ */
 void sink_take_over(struct sink *sink, struct sink *before);
+
+/*
+ * BEFORE is quiet. If its output has failed, the output of SINK, if that continues it, ends before
+ * its first record: its records are dropped, like those after a failed write of one output. Returns
+ * whether SINK had waited.
+ */
+bool sink_follow(struct sink *sink, const struct sink *before);
 
 /* At the end: reports drops that no later record of the same CPU has reported. */
 void sink_tell_gaps(struct sink *sink, uint64_t now_usec);

@@ -193,7 +193,35 @@ hasty() { # it is ended while it is being continued
     check "the manager ends" ends_as_signalled
 }
 
+# Killed while its disk does not answer: what was not written of one segment is missing at the begin of the
+# next one, and reported there.
+killed_waiting() { # killed_waiting [OPTION]...
+    local i
+    RANDOM=$seed
+    truncate -s 1G "$dir/image" && mkfs.ext4 -q "$dir/image" && mkdir -p "$dir/state" &&
+        mount -o loop "$dir/image" "$dir/state" || exit 1
+    trap 'umount "$dir/state"' EXIT
+    service_start || exit 1
+    check "start --persist" ctl start long --segment-size 1M --persist "$@"
+    for i in $(seq "$times"); do
+        check "it writes" wait_until 10 writes long
+        pause_random
+        fsfreeze -f "$dir/state" || exit 1
+        sleep "$(printf 0.%03d $((RANDOM % 300 + 50)))" # some segments
+        kill_daemon
+        fsfreeze -u "$dir/state"
+        check "$i: the next one comes up" wait_until 20 has_been_ready $((i + 1))
+        check "$i: it continues" wait_until 10 writes long
+    done
+    "$xensim" pause
+    all_is_there long
+    check "the manager ends" ends_as_signalled
+    umount "$dir/state"
+    trap - EXIT
+}
+
 killed() { by_hand kill_daemon; }
+killed_waiting_packed() { killed_waiting --compress zstd; }
 restarted() { by_hand restart; }
 killed_packed() { by_hand kill_daemon --compress zstd; }
 restarted_packed() { by_hand restart --compress zstd; }
@@ -202,7 +230,8 @@ restarted_beside() { with_recorder restart; }
 
 main() {
     local part
-    for part in ${PARTS:-killed restarted killed_packed restarted_packed killed_beside restarted_beside}; do
+    for part in ${PARTS:-killed restarted killed_packed restarted_packed killed_beside restarted_beside
+        killed_waiting killed_waiting_packed}; do
         echo "# SEED=$seed"
         SEED=$seed sim --cpus 3 --rate 20M -- "$part"
         case $part in

@@ -421,6 +421,61 @@ static void test_abandon(void)
     bench_done(&bench);
 }
 
+/*
+ * What a successor has is not written before the end of the output that it continues: after a
+ * SIGKILL, or a write that fails, no output begins after an unreported gap.
+ */
+static void test_successor_waits(bool before_fails)
+{
+    struct sink_config config = config_of(1000);
+    unsigned int before, next;
+    struct sink_totals totals;
+    struct ledger ledger;
+    struct bench bench;
+    char bytes[4096];
+    int fds[2];
+
+    test_case(before_fails ? "a successor of an output that fails" : "a successor waits");
+    bench_init(&bench, SMALL_PAGES);
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        exit(EXIT_FAILURE);
+    (void)fcntl(fds[0], F_SETFL, O_NONBLOCK); /* known to work for a pipe */
+    config.fd = fds[1];
+    config.is_stream = true;
+    before = add_sink(&bench, config, NULL);
+    next = add_sink(&bench, config_of(1000), NULL);
+    attach(&bench, before);
+    produce_until_stuck(&bench, before);
+    collector_send_successor(bench.collector, bench.sinks[before], bench.sinks[next], true);
+    must_come(&bench, before, MESSAGE_SUCCEEDED);
+    do {
+        put_some(&bench);
+        sink_read_totals(bench.sinks[next], &totals);
+    } while (totals.queued_bytes < 2 * CHUNK_BYTES);
+    CHECK_UINT(totals.writing_since_usec, 0);
+    CHECK_INT(lseek(bench.fds[next], 0, SEEK_END), 0);
+
+    if (before_fails) {
+        (void)close(fds[0]); /* EPIPE */
+        must_come(&bench, before, MESSAGE_FAILED);
+    }
+    for (; bench.seen[before][MESSAGE_CLOSED] == 0; receive_all(&bench))
+        if (!before_fails)
+            (void)!read(fds[0], bytes, sizeof(bytes)); /* EAGAIN: the next one comes */
+    close_sink(&bench, next, true);
+    ledger = ledger_of(&bench, next);
+    sink_read_totals(bench.sinks[next], &totals);
+    CHECK(ledger.produced > 0);
+    CHECK_UINT(before_fails ? ledger.delivered : ledger.dropped, 0);
+    CHECK_UINT(totals.windows == 0, before_fails);
+    CHECK_INT(lseek(bench.fds[next], 0, SEEK_END), (int64_t)totals.output_bytes);
+    CHECK_UINT(totals.output_bytes == 0, before_fails);
+    if (!before_fails)
+        CHECK_UINT(ledger_of(&bench, before).produced + ledger.produced,
+                   (uint64_t)bench.number[0] + bench.number[1]);
+    bench_done(&bench);
+}
+
 /* At each point of its end. */
 static void test_abandon_ending(enum message_type last)
 {
@@ -499,6 +554,8 @@ int main(void)
     test_pin_and_close();
     test_only_dropping(false);
     test_only_dropping(true);
+    test_successor_waits(false);
+    test_successor_waits(true);
     test_abandon();
     test_abandon_ending(MESSAGE_DRAIN);
     test_abandon_ending(MESSAGE_CLOSE);
