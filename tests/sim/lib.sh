@@ -16,6 +16,8 @@
 #   whole FILE...             each is complete (xensim verify) and one that every reader reads
 #   xen_state                 what Xen's masks are, and whether it traces
 #   number FILE KEY...        a number out of a JSON document; or a text, true, null
+#   people GROUP:GID[:UID,...]...    outside, as root: groups of our own, with these members, seen by nobody
+#                             else; the script runs in a mount namespace of its own. people_done ends that
 #
 # Checks are those of tests/check.sh. A script's last line is `dispatch "$@"`.
 #
@@ -200,6 +202,33 @@ ended() { state_is "$1" ended; }
 no_sanitizer_report() {
     ! grep -rahE -A 20 --include='log*' --include='errors' --include='output' --include='sanitizer.*' \
         'runtime error:|(Address|Leak|Thread|Undefined)[A-Za-z]*Sanitizer|Assertion .* failed' "$dir"
+}
+
+people() {
+    local spec group gid uids uid name members
+    people_files=$(mktemp -d)
+    cp /etc/group /etc/passwd "$people_files"
+    for spec in "$@"; do
+        IFS=: read -r group gid uids <<<"$spec"
+        members=
+        for uid in ${uids//,/ }; do
+            name=$(awk -F: -v uid="$uid" '$3 == uid { print $1; exit }' "$people_files/passwd")
+            [ -n "$name" ] || {
+                name=user$uid
+                echo "$name:x:$uid:$uid::/nonexistent:/usr/sbin/nologin" >>"$people_files/passwd"
+            }
+            members+=,$name
+        done
+        sed -i "/^$group:/d" "$people_files/group"
+        echo "$group:x:$gid:${members#,}" >>"$people_files/group"
+    done
+    chmod 0755 "$people_files"
+    chmod 0644 "$people_files"/*
+    mount --bind "$people_files/group" /etc/group && mount --bind "$people_files/passwd" /etc/passwd
+}
+people_done() {
+    umount /etc/group /etc/passwd
+    rm -rf "$people_files"
 }
 
 sim() {
