@@ -256,6 +256,10 @@ static int client_check_start(const struct client *client, const struct start_re
     int r;
 
     r = client_check_right(client, RIGHT_START_OUTPUT, true, failure);
+    if (r >= 0 && request->options.keep_enabled)
+        r = client_check_right(client, RIGHT_START_KEEP_ENABLED, true, failure);
+    if (r >= 0 && request->options.buffer_pages)
+        r = client_check_right(client, RIGHT_START_BUFFER_PAGES, true, failure);
     if (r < 0 || request->options.has_output)
         return r;
     return client_check_right(client, RIGHT_START_STATE_DIR, true, failure);

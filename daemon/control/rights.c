@@ -28,6 +28,12 @@ static const struct rule {
     [RIGHT_START_OUTPUT] = {ROLE_OPERATE, ROLE_OPERATE, "start captures", "Use sudo."},
     [RIGHT_START_STATE_DIR] = {ROLE_ROOT, ROLE_ROOT, "capture into the state directory",
                                "Name a file of your own with -o FILE, or use sudo."},
+    [RIGHT_START_KEEP_ENABLED] = {ROLE_ROOT, ROLE_ROOT, "leave tracing enabled after a capture",
+                                  "Without a reader, Xen's buffers stay full. Leave "
+                                  "--keep-enabled out, or use sudo."},
+    [RIGHT_START_BUFFER_PAGES] = {ROLE_ROOT, ROLE_ROOT, "choose the size of Xen's trace buffers",
+                                  "It holds until the next boot. Leave --buffer-pages out, or use "
+                                  "sudo."},
     [RIGHT_STOP] = {ROLE_OPERATE, ROLE_ROOT, "stop captures", "Use sudo."},
     [RIGHT_ABORT] = {ROLE_OPERATE, ROLE_ROOT, "abort captures", "Use sudo."},
     [RIGHT_ROTATE] = {ROLE_OPERATE, ROLE_ROOT, "rotate captures", "Use sudo."},
