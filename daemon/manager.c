@@ -1421,13 +1421,12 @@ static int check_user(const struct manager *manager, const struct requester *req
 {
     size_t of_users = 0, of_user = 0;
 
-    if (!requester->is_set || requester->person == PERSON_ROOT)
+    if (!requester_is_user(requester))
         return 0;
     for (size_t i = 0; i < manager->nr_sessions; i++) {
         const struct session *session = manager->sessions[i];
 
-        if (session->is_released || !session->requester.is_set ||
-            session->requester.person == PERSON_ROOT)
+        if (session->is_released || !requester_is_user(&session->requester))
             continue;
         of_users++;
         of_user += session->requester.person == requester->person;
@@ -1488,6 +1487,10 @@ int manager_start_session(struct manager *manager, const char *name,
         name = made_up;
         renamed.may_rename = true;
     }
+    manager->ring_share.recorder_bytes =
+        manager->config.recorder.enabled && !manager_find_open_recorder(manager)
+            ? manager->config.recorder.memory_bytes
+            : 0;
     r = session_new(&manager->context, name, &renamed, &session, failure);
     if (r < 0 && options->persist)
         persist_remove(manager->runtime_dir_fd, name);

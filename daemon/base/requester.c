@@ -4,6 +4,11 @@
 
 #include <stdio.h>
 
+bool requester_is_user(const struct requester *requester)
+{
+    return requester->is_set && requester->person != PERSON_ROOT;
+}
+
 const char *requester_describe(char text[static REQUESTER_TEXT_MAX],
                                const struct requester *requester)
 {

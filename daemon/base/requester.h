@@ -22,6 +22,9 @@ struct requester {
     char comm[REQUESTER_COMM_MAX]; /* valid UTF-8; "": unknown. A process chooses it itself */
 };
 
+/* Whether it is a user other than root, for whom limits are. */
+bool requester_is_user(const struct requester *requester);
+
 /* "root, UID 0 (xentracectl, PID 1234)". Returns TEXT. */
 const char *requester_describe(char text[static REQUESTER_TEXT_MAX],
                                const struct requester *requester);

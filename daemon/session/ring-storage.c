@@ -62,20 +62,22 @@ static int refuse_memory(const struct ring_storage *ring, struct failure *failur
         return failure_set(
             failure, -EINVAL, ERROR_INVALID, "A ring of %s is too small: use at least %s.",
             size_format(wanted, ring->memory_bytes), size_format(min, RING_MIN_BYTES));
-    return ring_share_check(ring->storage.session->context->ring_share, ring->memory_bytes,
-                            host_available_bytes(), failure);
+    return ring_share_check(ring->storage.session->context->ring_share, ring->is_of_user,
+                            ring->memory_bytes, host_available_bytes(), failure);
 }
 
 static void count_memory(struct ring_storage *ring)
 {
     ring->shared_bytes = ring->memory_bytes;
-    ring->storage.session->context->ring_share->bytes += ring->shared_bytes;
+    ring_share_take(ring->storage.session->context->ring_share, ring->is_of_user,
+                    ring->shared_bytes);
 }
 
 static void uncount_memory(struct ring_storage *ring)
 {
     if (ring->shared_bytes)
-        ring->storage.session->context->ring_share->bytes -= ring->shared_bytes;
+        ring_share_give(ring->storage.session->context->ring_share, ring->is_of_user,
+                        ring->shared_bytes);
     ring->shared_bytes = 0;
 }
 
@@ -126,6 +128,7 @@ int ring_storage_new(struct session *session, const struct session_options *opti
         return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
     ring->memory_bytes = options->memory_bytes;
     ring->max_age_usec = options->max_age_usec;
+    ring->is_of_user = requester_is_user(&options->requester);
     r = storage_init(&ring->storage, &storage_ring, session, options, failure);
     if (r >= 0)
         r = check_options(ring, options, failure);

@@ -32,6 +32,7 @@ struct ring_storage {
     struct ring *offered;  /* session_options.ring, until it is taken */
     struct ring *made;     /* by the worker, until it is taken; and given to the worker to free */
     uint64_t shared_bytes; /* that are counted for memory-share= */
+    bool is_of_user;       /* for which less of it is */
     struct ring_job *job;  /* the worker's, with the recorder's memory; NULL: none is under way */
     struct ring_write write;
     struct sd_event_source *patience_source;
