@@ -13,6 +13,7 @@ libdaemon_a_SOURCES = \
 	daemon/base/json-put.h \
 	daemon/base/log.c daemon/base/log.h \
 	daemon/base/log-id.h \
+	daemon/base/log-quota.c daemon/base/log-quota.h \
 	daemon/base/name.c daemon/base/name.h \
 	daemon/base/person.c daemon/base/person.h \
 	daemon/base/priority.h \

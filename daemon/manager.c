@@ -235,14 +235,19 @@ static bool manager_is_over(const struct manager *manager)
 
 static void manager_remove_session(struct manager *manager, const struct session *session)
 {
+    const struct session *same;
+    char name[SESSION_NAME_MAX + 1];
     size_t i = 0;
 
+    (void)snprintf(name, sizeof(name), "%s", session->name);
     while (manager->sessions[i] != session)
         i++;
     session_free(manager->sessions[i]);
     manager->nr_sessions--;
     memmove(&manager->sessions[i], &manager->sessions[i + 1],
             (manager->nr_sessions - i) * sizeof(manager->sessions[0]));
+    same = manager_find_by_name(manager, name);
+    log_set_owner(name, same ? &same->requester : NULL);
 }
 
 /* The recorder is asked to run for as long as the daemon does. */
@@ -622,7 +627,8 @@ static void handle_snapshot_released(void *userdata, struct snapshot *snapshot)
 static void note_snapshot(struct manager *manager, const struct snapshot *snapshot)
 {
     const struct session *session = snapshot->session;
-    struct log_about about = {.id = LOG_ID_SNAPSHOT, .session = session->name};
+    struct log_about about = {
+        .id = LOG_ID_SNAPSHOT, .session = session->name, .who = &snapshot->requester};
 
     if (snapshot->limits.is_live)
         return;
@@ -1497,6 +1503,7 @@ int manager_start_session(struct manager *manager, const char *name,
     if (r < 0)
         return r;
     forget_oldest(manager);
+    log_set_owner(session->name, &session->requester);
     manager->sessions[manager->nr_sessions++] = session;
     *ret_session = session;
     return 0;

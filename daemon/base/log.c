@@ -25,10 +25,14 @@
 #include <time.h>
 
 #define SD_JOURNAL_SUPPRESS_LOCATION
+#include <systemd/sd-event.h>
 #include <systemd/sd-journal.h>
 
+#include "common/units.h"
 #include "common/utf8.h"
+#include "daemon/base/log-quota.h"
 #include "daemon/base/name.h"
+#include "daemon/base/requester.h"
 #include "daemon/base/worker.h"
 
 #define QUEUE_MAX     256u /* lines */
@@ -58,6 +62,13 @@ static struct {
     bool hangs;            /* the worker did not end in time */
     unsigned int nr_queued;
     unsigned int nr_left_out; /* lines for which there was no room */
+
+    struct log_quota quota;
+    sd_event_source *sums_source; /* runs when the next sum is due */
+    struct {
+        char name[SESSION_NAME_MAX + 1]; /* "": free */
+        uid_t person;
+    } owners[LOG_OWNERS_MAX]; /* of sessions of users other than root */
 
     pthread_mutex_t mutex;
     pthread_cond_t written;
@@ -206,11 +217,97 @@ _printf_(3, 0) static void log_put(int priority, const struct log_about *about, 
         log_write(line);
 }
 
+/* --- Lines on account of users. --- */
+
+static uint64_t now_usec(void)
+{
+    struct timespec ts;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail for this clock */
+    return (uint64_t)ts.tv_sec * USEC_PER_SEC + (uint64_t)ts.tv_nsec / NSEC_PER_USEC + 1;
+}
+
+static uid_t log_find_person(const struct log_about *about)
+{
+    if (about->who)
+        return requester_is_user(about->who) ? about->who->person : PERSON_ROOT;
+    for (size_t i = 0; about->session && i < LOG_OWNERS_MAX; i++)
+        if (strcmp(the_log.owners[i].name, about->session) == 0)
+            return the_log.owners[i].person;
+    return PERSON_ROOT;
+}
+
+void log_set_owner(const char *name, const struct requester *owner)
+{
+    size_t i = 0, free_i = LOG_OWNERS_MAX;
+
+    while (i < LOG_OWNERS_MAX && strcmp(the_log.owners[i].name, name) != 0) {
+        if (!the_log.owners[i].name[0])
+            free_i = i;
+        i++;
+    }
+    if (i == LOG_OWNERS_MAX)
+        i = free_i;
+    if (i == LOG_OWNERS_MAX)
+        return;
+    the_log.owners[i].name[0] = '\0';
+    if (!owner || !requester_is_user(owner))
+        return;
+    (void)snprintf(the_log.owners[i].name, sizeof(the_log.owners[i].name), "%s", name);
+    the_log.owners[i].person = owner->person;
+}
+
+static void log_write_sum(uid_t person, uint64_t lines)
+{
+    char who[PERSON_TEXT_MAX];
+
+    log_line(LOG_NOTICE, NULL, "%llu lines about calls and captures of %s were left out.",
+             (unsigned long long)lines,
+             person == LOG_QUOTA_SEVERAL ? "several users" : person_describe(who, person));
+}
+
+/* Neither can fail for a source that exists, in this process. */
+static void log_set_timer(void)
+{
+    uint64_t next_usec = log_quota_next_usec(&the_log.quota);
+
+    if (!the_log.sums_source || !next_usec)
+        return;
+    (void)sd_event_source_set_time(the_log.sums_source, next_usec);
+    (void)sd_event_source_set_enabled(the_log.sums_source, SD_EVENT_ONESHOT);
+}
+
+static int log_handle_sums(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    uint64_t lines;
+    uid_t person;
+
+    (void)source, (void)usec, (void)userdata;
+    while (log_quota_take_sum(&the_log.quota, now_usec(), &person, &lines))
+        log_write_sum(person, lines);
+    log_set_timer();
+    return 0;
+}
+
+/* Whether a line may be written. */
+static bool log_admit(int priority, const struct log_about *about)
+{
+    uid_t person = log_find_person(about);
+
+    if (priority > the_log.level || person == PERSON_ROOT ||
+        log_quota_admit(&the_log.quota, person, now_usec()))
+        return true;
+    log_set_timer();
+    return false;
+}
+
 void log_line(int priority, const char *session, const char *format, ...)
 {
     const struct log_about about = {.session = session};
     va_list arguments;
 
+    if (!log_admit(priority, &about))
+        return;
     va_start(arguments, format);
     log_put(priority, &about, format, arguments);
     va_end(arguments);
@@ -220,6 +317,8 @@ void log_event(int priority, const struct log_about *about, const char *format, 
 {
     va_list arguments;
 
+    if (!log_admit(priority, about))
+        return;
     va_start(arguments, format);
     log_put(priority, about, format, arguments);
     va_end(arguments);
@@ -251,8 +350,14 @@ int log_start(struct sd_event *event)
     r = workers_new(event, &workers);
     if (r < 0)
         return r;
-    r = worker_new(workers, "log", &the_log.worker);
+    r = sd_event_add_time_relative(event, &the_log.sums_source, CLOCK_MONOTONIC, 0, USEC_PER_SEC,
+                                   log_handle_sums, NULL);
+    if (r >= 0)
+        r = sd_event_source_set_enabled(the_log.sums_source, SD_EVENT_OFF);
+    if (r >= 0)
+        r = worker_new(workers, "log", &the_log.worker);
     if (r < 0) {
+        the_log.sums_source = sd_event_source_disable_unref(the_log.sums_source);
         workers_free(workers);
         return r;
     }
@@ -280,9 +385,14 @@ static bool log_wait(void)
 void log_stop(void)
 {
     unsigned int nr_left_out = the_log.nr_left_out;
+    uint64_t lines;
+    uid_t person;
 
     if (!the_log.worker)
         return;
+    while (log_quota_take_sum(&the_log.quota, UINT64_MAX, &person, &lines))
+        log_write_sum(person, lines);
+    the_log.sums_source = sd_event_source_disable_unref(the_log.sums_source);
     the_log.hangs = !log_wait();
     the_log.nr_left_out = 0; /* no job is to be sent any more */
     the_log.worker = worker_free(the_log.worker);

@@ -8,12 +8,16 @@
  * The journal's socket and the reader of a pipe may hang. So once log_start() was called, a worker
  * writes the lines, and logging never waits. Lines for which its queue has no room are counted; the
  * log reports their number when it accepts lines again.
+ *
+ * Lines on account of users other than root are limited for each of them (log-quota.h); the sum of
+ * those that are left out follows in one line.
  */
 
 #include <syslog.h>
 
 #include "common/util.h"
 
+struct requester;
 struct sd_event;
 
 /* Finds out where the log goes. Call it first. */
@@ -50,7 +54,17 @@ struct log_about {
     const char *file;    /* FILE= */
     const char *domain;  /* DOMAIN=: its name, or its number if it has none */
     const char *trigger; /* TRIGGER= */
+
+    /* Who causes the line; NULL: the owner of SESSION, or the daemon itself. */
+    const struct requester *who;
 };
+
+/*
+ * Lines about the session NAME are on account of OWNER from now on; NULL: of nobody. At most
+ * LOG_OWNERS_MAX sessions have an owner at a time.
+ */
+#define LOG_OWNERS_MAX 32u
+void log_set_owner(const char *name, const struct requester *owner);
 
 /* One line, with fields. */
 _printf_(3, 4) void log_event(int priority, const struct log_about *about, const char *format, ...);

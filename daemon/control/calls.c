@@ -87,12 +87,6 @@ int calls_keep(struct calls *calls, const struct call *call)
     return 1; /* handled: sd-bus is not to answer */
 }
 
-/* FAILURE NULL: it was carried out. */
-static void calls_audit(struct calls *calls, const struct call *call, const struct failure *failure)
-{
-    audit_log(&calls->audit, &call->audit, failure);
-}
-
 static void calls_drop(struct calls *calls, size_t index)
 {
     sd_bus_message_unref(calls->kept[index].message);
@@ -105,7 +99,7 @@ void calls_forget_bus(struct calls *calls, const struct sd_bus *bus)
 {
     for (size_t i = calls->count; i-- > 0;)
         if (calls->kept[i].message && sd_bus_message_get_bus(calls->kept[i].message) == bus) {
-            audit_log_abandoned(&calls->audit, &calls->kept[i].audit);
+            audit_log_abandoned(&calls->kept[i].audit);
             calls_drop(calls, i);
         }
 }
@@ -125,7 +119,7 @@ void calls_handle_session(struct calls *calls, const struct session *session)
         else
             (void)call_answer_document(call->message, document_of_session(session));
         audit_name_object(&call->audit, session->name); /* it may have been made up */
-        calls_audit(calls, call, has_failed ? &session->start_failure : NULL);
+        audit_log(&call->audit, has_failed ? &session->start_failure : NULL);
         calls_drop(calls, i);
     }
 }
@@ -136,7 +130,7 @@ void calls_handle_recorder_stopped(struct calls *calls, struct json_object *docu
         if (!calls->kept[i].stops_recorder)
             continue;
         (void)call_answer_document(calls->kept[i].message, json_object_get(document));
-        calls_audit(calls, &calls->kept[i], NULL);
+        audit_log(&calls->kept[i].audit, NULL);
         calls_drop(calls, i);
     }
 }
@@ -152,7 +146,7 @@ void calls_handle_vacuum(struct calls *calls, uint64_t ticket, const char *state
         else
             (void)call_answer_document(calls->kept[i].message,
                                        document_of_files(state_dir, result));
-        calls_audit(calls, &calls->kept[i], result->failure->name ? result->failure : NULL);
+        audit_log(&calls->kept[i].audit, result->failure->name ? result->failure : NULL);
         calls_drop(calls, i);
     }
 }
@@ -166,7 +160,7 @@ void calls_handle_reload(struct calls *calls, const struct reload_result *result
             (void)call_answer_failure(calls->kept[i].message, result->failure);
         else
             (void)call_answer_document(calls->kept[i].message, json_object_get(result->document));
-        calls_audit(calls, &calls->kept[i], result->failure);
+        audit_log(&calls->kept[i].audit, result->failure);
         calls_drop(calls, i);
     }
 }
@@ -187,12 +181,12 @@ void calls_handle_snapshot(struct calls *calls, const struct snapshot *snapshot)
         else
             (void)call_answer_document(call->message, document_of_snapshot(snapshot));
         audit_name_object(&call->audit, snapshot->name);
-        calls_audit(calls, call, snapshot->failure.name ? &snapshot->failure : NULL);
+        audit_log(&call->audit, snapshot->failure.name ? &snapshot->failure : NULL);
         calls_drop(calls, i);
     }
 }
 
-static void calls_answer_empty(struct calls *calls, const struct call *call)
+static void calls_answer_empty(const struct call *call)
 {
     struct failure failure;
 
@@ -201,7 +195,7 @@ static void calls_answer_empty(struct calls *calls, const struct call *call)
         "'%s' has recorded nothing since its last segment: there is no segment to close.",
         call->session->name);
     (void)call_answer_failure(call->message, &failure);
-    calls_audit(calls, call, &failure);
+    audit_log(&call->audit, &failure);
 }
 
 void calls_handle_segment(struct calls *calls, const struct session *session, unsigned int number,
@@ -214,9 +208,9 @@ void calls_handle_segment(struct calls *calls, const struct session *session, un
             continue;
         if (segment) {
             (void)call_answer_document(call->message, document_of_segment(session, segment));
-            calls_audit(calls, call, NULL);
+            audit_log(&call->audit, NULL);
         } else {
-            calls_answer_empty(calls, call);
+            calls_answer_empty(call);
         }
         calls_drop(calls, i);
     }

@@ -41,7 +41,6 @@ struct call {
 struct calls {
     struct call kept[CALLS_MAX];
     size_t count;
-    struct audit audit;
 };
 
 /* What a method handler returns. DOCUMENT is given away. Without a message, nothing is sent. */

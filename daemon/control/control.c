@@ -173,14 +173,16 @@ static struct call client_begin_call(const struct client *client, sd_bus_message
 static int client_refuse(struct client *client, const struct call *call,
                          const struct failure *failure)
 {
-    audit_log(&client->control->calls.audit, &call->audit, failure);
+    (void)client;
+    audit_log(&call->audit, failure);
     return call_answer_failure(call->message, failure);
 }
 
 static int client_answer(struct client *client, const struct call *call,
                          struct json_object *document)
 {
-    audit_log(&client->control->calls.audit, &call->audit, NULL);
+    (void)client;
+    audit_log(&call->audit, NULL);
     return call_answer_document(call->message, document);
 }
 
@@ -710,7 +712,7 @@ void control_take_snapshot(struct control *control, const struct signalfd_siginf
     struct snapshot *snapshot;
 
     if (manager_start_snapshot(manager, "", &options, &snapshot, &failure) < 0) {
-        audit_log(&control->calls.audit, &call.audit, &failure);
+        audit_log(&call.audit, &failure);
         return;
     }
     call.snapshot = snapshot;
@@ -1022,8 +1024,8 @@ static struct client **control_find_place(struct control *control, const struct 
     }
     if (peer->person != PERSON_ROOT && of_user >= MAX_CLIENTS_OF_USER) {
         (void)failure_set(failure, -EUSERS, ERROR_BUSY,
-                          "%u connections of %s are open, which is the limit",
-                          MAX_CLIENTS_OF_USER, person_describe(who, peer->person));
+                          "%u connections of %s are open, which is the limit", MAX_CLIENTS_OF_USER,
+                          person_describe(who, peer->person));
         return NULL;
     }
     if (!place || (peer->person != PERSON_ROOT && of_users >= MAX_CLIENTS_OF_USERS)) {

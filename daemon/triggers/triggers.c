@@ -166,8 +166,10 @@ static void triggers_fire(struct triggers *triggers, size_t i, const struct caus
         trigger->requester = cause->who ? *cause->who : (struct requester){0};
         trigger->last_tsc = cause->tsc;
         log_event(LOG_NOTICE,
-                  &(struct log_about){
-                      .id = LOG_ID_TRIGGER, .trigger = trigger->config.name, .domain = about},
+                  &(struct log_about){.id = LOG_ID_TRIGGER,
+                                      .trigger = trigger->config.name,
+                                      .domain = about,
+                                      .who = cause->who},
                   "Trigger %s: %s", trigger->config.name, cause->reason);
     }
     if (triggers->watch[i] != NO_WATCH)

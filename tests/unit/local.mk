@@ -30,7 +30,7 @@ check_PROGRAMS += \
 	tests/unit/test-joining \
 	tests/unit/test-json-text \
 	tests/unit/test-history \
-	tests/unit/test-log tests/unit/test-loss-report tests/unit/test-metrics tests/unit/test-mailbox \
+	tests/unit/test-log tests/unit/test-log-quota tests/unit/test-loss-report tests/unit/test-metrics tests/unit/test-mailbox \
 	tests/unit/test-memory \
 	tests/unit/test-output \
 	tests/unit/test-output-file \
@@ -253,6 +253,8 @@ tests_unit_test_budget_LDADD = libdaemon.a libcommon.a
 # Replaces the journal.
 tests_unit_test_log_SOURCES = tests/unit/test-log.c tests/unit/test.h
 tests_unit_test_log_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
+tests_unit_test_log_quota_SOURCES = tests/unit/test-log-quota.c tests/unit/test.h
+tests_unit_test_log_quota_LDADD = libdaemon.a libcommon.a
 # Replaces the session, the log and sd-event.
 tests_unit_test_loss_report_SOURCES = tests/unit/test-loss-report.c tests/unit/test.h
 tests_unit_test_loss_report_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)

@@ -6,6 +6,8 @@
 #include <sys/uio.h>
 
 #include "daemon/base/log-id.h"
+#include "daemon/base/log-quota.h"
+#include "daemon/base/requester.h"
 #include "tests/unit/test.h"
 
 static char sent[8192]; /* "[MESSAGE=...][PRIORITY=...]" */
@@ -72,9 +74,54 @@ static void test_fields(void)
     CHECK_STR(sent, "");
 }
 
+/* Whether a line about SESSION, which WHO causes, is written. */
+static bool is_written(const char *session, const struct requester *who)
+{
+    sent[0] = '\0';
+    log_event(LOG_NOTICE, &(struct log_about){.session = session, .who = who}, "Line.");
+    return sent[0];
+}
+
+static unsigned int count_written(const char *session, const struct requester *who)
+{
+    unsigned int count = 0;
+
+    for (unsigned int i = 0; i < 1000; i++)
+        count += is_written(session, who);
+    return count;
+}
+
+static void test_owners(void)
+{
+    const struct requester root = {.is_set = true, .person = PERSON_ROOT};
+    const struct requester user = {.is_set = true, .uid = 1000, .person = 1000};
+    const struct requester other = {.is_set = true, .uid = 1001, .person = 1001};
+    const struct requester nobody = {.is_set = false};
+
+    test_case("lines that a user causes are limited, and those about its captures, in sum");
+    log_set_owner("own", &user);
+    CHECK_UINT(count_written("flight-recorder", &user), LOG_QUOTA_LINES_MAX);
+    CHECK_UINT(count_written("own", NULL), 0);
+    test_case("another user's are not affected");
+    log_set_owner("other", &other);
+    CHECK_UINT(count_written("other", NULL), LOG_QUOTA_LINES_MAX);
+    test_case("root's lines are not limited, whatever they are about");
+    CHECK_UINT(count_written("nightly", &root), 1000);
+    CHECK_UINT(count_written("own", &root), 1000);
+    CHECK_UINT(count_written("flight-recorder", &nobody), 1000);
+    CHECK_UINT(count_written("flight-recorder", NULL), 1000);
+    CHECK_UINT(count_written(NULL, NULL), 1000);
+    test_case("a name that is root's now");
+    log_set_owner("own", &root);
+    CHECK_UINT(count_written("own", NULL), 1000);
+    log_set_owner("other", NULL);
+    CHECK_UINT(count_written("other", NULL), 1000);
+}
+
 int main(void)
 {
     become_service();
     test_fields();
+    test_owners();
     return test_end();
 }
