@@ -708,12 +708,21 @@ static void attachment_tend(struct collector *c, struct attachment *attachment)
         collector_tell(c, MESSAGE_GRANT_WANTED, sink, 0);
 }
 
-/* Of a ring: lets it give back what it has borrowed. */
+/* When a ring may give back what it has borrowed; 0: never. A hold leaves it as it is. */
+static uint64_t attachment_settle_usec(const struct collector *c,
+                                       const struct attachment *attachment)
+{
+    const struct ring *ring = sink_ring(attachment->sink);
+
+    return ring && attachment->phase == PHASE_FEEDING && !c->holds ? ring_settle_usec(ring) : 0;
+}
+
+/* Lets it do so, unless a round is due. */
 static void attachment_settle(const struct collector *c, const struct attachment *attachment)
 {
     struct sink *sink = attachment->sink;
 
-    if (!sink_ring(sink) || attachment->phase != PHASE_FEEDING || c->next_round_usec <= c->now_usec)
+    if (attachment_settle_usec(c, attachment) == 0 || c->next_round_usec <= c->now_usec)
         return;
     if (ring_settle(sink_ring(sink), c->now_usec))
         sink_flush(sink);
@@ -748,13 +757,6 @@ void attachments_tend(struct collector *c)
     } while (attachments_detach_quiet(c));
 }
 
-static uint64_t attachment_settle_usec(const struct attachment *attachment)
-{
-    const struct ring *ring = sink_ring(attachment->sink);
-
-    return ring && attachment->phase == PHASE_FEEDING ? ring_settle_usec(ring) : 0;
-}
-
 uint64_t attachments_wait_usec(const struct collector *c)
 {
     uint64_t until_usec = attachments_have_rounds(c) ? c->next_round_usec : UINT64_MAX;
@@ -764,7 +766,7 @@ uint64_t attachments_wait_usec(const struct collector *c)
     for (unsigned int i = 0; i < c->nr_attachments; i++) {
         uint64_t oldest_usec = sink_oldest_usec(c->attachments[i].sink);
         uint64_t retry_usec = sink_retry_usec(c->attachments[i].sink);
-        uint64_t settle_usec = attachment_settle_usec(&c->attachments[i]);
+        uint64_t settle_usec = attachment_settle_usec(c, &c->attachments[i]);
 
         if (oldest_usec)
             until_usec = min_u64(until_usec, oldest_usec + FLUSH_AGE_USEC);

@@ -2,6 +2,7 @@
 /* No rounds while the collector holds; and sinks that hold, until their successors come. */
 
 #include "collector/account.h"
+#include "collector/grower.h"
 #include "tests/unit/collector-rig.h"
 
 #define SOME 100u
@@ -112,6 +113,57 @@ static void test_soft(void)
     close_sink(&bench, 0, true);
     check_all(&bench, 0);
     bench_done(&bench);
+}
+
+static uint64_t borrowed_bytes(const struct ring *ring)
+{
+    struct ring_stats stats;
+
+    ring_read_stats(ring, &stats);
+    return stats.borrowed_bytes;
+}
+
+/* A real-time thread that has nothing to do until the next daemon comes must not use a CPU. */
+static void test_idle(void)
+{
+    struct collector_stats before, after;
+    struct grower *grower;
+    struct bench bench;
+    struct ring *ring;
+    int pin;
+
+    test_case("a hold does not spin while a ring has borrowed");
+    if (grower_new(UINT64_C(32) << 20, &grower) < 0 ||
+        ring_new(RING_MIN_BYTES, CPUS, false, grower, &ring) < 0)
+        exit(EXIT_FAILURE);
+    bench_init(&bench, LARGE_PAGES);
+    (void)add_sink(&bench, config_of(1000), ring);
+    attach(&bench, 0);
+    put_some(&bench, SOME);
+    CHECK(is_taken(&bench));
+    pin = ring_take_pin(ring);
+    tell(&bench, 0, MESSAGE_PIN, false, pin);
+    must_come(&bench, 0, MESSAGE_PINNED);
+    while (borrowed_bytes(ring) == 0)
+        for (unsigned int cpu = 0; cpu < BUSY_CPUS; cpu++)
+            if (!put_record(&bench, cpu))
+                (void)usleep(50);
+    CHECK(is_taken(&bench));
+    hold(&bench, true, false);
+    ring_advance_pin(ring, pin, NULL);
+    collector_read_stats(bench.collector, &before);
+    (void)usleep(100 * USEC_PER_MSEC);
+    collector_read_stats(bench.collector, &after);
+    CHECK(after.wakeups - before.wakeups < 10);
+    CHECK(borrowed_bytes(ring) > 0);
+    hold(&bench, false, false);
+    for (unsigned int i = 0; i < 5000 && borrowed_bytes(ring) > 0; i++)
+        (void)usleep(1000);
+    CHECK_UINT(borrowed_bytes(ring), 0);
+    close_sink(&bench, 0, true);
+    bench_done(&bench);
+    ring_free(ring);
+    grower_free(grower);
 }
 
 static unsigned int add_holder(struct bench *bench, struct account *account)
@@ -235,6 +287,7 @@ int main(void)
     test_soft();
     test_alone();
     test_beside();
+    test_idle();
     test_account();
     return test_end();
 }
