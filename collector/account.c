@@ -9,6 +9,7 @@
 #include "collector/account.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -65,10 +66,12 @@ static int account_map_file(struct account *account, int fd, bool is_new)
     struct head *head;
     int r;
 
-    /* Cut first: a page that is not there would be a signal. */
     if (is_new && (ftruncate(fd, 0) < 0 || ftruncate(fd, (off_t)account->bytes) < 0))
         return -errno;
     r = check_file(fd, account->bytes);
+    if (r < 0)
+        return r;
+    r = -posix_fallocate(fd, 0, (off_t)account->bytes); /* a page without space would be a SIGBUS */
     if (r < 0)
         return r;
     head = mmap(NULL, account->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);

@@ -175,11 +175,6 @@ static int catch_signal(sd_event *event, int signal, sd_event_signal_handler_t h
     return r;
 }
 
-/*
- * SIGPIPE and SIGXFSZ would end the daemon when a reader disconnects or a file becomes too large;
- * the error of the write is sufficient. SIGIO would end it when a process opens a file that is
- * being leased (daemon/output/state-files.c). The other signals are received by the event loop.
- */
 static int catch_signals(sd_event *event, struct manager *manager)
 {
     static const struct {
@@ -195,8 +190,7 @@ static int catch_signals(sd_event *event, struct manager *manager)
     (void)sigemptyset(&mask);
     for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
         (void)sigaddset(&mask, signals[i].signal);
-    if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ||
-        signal(SIGXFSZ, SIG_IGN) == SIG_ERR || signal(SIGIO, SIG_IGN) == SIG_ERR)
+    if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
         return -errno;
     for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
         r = catch_signal(event, signals[i].signal, signals[i].handler, manager);
@@ -206,7 +200,7 @@ static int catch_signals(sd_event *event, struct manager *manager)
     return 0;
 }
 
-/* They are blocked from the start: see block_requests(). */
+/* They are blocked from the start: see disarm_signals(). */
 static int catch_requests(sd_event *event, struct control *control)
 {
     int r = catch_signal(event, SIGHUP, handle_reload_signal, control);
@@ -274,8 +268,13 @@ static int serve(sd_event *event, struct manager *manager, const struct config_s
     return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* From the start: neither must end a daemon that has not set up its event loop yet. */
-static void block_requests(void)
+/*
+ * SIGHUP and SIGUSR2 wait for the event loop. SIGPIPE and SIGXFSZ would end the daemon when a
+ * reader disconnects or a file becomes too large, which at its start the pool is, too; the error of
+ * the call is sufficient. SIGIO would end it when a process opens a file that is being leased
+ * (daemon/output/state-files.c). The other signals are received by the event loop.
+ */
+static void disarm_signals(void)
 {
     sigset_t mask;
 
@@ -283,6 +282,9 @@ static void block_requests(void)
     (void)sigaddset(&mask, SIGHUP);
     (void)sigaddset(&mask, SIGUSR2);
     (void)sigprocmask(SIG_BLOCK, &mask, NULL);
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN);
+    (void)signal(SIGIO, SIG_IGN);
 }
 
 static int run_manager(sd_event *event, const struct config *config,
@@ -356,7 +358,7 @@ static int run(const struct config_source *source)
     int r;
 
     log_open();
-    block_requests();
+    disarm_signals();
     r = config_read(source, &reading);
     if (r < 0) {
         log_error("Out of memory.");

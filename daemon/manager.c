@@ -818,6 +818,11 @@ static int start_collector(struct manager *manager, struct failure *failure)
                            "io_uring is disabled on this host (%s): set the sysctl "
                            "kernel.io_uring_disabled=0, or lift the seccomp filter.",
                            strerror(-r));
+    if (r == -ENOMEM)
+        return failure_set(failure, r, ERROR_NO_MEMORY,
+                           "Cannot start the collector: the kernel has no memory for its io_uring, "
+                           "or RLIMIT_MEMLOCK is too small: set LimitMEMLOCK= of the unit to "
+                           "pool-max= plus memory= plus 64M.");
     if (r < 0)
         return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot start the collector: %s.",
                            strerror(-r));

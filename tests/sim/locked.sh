@@ -39,12 +39,24 @@ unlocked() {
     check "unlocked: for people, too" grep -q "not locked.*LimitMEMLOCK=" "$dir/text"
 }
 
+# Not enough for the smallest io_uring.
+refused() {
+    launcher=(prlimit --memlock=65536 setpriv --bounding-set=-ipc_lock)
+    configure '[daemon]' pool=16M
+    check "refused: it does not start" fails . daemon_start
+    check "refused: and says why" grep -q 'Cannot start the collector: .*LimitMEMLOCK=' "$dir/log"
+    unset daemon
+}
+
 run() {
     sim --cpus 4 --rate 1M -- "$1"
     check "$1: the capture is whole" whole "$dir/state/$1.xentrace"
     sim_clean
 }
 
-main() { together run locked unlocked; }
+main() {
+    together run locked unlocked
+    sim --cpus 2 -- refused
+}
 
 dispatch "$@"

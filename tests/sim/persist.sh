@@ -193,6 +193,27 @@ hasty() { # it is ended while it is being continued
     check "the manager ends" ends_as_signalled
 }
 
+# A runtime directory without space: its capture is refused, and the others do not notice.
+full() {
+    mkdir "$dir/run" && mount -t tmpfs -o size=256k tmpfs "$dir/run" || exit 1
+    trap 'umount "$dir/run"' EXIT
+    export XENTRACED_SOCKET=$dir/run/control
+    daemon_start --socket "$XENTRACED_SOCKET" || exit 1
+    check "full: a capture" ctl start other
+    head -c 1M /dev/zero >"$dir/run/filler" 2>/dev/null
+    check "full: start --persist is refused" \
+        refuses 'Cannot save the state of .long. .*No space left' ctl start long --segment-size 4M --persist
+    check "full: the daemon lives" kill -0 "$daemon"
+    check "full: the other capture, too" ctl stop other
+    check "full: it left no file" test -z "$(ls "$dir/run" | grep ^persist-)$(ls "$dir/state" | grep long)"
+    rm "$dir/run/filler"
+    check "full: with space it starts" ctl start long --segment-size 4M --persist
+    check "full: the daemon ends well" daemon_stop
+    unset daemon
+    umount "$dir/run"
+    trap - EXIT
+}
+
 # Killed while its disk does not answer: what was not written of one segment is missing at the begin of the
 # next one, and reported there.
 killed_waiting() { # killed_waiting [OPTION]...
@@ -241,7 +262,7 @@ main() {
         esac
         sim_clean
     done
-    [ -n "${PARTS:-}" ] || for part in configured ended hasty; do
+    [ -n "${PARTS:-}" ] || for part in configured ended hasty full; do
         sim --cpus 2 --rate 5M -- "$part"
         sim_clean
     done
