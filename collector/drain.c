@@ -292,6 +292,13 @@ static uint32_t visit_copy_and_walk(struct visit *visit, uint32_t bytes)
 
 /* --- A window. --- */
 
+/* Returns whether the taker's sink counts its part of the window, kept or dropped. */
+static bool taker_counts(const struct taker *taker)
+{
+    return !is_joining(taker) && (taker->found == SINK_ROOM || taker->found == SINK_NO_CHUNK ||
+                                  taker->found == SINK_HOLDS);
+}
+
 static void visit_end_part(const struct visit *visit, struct taker *taker)
 {
     struct attachment *attachment = taker->attachment;
@@ -302,11 +309,11 @@ static void visit_end_part(const struct visit *visit, struct taker *taker)
     attachment->passing = taker->part.passing;
     visit->round->newest_tsc = max_u64(visit->round->newest_tsc, newest_tsc);
     visit->drain->newest_tsc = max_u64(visit->drain->newest_tsc, newest_tsc);
-    if (is_joining(taker))
+    if (!taker_counts(taker))
         return;
     if (taker->found == SINK_ROOM)
         sink_end_window(attachment->sink, &source, walked, taker->part.class_records);
-    else if (taker->found == SINK_NO_CHUNK || taker->found == SINK_HOLDS)
+    else
         sink_drop_window(attachment->sink, &source, walked);
 }
 
@@ -328,6 +335,14 @@ static void visit_take_window(struct visit *visit)
     if (bytes == 0)
         return;
     note_taken(visit, visit_copy_and_walk(visit, bytes));
+    for (unsigned int i = 0; i < visit->nr_takers; i++) {
+        const struct taker *taker = &visit->takers[i];
+        const struct walk_result *part = &taker->part.result;
+        struct window_source source = source_of(visit, part->consumed_bytes);
+
+        if (taker_counts(taker))
+            sink_enter_account(taker->attachment->sink, &source, part);
+    }
     for (unsigned int i = 0; i < visit->nr_takers; i++)
         visit_end_part(visit, &visit->takers[i]);
     tbuf_consume(visit->tbuf, walked->consumed_bytes);
@@ -384,10 +399,12 @@ static void visit_for_loss(const struct visit *visit, struct attachment *attachm
                               visit->now_usec, &records, &room)) {
     case SINK_ROOM:
         memcpy(records, &lost, sizeof(lost));
+        sink_enter_account(attachment->sink, &source, &walked);
         sink_end_window(attachment->sink, &source, &walked, no_class_records);
         break;
     case SINK_NO_CHUNK:
     case SINK_HOLDS:
+        sink_enter_account(attachment->sink, &source, &walked);
         sink_drop_window(attachment->sink, &source, &walked);
         break;
     case SINK_AT_LIMIT:

@@ -514,8 +514,8 @@ static uint32_t sink_write_lead(struct sink *sink, unsigned int cpu, uint32_t ke
     return lead + kept_bytes;
 }
 
-static void sink_enter_into_account(const struct sink *sink, const struct window_source *source,
-                                    const struct walk_result *walked)
+void sink_enter_account(const struct sink *sink, const struct window_source *source,
+                        const struct walk_result *walked)
 {
     if (sink->config.account)
         account_enter(sink->config.account, source->cpu, source->cons_from, source->cons_to,
@@ -566,7 +566,6 @@ void sink_end_window(struct sink *sink, const struct window_source *source,
         chunk->fill_bytes += bytes;
         sink_enter_into_ledger(sink, source->cpu, walked);
     }
-    sink_enter_into_account(sink, source, walked);
     if (bytes == 0)
         return;
     if (walked->lost > 0)
@@ -612,7 +611,6 @@ void sink_drop_window(struct sink *sink, const struct window_source *source,
     }
     if (walked->records > 0 || walked->lost > 0)
         sink_note_loss(sink);
-    sink_enter_into_account(sink, source, walked);
     if (sink->config.watch)
         watch_reset(sink->config.watch);
 }

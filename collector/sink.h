@@ -173,6 +173,14 @@ enum sink_room sink_begin_window(struct sink *sink, unsigned int cpu, uint32_t l
                                  uint32_t wanted_bytes, uint64_t now_usec, uint8_t **ret_records,
                                  uint32_t *ret_room);
 
+/*
+ * Enters the window into the account, if there is one. Before sink_end_window() and
+ * sink_drop_window() of any sink: a ring that has the window makes the next daemon continue after
+ * it, and what is not in the account then is missing without a report.
+ */
+void sink_enter_account(const struct sink *sink, const struct window_source *source,
+                        const struct walk_result *walked);
+
 /* Keeps the window that was walked at *RET_RECORDS, and enters it into the ledger. */
 void sink_end_window(struct sink *sink, const struct window_source *source,
                      const struct walk_result *walked,

@@ -5,6 +5,7 @@
  * none that cannot go on keeps the others from it.
  */
 
+#include "collector/account.h"
 #include "tests/unit/drain-rig.h"
 
 #define ALL_EVENTS  0x000af000u /* scheduling and HVM */
@@ -699,6 +700,50 @@ static void test_ring_cons(uint64_t seed)
     ring_free(ring);
 }
 
+/* What the drain enters into accounts, while that is looked at. */
+static struct {
+    struct ring *ring;
+    unsigned int nr_windows;
+} entered;
+
+void account_enter(struct account *account, unsigned int cpu, uint32_t cons_from, uint32_t cons_to,
+                   uint64_t produced, uint64_t lost)
+{
+    uint32_t cons;
+
+    (void)account, (void)produced, (void)lost;
+    CHECK(ring_resume_cpu(entered.ring, cpu, cons_from, &cons));
+    CHECK_UINT(cons, cons_from);
+    entered.nr_windows += cons_to != cons_from;
+}
+
+/*
+ * A daemon that is killed between the two is continued after the ring's last window: what an
+ * account lacks then is in no figure.
+ */
+static void test_account_before_ring(uint64_t seed)
+{
+    struct sink_config config = bench_config(ALL_EVENTS, ALL_CPUS);
+    struct bench bench;
+
+    test_case("accounts are entered before a ring has the window");
+    entered.nr_windows = 0;
+    if (ring_new(RING_MIN_BYTES, BENCH_CPUS, true, NULL, &entered.ring) < 0)
+        exit(EXIT_FAILURE);
+    bench_init(&bench, SMALL_PAGES, seed);
+    (void)bench_add(&bench, &config, entered.ring);
+    config.account = (struct account *)&entered; /* which nothing looks into */
+    (void)bench_add(&bench, &config, NULL);
+    for (unsigned int i = 0; i < 100; i++) {
+        for (unsigned int cpu = 0; cpu < BENCH_CPUS; cpu++)
+            CHECK(bench_produce(&bench, cpu, SCHED));
+        (void)bench_round(&bench);
+    }
+    CHECK_UINT(entered.nr_windows, 100 * BENCH_CPUS);
+    bench_done(&bench);
+    ring_free(entered.ring);
+}
+
 /* --- Buffers that make no sense. --- */
 
 struct broken_case {
@@ -849,6 +894,7 @@ int main(void)
     test_ring_begins(seed);
     test_ring_resumes(seed);
     test_ring_cons(seed);
+    test_account_before_ring(seed);
     test_broken(seed);
     test_joined(seed);
     test_drained_bytes(seed);
