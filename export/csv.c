@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "common/units.h"
+#include "common/util.h"
 #include "export/export.h"
 #include "export/formats.h"
 
@@ -41,6 +42,41 @@ static uint8_t *put_number_field(uint8_t *p, uint32_t number)
     if (number != EXPORT_NOBODY)
         p = put_number(p, number);
     return put_u8(p, ',');
+}
+
+/*
+ * Whether a spreadsheet would take the cell at TEXT for a formula: it begins with = + - or @, which
+ * may be full-width, after blanks; or with the apostrophe that marks such a cell.
+ */
+static bool needs_apostrophe(const char *text)
+{
+    static const char *const begins[] = {"=", "+", "-", "@", "'", "＝", "＋", "－", "＠"};
+
+    text += strspn(text, " ");
+    for (size_t i = 0; i < ARRAY_SIZE(begins); i++)
+        if (strncmp(text, begins[i], strlen(begins[i])) == 0)
+            return true;
+    return false;
+}
+
+/*
+ * Text from the sidecar. Some spreadsheets end cells at semicolons, also in quotes that do not
+ * begin what they take for the cell.
+ */
+static uint8_t *put_name(uint8_t *p, const char *text)
+{
+    bool begins_cell = true;
+
+    p = put_u8(p, '"');
+    for (; *text; text++) {
+        if (begins_cell && needs_apostrophe(text))
+            p = put_u8(p, '\'');
+        begins_cell = *text == ';';
+        if (*text == '"')
+            p = put_u8(p, '"');
+        p = put_u8(p, (uint8_t)*text);
+    }
+    return put_u8(p, '"');
 }
 
 /* In quotes. */
@@ -137,7 +173,7 @@ static int csv_interval(struct export *export, const struct export_interval *int
     p = put_number_field(p, interval->vcpu);
     if (interval->domid != EXPORT_NOBODY) {
         name = export_domain_name(export, interval->domid, interval->from_tsc, buffer);
-        p = put_quoted(p, name, strlen(name));
+        p = put_name(p, name);
     }
     p = put_u8(p, ',');
     p = put_number_field(p, interval->cpu);
