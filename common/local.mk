@@ -20,7 +20,7 @@ libcommon_a_SOURCES = \
 	common/text.c common/text.h \
 	common/thread.c common/thread.h \
 	common/time-spec.c common/time-spec.h \
-	common/trace-file.c common/trace-file.h \
+	common/trace-file.c common/trace-file.h common/trace-open.c common/trace-open.h \
 	common/units.c common/units.h \
 	common/tracer.c common/tracer.h \
 	common/unpack.c common/unpack.h \

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/event-set.h"
+#include "common/trace-open.h"
 #include "ctl/args.h"
 #include "ctl/client.h"
 #include "ctl/columns.h"
@@ -294,10 +295,9 @@ static int dump_follow(struct ctl *ctl, struct printer *printer, const struct op
 static int print_formats(const struct printer *printer, const struct format_file *formats,
                          const char *path)
 {
-    int fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
-                                    : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    int fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : trace_open(path);
     struct source *source = NULL;
-    int r = fd < 0 ? -errno : source_new_fd(fd, &source);
+    int r = fd < 0 ? fd : source_new_fd(fd, &source);
 
     if (r >= 0)
         r = format_file_print(formats, source, printer->has_events ? &printer->events : NULL,
@@ -311,7 +311,7 @@ static int print_formats(const struct printer *printer, const struct format_file
         ctl_error("%s does not begin with a window of trace records. See: xentracectl info %s",
                   path, path);
     else if (r < 0)
-        ctl_error("Cannot read %s: %s.", path, strerror(-r));
+        ctl_error("Cannot read %s: %s.", path, trace_open_problem(r));
     return r < 0 ? CTL_FAILURE : CTL_OK;
 }
 

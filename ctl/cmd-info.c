@@ -17,6 +17,7 @@
 #include "common/record.h"
 #include "common/sidecar-path.h"
 #include "common/trace-file.h"
+#include "common/trace-open.h"
 #include "common/units.h"
 #include "ctl/args.h"
 #include "ctl/ctl.h"
@@ -66,17 +67,12 @@ static void info_freep(struct info **info)
 
 static int open_trace(const char *path)
 {
-    struct stat st;
     int fd;
 
-    if (strcmp(path, "-") == 0)
-        return fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
-        fd_close(&fd);
-        errno = EISDIR;
-    }
-    return fd;
+    if (strcmp(path, "-") != 0)
+        return trace_open(path);
+    fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+    return fd < 0 ? -errno : fd;
 }
 
 /* A sidecar in place of the trace: 1 with a sentence in info->error. */
@@ -112,12 +108,11 @@ static int read_trace(struct info *info)
     if (r != 0)
         return r < 0 ? r : 0;
     fd = open_trace(info->path);
-    r = fd < 0 ? -errno : trace_file_walk(fd, note_record, &info->facts, &info->summary);
+    r = fd < 0 ? fd : trace_file_walk(fd, note_record, &info->facts, &info->summary);
     if (r == -ENOMEM)
         return r;
     if (r < 0) {
-        errno = -r;
-        (void)str_refuse(r, &info->error, "Cannot read %s: %m.", info->path);
+        (void)str_refuse(r, &info->error, "Cannot read %s: %s.", info->path, trace_open_problem(r));
         return info->error ? 0 : -ENOMEM;
     }
     return 0;

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "common/sidecar-path.h"
+#include "common/trace-open.h"
 #include "common/units.h"
 #include "common/unpack.h"
 #include "ctl/args.h"
@@ -120,11 +121,11 @@ static int map_file(struct job *job, int fd, char **ret_error)
 
 static int open_original(struct job *job, char **ret_error)
 {
-    _cleanup_fd_ int fd = open(job->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    _cleanup_fd_ int fd = trace_open(job->path);
     int r;
 
     if (fd < 0)
-        return str_refuse(-errno, ret_error, "Cannot read %s: %m.", job->path);
+        return str_refuse(fd, ret_error, "Cannot read %s: %s.", job->path, trace_open_problem(fd));
     *ret_error = input_explain_sidecar(job->path);
     if (*ret_error)
         return -EINVAL;

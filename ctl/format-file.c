@@ -16,6 +16,7 @@
 
 #include "common/event-set.h"
 #include "common/record.h"
+#include "common/trace-open.h"
 #include "ctl/str.h"
 #include "trace/source.h"
 
@@ -242,12 +243,18 @@ static int parse_line(struct format_file *formats, char *line, char **ret_error)
 
 static int read_text(struct format_file *formats, char **ret_error)
 {
-    FILE *file = fopen(formats->path, "re");
+    _cleanup_fd_ int fd = trace_open(formats->path); /* a FIFO hangs here as well */
+    FILE *file;
     size_t length;
     bool failed;
 
+    if (fd < 0)
+        return str_refuse(fd, ret_error, "Cannot read %s: %s.", formats->path,
+                          trace_open_problem(fd));
+    file = fdopen(fd, "re");
     if (!file)
-        return str_refuse(-errno, ret_error, "Cannot read %s: %m.", formats->path);
+        return -ENOMEM;
+    (void)fd_take(&fd);
     formats->text = calloc(1, FILE_BYTES_MAX + 1);
     length = formats->text ? fread(formats->text, 1, FILE_BYTES_MAX + 1, file) : 0;
     failed = ferror(file);

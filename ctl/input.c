@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/sidecar-path.h"
+#include "common/trace-open.h"
 #include "common/units.h"
 #include "ctl/ctl.h"
 #include "ctl/doc.h"
@@ -82,10 +83,14 @@ static int open_source(const struct input_options *options, struct source **ret_
 
     if (options->is_now)
         return source_new_fd(options->trace_fd, ret_source);
-    fd = is_standard_input(options->path) ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
-                                          : open(options->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0)
-        return -errno;
+    if (is_standard_input(options->path)) {
+        fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+        r = fd < 0 ? -errno : 0;
+    } else {
+        r = fd = trace_open(options->path);
+    }
+    if (r < 0)
+        return r;
     if (options->keep && fstat(fd, &status) == 0 && !S_ISREG(status.st_mode)) {
         r = now_keep_pipe(fd, &fd);
         if (r < 0)
@@ -196,8 +201,7 @@ static int refuse_reading(const char *path, int r, char **ret_error)
 {
     if (r == -ENOMEM)
         return r;
-    errno = -r;
-    return str_refuse(r, ret_error, "Cannot read %s: %m.", path);
+    return str_refuse(r, ret_error, "Cannot read %s: %s.", path, trace_open_problem(r));
 }
 
 int input_open(const struct input_options *options, struct input **ret_input, char **ret_error)

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 
 #include "common/sidecar-path.h"
+#include "common/trace-open.h"
 #include "common/util.h"
 #include "trace/about.h"
 #include "trace/events.h"
@@ -922,9 +923,9 @@ int xentrace_open_fd(int fd, const struct xentrace_options *options, struct xent
 int xentrace_open(const char *path, const struct xentrace_options *options,
                   struct xentrace **ret_trace)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    int fd = trace_open(path);
 
-    return fd < 0 ? -errno : open_fd(fd, path, options, ret_trace);
+    return fd < 0 ? fd : open_fd(fd, path, options, ret_trace);
 }
 
 int xentrace_open_memory(const void *data, size_t bytes, const struct xentrace_options *options,

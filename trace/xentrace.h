@@ -47,7 +47,8 @@ struct xentrace_options {
 
 /*
  * Opens a trace. OPTIONS may be NULL. -EBADMSG: it does not begin with a window of trace records.
- * -EINVAL: options of an unknown size. Other errors are those of open(2), read(2) and mmap(2), and
+ * -EINVAL: options of an unknown size. -EISDIR, -ENOTSOCK, -ENOTTY: a directory, a socket, a device.
+ * -ENXIO: a FIFO that no program opens for writing within 2 s. Other errors are those of open(2), read(2) and mmap(2), and
  * -ENOMEM. A file without a byte is a trace without records.
  *
  * xentrace_open_fd() reads from where FD stands: a file, or a pipe, of which some windows are held

@@ -29,8 +29,8 @@ noinst_PROGRAMS += tests/trace/library-lines
 tests_trace_library_lines_SOURCES = tests/trace/library-lines.c
 tests_trace_library_lines_LDADD = libxentrace.la
 
-check_SCRIPTS += tests/trace/test-findings tests/trace/test-views
-EXTRA_DIST += tests/trace/test-findings tests/trace/test-views
+check_SCRIPTS += tests/trace/test-findings tests/trace/test-stranger tests/trace/test-views
+EXTRA_DIST += tests/trace/test-findings tests/trace/test-stranger tests/trace/test-views
 
 # Compressed traces.
 check_SCRIPTS += tests/trace/test-packed
