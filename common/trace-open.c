@@ -83,8 +83,6 @@ int trace_open(const char *path)
 const char *trace_open_problem(int error)
 {
     switch (error) {
-    case -EISDIR:
-        return "it is a directory";
     case -ENOTSOCK:
         return "it is a socket";
     case -ENOTTY:

@@ -13,5 +13,5 @@
  */
 int trace_open(const char *path);
 
-/* What such an error means, as half a sentence: "it is a directory"; strerror(3)'s of others. */
+/* What such an error means, as half a sentence: "it is a socket"; strerror(3)'s of others. */
 const char *trace_open_problem(int error);
