@@ -117,8 +117,21 @@ static struct session *find_only(const struct manager *manager,
     return NULL;
 }
 
-struct session *manager_find_session(struct manager *manager, const char *name,
-                                     struct failure *failure)
+/* A user's own capture comes first, as it was asked for: without the prefix of its name. */
+static struct session *find_for(const struct manager *manager, const struct requester *who,
+                                const char *name)
+{
+    struct failure failure = {0};
+    char own[SESSION_NAME_MAX + 1];
+    struct session *session = NULL;
+
+    if (who && requester_is_user(who) && name_of_user(who->uid, name, own, &failure) >= 0)
+        session = manager_find_by_name(manager, own);
+    return session ? session : manager_find_by_name(manager, name);
+}
+
+struct session *manager_find_session(struct manager *manager, const struct requester *who,
+                                     const char *name, struct failure *failure)
 {
     struct session *session;
 
@@ -129,7 +142,7 @@ struct session *manager_find_session(struct manager *manager, const char *name,
                               "No capture is running. To see all sessions: xentracectl list");
         return session;
     }
-    session = manager_find_by_name(manager, name);
+    session = find_for(manager, who, name);
     if (session)
         return session;
     (void)failure_set(failure, -ENOENT, ERROR_NO_SESSION,
@@ -147,13 +160,13 @@ void manager_explain_no_ring(const struct manager *manager, struct failure *fail
         (void)recorder_stop_explain(&manager->recorder_stop, failure);
 }
 
-struct session *manager_find_segmented(struct manager *manager, const char *name,
-                                       struct failure *failure)
+struct session *manager_find_segmented(struct manager *manager, const struct requester *who,
+                                       const char *name, struct failure *failure)
 {
     struct session *session;
 
     if (name[0])
-        return manager_find_session(manager, name, failure);
+        return manager_find_session(manager, who, name, failure);
     session = find_only(manager, has_segments, "rotate", failure);
     if (!session && !failure->name)
         (void)failure_set(failure, -ENOENT, ERROR_NO_SESSION,
@@ -180,8 +193,8 @@ struct session *manager_find_open_recorder(const struct manager *manager)
     return NULL;
 }
 
-struct session *manager_find_ring(struct manager *manager, const char *name,
-                                  struct failure *failure)
+struct session *manager_find_ring(struct manager *manager, const struct requester *who,
+                                  const char *name, struct failure *failure)
 {
     struct session *session;
 
@@ -199,7 +212,7 @@ struct session *manager_find_ring(struct manager *manager, const char *name,
         manager_explain_no_ring(manager, failure);
         return NULL;
     }
-    session = manager_find_session(manager, name, failure);
+    session = manager_find_session(manager, who, name, failure);
     if (session && !has_ring(session)) {
         (void)failure_set(failure, -EINVAL, ERROR_NO_RING,
                           "'%s' does not record into memory%s, so there is no ring to take a "
@@ -680,7 +693,7 @@ int manager_start_snapshot(struct manager *manager, const char *session_name,
 
     if (manager->shuts_down)
         return refuse_shutting_down(failure);
-    session = manager_find_ring(manager, session_name, failure);
+    session = manager_find_ring(manager, &options->requester, session_name, failure);
     if (!session)
         return -ENOENT;
     if (manager->nr_snapshots == MANAGER_SNAPSHOTS_MAX)
@@ -1478,26 +1491,55 @@ static void forget_oldest(struct manager *manager)
     }
 }
 
+/*
+ * The name of a capture that WHO asked for as NAME, "" for any. Those of users have a prefix, which
+ * root's and the configuration's have not.
+ */
+static int take_name(const struct manager *manager, const struct requester *who, const char *name,
+                     char ret_name[static SESSION_NAME_MAX + 1], bool *ret_is_made_up,
+                     struct failure *failure)
+{
+    char stem[SESSION_NAME_MAX + 1] = "capture";
+    int r;
+
+    if (!requester_is_user(who) && name_is_of_user(name))
+        return failure_set(
+            failure, -EINVAL, ERROR_INVALID,
+            "'%s' is not a valid name for a capture of root: names that begin with "
+            "'uid' and a number are of captures of other users. Choose another name.",
+            name);
+    if (requester_is_user(who)) {
+        r = name_of_user(who->uid, name, name[0] ? ret_name : stem, failure);
+        if (r < 0)
+            return r;
+    } else {
+        (void)snprintf(ret_name, SESSION_NAME_MAX + 1, "%.*s", (int)SESSION_NAME_MAX, name);
+    }
+    *ret_is_made_up = !name[0];
+    if (!name[0])
+        name_make_up(stem, name_is_taken, manager, ret_name);
+    return 0;
+}
+
 int manager_start_session(struct manager *manager, const char *name,
                           const struct session_options *options, struct session **ret_session,
                           struct failure *failure)
 {
     struct session_options renamed = *options;
-    char made_up[SESSION_NAME_MAX + 1];
+    char taken[SESSION_NAME_MAX + 1];
     struct session *session;
     int r;
 
+    r = take_name(manager, &options->requester, name, taken, &renamed.may_rename, failure);
+    if (r < 0)
+        return r;
+    name = taken;
     r = check_start(manager, name, failure);
     if (r < 0)
         return r;
     r = check_user(manager, &options->requester, failure);
     if (r < 0)
         return r;
-    if (name[0] == '\0') {
-        name_make_up("capture", name_is_taken, manager, made_up);
-        name = made_up;
-        renamed.may_rename = true;
-    }
     manager->ring_share.recorder_bytes =
         manager->config.recorder.enabled && !manager_find_open_recorder(manager)
             ? manager->config.recorder.memory_bytes

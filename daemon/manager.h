@@ -129,8 +129,8 @@ int manager_start_session(struct manager *manager, const char *name,
  * The newest session of that name; "" the one capture that has not ended. NULL and FAILURE if there
  * is none, or several.
  */
-struct session *manager_find_session(struct manager *manager, const char *name,
-                                     struct failure *failure);
+struct session *manager_find_session(struct manager *manager, const struct requester *who,
+                                     const char *name, struct failure *failure);
 
 /* The flight recorder's session that has not ended; NULL: there is none. */
 struct session *manager_find_open_recorder(const struct manager *manager);
@@ -160,12 +160,12 @@ int manager_check_stop(const struct session *session, struct failure *failure);
 void manager_explain_no_ring(const struct manager *manager, struct failure *failure);
 
 /* The session of that name; "": the one that has not ended and has segments. */
-struct session *manager_find_segmented(struct manager *manager, const char *name,
-                                       struct failure *failure);
+struct session *manager_find_segmented(struct manager *manager, const struct requester *who,
+                                       const char *name, struct failure *failure);
 
 /* The running session of that name, which has a ring; "": the flight recorder, or the only one. */
-struct session *manager_find_ring(struct manager *manager, const char *name,
-                                  struct failure *failure);
+struct session *manager_find_ring(struct manager *manager, const struct requester *who,
+                                  const char *name, struct failure *failure);
 
 /*
  * As snapshot_new(), of the ring that manager_find_ring() finds. `snapshot_ended` reports when it

@@ -27,6 +27,46 @@ int name_check(const char *name, struct failure *failure)
                        name, SESSION_NAME_MAX);
 }
 
+#define USER_PREFIX "uid"
+
+bool name_is_of_user(const char *name)
+{
+    size_t digits;
+
+    if (strncmp(name, USER_PREFIX, strlen(USER_PREFIX)) != 0)
+        return false;
+    digits = strspn(name + strlen(USER_PREFIX), "0123456789");
+    return digits > 0 && name[strlen(USER_PREFIX) + digits] == '-';
+}
+
+int name_of_user(uid_t uid, const char *name, char ret_name[static SESSION_NAME_MAX + 1],
+                 struct failure *failure)
+{
+    char prefix[sizeof(USER_PREFIX "4294967295-")];
+    size_t length;
+    int r;
+
+    (void)snprintf(prefix, sizeof(prefix), USER_PREFIX "%u-", (unsigned int)uid);
+    length = strlen(prefix);
+    if (!name[0]) {
+        (void)snprintf(ret_name, SESSION_NAME_MAX + 1, "%.*s", (int)length - 1, prefix);
+        return 0;
+    }
+    r = name_check(name, failure);
+    if (r < 0)
+        return r;
+    if (strncmp(name, prefix, length) == 0)
+        length = 0;
+    if (length + strlen(name) > SESSION_NAME_MAX)
+        return failure_set(failure, -EINVAL, ERROR_INVALID,
+                           "'%s' is too long: captures of users other than root begin with '%s', "
+                           "and have at most %u characters in all.",
+                           name, prefix, SESSION_NAME_MAX);
+    (void)snprintf(ret_name, SESSION_NAME_MAX + 1, "%.*s%.*s", (int)length, prefix,
+                   (int)(SESSION_NAME_MAX - length), name);
+    return 0;
+}
+
 void name_number(const char *name, unsigned int number, char ret_name[static SESSION_NAME_MAX + 1])
 {
     char suffix[16];

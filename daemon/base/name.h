@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "daemon/base/failure.h"
 
@@ -18,6 +19,25 @@ bool name_is_valid(const char *name, size_t max_length);
 
 /* Returns 0, or -EINVAL and FAILURE if NAME can be no session's and no snapshot's. */
 int name_check(const char *name, struct failure *failure);
+
+/*
+ * The names of snapshots that users other than root have named or labelled begin with it, those of
+ * triggers do not: "snapshot-user-crash-..." is no snapshot of the trigger "crash".
+ */
+#define NAME_USER_WORD            "user-"
+#define NAME_USER_SNAPSHOT_PREFIX "snapshot-" NAME_USER_WORD
+
+/*
+ * Names of captures of users other than root begin with the UID: "uid1000-NAME". So no user takes a
+ * name that root, the configuration or another user wants. NAME may have that prefix already; ""
+ * gives the prefix without "-". Returns 0; or -EINVAL and FAILURE if NAME is not valid, or is too
+ * long.
+ */
+int name_of_user(uid_t uid, const char *name, char ret_name[static SESSION_NAME_MAX + 1],
+                 struct failure *failure);
+
+/* Whether NAME is one of those, of any user. */
+bool name_is_of_user(const char *name);
 
 #define NAME_NUMBER_MAX 99999u /* of names that are alike, made up in the same second */
 

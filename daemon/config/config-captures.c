@@ -12,6 +12,7 @@
 #include "common/protocol.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "daemon/base/name.h"
 #include "daemon/config/capture-config.h"
 #include "daemon/config/config-reading.h"
 
@@ -40,6 +41,13 @@ static void check_capture(struct config_reading *reading, struct capture_config 
             reading, origin,
             "'%s' is not a valid name for a capture: it is the name of the flight recorder",
             capture->name);
+        return;
+    }
+    if (name_is_of_user(capture->name)) {
+        (void)config_refuse(reading, origin,
+                            "'%s' is not a valid name for a capture: names that begin with 'uid' "
+                            "and a number are of captures of users other than root",
+                            capture->name);
         return;
     }
     settle_segments(capture);

@@ -11,6 +11,7 @@
 #include <xen/trace.h>
 
 #include "common/util.h"
+#include "daemon/base/name.h"
 #include "daemon/config/config-keys.h"
 
 #define WORD  "trigger"
@@ -198,6 +199,13 @@ void config_check_triggers(struct config_reading *reading)
         if (!header)
             continue; /* no memory for it, which is noted */
         checked.origin = &header->origin;
+        if (strncmp(checked.trigger->name, NAME_USER_WORD, strlen(NAME_USER_WORD)) == 0) {
+            (void)config_refuse(reading, checked.origin,
+                                "'%s' is not a valid name for a trigger: names of snapshots that "
+                                "begin with snapshot-user- are of users other than root",
+                                checked.trigger->name);
+            continue;
+        }
         if (check_condition(&checked) < 0)
             continue;
         if (config->recorder.enabled)

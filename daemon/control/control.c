@@ -352,7 +352,7 @@ static struct session *client_read_capture(struct client *client, struct call *c
 
     if (client_read_name(client, call, right, &name, failure) < 0)
         return NULL;
-    session = manager_find_session(client->control->manager, name, failure);
+    session = manager_find_session(client->control->manager, &call->audit.who, name, failure);
     if (!session || manager_check_stop(session, failure) < 0)
         return NULL;
     audit_name_object(&call->audit, session->name);
@@ -433,6 +433,7 @@ static int method_stop_recorder(sd_bus_message *message, void *userdata, sd_bus_
 static int method_status(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
     struct client *client = userdata;
+    const struct requester who = peer_requester(&client->peer);
     struct failure failure = {0};
     const struct session *session;
     const char *name;
@@ -446,7 +447,7 @@ static int method_status(sd_bus_message *call, void *userdata, sd_bus_error *err
         return r;
     if (name[0] == '\0')
         return call_answer_document(call, status_document(client->control->manager));
-    session = manager_find_session(client->control->manager, name, &failure);
+    session = manager_find_session(client->control->manager, &who, name, &failure);
     if (!session)
         return call_answer_failure(call, &failure);
     return call_answer_document(call, document_of_session(session));
@@ -526,7 +527,7 @@ static int method_rotate(sd_bus_message *message, void *userdata, sd_bus_error *
     r = client_read_name(client, &call, RIGHT_ROTATE, &name, &failure);
     if (r < 0)
         return client_refuse(client, &call, &failure);
-    session = manager_find_segmented(control->manager, name, &failure);
+    session = manager_find_segmented(control->manager, &call.audit.who, name, &failure);
     if (!session)
         return client_refuse(client, &call, &failure);
     audit_name_object(&call.audit, session->name);

@@ -661,12 +661,14 @@ static bool snapshot_name_is_taken(const void *userdata, const char *name)
     return false;
 }
 
-static void snapshot_make_up_name(struct snapshot *snapshot)
+/* A user's label may be a trigger's name. */
+static void snapshot_make_up_name(struct snapshot *snapshot, bool is_limited)
 {
-    char stem[sizeof("snapshot-") + SESSION_NAME_MAX];
+    char stem[sizeof(NAME_USER_SNAPSHOT_PREFIX) + SESSION_NAME_MAX] = "snapshot";
 
-    (void)snprintf(stem, sizeof(stem), "snapshot%s%s", snapshot->label[0] ? "-" : "",
-                   snapshot->label);
+    if (snapshot->label[0])
+        (void)snprintf(stem, sizeof(stem), "%s%s",
+                       is_limited ? NAME_USER_SNAPSHOT_PREFIX : "snapshot-", snapshot->label);
     name_make_up(stem, snapshot_name_is_taken, NULL, snapshot->name);
 }
 
@@ -703,7 +705,7 @@ static int snapshot_take_options(struct snapshot *snapshot, const struct snapsho
         return r;
     snapshot_take_label(snapshot, options->label);
     if (!options->name || !options->name[0]) {
-        snapshot_make_up_name(snapshot);
+        snapshot_make_up_name(snapshot, options->user.is_limited);
     } else {
         r = name_check(options->name, failure);
         if (r < 0)

@@ -26,7 +26,6 @@
 #define LOOK_USEC       (250 * USEC_PER_MSEC)
 #define LIVE_MAX_USEC   USEC_PER_SEC
 #define LIVE_TIME_USEC  (10 * USEC_PER_SEC) /* for all of it: the records are no news by then */
-#define NAME_PREFIX     "snapshot-"
 #define USER_NUMBER_MAX (NAME_NUMBER_MAX / 100)
 
 struct user_limits {
@@ -140,7 +139,7 @@ static int check_permitted(const struct snapshot_options *options, enum budget_k
 static int take_name(struct snapshot_options *options, char name[static SESSION_NAME_MAX + 1],
                      struct failure *failure)
 {
-    const char *prefix = NAME_PREFIX;
+    const char *prefix = NAME_USER_SNAPSHOT_PREFIX;
     int r;
 
     if (options->has_output || !options->name || !options->name[0])
@@ -148,7 +147,7 @@ static int take_name(struct snapshot_options *options, char name[static SESSION_
     r = name_check(options->name, failure);
     if (r < 0)
         return r;
-    if (strncmp(options->name, NAME_PREFIX, strlen(NAME_PREFIX)) == 0)
+    if (strncmp(options->name, NAME_USER_SNAPSHOT_PREFIX, strlen(NAME_USER_SNAPSHOT_PREFIX)) == 0)
         prefix = "";
     if (strlen(prefix) + strlen(options->name) > SESSION_NAME_MAX)
         return failure_set(failure, -EINVAL, ERROR_INVALID,

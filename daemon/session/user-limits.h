@@ -9,7 +9,7 @@
  *   disk     keep-for-triggers= of free space, beyond the reserve
  *   memory   half of what pool and rings may take beyond their own: beyond that, users' snapshots
  *            are refused, and those that are being written are given up
- *   names    of their own, with the prefix "snapshot-", and a hundredth of the numbers that made-up
+ *   names    of their own, with the prefix "snapshot-user-", and a hundredth of the numbers that made-up
  *            names may have
  *
  * Main thread; nothing here waits.

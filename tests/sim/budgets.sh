@@ -73,8 +73,8 @@ in_a_loop() {
     recorder_status
     check "a loop: nor of the recorder" same \
         "$(number "$dir/recorder" ledger lost) $(number "$dir/recorder" ledger dropped)" "0 0"
-    check "a loop: some are written" above "$(files 'snapshot-crash-*.xentrace')" 0
-    check "a loop: no more than the limit of two users" below "$(files 'snapshot-crash-*.xentrace')" 7
+    check "a loop: some are written" above "$(files 'snapshot-user-crash-*.xentrace')" 0
+    check "a loop: no more than the limit of two users" below "$(files 'snapshot-user-crash-*.xentrace')" 7
     check "a loop: one at a time" grep -q "is still being written.*one at a time" "$dir/answers"
     check "a loop: one in a second" \
         grep -Eq "less than 1s ago. Try again in [0-9.m]+s\. Root.*snapshot-interval=" "$dir/answers"
@@ -182,13 +182,13 @@ names() {
     ctl start -T 100 daily >/dev/null
     for name in nightly nightly.00001 nightly.00002 nightly.00003 daily; do
         check "names: $name is a snapshot's" as 65534 snapshot --max-size 8M "$name"
-        check "names: $name has the prefix" test -e "$dir/state/snapshot-$name.xentrace"
+        check "names: $name has the prefix" test -e "$dir/state/snapshot-user-$name.xentrace"
     done
-    check "names: one with the prefix has no other" as 65534 snapshot --max-size 8M snapshot-mine
-    check "names: ... has no other" test -e "$dir/state/snapshot-mine.json"
-    check "names: nothing is replaced" refuses "snapshot-mine.xentrace exists, and captures are never overwritten" \
+    check "names: one with the prefix has no other" as 65534 snapshot --max-size 8M snapshot-user-mine
+    check "names: ... has no other" test -e "$dir/state/snapshot-user-mine.json"
+    check "names: nothing is replaced" refuses "snapshot-user-mine.xentrace exists, and captures are never overwritten" \
         as 65534 snapshot --max-size 8M mine
-    check "names: one that is too long" refuses "is too long: names given by users other than root begin with 'snapshot-'" \
+    check "names: one that is too long" refuses "is too long: names given by users other than root begin with 'snapshot-user-'" \
         as 65534 snapshot 0123456789012345678901234567890123456789012345678901234567
     check "names: root's have no prefix" ctl snapshot --max-size 8M by-root
     check "names: ... have no prefix" test -e "$dir/state/by-root.xentrace"

@@ -71,6 +71,7 @@ static const struct {
     {"capture .x", "", "is not a valid name for a capture"},
     {"capture a/b", "", "is not a valid name for a capture"},
     {"capture flight-recorder", "", "is not a valid name for a capture"},
+    {"capture uid1000-x", "", "are of captures of users other than root"},
     {"capture x", "event=sched", "did you mean 'events'"},
     {"capture x", "colour=red", "there is no key 'colour'"},
     {"capture x", "events=scheduler", "scheduler"},

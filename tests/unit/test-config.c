@@ -565,6 +565,8 @@ static const struct bad_case bad_cases[] = {
     {"a name with a blank", "[trigger a b]\ncondition=manual\n", "line 1", "'a b' is not a valid"},
     {"a name too long", "[trigger 012345678901234567890123456789012]\ncondition=manual\n", "line 1",
      "is not a valid name for a trigger"},
+    {"the name of a user's snapshot", "[trigger user-x]\ncondition=manual\n", "line 1",
+     "'user-x' is not a valid name for a trigger"},
     {"a hidden name", "[trigger .x]\n", "line 1", "'.x' is not a valid"},
     {"two of a name", "[trigger x]\ncondition=manual\n\n[trigger x]\ncondition=manual\n", "line 4",
      "the trigger 'x' is already defined at line 1"},

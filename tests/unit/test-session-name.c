@@ -2,6 +2,7 @@
 
 /* Names: what a session may be called, and what its files are called then. */
 
+#include <errno.h>
 #include <time.h>
 
 #include "common/sidecar-path.h"
@@ -120,6 +121,49 @@ static const struct path_case path_cases[] = {
     {"a.xentrace/f", "a.xentrace/f.json"},
 };
 
+static const struct {
+    const char *name;   /* that is asked for */
+    const char *result; /* of UID 1000; NULL: none */
+} user_cases[] = {
+    {"nightly", "uid1000-nightly"},
+    {"uid1000-nightly", "uid1000-nightly"},
+    {"uid1001-nightly", "uid1000-uid1001-nightly"},
+    {"uid0-nightly", "uid1000-uid0-nightly"},
+    {"flight-recorder", "uid1000-flight-recorder"},
+    {"", "uid1000"}, /* the time follows */
+    {"a/b", NULL},
+    {"-a", NULL},
+    {"0123456789abcdef0123456789abcdef0123456789abcdef01234567",
+     "uid1000-"
+     "0123456789abcdef0123456789abcdef0123456789abcdef01234567"},
+    {"0123456789abcdef0123456789abcdef0123456789abcdef012345678", NULL},
+};
+
+static void test_users(void)
+{
+    static const char *const of_root[] = {"nightly", "uid",     "uid-a", "uidx-a",
+                                          "uid12",   "auid1-a", "",      "capture-20261121-060512"};
+    char name[SESSION_NAME_MAX + 1];
+    struct failure failure;
+
+    for (size_t i = 0; i < ARRAY_SIZE(user_cases); i++) {
+        int r = name_of_user(1000, user_cases[i].name, name, &failure);
+
+        test_case(user_cases[i].name);
+        CHECK_INT(r, user_cases[i].result ? 0 : -EINVAL);
+        if (r == 0)
+            CHECK_STR(name, user_cases[i].result);
+    }
+    test_case("the longest UID");
+    CHECK_INT(name_of_user((uid_t)-2, "a", name, &failure), 0);
+    CHECK_STR(name, "uid4294967294-a");
+    test_case("names of users are told from root's");
+    CHECK(name_is_of_user("uid1000-nightly") && name_is_of_user("uid0-a"));
+    CHECK(name_is_of_user(name));
+    for (size_t i = 0; i < ARRAY_SIZE(of_root); i++)
+        CHECK(!name_is_of_user(of_root[i]));
+}
+
 static void test_paths(void)
 {
     for (size_t i = 0; i < ARRAY_SIZE(path_cases); i++) {
@@ -140,6 +184,7 @@ int main(void)
                  "snapshot-0123456789abcdef0123456789abcdef0-20261121-060512",
                  "snapshot-0123456789abcdef0123456789abcdef0-20261121-060512-1200");
     test_numbers();
+    test_users();
     test_paths();
     return test_end();
 }
