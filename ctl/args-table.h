@@ -20,7 +20,7 @@ enum args_type {
     ARGS_NAME,     /* const char *: a word without a slash */
     ARGS_SESSION,  /* const char *: such a word, which names a session */
     ARGS_FILE,     /* const char *: not empty */
-    ARGS_HOST,     /* const char *: "user@host", not an option of ssh's */
+    ARGS_HOST,     /* const char *: "user@host"; remote_run() checks it */
     ARGS_CHOICE,   /* const char *: one of the words in DETAIL, separated by blanks */
     ARGS_DURATION, /* uint64_t, microseconds, not 0; a number alone is in UNIT */
     ARGS_SIZE,     /* uint64_t, bytes, not 0; a number alone is in UNIT */

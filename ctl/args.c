@@ -20,7 +20,6 @@
 #include "common/units.h"
 #include "ctl/ctl.h"
 #include "ctl/hint.h"
-#include "ctl/remote.h"
 #include "ctl/str.h"
 
 #define HELP_COLUMN 24 /* where the explanations begin */
@@ -219,16 +218,6 @@ static int set_file(const char *label, const char *text, const char **ret_path, 
     return 0;
 }
 
-/* A host that begins with a dash would be an option of ssh. */
-static int set_host(const char *text, const char **ret_host, char **ret_error)
-{
-    if (!*text || *text == '-')
-        return str_refuse(-EINVAL, ret_error,
-                          "-H \"%s\" is not a host: write HOST or USER@HOST, as for ssh.", text);
-    *ret_host = text;
-    return 0;
-}
-
 /* Lists are checked together at the end: numbers are OR-ed, and one alone may be no event yet. */
 static int add_events(char **events, const char *list)
 {
@@ -265,6 +254,7 @@ static int set_value(const struct args_option *option, void *values, char **ret_
         *(bool *)value = true;
         return 0;
     case ARGS_TEXT:
+    case ARGS_HOST:
         *(const char **)value = optarg;
         return 0;
     case ARGS_NAME:
@@ -273,8 +263,6 @@ static int set_value(const struct args_option *option, void *values, char **ret_
         return args_check_name(optarg, option->detail, ret_error);
     case ARGS_FILE:
         return set_file(label, optarg, value, ret_error);
-    case ARGS_HOST:
-        return set_host(optarg, value, ret_error);
     case ARGS_CHOICE:
         return set_choice(option, label, optarg, value, ret_error);
     case ARGS_DURATION:
@@ -341,21 +329,6 @@ static int check_in_full(const struct args_option *option, const char *typed, ch
     return str_refuse(-EINVAL, ret_error, "Write --%s in full.", option->name);
 }
 
-/* With -H, a socket is one of that host: of --socket, or the default one. */
-static int address_host(struct ctl *ctl)
-{
-    bool is_given = ctl->socket != ctl->default_socket;
-
-    if (!ctl->host || (is_given && remote_is_address(ctl->socket)))
-        return 0;
-    free(ctl->address);
-    ctl->address = remote_address(ctl->host, is_given ? ctl->socket : NULL);
-    if (!ctl->address)
-        return -ENOMEM;
-    ctl->socket = ctl->address;
-    return 0;
-}
-
 int args_parse(struct ctl *ctl, const struct args_option *table, int argc, char **argv,
                int max_words, void *values, uint64_t *ret_given, char **ret_error)
 {
@@ -391,9 +364,6 @@ int args_parse(struct ctl *ctl, const struct args_option *table, int argc, char 
             given |= UINT64_C(1) << (option - table);
     }
     r = check_events(table, values, ret_error);
-    if (r < 0)
-        return r;
-    r = address_host(ctl);
     if (r < 0)
         return r;
     if (ret_given)
@@ -461,7 +431,7 @@ int args_rebuild(const struct args_option *table, int argc, char **argv,
 
     while (added && added[nr_added])
         nr_added++;
-    words = calloc((size_t)argc + nr_added + 1, sizeof(*words));
+    words = calloc((size_t)argc + nr_added + 2, sizeof(*words));
     if (!words)
         return -ENOMEM;
     r = parser_init(&parser, false);
@@ -473,30 +443,13 @@ int args_rebuild(const struct args_option *table, int argc, char **argv,
     r = add_options(&parser, left_out, words);
     for (size_t i = 0; i < nr_added && r >= 0; i++)
         r = add_word(words, strdup(added[i]));
+    if (r >= 0 && optind < argc && *argv[optind] == '-')
+        r = add_word(words, strdup("--"));
     for (int i = optind; i < argc && r >= 0; i++)
         r = add_word(words, strdup(argv[i]));
     if (r < 0)
         return r;
     *ret_words = TAKE_PTR(words);
-    return 0;
-}
-
-int args_prepend_word(char ***words, const char *word)
-{
-    char *copy = strdup(word), **longer;
-    size_t n = 0;
-
-    while ((*words)[n])
-        n++;
-    longer = reallocarray(*words, n + 2, sizeof(*longer));
-    if (longer)
-        *words = longer;
-    if (!longer || !copy) {
-        free(copy);
-        return -ENOMEM;
-    }
-    memmove(longer + 1, longer, (n + 1) * sizeof(*longer));
-    longer[0] = copy;
     return 0;
 }
 

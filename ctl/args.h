@@ -34,7 +34,6 @@ int args_parse(struct ctl *ctl, const struct args_option *table, int argc, char 
  */
 int args_rebuild(const struct args_option *table, int argc, char **argv,
                  const char *const *left_out, const char *const *added, char ***ret_words);
-int args_prepend_word(char ***words, const char *word);
 void args_free_words(char ***words);
 
 /*

@@ -19,19 +19,17 @@
 #include <systemd/sd-event.h>
 
 #include "common/tracer.h"
-#include "ctl/remote.h"
+#include "ctl/served.h"
 #include "ctl/str.h"
 
 #define CONNECT_TIMEOUT_SEC 5
-#define REMOTE_TIMEOUT_SEC  600                /* ssh may ask for a password */
 #define PATIENCE_USEC       (3 * USEC_PER_SEC) /* a healthy disk takes a stop in less */
 #define RETRY_USEC          (1 * USEC_PER_SEC)
 
 struct client {
     sd_event *event;
     sd_bus *bus;
-    char *path;              /* of another host: its name */
-    struct remote *remote;   /* NULL: this machine */
+    char *path;
     unsigned int interrupts; /* signals that have not ended a wait yet */
     int signal;              /* the last of them, if it came to this process alone; else 0 */
     sd_event_source *child;  /* NULL: none is watched */
@@ -137,9 +135,7 @@ static int open_bus(struct client *client, int fd)
     if (r < 0)
         return r;
     (void)fd_take(&own_fd); /* sd-bus closes it */
-
-    /* ssh carries bytes only */
-    r = sd_bus_negotiate_fds(client->bus, !client->remote);
+    r = sd_bus_negotiate_fds(client->bus, true);
     if (r < 0)
         return r;
     r = sd_bus_start(client->bus);
@@ -210,8 +206,6 @@ static int explain_closed(struct client *client, char **ret_error)
     struct stat st;
     bool is_restricted;
 
-    if (client->remote)
-        return remote_explain(client->remote, ret_error);
     is_restricted = stat(client->path, &st) == 0 && !(st.st_mode & S_IWOTH);
     return explain_connect(client->path, geteuid() == 0 || is_restricted ? -EUSERS : -EACCES,
                            ret_error);
@@ -219,11 +213,8 @@ static int explain_closed(struct client *client, char **ret_error)
 
 static int shake_hands(struct client *client, char **ret_error)
 {
-    uint64_t timeout_sec = client->remote ? REMOTE_TIMEOUT_SEC : CONNECT_TIMEOUT_SEC;
-    int r = wait_until(client, is_ready, NULL, timeout_sec * USEC_PER_SEC);
+    int r = wait_until(client, is_ready, NULL, CONNECT_TIMEOUT_SEC * USEC_PER_SEC);
 
-    if (r < 0 && client->remote)
-        return remote_explain(client->remote, ret_error);
     if (r == -ETIMEDOUT)
         return explain_connect(client->path, -EAGAIN, ret_error);
     if (r == -EPIPE || r == -ECONNRESET)
@@ -233,31 +224,16 @@ static int shake_hands(struct client *client, char **ret_error)
     return sd_bus_is_ready(client->bus) > 0 ? 0 : explain_closed(client, ret_error);
 }
 
-int client_open_socket(const char *path, int *ret_fd, char **ret_error)
-{
-    _cleanup_free_ char *printable = strdup(path);
-    int r;
-
-    if (!printable)
-        return -ENOMEM;
-    str_make_printable(printable);
-    r = open_socket(path, ret_fd);
-    return r < 0 ? explain_connect(printable, r, ret_error) : 0;
-}
-
 static int client_connect(struct client *client, const char *path, int *ret_fd, char **ret_error)
 {
     int r;
 
-    r = remote_is_address(path) ? remote_connect(path, &client->remote, ret_fd, ret_error)
-                                : client_open_socket(path, ret_fd, ret_error);
-    if (r < 0)
-        return r;
-    client->path = strdup(client->remote ? remote_host(client->remote) : path);
+    client->path = strdup(path);
     if (!client->path)
         return -ENOMEM;
     str_make_printable(client->path);
-    return 0;
+    r = open_socket(path, ret_fd);
+    return r < 0 ? explain_connect(client->path, r, ret_error) : 0;
 }
 
 int client_new(const char *path, struct client **ret_client, char **ret_error)
@@ -293,7 +269,6 @@ struct client *client_free(struct client *client)
     if (client->bus)
         (void)sd_bus_detach_event(client->bus); /* fails only if it never was attached */
     sd_bus_close_unref(client->bus);
-    (void)remote_free(client->remote);
     sd_event_source_unref(client->child);
     sd_event_unref(client->event);
     free(client->path);
@@ -533,8 +508,8 @@ static int call_for_document(struct client *client, sd_bus_message *message, str
                           "This xentracectl does not understand the answer to %s from %s "
                           "(compare: xentracectl version).",
                           sd_bus_message_get_member(message), client->path);
-    if (client->remote)
-        doc_set_text(doc, "remote", client->path); /* its paths are there */
+    if (*served_host())
+        doc_set_text(doc, "remote", served_host()); /* its paths are here, not there */
     *ret_doc = TAKE_PTR(doc);
     return 0;
 }

@@ -33,7 +33,7 @@
 
 struct client;
 
-/* Connects to the socket at PATH, or at the address of another host's (ctl/remote.h). */
+/* Connects to the socket at PATH. */
 int client_new(const char *path, struct client **ret_client, char **ret_error);
 struct client *client_free(struct client *client);
 
@@ -43,9 +43,6 @@ static inline void client_freep(struct client **client)
 }
 
 #define _cleanup_client_ _cleanup_(client_freep)
-
-/* The same without D-Bus, and on this machine: a stream of bytes. */
-int client_open_socket(const char *path, int *ret_fd, char **ret_error);
 
 /* From now on SIGINT, SIGTERM and SIGHUP (unless it is ignored) interrupt a wait: each signal one.
  */

@@ -240,5 +240,4 @@ const struct verb verb_cut = {
             "a new trace, with its sidecar. Needs no daemon.\n",
     .options = cut_options,
     .examples = "  xentracectl cut --since -40s -o last.xentrace all.xentrace\n",
-    .remote = VERB_RUNS_THERE,
 };

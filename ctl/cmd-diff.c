@@ -864,5 +864,4 @@ const struct verb verb_diff = {
             "halves of one trace. Needs no daemon.\n",
     .options = diff_options,
     .examples = "  xentracectl diff --html page.html before.xentrace after.xentrace\n",
-    .remote = VERB_RUNS_THERE,
 };

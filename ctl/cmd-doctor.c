@@ -178,5 +178,4 @@ const struct verb verb_doctor = {
             "line is a pass, a warning or a failure, with advice. Changes nothing, and also\n"
             "works if the daemon is not running.\n\n"
             "Exit status: 1 if a check fails.\n",
-    .remote = VERB_RUNS_THERE,
 };

@@ -392,5 +392,4 @@ const struct verb verb_dump = {
     .options = dump_options,
     .examples = "  xentracectl dump --where 'name = vmexit and reason = NPF' FILE\n"
                 "  xentracectl dump --fields time,vcpu,runtime -e sched FILE | sort -nk3\n",
-    .remote = VERB_RUNS_THERE,
 };

@@ -87,5 +87,4 @@ const struct verb verb_events = {
     .summary = "list the names of events",
     .help = "Lists the names that -e takes, with their masks.\n",
     .options = events_options,
-    .remote = VERB_RUNS_THERE,
 };

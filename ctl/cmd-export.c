@@ -18,6 +18,7 @@
 #include "ctl/input.h"
 #include "ctl/number.h"
 #include "ctl/output.h"
+#include "ctl/served.h"
 #include "ctl/selection.h"
 #include "ctl/str.h"
 #include "ctl/table.h"
@@ -141,7 +142,7 @@ static int job_open_output(struct job *job, const struct options *options, char 
 
     if (job->options.format->is_directory)
         return job_open_directory(job, options, ret_error);
-    job->options.fd = STDOUT_FILENO;
+    job->options.fd = served_output_fd() >= 0 ? served_output_fd() : STDOUT_FILENO;
     if (!options->output || strcmp(options->output, "-") == 0) {
         if (job->options.format->is_binary && isatty(STDOUT_FILENO))
             return str_refuse(-ENOTTY, ret_error,
@@ -302,6 +303,12 @@ static int check_options(const struct options *options, const char *path,
     if (format->is_directory && (!options->output || strcmp(options->output, "-") == 0))
         return str_refuse(-EINVAL, ret_error, "%s is a directory: name it with -o DIRECTORY.",
                           format->name);
+    if (format->is_directory && *served_host())
+        return str_refuse(
+            -EINVAL, ret_error,
+            "%s is a directory, which -H does not copy: export it on that host, or copy "
+            "the trace.",
+            format->name);
     if (format->is_directory && options->force)
         return str_refuse(-EINVAL, ret_error,
                           "--force replaces no directory, which %s is: remove it yourself.",
@@ -349,5 +356,4 @@ const struct verb verb_export = {
             "and the intervals of its vCPUs and CPUs. Needs no daemon.\n",
     .options = export_options,
     .examples = "  xentracectl export --to csv --table intervals --domain web FILE\n",
-    .remote = VERB_RUNS_THERE,
 };

@@ -653,5 +653,4 @@ const struct verb verb_info = {
             "contain, whether they are sound, and the facts of their sidecars. Needs no\n"
             "daemon.\n\n"
             "Exit status: 1 if a file is damaged, incomplete or unreadable.\n",
-    .remote = VERB_RUNS_THERE,
 };

@@ -49,4 +49,5 @@ const struct verb verb_monitor = {
             "triggers, and updates them every second. 2 shows\n"
             "domains and vCPUs, as top does. q quits, h shows all keys.\n",
     .options = monitor_options,
+    .remote = VERB_LIVE,
 };

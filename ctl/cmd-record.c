@@ -17,7 +17,7 @@
 #include "ctl/child.h"
 #include "ctl/ctl.h"
 #include "ctl/progress.h"
-#include "ctl/remote.h"
+#include "ctl/served.h"
 #include "ctl/session.h"
 #include "ctl/stop.h"
 #include "ctl/storage.h"
@@ -35,7 +35,6 @@ struct record {
     char *name;
     uint64_t started_usec;
     struct progress progress;
-    bool is_remote;
     struct child *child; /* the command that it records; NULL: none */
     int child_status;    /* as of waitpid(), when it has ended or nobody waits for it */
     bool is_interrupted; /* a signal was passed on to the command */
@@ -180,14 +179,14 @@ static void explain_break(const struct record *record, int r, const char *error)
 
 /*
  * xentraced was stopped, restarted, or has died. If it ended the capture, its sidecar has the
- * summary, which takes a moment: 0 then. The paths of another host cannot be read.
+ * summary, which takes a moment: 0 then.
  */
 static int read_end(struct record *record)
 {
     _cleanup_free_ char *path = strdup(doc_text(record->session, "output.sidecar", ""));
     const struct timespec step = {.tv_nsec = END_STEP_NSEC};
 
-    if (record->is_remote || !path || !*path)
+    if (!path || !*path)
         return -ENOENT;
     for (int i = 0; i < END_STEPS; i++) {
         _cleanup_doc_ struct json_object *session = NULL;
@@ -269,18 +268,6 @@ static int start(struct ctl *ctl, struct record *record, const struct capture_op
     return 0;
 }
 
-/* A command on the other side of a bridge begins now. */
-static void report_start(const struct record *record)
-{
-    _cleanup_doc_ struct json_object *doc = NULL;
-
-    if (!getenv(REMOTE_BRIDGE))
-        return;
-    doc = doc_new(DOC_FORMAT_STARTED);
-    doc_add_text(doc, "name", record->name);
-    doc_print_line(stderr, doc);
-}
-
 /* The command after "--", which is no part of ARGC and ARGV then; NULL: there is none. */
 static char **split_command(int *argc, char **argv)
 {
@@ -309,14 +296,13 @@ static int record_all(struct ctl *ctl, struct record *record, const struct captu
     _cleanup_free_ char *error = NULL;
     int r, code;
 
-    record->is_remote = remote_is_address(ctl->socket);
     progress_init(&record->progress, options->quiet || record->child);
     r = start(ctl, record, options, &error);
     if (r < 0) {
         ctl_error_sentence(error);
         return CTL_FAILURE;
     }
-    report_start(record);
+    served_send(SERVED_STARTED, "");
     if (record->child && child_begin(record->child, &error) < 0)
         ctl_error_sentence(error); /* its exit status ends the capture */
     code = run(ctl, record, options);
@@ -362,5 +348,4 @@ const struct verb verb_record = {
     .examples = "  xentracectl record -e hvm -T 30 -o hvm.xentrace\n"
                 "  xentracectl record -e sched -o boot.xentrace -- xl create web.cfg\n"
                 "  xentracectl record -T 10 -o - | zstd > all.xentrace.zst\n",
-    .remote = VERB_STREAMS,
 };

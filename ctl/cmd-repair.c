@@ -20,6 +20,7 @@
 #include "ctl/now.h"
 #include "ctl/number.h"
 #include "ctl/output.h"
+#include "ctl/served.h"
 #include "ctl/str.h"
 #include "ctl/table.h"
 #include "trace/repair.h"
@@ -280,6 +281,7 @@ static void print_text(FILE *file, const struct job *job)
     const char *path = job->output ? job->output->trace.path : NULL;
     _cleanup_free_ char *quoted = str_shell_quote(path ? path : "-");
     char count[NUMBER_MAX], size[UNITS_TEXT_MAX];
+    bool is_there = *served_host() && !served_path();
 
     if (is_sound(job))
         (void)fprintf(file, "%s is sound: there is nothing to repair.\n", job->path);
@@ -298,7 +300,8 @@ static void print_text(FILE *file, const struct job *job)
     table_print_field(file, "Gaps", "%s, marked by lost_records records",
                       number_format(count, result->marks));
     if (path && quoted)
-        table_print_field(file, "Next", "xentracectl report %s", quoted);
+        table_print_field(file, "Next", "xentracectl%s%s report %s", is_there ? " -H " : "",
+                          is_there ? served_host() : "", quoted);
 }
 
 static int repair_file(struct ctl *ctl, const struct options *options, const char *path)
@@ -350,5 +353,4 @@ const struct verb verb_repair = {
     .help = "Writes what is readable of a damaged trace to a new file, with its sidecar, and\n"
             "marks the gaps. FILE stays as it is. Needs no daemon.\n",
     .options = repair_options,
-    .remote = VERB_RUNS_THERE,
 };

@@ -262,5 +262,4 @@ const struct verb verb_report = {
     .help = "Reads a trace (- is standard input) and shows what happened. Needs no daemon.\n",
     .options = report_options,
     .examples = "  xentracectl report --html page.html web.xentrace\n",
-    .remote = VERB_RUNS_THERE,
 };

@@ -244,5 +244,4 @@ const struct verb verb_snapshot = {
     .options = snapshot_options,
     .examples = "  xentracectl snapshot --last 30s --label slow-guest\n"
                 "  xentracectl snapshot --since 03:10 --until 03:12:30\n",
-    .remote = VERB_STREAMS,
 };

@@ -11,6 +11,7 @@
 #include "ctl/capture.h"
 #include "ctl/ctl.h"
 #include "ctl/output.h"
+#include "ctl/served.h"
 #include "ctl/session.h"
 #include "ctl/storage.h"
 #include "ctl/str.h"
@@ -114,6 +115,10 @@ static int cmd_start(struct ctl *ctl, int argc, char **argv)
     int r;
 
     r = options_parse(ctl, OPTIONS_OF_START, argc, argv, &options, &error);
+    if (r == 0 && options.output && *served_host())
+        r = str_refuse(-EINVAL, &error,
+                       "start returns at once and cannot stream records to a file on another host "
+                       "(-o): use record.");
     if (r < 0)
         return args_exit(&verb_start, r, error);
     r = start(ctl, &options, &error);

@@ -183,5 +183,4 @@ const struct verb verb_timeline = {
     .help = "Draws a trace in characters, as wide as the terminal. Each column is a part of\n"
             "the time, and shows what took most of it. Needs no daemon.\n",
     .options = timeline_options,
-    .remote = VERB_RUNS_THERE,
 };

@@ -169,5 +169,5 @@ const struct verb verb_top = {
     .options = top_options,
     .examples = "  xentracectl top --vcpus --sort p99\n"
                 "  xentracectl top --once --domain web\n",
-    .remote = VERB_RUNS_THERE,
+    .remote = VERB_LIVE,
 };

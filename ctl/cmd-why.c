@@ -317,5 +317,4 @@ const struct verb verb_why = {
             "VCPU is web.1, 5.1 or d5v1; without a number, that of the domain which waited\n"
             "longest. Needs no daemon.\n",
     .options = why_options,
-    .remote = VERB_RUNS_THERE,
 };

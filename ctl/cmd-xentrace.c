@@ -23,7 +23,7 @@
 #include "ctl/args.h"
 #include "ctl/client.h"
 #include "ctl/ctl.h"
-#include "ctl/remote-run.h"
+#include "ctl/remote.h"
 #include "ctl/str.h"
 
 #define MASK_ALL         0x0ffff000u
@@ -340,7 +340,6 @@ static int leave_stdout(void)
 static int record(struct ctl *ctl, const struct xentrace *options)
 {
     _cleanup_(words_done) struct words words = {};
-    int code;
 
     words_make(&words, options);
     if (words.has_failed) {
@@ -351,8 +350,6 @@ static int record(struct ctl *ctl, const struct xentrace *options)
         print_words(&words);
         return CTL_OK;
     }
-    if (remote_run(ctl, &verb_record, (int)words.count, words.word, &code))
-        return code;
     return verb_record.run(ctl, (int)words.count, words.word);
 }
 
@@ -379,7 +376,7 @@ static int cmd_xentrace(struct ctl *ctl, int argc, char **argv)
 {
     struct xentrace options = {};
     char *error = NULL;
-    int r;
+    int r, code;
 
     r = parse(ctl, &options, argc, argv, &error);
     if (r < 0)
@@ -390,6 +387,10 @@ static int cmd_xentrace(struct ctl *ctl, int argc, char **argv)
     }
     if (options.wants_version)
         return verb_version.run(ctl, 1, (char *[]){argv[0], NULL});
+    if (!options.is_to_be_printed &&
+        remote_run_words(ctl, argv, is_stdout(options.file) ? "-" : options.file,
+                         !is_stdout(options.file), &code))
+        return code;
     return run(ctl, &options);
 }
 
@@ -402,6 +403,7 @@ const struct verb verb_xentrace = {
     .help = "Records as xentrace does with that command line, for old scripts: until Ctrl-C,\n"
             "SIGTERM, SIGHUP or the end of -T. FILE is replaced, and may be /dev/stdout.\n",
     .options = options_table,
+    .remote = VERB_STAYS_HERE,
     .examples = "  xentracectl xentrace -e sched -T 10 trace.bin\n"
                 "  xentracectl xentrace --translate -e sched -T 10 trace.bin\n",
 };

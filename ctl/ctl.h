@@ -24,20 +24,18 @@ enum ctl_exit {
 
 /* The global options. */
 struct ctl {
-    const char *socket; /* for client_new(): a path, or the address of another host's */
+    const char *socket; /* for client_new(): a path */
     const char *host;   /* -H; NULL: this machine */
     bool json;
     bool no_pager;
     const char *default_socket; /* without --socket */
-    char *address;              /* what SOCKET points to with -H */
 };
 
 /* What -H means for a command. */
 enum verb_remote {
-    VERB_CONNECTS,   /* it runs here, and client_new() connects to the daemon there */
-    VERB_STREAMS,    /* the same; with --output it runs there, and its records come here */
-    VERB_RUNS_THERE, /* as the other host's files and devices are what it is about */
-    VERB_STAYS_HERE, /* it needs no host */
+    VERB_RUNS_THERE,
+    VERB_LIVE,       /* the same; a terminal is passed through */
+    VERB_STAYS_HERE, /* it needs no host, or calls remote_run_words() */
 };
 
 /*
@@ -60,19 +58,16 @@ struct verb {
     enum verb_remote remote;           /* with -H */
 };
 
-extern const struct verb verb_cut, verb_diff, verb_repair, verb_start, verb_record, verb_stop, verb_snapshot, verb_trigger,
-    verb_rotate, verb_reload, verb_doctor, verb_monitor, verb_status, verb_list, verb_vacuum,
-    verb_remove, verb_info, verb_report, verb_why, verb_dump, verb_export, verb_events, verb_metrics,
-    verb_timeline, verb_top, verb_version, verb_xentrace, verb_help;
+extern const struct verb verb_cut, verb_diff, verb_repair, verb_start, verb_record, verb_stop,
+    verb_snapshot, verb_trigger, verb_rotate, verb_reload, verb_doctor, verb_monitor, verb_status,
+    verb_list, verb_vacuum, verb_remove, verb_info, verb_report, verb_why, verb_dump, verb_export,
+    verb_events, verb_metrics, verb_timeline, verb_top, verb_version, verb_xentrace, verb_help;
 
 /* The command called NAME, or NULL. */
 const struct verb *verb_find(const char *name);
 
 /* Whether "--" begins another program's command in its arguments. */
 bool verb_takes_command(const struct verb *verb);
-
-/* For programs: it is not among the following, so in no help page, completion or hint. */
-extern const struct verb verb_bridge;
 
 /* All commands for people, in the order of the overview. Static. */
 const struct verb *const *verbs_all(size_t *ret_count);

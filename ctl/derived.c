@@ -137,6 +137,12 @@ struct json_object *derived_doc(struct json_object *original, const struct sidec
     return doc;
 }
 
+/* Pipes to the host that has asked with -H cannot be synced. */
+static bool sync_file(int fd)
+{
+    return fsync(fd) == 0 || errno == EINVAL;
+}
+
 static int write_sidecar(struct output *output, struct json_object *doc)
 {
     int fd = fcntl(output->sidecar.fd, F_DUPFD_CLOEXEC, 3);
@@ -146,7 +152,7 @@ static int write_sidecar(struct output *output, struct json_object *doc)
     if (!file)
         return -errno;
     doc_print(file, doc);
-    ok = fflush(file) == 0 && fsync(fd) == 0 && fsync(output->trace.fd) == 0;
+    ok = fflush(file) == 0 && sync_file(fd) && sync_file(output->trace.fd);
     ok = fclose(file) == 0 && ok;
     return ok ? 0 : -errno;
 }

@@ -20,7 +20,6 @@
 #define DOC_FORMAT_ERROR    "xentraced-error"
 #define DOC_FORMAT_SESSION  "xentraced-session"
 #define DOC_FORMAT_SNAPSHOT "xentraced-snapshot"
-#define DOC_FORMAT_STARTED  "xentraced-started" /* of record under `xentracectl bridge` only */
 #define DOC_FORMAT_STATUS   "xentraced-status"
 #define DOC_FORMAT_RELOAD   "xentraced-reload"
 

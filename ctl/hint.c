@@ -123,7 +123,7 @@ static const struct synonym option_commands[] = {
 
 static bool is_suggested(const struct verb *verb)
 {
-    return verb && !verb->destroys && verb != &verb_bridge;
+    return verb && !verb->destroys;
 }
 
 /* Whether "list --files" exists. */

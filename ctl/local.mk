@@ -16,7 +16,6 @@ libctl_a_SOURCES = \
 	ctl/cmd-doctor.c \
 	ctl/args-table.c ctl/args-table.h \
 	ctl/child.c ctl/child.h \
-	ctl/cmd-bridge.c \
 	ctl/cmd-cut.c \
 	ctl/cmd-diff.c \
 	ctl/cmd-dump.c \
@@ -83,8 +82,7 @@ libctl_a_SOURCES = \
 	ctl/record-key.c ctl/record-key.h \
 	ctl/recorder.c ctl/recorder.h \
 	ctl/remote.c ctl/remote.h \
-	ctl/remote-run.c ctl/remote-run.h \
-	ctl/remote-stream.c ctl/remote-stream.h \
+	ctl/served.c ctl/served.h \
 	ctl/report.c ctl/report.h \
 	ctl/request.c ctl/request.h \
 	ctl/screen.c ctl/screen.h \

@@ -10,7 +10,8 @@
 #include "ctl/args.h"
 #include "ctl/ctl.h"
 #include "ctl/doc.h"
-#include "ctl/remote-run.h"
+#include "ctl/remote.h"
+#include "ctl/served.h"
 #include "ctl/str.h"
 
 #define MEMORY_KEPT_BYTES (4 << 20)
@@ -18,18 +19,20 @@
 /* Whether --json is among the arguments: a mistake may be found before it is parsed. */
 static bool arg_json;
 
-static void print_json(const char *level, const char *message)
+static void print_json(const char *level, const char *host, const char *message)
 {
+    _cleanup_free_ char *text = *host ? str_format("%s: %s", host, message) : NULL;
     _cleanup_doc_ struct json_object *doc = doc_new(DOC_FORMAT_ERROR);
 
     doc_add_text(doc, "level", level);
-    doc_add_text(doc, "message", message);
+    doc_add_text(doc, "message", text ? text : message);
     doc_print_line(stderr, doc);
 }
 
 __attribute__((format(printf, 2, 0))) static void report(const char *level, const char *format,
                                                          va_list ap)
 {
+    const char *host = served_host();
     _cleanup_free_ char *line = NULL;
 
     if (vasprintf(&line, format, ap) < 0)
@@ -37,9 +40,10 @@ __attribute__((format(printf, 2, 0))) static void report(const char *level, cons
     if (line)
         str_make_printable(line);
     if (arg_json)
-        print_json(level, line ? line : "Out of memory.");
+        print_json(level, host, line ? line : "Out of memory.");
     else
-        (void)fprintf(stderr, "xentracectl: %s\n", line ? line : "Out of memory.");
+        (void)fprintf(stderr, "xentracectl: %s%s%s\n", host, *host ? ": " : "",
+                      line ? line : "Out of memory.");
 }
 
 void ctl_error(const char *format, ...)
@@ -121,8 +125,14 @@ int main(int argc, char **argv)
     (void)mallopt(M_MMAP_THRESHOLD, MEMORY_KEPT_BYTES);
     arg_json = argc > 0 && has_json(argv);
     ctl.socket = ctl.default_socket;
+    if (argc > 0 && served_begin(argv + 1, &code))
+        return code;
+    if (*served_host()) {
+        argv[SERVED_WORDS] = argv[0];
+        argv += SERVED_WORDS;
+        argc -= SERVED_WORDS;
+    }
     code = run(&ctl, argc, argv);
-    free(ctl.address);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         ctl_error("Cannot write to standard output: %s.", strerror(errno));
         return code == CTL_OK ? CTL_FAILURE : code;

@@ -16,7 +16,6 @@
 #include "ctl/ask-status.h"
 #include "ctl/ctl.h"
 #include "ctl/frame.h"
-#include "ctl/remote.h"
 #include "ctl/screen.h"
 #include "ctl/second.h"
 #include "ctl/str.h"
@@ -64,13 +63,12 @@ static uint64_t now_usec(void)
     return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
 }
 
-/* Not while a child may still wait for it. That of another host is out of reach. */
+/* Not while a child may still wait for it. */
 static void read_disk(struct monitor *monitor, uint64_t now)
 {
     const char *path = doc_text(monitor->status, "daemon.state_dir", NULL);
 
-    if (!path || remote_is_address(monitor->ctl->socket) ||
-        (monitor->disk_asked_usec && now - monitor->disk_asked_usec < DISK_INTERVAL_USEC))
+    if (!path || (monitor->disk_asked_usec && now - monitor->disk_asked_usec < DISK_INTERVAL_USEC))
         return;
     monitor->disk_asked_usec = now;
     monitor->facts.disk_result = disk_read(path, DISK_ANSWER_USEC, &monitor->facts.disk);
@@ -90,10 +88,6 @@ static int take_second(struct monitor *monitor)
     struct top *top;
     int r;
 
-    if (remote_is_address(monitor->ctl->socket))
-        return str_refuse(-EREMOTEIO, &monitor->top_error,
-                          "Only a program on that host can read its newest second: ssh -t HOST "
-                          "xentracectl top");
     if (!monitor->client)
         return str_refuse(-ENOTCONN, &monitor->top_error, "xentraced does not answer.");
     r = second_take(&monitor->second, monitor->client, SECOND_ANSWER_USEC, &monitor->top_error);

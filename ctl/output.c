@@ -16,6 +16,7 @@
 #include "common/sidecar-path.h"
 #include "ctl/chase.h"
 #include "ctl/copy.h"
+#include "ctl/served.h"
 #include "ctl/str.h"
 
 #define OUTPUT_MODE 0640 /* as the daemon's own captures: records tell much about guests */
@@ -231,6 +232,27 @@ static int open_path(struct output *output, const struct output_options *options
     return open_files(output, options, ret_error);
 }
 
+/* The file is one of the host that has asked with -H, which makes it of what it receives. */
+static int open_served(struct output *output, const struct output_options *options)
+{
+    output->is_stdout = output->is_stream = strcmp(served_path(), "-") == 0;
+    output->trace.fd = fcntl(served_output_fd(), F_DUPFD_CLOEXEC, 3);
+    if (output->trace.fd < 0)
+        return -errno;
+    if (output->is_stdout)
+        return 0;
+    output->trace.path = strdup(served_path());
+    if (!output->trace.path)
+        return -ENOMEM;
+    if (options->is_archive)
+        return 0;
+    output->sidecar.path = sidecar_path_of(output->trace.path);
+    output->sidecar.fd = fcntl(served_sidecar_fd(), F_DUPFD_CLOEXEC, 3);
+    if (output->sidecar.fd < 0)
+        return -errno;
+    return output->sidecar.path ? 0 : -ENOMEM;
+}
+
 int output_open(const struct output_options *options, struct output **ret_output, char **ret_error)
 {
     _cleanup_output_ struct output *output = calloc(1, sizeof(*output));
@@ -239,8 +261,11 @@ int output_open(const struct output_options *options, struct output **ret_output
     if (!output)
         return -ENOMEM;
     output->trace.fd = output->sidecar.fd = output->directory_fd = -1;
-    r = strcmp(options->typed, "-") == 0 ? open_stdout(output, options, ret_error)
-                                         : open_path(output, options, ret_error);
+    if (served_path())
+        r = open_served(output, options);
+    else
+        r = strcmp(options->typed, "-") == 0 ? open_stdout(output, options, ret_error)
+                                             : open_path(output, options, ret_error);
     if (r < 0)
         return r;
     *ret_output = TAKE_PTR(output);

@@ -22,6 +22,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "ctl/page-template.h"
+#include "ctl/served.h"
 #include "ctl/str.h"
 #include "ctl/table.h"
 
@@ -96,6 +97,16 @@ static int try_temporary(struct page_output *output, char **ret_error)
     return r;
 }
 
+int page_check_path(const char *path, char **ret_error)
+{
+    if (strcmp(path, "-") == 0 || may_replace(path))
+        return 0;
+    return str_refuse(-EEXIST, ret_error,
+                      "%s exists and is not a page. Nothing was written. The page that is made "
+                      "is named after the option: --html PAGE",
+                      path);
+}
+
 int page_open(const char *path, struct page_output **ret_output, char **ret_error)
 {
     struct page_output *output = calloc(1, sizeof(*output));
@@ -109,13 +120,12 @@ int page_open(const char *path, struct page_output **ret_output, char **ret_erro
                           "This xentracectl was built without D3, and cannot make pages. Nothing "
                           "was written. Install libjs-d3, and build it again.");
     }
-    if (strcmp(path, "-") == 0)
+    if (served_path())
+        r = (output->file = fdopen(served_output_fd(), "w")) ? 0 : -errno;
+    else if (strcmp(path, "-") == 0)
         output->file = stdout;
-    else if (!may_replace(path))
-        r = str_refuse(-EEXIST, ret_error,
-                       "%s exists and is not a page. Nothing was written. The page that is made "
-                       "is named after the option: --html PAGE",
-                       path);
+    else if ((r = page_check_path(path, ret_error)) < 0)
+        ;
     else if (!(output->path = strdup(path)))
         r = -ENOMEM;
     else

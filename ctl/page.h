@@ -23,6 +23,9 @@ struct page_output;
  */
 int page_open(const char *path, struct page_output **ret_output, char **ret_error);
 
+/* -EEXIST with a sentence if a page may not take the place of what is at PATH. */
+int page_check_path(const char *path, char **ret_error);
+
 /* Writes the page with DATA, and puts it in its place. Returns as page_open(). */
 int page_write(struct page_output *output, struct json_object *data, size_t *ret_bytes,
                char **ret_error);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/units.h"
+#include "ctl/served.h"
 #include "ctl/storage.h"
 
 #define TERMINAL_INTERVAL_USEC (500 * USEC_PER_MSEC)
@@ -90,7 +91,7 @@ const char *progress_format(char *buffer, size_t bytes, const struct progress_sa
 void progress_init(struct progress *progress, bool quiet)
 {
     *progress = (struct progress){
-        .on_terminal = isatty(STDERR_FILENO),
+        .on_terminal = served_has_terminal() || isatty(STDERR_FILENO),
         .quiet = quiet,
     };
 }
@@ -131,7 +132,9 @@ void progress_show(struct progress *progress, const struct progress_sample *samp
     (void)progress_format(line, sizeof(line), &progress->last, sample);
     progress->last = *sample;
     progress->shown_usec = sample->elapsed_usec;
-    if (progress->on_terminal) {
+    if (served_has_terminal()) {
+        served_send(SERVED_PROGRESS, line);
+    } else if (progress->on_terminal) {
         cut_to_terminal(line);
         (void)fprintf(stderr, "\r%s\033[K", line);
         progress->has_line = true;

@@ -12,6 +12,7 @@
 struct target {
     struct output *output; /* what the daemon is passed; NULL: a file of its own */
     struct bundle *bundle; /* of which it is the members; NULL: none */
+    bool is_served_bundle; /* which the host that has asked with -H packs */
 };
 
 /*

@@ -5,12 +5,12 @@ check_PROGRAMS += tests/ctl/test-ctl tests/ctl/test-console tests/ctl/test-docto
 	tests/ctl/test-output tests/ctl/test-tar
 check_SCRIPTS += tests/ctl/test-cli tests/ctl/test-completion tests/ctl/test-dump-follow \
 	tests/ctl/test-files tests/ctl/test-flows \
-	tests/ctl/test-manual tests/ctl/test-monitor tests/ctl/test-recorder tests/ctl/test-ssh \
+	tests/ctl/test-manual tests/ctl/test-monitor tests/ctl/test-recorder tests/ctl/test-hosts tests/ctl/test-ssh \
 	tests/ctl/test-status tests/ctl/test-terminal tests/ctl/test-top tests/ctl/test-trouble tests/ctl/test-wrong \
 	tests/ctl/test-xentrace
 EXTRA_DIST += tests/ctl/test-cli tests/ctl/test-completion tests/ctl/test-files tests/ctl/test-flows \
 	tests/ctl/test-recorder tests/ctl/test-status tests/ctl/test-terminal tests/ctl/test-trouble tests/ctl/lib.sh \
-	tests/ctl/test-manual tests/ctl/test-ssh tests/ctl/test-wrong tests/ctl/test-xentrace \
+	tests/ctl/test-manual tests/ctl/test-hosts tests/ctl/test-ssh tests/ctl/test-wrong tests/ctl/test-xentrace \
 	tests/ctl/test-dump-follow tests/ctl/test-monitor tests/ctl/make-status \
 	tests/ctl/pictures/monitor-200x60.txt tests/ctl/pictures/monitor-256-200x60.txt \
 	tests/ctl/pictures/monitor-256-80x24.txt tests/ctl/pictures/monitor-4096.txt \

@@ -53,24 +53,13 @@ died() {
         "$dir/summary"
 }
 
-# With the daemon's own bus, through the bridge of -H: here without ssh.
-bridge() {
-    daemon_start || exit 1
-    check "the bridge carries D-Bus" shows '^\.Start ' busctl \
-        "--address=unixexec:path=$build/xentracectl,argv1=--socket,argv2=$dir/control,argv3=bridge" \
-        introspect org.xentraced /org/xentraced org.xentraced.Control1
-    check "the bridge runs commands" shows 'Verdict: sound' sh -c \
-        "sleep 5 | '$build/xentracectl' bridge record -q -T 1 -o - | '$build/xentracectl' info -"
-    check "the end of its input ends the command" shows 'Verdict: sound' sh -c \
-        "sleep 1 | timeout 20 '$build/xentracectl' bridge record -q -o - | '$build/xentracectl' info -"
-}
-
 # The records of "another host", by an ssh that only runs the command: tests/ctl/test-ssh has a real one.
 elsewhere() {
     daemon_start || exit 1
     mkdir "$dir/bin"
     ln -s "$build/xentracectl" "$dir/bin/xentracectl"
-    printf '#!/bin/sh\nexec sh -c "$4"\n' >"$dir/bin/ssh" # ssh -xT -- HOST COMMAND
+    # ssh -xT -- HOST COMMAND, with a login that prints something
+    printf '#!/bin/sh\necho "Welcome to dom0."\nexec sh -c "$4"\n' >"$dir/bin/ssh"
     chmod +x "$dir/bin/ssh"
     PATH=$dir/bin:$PATH
     check "a stream" ctl -H other record -T 2 -o "$dir/far.xentrace"
@@ -78,6 +67,10 @@ elsewhere() {
     ctl info "$dir/far.xentrace" >"$dir/info"
     check "a stream: the sidecar agrees" same "$(grep -c Differs "$dir/info")" 0
     check "a stream: the ledger balances" balances "$dir/far.json"
+    check "Ctrl-C" timeout --preserve-status --signal INT 3 "$build/xentracectl" --socket "ssh://other$dir/control" record -q \
+        -o "$dir/int.xentrace"
+    check "Ctrl-C: every record is there" whole "$dir/int.xentrace"
+    check "Ctrl-C: the ledger balances" balances "$dir/int.json"
     check "a command here" ctl -H other record -o "$dir/near.xentrace" -- sleep 1
     check "a command here: every record is there" whole "$dir/near.xentrace"
     check "a capture there" ctl -H other record -T 1 there
@@ -92,8 +85,6 @@ main() {
     sim --cpus 2 --rate 2M -- ended
     sim_clean
     sim --cpus 2 --rate 2M -- died
-    sim_clean
-    sim --cpus 2 --rate 2M -- bridge
     sim_clean
 }
 
