@@ -103,6 +103,7 @@ libdaemon_a_SOURCES = \
 	daemon/session/snapshot-span.c daemon/session/snapshot-span.h \
 	daemon/session/space.c daemon/session/space.h \
 	daemon/session/storage.c daemon/session/storage.h \
+	daemon/session/usage-file.c daemon/session/usage-file.h \
 	daemon/session/user-limits.c daemon/session/user-limits.h \
 	daemon/triggers/domain-filter.c daemon/triggers/domain-filter.h \
 	daemon/triggers/trigger.c daemon/triggers/trigger.h \

@@ -1079,7 +1079,8 @@ static int set_up(struct manager *manager, struct fd_store *inherited, struct fa
 
 static int start_limits(struct manager *manager, struct failure *failure)
 {
-    int r = user_limits_new(manager->event, &manager->config, manager->grower, &manager->limits);
+    int r = user_limits_new(manager->event, manager->workers, manager->state_dir_fd,
+                            &manager->config, manager->grower, &manager->limits);
 
     if (r < 0)
         return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot set up the limits of users: %s.",

@@ -21,7 +21,13 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "daemon/base/name.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
 #include "daemon/session/budget.h"
+#include "daemon/session/usage-file.h"
+
+/* Files of an earlier daemon may have been written before the host was booted. */
+#define BUDGET_BEGIN_USEC (2 * 24 * 3600 * USEC_PER_SEC)
 
 #define LOOK_USEC       (250 * USEC_PER_MSEC)
 #define LIVE_MAX_USEC   USEC_PER_SEC
@@ -32,6 +38,8 @@ struct user_limits {
     struct sd_event *event;
     struct grower *grower;
     struct budget *budget;
+    struct usage_file *file;
+    bool is_loaded; /* what is in that file is in the budget */
     struct limits_config config;
     struct sd_event_source *timer; /* while there are any: */
     struct snapshot *snapshots[BUDGET_PLACES];
@@ -44,6 +52,46 @@ static uint64_t user_limits_now_usec(const struct user_limits *limits)
 
     (void)sd_event_now(limits->event, CLOCK_MONOTONIC, &usec); /* the clock exists */
     return usec;
+}
+
+static uint64_t user_limits_budget_usec(const struct user_limits *limits)
+{
+    return BUDGET_BEGIN_USEC + user_limits_now_usec(limits);
+}
+
+/* --- Across a restart. --- */
+
+static uint64_t realtime_usec(void)
+{
+    return clock_pair_now().realtime_ns / NSEC_PER_USEC;
+}
+
+/* Without memory, the next change is saved. */
+static void user_limits_save(struct user_limits *limits)
+{
+    void *bytes;
+    ssize_t length;
+
+    if (!limits->is_loaded)
+        return;
+    length = budget_save(limits->budget, user_limits_budget_usec(limits), realtime_usec(), &bytes);
+    if (length >= 0)
+        usage_file_write(limits->file, bytes, (size_t)length);
+}
+
+static void user_limits_handle_loaded(void *userdata, const void *bytes_untrusted, size_t length)
+{
+    struct user_limits *limits = userdata;
+    int r = 0;
+
+    if (length > 0)
+        r = budget_load(limits->budget, bytes_untrusted, length, user_limits_budget_usec(limits),
+                        realtime_usec());
+    if (r < 0)
+        log_warning("%s in the state directory is damaged or from another version: what users have "
+                    "used of their limits counts from now on.",
+                    USAGE_FILE);
+    limits->is_loaded = true;
 }
 
 /* --- Memory. --- */
@@ -174,7 +222,7 @@ static int admit_limited(struct user_limits *limits, struct snapshot_options *op
         return r;
     if (memory_is_scarce(limits))
         return refuse_memory(failure);
-    r = budget_begin(limits->budget, options->user.person, kind, user_limits_now_usec(limits),
+    r = budget_begin(limits->budget, options->user.person, kind, user_limits_budget_usec(limits),
                      &options->limits.grant, failure);
     if (r < 0)
         return r;
@@ -215,6 +263,8 @@ void user_limits_begin(struct user_limits *limits, const struct snapshot_options
     assert(i < BUDGET_PLACES); /* the budget has no more */
     limits->snapshots[i] = snapshot;
     limits->begin_usec[i] = user_limits_now_usec(limits);
+    if (options->limits.grant.kind == BUDGET_FILE)
+        user_limits_save(limits);
     user_limits_set_timer(limits);
 }
 
@@ -227,16 +277,22 @@ void user_limits_end(struct user_limits *limits, struct snapshot *snapshot)
             limits->snapshots[i] = NULL;
     budget_end(limits->budget, &snapshot->limits.grant, !snapshot->failure.name,
                snapshot->plan.bytes);
+    if (snapshot->limits.grant.kind == BUDGET_FILE)
+        user_limits_save(limits);
     user_limits_set_timer(limits);
 }
 
 /* --- Construction. --- */
 
-static int user_limits_set_up(struct user_limits *limits)
+static int user_limits_set_up(struct user_limits *limits, struct workers *workers, int state_dir_fd)
 {
     int r;
 
     r = budget_new(&limits->config, &limits->budget);
+    if (r < 0)
+        return r;
+    r = usage_file_new(workers, state_dir_fd, BUDGET_SAVED_MAX_BYTES, user_limits_handle_loaded,
+                       limits, &limits->file);
     if (r < 0)
         return r;
     r = sd_event_add_time_relative(limits->event, &limits->timer, CLOCK_MONOTONIC, LOOK_USEC,
@@ -246,7 +302,8 @@ static int user_limits_set_up(struct user_limits *limits)
     return sd_event_source_set_enabled(limits->timer, SD_EVENT_OFF);
 }
 
-int user_limits_new(struct sd_event *event, const struct config *config, struct grower *grower,
+int user_limits_new(struct sd_event *event, struct workers *workers, int state_dir_fd,
+                    const struct config *config, struct grower *grower,
                     struct user_limits **ret_limits)
 {
     struct user_limits *limits = calloc(1, sizeof(*limits));
@@ -257,7 +314,7 @@ int user_limits_new(struct sd_event *event, const struct config *config, struct 
     limits->event = event;
     limits->grower = grower;
     limits->config = config_limits(config);
-    r = user_limits_set_up(limits);
+    r = user_limits_set_up(limits, workers, state_dir_fd);
     if (r < 0) {
         user_limits_free(limits);
         return r;
@@ -277,6 +334,7 @@ struct user_limits *user_limits_free(struct user_limits *limits)
     if (!limits)
         return NULL;
     sd_event_source_disable_unref(limits->timer);
+    usage_file_free(limits->file);
     budget_free(limits->budget);
     free(limits);
     return NULL;

@@ -9,8 +9,8 @@
  *   disk     keep-for-triggers= of free space, beyond the reserve
  *   memory   half of what pool and rings may take beyond their own: beyond that, users' snapshots
  *            are refused, and those that are being written are given up
- *   names    of their own, with the prefix "snapshot-user-", and a hundredth of the numbers that made-up
- *            names may have
+ *   names    of their own, with the prefix "snapshot-user-", and a hundredth of the numbers that
+ * made-up names may have
  *
  * Main thread; nothing here waits.
  */
@@ -22,9 +22,15 @@
 struct grower;
 struct sd_event;
 struct user_limits;
+struct workers;
 
-/* EVENT and GROWER are borrowed, CONFIG is copied. -ENOMEM, or an error of the event loop's. */
-int user_limits_new(struct sd_event *event, const struct config *config, struct grower *grower,
+/*
+ * EVENT, WORKERS and GROWER are borrowed, CONFIG is copied. What was used of the day's limits is
+ * read from and saved to the directory STATE_DIR_FD, which is copied. -ENOMEM, or an error of the
+ * event loop's.
+ */
+int user_limits_new(struct sd_event *event, struct workers *workers, int state_dir_fd,
+                    const struct config *config, struct grower *grower,
                     struct user_limits **ret_limits);
 /* Other limits from now on: CONFIG was read again. Usage so far counts. */
 void user_limits_set_config(struct user_limits *limits, const struct config *config);

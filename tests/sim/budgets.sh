@@ -110,7 +110,7 @@ bytes() {
     check "bytes: one that is too long" refuses \
         "would have 1[0-9.]+M, and of the 20M .* in 24 hours, [0-9.]+M is left; more is available in (1d|23h)" \
         as 65534 snapshot
-    check "bytes: it leaves nothing" same "$(files '*')" 2
+    check "bytes: it leaves nothing" same "$(files 'snapshot-*')" 2
     check "bytes: a shorter one" as 65534 snapshot --max-size 3M
     check "bytes: an output of its own is none of them" refuses "Only root and members.*control-group=" \
         as 65534 snapshot -o "$dir/mine/own"

@@ -16,6 +16,8 @@
 #include "common/protocol.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "daemon/base/worker.h"
+#include "daemon/session/usage-file.h"
 #include "tests/unit/test.h"
 
 #define MIB UINT64_C(1048576)
@@ -93,6 +95,9 @@ static const struct request_case request_cases[] = {
      false},
 };
 
+static struct workers *workers;
+static int state_dir_fd;
+
 static struct user_limits *limits_of(sd_event *event)
 {
     const struct config config = {
@@ -103,7 +108,8 @@ static struct user_limits *limits_of(sd_event *event)
     struct user_limits *limits = NULL;
 
     used_bytes = 0;
-    CHECK_INT(user_limits_new(event, &config, NULL, &limits), 0);
+    CHECK_INT(user_limits_new(event, workers, state_dir_fd, &config, NULL, &limits), 0);
+    workers_run_all(workers);
     return limits;
 }
 
@@ -202,6 +208,7 @@ static void test_memory(sd_event *event)
     test_case("nothing wakes when none is left");
     snapshot.failure.name = ERROR_LIMIT;
     user_limits_end(limits, &snapshot);
+    workers_run_all(workers);
     given_up = NULL;
     CHECK_INT(sd_event_run(event, 400 * USEC_PER_MSEC), 0);
     CHECK(!given_up);
@@ -209,14 +216,117 @@ static void test_memory(sd_event *event)
     CHECK(!user_limits_free(NULL));
 }
 
+/* --- Across a restart. --- */
+
+/* Takes one snapshot of PERSON's, of 1 MiB. Returns what asking for it returned. */
+static int take_one(struct user_limits *limits, uid_t person)
+{
+    struct snapshot_options options = {
+        .output_fd = -1, .sidecar_fd = -1, .user = {.person = person, .is_limited = true}};
+    struct snapshot snapshot = {.plan = {.bytes = MIB}};
+    struct failure failure = {0};
+    char name[SESSION_NAME_MAX + 1];
+    int r = user_limits_admit(limits, &options, name, &failure);
+
+    if (r < 0)
+        return r;
+    snapshot.limits = options.limits;
+    user_limits_begin(limits, &options, &snapshot);
+    user_limits_end(limits, &snapshot);
+    return 0;
+}
+
+static unsigned int take_all(struct user_limits *limits, uid_t person)
+{
+    unsigned int count = 0;
+
+    while (count < 100 && take_one(limits, person) == 0)
+        count++;
+    return count;
+}
+
+/* Puts a file into the state directory in the place of the one that was saved. */
+static void replace_usage(const char *text, size_t length)
+{
+    int fd;
+
+    (void)unlinkat(state_dir_fd, USAGE_FILE, 0);
+    fd = openat(state_dir_fd, USAGE_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    CHECK(fd >= 0 && write(fd, text, length) == (ssize_t)length);
+    (void)close(fd);
+}
+
+static void test_restart(sd_event *event)
+{
+    struct user_limits *limits;
+    char *large = calloc(1, 2 * BUDGET_SAVED_MAX_BYTES);
+
+    (void)unlinkat(state_dir_fd, USAGE_FILE, 0);
+    test_case("a day's snapshots");
+    limits = limits_of(event);
+    CHECK_UINT(take_all(limits, 1000), 10);
+    CHECK_UINT(take_all(limits, PERSON_OTHERS), 10);
+    user_limits_free(limits);
+    workers_run_all(workers);
+
+    test_case("are no more after a restart");
+    limits = limits_of(event);
+    CHECK_UINT(take_all(limits, 1000), 0);
+    CHECK_UINT(take_all(limits, PERSON_OTHERS), 0);
+    CHECK_UINT(take_all(limits, 1001), 10);
+    user_limits_free(limits);
+    workers_run_all(workers);
+
+    test_case("what was used before the file was read is counted, too");
+    limits = NULL;
+    {
+        const struct config config = {
+            .limits = {.snapshots_per_day = 11, .snapshot_bytes_per_day = 100 * MIB}};
+
+        CHECK_INT(user_limits_new(event, workers, state_dir_fd, &config, NULL, &limits), 0);
+        CHECK_INT(take_one(limits, 1000), 0);
+        workers_run_all(workers);
+        CHECK_UINT(take_all(limits, 1000), 0);
+        user_limits_free(limits);
+        workers_run_all(workers);
+    }
+
+    test_case("a file that is damaged, empty, too large or a link is none");
+    replace_usage("xentraced budget 1\nx", 20);
+    limits = limits_of(event);
+    CHECK_UINT(take_all(limits, 1000), 10);
+    user_limits_free(limits);
+    workers_run_all(workers);
+    replace_usage(large, 2 * BUDGET_SAVED_MAX_BYTES);
+    limits = limits_of(event);
+    CHECK_UINT(take_all(limits, 1000), 10);
+    user_limits_free(limits);
+    workers_run_all(workers);
+    (void)unlinkat(state_dir_fd, USAGE_FILE, 0);
+    CHECK_INT(symlinkat("/etc/passwd", state_dir_fd, USAGE_FILE), 0);
+    limits = limits_of(event);
+    CHECK_UINT(take_all(limits, 1000), 10);
+    user_limits_free(limits);
+    workers_run_all(workers);
+    (void)unlinkat(state_dir_fd, USAGE_FILE, 0);
+    free(large);
+}
+
 int main(void)
 {
+    char directory[] = "/tmp/test-user-limits.XXXXXX";
     sd_event *event;
 
-    if (sd_event_new(&event) < 0)
+    if (!mkdtemp(directory))
+        return EXIT_FAILURE;
+    state_dir_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (state_dir_fd < 0 || sd_event_new(&event) < 0 || workers_new(event, &workers) < 0)
         return EXIT_FAILURE;
     test_requests(event);
     test_memory(event);
+    test_restart(event);
+    workers_free(workers);
+    (void)rmdir(directory);
     sd_event_unref(event);
     return test_end();
 }
