@@ -224,7 +224,7 @@ static int sink_note_result(struct sink *sink, struct chunk *chunk, int result, 
     chunk->state = CHUNK_QUEUED; /* to be written again, unless it turns out to be done */
     if (written < 0)
         return (int)written;
-    if (result == -EAGAIN || result == -EINTR)
+    if (uring_is_transient(result))
         sink_retry_later(sink, now_usec, true);
     if (written > chunk->written_bytes)
         ledger_publish(&sink->totals.progress_usec, now_usec);

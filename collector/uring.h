@@ -70,6 +70,15 @@ int uring_wake(struct uring *uring, int eventfd);
 int uring_cancel(struct uring *uring, uint64_t tag);
 
 /*
+ * Whether a write with that RESULT is to be tried again, after a moment. -ECANCELED of a write that
+ * was not canceled: the kernel could not start a worker for it (pids.max, RLIMIT_NPROC).
+ */
+static inline bool uring_is_transient(int result)
+{
+    return result == -EINTR || result == -EAGAIN || result == -ECANCELED;
+}
+
+/*
  * How much of a buffer of TOTAL_BYTES is written after a write that ended with RESULT, if
  * WRITTEN_BYTES were written before it. The next write begins at a multiple of ALIGN_BYTES. Returns
  * the bytes written so far, or a negative errno if there is no point in writing the rest.
@@ -79,7 +88,7 @@ static inline int64_t uring_write_progress(int result, uint32_t total_bytes, uin
 {
     uint32_t now_bytes;
 
-    if (result == -EINTR || result == -EAGAIN)
+    if (uring_is_transient(result))
         return written_bytes;
     if (result < 0)
         return result;

@@ -431,7 +431,7 @@ static void ring_writer_note_result(struct ring_writer *writer, struct piece *pi
 
     writer->nr_writing--;
     piece->state = PIECE_QUEUED;
-    if (result == -EAGAIN)
+    if (uring_is_transient(result))
         writer->must_pause = true;
     if (written < 0) {
         if (!writer->error)

@@ -248,6 +248,7 @@ static const struct order_case order_cases[] = {
      4,
      {{0, -EINTR, 0, 0},
       {1, -EAGAIN, 0, 0},
+      {2, -ECANCELED, 0, 0},
       {0, ALL, 0, 1},
       {4, ALL, 0, 1},
       {3, ALL, 0, 1},
