@@ -1231,8 +1231,14 @@ static void start_sessions(struct manager *manager, struct fd_store *inherited)
                                              manager_add_capture, manager);
     start_recorder(manager, inherited);
     continuation_limit(&manager->continuation, manager->sessions, manager->nr_sessions);
-    if (was_traced && manager->nr_sessions == 0)
-        (void)tracing_stop(manager->tracing); /* nothing of it continues */
+    if (manager->nr_sessions > 0)
+        return;
+    if (tracing_is_left_on(manager->tracing))
+        log_line(LOG_NOTICE, NULL,
+                 "An earlier xentraced ended without disabling Xen's tracing. Nothing continues "
+                 "its sessions: tracing is disabled, and the event mask is that of the boot.");
+    if (was_traced || tracing_is_left_on(manager->tracing))
+        (void)tracing_stop(manager->tracing);
 }
 
 /* Removes the unfinished files of an earlier daemon. Nobody waits for it: it may outlive us. */

@@ -27,13 +27,21 @@
 #define BUFFERS_MAX_BYTES (UINT64_C(32) << 20) /* of all CPUs */
 #define BUFFERS_MAX_PART  16u                  /* of what Xen has left */
 
+/* For whom Xen is not as the boot left it. */
+enum usage {
+    USAGE_NONE, /* it is */
+    USAGE_OWN,  /* sessions of a daemon, which may have been killed */
+    USAGE_KEPT, /* a session that has ended with keep-enabled */
+};
+
 struct tracing {
     struct xen_host *host;
     struct collector *collector;
     enum tracing_state state;
     uint32_t event_mask; /* in force */
     const char *boot_mask_path;
-    bool is_boot_mask_noted;
+    bool is_noted; /* in that file */
+    enum usage usage;
     uint32_t boot_event_mask; /* before any daemon touched it */
     struct cpu_set cpus;      /* in force, as far as we know: Xen's own default is all */
     uint32_t pages;           /* 0: not mapped */
@@ -49,12 +57,18 @@ static struct cpu_set all_cpus(void)
     return set;
 }
 
-/* --- The mask that Xen was booted with. --- */
+/* --- What the next daemon has to know, in a file. --- */
 
-#define BOOT_MASK_FORMAT "0x%08" PRIx32 "\n"
+#define NOTE_FORMAT "0x%08" PRIx32 " %s\n"
 
-/* False if PATH is not exactly what write_boot_mask() leaves: then nobody knows what it means. */
-static bool read_boot_mask(const char *path, uint32_t *ret_mask)
+static const char *const usage_names[] = {
+    [USAGE_NONE] = "unused",
+    [USAGE_OWN] = "used",
+    [USAGE_KEPT] = "kept",
+};
+
+/* False if PATH is not exactly what write_note() leaves: then its meaning is unknown. */
+static bool read_note(const char *path, uint32_t *ret_mask, enum usage *ret_usage)
 {
     _cleanup_file_ FILE *file = fopen(path, "re");
     char text[32], expected[32];
@@ -66,15 +80,24 @@ static bool read_boot_mask(const char *path, uint32_t *ret_mask)
     length = fread(text, 1, sizeof(text) - 1, file);
     text[length] = '\0';
     mask = (uint32_t)strtoul(text, NULL, 16);
-    (void)snprintf(expected, sizeof(expected), BOOT_MASK_FORMAT, mask);
+    for (size_t usage = 0; usage < ARRAY_SIZE(usage_names); usage++) {
+        (void)snprintf(expected, sizeof(expected), NOTE_FORMAT, mask, usage_names[usage]);
+        if (strcmp(text, expected) != 0)
+            continue;
+        *ret_mask = mask;
+        *ret_usage = (enum usage)usage;
+        return true;
+    }
+    (void)snprintf(expected, sizeof(expected), "0x%08" PRIx32 "\n", mask); /* until 0.2 */
     if (strcmp(text, expected) != 0)
         return false;
     *ret_mask = mask;
+    *ret_usage = USAGE_NONE;
     return true;
 }
 
 /* Written aside and renamed: a daemon that is killed here leaves the file whole or absent. */
-static int write_boot_mask(const char *path, uint32_t mask)
+static int write_note(const char *path, uint32_t mask, enum usage usage)
 {
     _cleanup_free_ char *temporary = NULL;
     FILE *file;
@@ -87,7 +110,7 @@ static int write_boot_mask(const char *path, uint32_t mask)
     file = fopen(temporary, "we");
     if (!file)
         return -errno;
-    is_written = fprintf(file, BOOT_MASK_FORMAT, mask) > 0;
+    is_written = fprintf(file, NOTE_FORMAT, mask, usage_names[usage]) > 0;
     if (fclose(file) != 0 || !is_written || rename(temporary, path) < 0) {
         (void)unlink(temporary);
         return -EIO;
@@ -95,23 +118,38 @@ static int write_boot_mask(const char *path, uint32_t mask)
     return 0;
 }
 
-static void note_boot_mask(struct tracing *tracing)
+static void write_own_note(struct tracing *tracing)
 {
     const char *path = tracing->boot_mask_path;
-    int r = write_boot_mask(path, tracing->boot_event_mask);
+    int r = write_note(path, tracing->boot_event_mask, tracing->usage);
 
+    tracing->is_noted = true;
     if (r < 0)
         log_line(LOG_WARNING, NULL,
                  "Cannot save Xen's event mask to %s: %s. If xentraced is killed, the next start "
-                 "uses the current mask in place of the boot mask.",
+                 "uses the current mask in place of the boot mask, and may leave tracing enabled.",
                  path, strerror(-r));
+}
+
+/* Before Xen is changed for a session, and after it is as the boot left it. */
+static void note_usage(struct tracing *tracing, enum usage usage)
+{
+    if (tracing->is_noted && tracing->usage == usage)
+        return;
+    tracing->usage = usage;
+    write_own_note(tracing);
 }
 
 static void learn_boot_mask(struct tracing *tracing)
 {
     tracing->boot_event_mask = tracing->event_mask;
-    tracing->is_boot_mask_noted =
-        read_boot_mask(tracing->boot_mask_path, &tracing->boot_event_mask);
+    tracing->is_noted =
+        read_note(tracing->boot_mask_path, &tracing->boot_event_mask, &tracing->usage);
+}
+
+bool tracing_is_left_on(const struct tracing *tracing)
+{
+    return tracing->usage == USAGE_OWN && !tracing->uses;
 }
 
 uint32_t tracing_boot_event_mask(const struct tracing *tracing)
@@ -124,8 +162,7 @@ void tracing_set_boot_event_mask(struct tracing *tracing, uint32_t mask)
     if (mask == tracing->boot_event_mask)
         return;
     tracing->boot_event_mask = mask;
-    note_boot_mask(tracing);
-    tracing->is_boot_mask_noted = true;
+    write_own_note(tracing);
 }
 
 /* --- Construction. --- */
@@ -253,14 +290,11 @@ int tracing_prepare(struct tracing *tracing, uint32_t wanted_pages, uint32_t def
     return 0;
 }
 
-/* The first time the boot's mask is noted: from here on Xen does not know it any more. */
 static int set_event_mask(struct tracing *tracing, uint32_t mask)
 {
     int r;
 
-    if (!tracing->is_boot_mask_noted)
-        note_boot_mask(tracing);
-    tracing->is_boot_mask_noted = true;
+    note_usage(tracing, USAGE_OWN); /* from here on Xen does not know the boot's mask any more */
     r = xen_host_set_event_mask(tracing->host, mask);
     if (r < 0)
         return r;
@@ -352,6 +386,8 @@ int tracing_start(struct tracing *tracing, struct tracing_use *use, struct failu
         /* A request that was refused once may be refused again: the first error is reported. */
         (void)set_event_mask(tracing, mask_before);
         (void)set_cpus(tracing, &cpus_before);
+        if (!tracing->uses && mask_before == tracing->boot_event_mask)
+            note_usage(tracing, USAGE_NONE);
         return explain_xen(failure, step, r);
     }
     if (use->enable)
@@ -370,9 +406,11 @@ int tracing_mute(struct tracing *tracing, struct tracing_use *use)
     return tracing->uses ? set_union(tracing, &step) : set_event_mask(tracing, 0);
 }
 
-void tracing_leave(struct tracing *tracing, struct tracing_use *use)
+void tracing_leave(struct tracing *tracing, struct tracing_use *use, bool is_kept)
 {
     remove_use(tracing, use);
+    if (is_kept)
+        note_usage(tracing, USAGE_KEPT);
 }
 
 int tracing_provoke(struct tracing *tracing, const struct cpu_set *cpus)
@@ -398,6 +436,8 @@ int tracing_force_stop(struct tracing *tracing)
     cpus_error = set_cpus(tracing, &all);
     if (disable_error < 0)
         return disable_error;
+    if (mask_error >= 0 && cpus_error >= 0)
+        note_usage(tracing, USAGE_NONE);
     return mask_error < 0 ? mask_error : cpus_error;
 }
 

@@ -26,8 +26,9 @@ enum tracing_state {
 /*
  * tracing_stop() restores the event mask of the boot. Xen does not report it after a daemon has set
  * another mask, and that daemon may have been killed. Therefore, the first daemon after the boot
- * saves it in the file BOOT_MASK_PATH (borrowed) before it sets another mask. The file is in /run,
- * a file system in memory that is empty after a boot, so accessing it does not block. Returns 0 or
+ * saves it in the file BOOT_MASK_PATH (borrowed) before it sets another mask, with whether Xen was
+ * changed for sessions. The file is in /run, a file system in memory that is empty after a boot, so
+ * accessing it does not block. Returns 0 or
  * a negative errno from Xen.
  */
 int tracing_new(struct xen_host *host, struct collector *collector, const char *boot_mask_path,
@@ -65,8 +66,17 @@ int tracing_start(struct tracing *tracing, struct tracing_use *use, struct failu
  */
 int tracing_mute(struct tracing *tracing, struct tracing_use *use);
 
-/* The same, but leaves Xen as it is: it continues to trace. */
-void tracing_leave(struct tracing *tracing, struct tracing_use *use);
+/*
+ * The same, but leaves Xen as it is: it continues to trace. IS_KEPT: for good, as its user asked;
+ * otherwise the next daemon continues the session, or restores Xen.
+ */
+void tracing_leave(struct tracing *tracing, struct tracing_use *use, bool is_kept);
+
+/*
+ * Whether Xen traces for sessions of an earlier daemon, which did not end them, and for none of
+ * this one.
+ */
+bool tracing_is_left_on(const struct tracing *tracing);
 
 /* Whether anybody but OTHER_THAN (NULL: anybody at all) is in the union. */
 bool tracing_is_used(const struct tracing *tracing, const struct tracing_use *other_than);

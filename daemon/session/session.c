@@ -855,7 +855,7 @@ static void session_withdraw(struct session *session)
     session->keeps_enabled =
         session->settings.keep_enabled && !tracing_is_used(tracing, &session->use);
     if (session->keeps_enabled)
-        tracing_leave(tracing, &session->use);
+        tracing_leave(tracing, &session->use, true);
     else
         session_note_xen_error(session, XEN_STEP_EVENT_MASK, tracing_mute(tracing, &session->use));
 }
@@ -938,7 +938,7 @@ void session_hand_over(struct session *session)
     session->reason = END_DAEMON_EXIT;
     session->time_source = sd_event_source_disable_unref(session->time_source);
     if (session->told_xen)
-        tracing_leave(context->tracing, &session->use);
+        tracing_leave(context->tracing, &session->use, false);
     session->keeps_enabled = true;
     session->ended = clock_pair_now();
     if (session->storage->kind->stop)

@@ -86,9 +86,11 @@ holds_whole_windows() {
 has_records() { above "$(records_of "$1")" 0; } # has_records FILE
 
 by_sigkill() {
-    local i
+    local i booted
+    booted=$(xen_state)
     for i in $(seq 7); do
         daemon_start || exit 1 # on the socket that the last one left
+        check "SIGKILL $i: Xen traces for nobody" same "$(xen_state)" "$booted"
         ctl start "killed-$i" >/dev/null || echo "not ok - start after SIGKILL"
         check "SIGKILL $i: records come" \
             wait_until 20 has_records "$dir/state/killed-$i.xentrace"
@@ -101,6 +103,14 @@ by_sigkill() {
             holds_whole_windows "$dir/state/killed-$i.xentrace"
         check "SIGKILL $i: and not none" has_records "$dir/state/killed-$i.xentrace"
     done
+    daemon_start || exit 1
+    check "SIGKILL: --keep-enabled" ctl start --keep-enabled kept
+    ctl stop kept >/dev/null
+    kill -KILL "$daemon"
+    wait "$daemon" 2>/dev/null
+    daemon_start || exit 1
+    check "SIGKILL: tracing stays enabled that was to" grep -q '"enabled":true' <(xen_state)
+    check "SIGKILL: the daemon ends well" daemon_stop
     local started=0
     for i in $(seq 40); do
         daemon_start || continue

@@ -267,10 +267,10 @@ int tracing_mute(struct tracing *tracing, struct tracing_use *use)
     return 0;
 }
 
-void tracing_leave(struct tracing *tracing, struct tracing_use *use)
+void tracing_leave(struct tracing *tracing, struct tracing_use *use, bool is_kept)
 {
     note("leave");
-    (void)tracing;
+    (void)is_kept, (void)tracing;
     if (fake.use == use)
         fake.use = NULL;
 }

@@ -182,7 +182,7 @@ static void test_noted(void)
     CHECK_UINT(tracing_boot_event_mask(tracing), BOOT_MASK);
     CHECK_STR(file_text(), ""); /* a daemon that cannot start leaves nothing */
     start_use(tracing, &use);
-    CHECK_STR(file_text(), "0x0001f000\n");
+    CHECK_STR(file_text(), "0x0001f000 used\n");
     tracing_free(tracing);
     CHECK(stat(path, &status) == 0); /* it outlives the daemon */
 }
@@ -201,10 +201,64 @@ static void test_killed(void)
     tracing = start_daemon();
     CHECK_UINT(tracing_event_mask(tracing), SCHED_MASK);
     CHECK_UINT(tracing_boot_event_mask(tracing), BOOT_MASK);
+    CHECK(tracing_is_left_on(tracing));
     start_use(tracing, &use);
+    CHECK(!tracing_is_left_on(tracing));
     CHECK_INT(tracing_mute(tracing, &use), 0);
     CHECK_INT(tracing_stop(tracing), 0);
     check_as_booted();
+    CHECK(!tracing_is_left_on(tracing));
+    tracing_free(tracing);
+    tracing = start_daemon();
+    CHECK(!tracing_is_left_on(tracing));
+    tracing_free(tracing);
+}
+
+/* What a boot parameter or a user wants traced is nobody's leftover. */
+static void test_kept(void)
+{
+    struct tracing_use use = {.event_mask = SCHED_MASK, .enable = true};
+    struct failure failure = {0};
+    struct tracing *tracing;
+
+    test_case("a session has left it enabled for good");
+    boot(BOOT_MASK);
+    tracing = start_daemon();
+    start_use(tracing, &use);
+    tracing_leave(tracing, &use, true);
+    CHECK_STR(file_text(), "0x0001f000 kept\n");
+    tracing_free(tracing);
+    tracing = start_daemon();
+    CHECK(!tracing_is_left_on(tracing));
+    CHECK_UINT(tracing_boot_event_mask(tracing), BOOT_MASK);
+    tracing_free(tracing);
+
+    test_case("a session is handed over");
+    boot(BOOT_MASK);
+    tracing = start_daemon();
+    start_use(tracing, &use);
+    tracing_leave(tracing, &use, false);
+    tracing_free(tracing);
+    tracing = start_daemon();
+    CHECK(tracing_is_left_on(tracing));
+    tracing_free(tracing);
+
+    test_case("a session could not start");
+    boot(BOOT_MASK);
+    tracing = start_daemon();
+    xen.refuses_mask = true;
+    CHECK(tracing_start(tracing, &use, &failure) < 0);
+    tracing_free(tracing);
+    tracing = start_daemon();
+    CHECK(!tracing_is_left_on(tracing));
+    tracing_free(tracing);
+
+    test_case("the note of an older version");
+    boot(SCHED_MASK);
+    put_file("0x0001f000\n");
+    tracing = start_daemon();
+    CHECK(!tracing_is_left_on(tracing));
+    CHECK_UINT(tracing_boot_event_mask(tracing), BOOT_MASK);
     tracing_free(tracing);
 }
 
@@ -219,7 +273,7 @@ static void test_set(void)
     tracing_set_boot_event_mask(tracing, BOOT_MASK);
     CHECK_UINT(tracing_boot_event_mask(tracing), BOOT_MASK);
     tracing_free(tracing);
-    CHECK_STR(file_text(), "0x0001f000\n");
+    CHECK_STR(file_text(), "0x0001f000 unused\n");
     tracing = start_daemon();
     CHECK_UINT(tracing_boot_event_mask(tracing), BOOT_MASK);
     tracing_free(tracing);
@@ -235,6 +289,7 @@ static void test_garbage(void)
         {"an empty file", ""},
         {"half a file", "0x0001f0"},
         {"no end of line", "0x00020000"},
+        {"a use that there is not", "0x00020000 borrowed\n"},
         {"a text", "none\n"},
         {"a negative number", "-0x0000001\n"},
         {"too large a number", "0x100020000\n"},
@@ -253,7 +308,7 @@ static void test_garbage(void)
         tracing = start_daemon();
         CHECK_UINT(tracing_boot_event_mask(tracing), BOOT_MASK);
         start_use(tracing, &use);
-        CHECK_STR(file_text(), "0x0001f000\n");
+        CHECK_STR(file_text(), "0x0001f000 used\n");
         tracing_free(tracing);
     }
 }
@@ -321,6 +376,7 @@ int main(void)
     (void)snprintf(path, sizeof(path), "%s/boot-event-mask", directory);
     test_noted();
     test_killed();
+    test_kept();
     test_set();
     test_garbage();
     test_unreadable();
