@@ -92,6 +92,9 @@ all_is_there() { # all_is_there NAME: nothing is produced any more
     check "$1: numbers ascend without a gap" no_gap_in_numbers "$1"
     check "$1: each has its sidecar" has_sidecars "$1"
     check "$1: the ledger balances" balances "$dir/document"
+    check "$1: its own sidecar says that it has ended" same "$(number "$dir/state/$1.json" state)" ended
+    check "$1: and has the same ledger" same "$(number "$dir/state/$1.json" ledger delivered)" \
+        "$(number "$dir/document" ledger delivered)"
     echo "# $(number "$dir/document" ledger lost) lost, $(number "$dir/document" ledger dropped) dropped of $(number "$dir/document" ledger produced)"
     check "$1: nothing is left to continue" test -z "$(ls "$dir" | grep ^persist-)"
 }
@@ -142,6 +145,7 @@ configured() {
     check "the next start: after the segments there are" test "$(segments_of always | tail -n 1)" '>' "$before"
     check "older ones still count" wait_until 20 test ! -e "$before"
     check "the manager ends" ends_as_signalled
+    check "its own sidecar says that it has ended" same "$(number "$dir/state/always.json" state)" ended
 }
 
 # --- What does not continue. ---
