@@ -20,6 +20,13 @@
 
 #define DAY_USEC (24 * 3600 * USEC_PER_SEC)
 
+/*
+ * Pauses of a domain in a loop: with the default limits, some 15 snapshots of it in a day, and
+ * another domain's crash is missed for two hours at most, when ten new ones came before.
+ */
+#define PAUSE_FIRST_USEC (600 * USEC_PER_SEC)
+#define PAUSE_MAX_USEC   (7200 * USEC_PER_SEC)
+
 const char *trigger_state_name(enum trigger_state state)
 {
     switch (state) {
@@ -81,9 +88,16 @@ static void trigger_set_state(struct trigger *trigger, enum trigger_state state)
 /* When the oldest of the day's snapshots is a day old, if there may be no more; else 0. */
 static uint64_t trigger_exhausted_until(const struct trigger *trigger)
 {
-    uint64_t oldest = trigger->past[trigger->written % trigger->config.max_per_day].usec;
+    uint64_t oldest = TRIGGER_NO_TIME;
 
-    return oldest == TRIGGER_NO_TIME ? 0 : oldest + DAY_USEC;
+    if (trigger->config.max_per_domain)
+        return 0;
+    for (size_t i = 0; i < trigger->config.max_per_day; i++) {
+        if (trigger->past[i].usec == TRIGGER_NO_TIME)
+            return 0;
+        oldest = min_u64(oldest, trigger->past[i].usec);
+    }
+    return oldest + DAY_USEC;
 }
 
 /* The state that follows from the facts, of a trigger that is not at work. */
@@ -118,14 +132,13 @@ static void trigger_finish(struct trigger *trigger, uint64_t now_usec)
     trigger_settle(trigger, now_usec);
 }
 
-/* The newest snapshots, at the places that another max_per_day gives them. */
-static void trigger_copy_past(const struct trigger *trigger, struct trigger_past *past,
-                              uint32_t max)
+/* The newest first; those that were not, last. */
+static int compare_past(const void *a, const void *b)
 {
-    uint64_t kept = min_u64(trigger->written, min_u64(trigger->config.max_per_day, max));
+    const struct trigger_past *one = a, *other = b;
+    uint64_t one_usec = one->usec + 1, other_usec = other->usec + 1; /* TRIGGER_NO_TIME is 0 */
 
-    for (uint64_t i = trigger->written - kept; i < trigger->written; i++)
-        past[i % max] = trigger->past[i % trigger->config.max_per_day];
+    return (one_usec < other_usec) - (one_usec > other_usec);
 }
 
 int trigger_reconfigure(struct trigger *trigger, const struct trigger_config *config,
@@ -137,7 +150,9 @@ int trigger_reconfigure(struct trigger *trigger, const struct trigger_config *co
     past = new_past(config->max_per_day);
     if (!past)
         return -ENOMEM;
-    trigger_copy_past(trigger, past, config->max_per_day);
+    qsort(trigger->past, trigger->config.max_per_day, sizeof(*past), compare_past);
+    memcpy(past, trigger->past,
+           min_u64(config->max_per_day, trigger->config.max_per_day) * sizeof(*past));
     free(trigger->past);
     trigger->past = past;
     if (trigger->cooldown_end_usec > 0) /* counted from the same end */
@@ -148,6 +163,103 @@ int trigger_reconfigure(struct trigger *trigger, const struct trigger_config *co
         trigger_settle(trigger, now_usec);
     return 0;
 }
+
+/* --- The day of each domain. --- */
+
+static bool is_same(const struct trigger_domain *a, const struct trigger_domain *b)
+{
+    return a->uuid[0] || b->uuid[0] ? strcmp(a->uuid, b->uuid) == 0 : strcmp(a->name, b->name) == 0;
+}
+
+/* The snapshots of the last 24 hours; NULL: there is none. */
+struct day {
+    uint32_t of_all, of_domain;
+    struct trigger_past *free;             /* a place for another one */
+    struct trigger_past *oldest, *counted; /* of all; the newest within its domain's part */
+    struct trigger_past *own_oldest, *own_newest;
+};
+
+static struct day trigger_look_at_day(const struct trigger *trigger, uint64_t now_usec,
+                                      const struct trigger_domain *domain)
+{
+    struct day day = {0};
+
+    for (size_t i = 0; i < trigger->config.max_per_day; i++) {
+        struct trigger_past *past = &trigger->past[i];
+
+        if (past->usec == TRIGGER_NO_TIME || now_usec >= past->usec + DAY_USEC) {
+            day.free = past;
+            continue;
+        }
+        day.of_all++;
+        if (!day.oldest || past->usec < day.oldest->usec)
+            day.oldest = past;
+        if (past->repeats == 0 && (!day.counted || past->usec > day.counted->usec))
+            day.counted = past;
+        if (!is_same(&past->domain, domain))
+            continue;
+        day.of_domain++;
+        if (!day.own_oldest || past->usec < day.own_oldest->usec)
+            day.own_oldest = past;
+        if (!day.own_newest || past->usec > day.own_newest->usec)
+            day.own_newest = past;
+    }
+    return day;
+}
+
+/* Whether the domain of DAY has had its part, or what is left is kept for those that had none. */
+static bool trigger_exceeds_domain(const struct trigger *trigger, const struct day *day)
+{
+    const struct trigger_config *config = &trigger->config;
+
+    return config->max_per_domain && day->of_domain > 0 &&
+           (day->of_domain >= config->max_per_domain ||
+            day->of_all + config->kept_for_new >= config->max_per_day);
+}
+
+static uint64_t pause_usec(unsigned int repeats)
+{
+    return min_u64(PAUSE_FIRST_USEC << min_u64(repeats, 8), PAUSE_MAX_USEC);
+}
+
+/* Returns NULL if DOMAIN may have a snapshot now; else the count of those that it may not have. */
+static uint64_t *trigger_check_day(struct trigger *trigger, uint64_t now_usec,
+                                   const struct trigger_domain *domain)
+{
+    const struct day day = trigger_look_at_day(trigger, now_usec, domain);
+    uint64_t since_usec;
+
+    if (!trigger->config.max_per_domain)
+        return NULL;
+    if (trigger_exceeds_domain(trigger, &day))
+        return now_usec < day.own_newest->usec + pause_usec(day.own_newest->repeats)
+                   ? &trigger->suppressed.max_per_domain
+                   : NULL;
+    if (day.free)
+        return NULL;
+    since_usec = day.counted ? day.counted->usec : day.oldest->usec;
+    return now_usec < since_usec + pause_usec(trigger->nr_displaced)
+               ? &trigger->suppressed.max_per_day
+               : NULL;
+}
+
+/* The snapshot under way is written: counts it. */
+static void trigger_count(struct trigger *trigger, uint64_t now_usec)
+{
+    const struct day day = trigger_look_at_day(trigger, now_usec, &trigger->domain);
+    struct trigger_past *past = day.free ? day.free : day.oldest;
+    unsigned int repeats = 0;
+
+    if (trigger_exceeds_domain(trigger, &day)) {
+        past = day.own_oldest;
+        repeats = day.own_newest->repeats + 1;
+    } else {
+        trigger->nr_displaced = day.free ? 0 : trigger->nr_displaced + 1;
+    }
+    *past = (struct trigger_past){.usec = now_usec, .domain = trigger->domain, .repeats = repeats};
+}
+
+/* --- Snapshots. --- */
 
 /* The snapshots NAME.xentrace and NAME.xentrace.zst have the report NAME.report.txt. */
 static void trigger_note_report(struct trigger *trigger, const char *path)
@@ -163,11 +275,8 @@ static void trigger_note_report(struct trigger *trigger, const char *path)
 
 void trigger_written(struct trigger *trigger, uint64_t now_usec, const char *path)
 {
-    struct trigger_past *past = &trigger->past[trigger->written % trigger->config.max_per_day];
-
     assert(trigger->state == TRIGGER_WRITING);
-    past->usec = now_usec;
-    past->domain = trigger->domain;
+    trigger_count(trigger, now_usec);
     trigger->written++;
     replace_text(&trigger->last_snapshot, path);
     trigger_note_report(trigger, path);
@@ -248,41 +357,11 @@ static enum trigger_action trigger_accept(struct trigger *trigger, uint64_t now_
     return trigger_begin_writing(trigger, now_usec);
 }
 
-static bool is_nobody(const struct trigger_domain *domain)
-{
-    return !domain->uuid[0] && !domain->name[0];
-}
-
-static bool is_same(const struct trigger_domain *a, const struct trigger_domain *b)
-{
-    return (a->uuid[0] && strcmp(a->uuid, b->uuid) == 0) ||
-           (a->name[0] && strcmp(a->name, b->name) == 0);
-}
-
-/* Whether DOMAIN has had its part of the day, or what is left is kept for those that had none. */
-static bool trigger_exceeds_domain(const struct trigger *trigger, uint64_t now_usec,
-                                   const struct trigger_domain *domain)
-{
-    const struct trigger_config *config = &trigger->config;
-    uint32_t of_all = 0, of_domain = 0;
-
-    if (!config->max_per_domain || is_nobody(domain))
-        return false;
-    for (size_t i = 0; i < config->max_per_day; i++) {
-        if (trigger->past[i].usec == TRIGGER_NO_TIME ||
-            now_usec >= trigger->past[i].usec + DAY_USEC)
-            continue;
-        of_all++;
-        of_domain += is_same(&trigger->past[i].domain, domain);
-    }
-    return of_domain >= config->max_per_domain ||
-           (of_domain > 0 && of_all + config->kept_for_new >= config->max_per_day);
-}
-
 enum trigger_action trigger_fire(struct trigger *trigger, uint64_t now_usec, uint64_t realtime_ns,
                                  const char *reason, const struct trigger_domain *domain)
 {
     struct trigger_suppressed *suppressed = &trigger->suppressed;
+    uint64_t *count;
 
     if (!trigger_is_at_work(trigger))
         trigger_settle(trigger, now_usec); /* the timer for that may be late */
@@ -291,11 +370,12 @@ enum trigger_action trigger_fire(struct trigger *trigger, uint64_t now_usec, uin
     case TRIGGER_OFF:
         break;
     case TRIGGER_ARMED:
-        if (!trigger_exceeds_domain(trigger, now_usec, domain)) {
+        count = trigger_check_day(trigger, now_usec, domain);
+        if (!count) {
             trigger->domain = *domain;
             return trigger_accept(trigger, now_usec, realtime_ns, reason);
         }
-        trigger_suppress(trigger, &suppressed->max_per_domain, realtime_ns, reason);
+        trigger_suppress(trigger, count, realtime_ns, reason);
         break;
     case TRIGGER_DELAYING:
     case TRIGGER_WRITING:

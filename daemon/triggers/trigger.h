@@ -11,7 +11,14 @@
  *   writing     the snapshot is being written
  *   retrying    it failed, and is tried again soon
  *   cooling     a snapshot was written or given up: nothing is written during the cooldown
- *   exhausted   the limit of snapshots in 24 hours is reached
+ *   exhausted   the limit of snapshots in 24 hours is reached; only of a trigger that has no
+ * domains
+ *
+ * A trigger that has domains never ends for the day, so that no guest keeps the crash of another
+ * from being recorded. A domain that has had its part has another one after a pause, which doubles
+ * each time; it takes the place of one of its own in the day's count. When the day's snapshots are
+ * used up, a domain that had none displaces the oldest one of them in the count, after a pause that
+ * doubles each time, too. The files stay.
  *
  * The counts are consistent: fired = written + failed + suppressed, plus one while it is delaying,
  * writing or retrying. A failed snapshot is tried again after 1 s, 2 s, 4 s and so on,
@@ -57,8 +64,8 @@ struct trigger_suppressed {
 
 /*
  * The domain whose budget is used. A restarted domain has another id, and is the same domain if it
- * has the same UUID or the same name: toolstacks keep at least one of them, and guests cannot
- * choose them. Both "": no domain.
+ * has the same UUID. Only two domains without one are compared by name, which more than one may
+ * have.
  */
 struct trigger_domain {
     char uuid[37]; /* "": it has none */
@@ -67,8 +74,9 @@ struct trigger_domain {
 
 /* A snapshot that was written. */
 struct trigger_past {
-    uint64_t usec;
+    uint64_t usec; /* TRIGGER_NO_TIME: none was */
     struct trigger_domain domain;
+    unsigned int repeats; /* over its domain's part, one after the other */
 };
 
 /* Read only, but for trigger.c, and `next` and `requester` for its owner. */
@@ -95,8 +103,8 @@ struct trigger {
     uint64_t delay_end_usec;
     uint64_t cooldown_end_usec;   /* 0: there is none */
     struct trigger_domain domain; /* of the snapshot under way */
-    struct trigger_past *past;    /* [config.max_per_day]: a ring; written % max_per_day is next,
-                                     and the oldest; usec TRIGGER_NO_TIME: none */
+    struct trigger_past *past;    /* [config.max_per_day], in no order */
+    unsigned int nr_displaced;    /* others of the day by new domains, one after the other */
 };
 
 /* CONFIG is copied. It is off. -ENOMEM. */

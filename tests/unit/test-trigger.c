@@ -154,8 +154,9 @@ static void test_lives(void)
 
 /*
  * Budgets of domains: 5 a day, of which 2 for one domain and 1 kept for those that had none. Each
- * word is a domain's letter and a time in hours (Z and U have the same UUID, U and u the same
- * name); "+" if it has its snapshot, "-" if it has had its part, "x" if the day's are used up.
+ * word is a domain's letter and a time in minutes (Z and U have the same UUID; U, V, which has
+ * another one, and u, which has none, the same name); "+" if it has its snapshot, "-" if it has had
+ * its part, "x" if the day's are used up.
  */
 struct domain_case {
     const char *name;
@@ -164,18 +165,23 @@ struct domain_case {
 };
 
 static const struct domain_case domain_cases[] = {
-    {"one domain has its part", "A0 A1 A2 A3", "++--"},
+    {"one domain has its part", "A0 A1 A2 A10", "++--"},
+    {"... and more after pauses that double",
+     "A0 A1 A10 A11 A30 A31 A70 A71 A150 A151 A270 A271 A390 A391", "++-+-+-+-+-+-+"},
     {"the others have theirs", "A0 A1 A2 B3 C4", "++-++"},
-    {"one is kept for who had none", "A0 A1 B2 B3 A4 B5 C6",
-     "+++"
-     "+--+"},
-    {"... also if there is nobody", "A0 A1 B2 C3 C4 B5", "++++--"},
-    {"then the day is over, for all", "A0 A1 B2 C3 D4 E5 A6", "+++++xx"},
-    {"a day later it has it again", "A0 A1 A23 A24 A24 A25", "++-+-+"},
-    {"... and is new again", "A0 B1 B2 C3 C4 A24 A25 B26", "++++-+++"},
+    {"... whatever it does in its pauses", "A0 A1 A11 A31 A71 A151 B152 C153 D154", "+++++++++"},
+    {"one is kept for who had none", "A0 A1 B2 B3 A4 B5 C6", "++++--+"},
+    {"when the day is used up, new ones have pauses that double",
+     "A0 A1 B2 C3 D4 E5 E13 E14 F15 F33 F34 G73 G74", "+++++xx+xx+x+"},
+    {"... which no domain in a loop makes longer", "A0 A1 B2 C3 D4 A11 E13 E14", "++++++x+"},
+    {"... nor is its loop ended by them", "A0 A1 B2 C3 D4 E14 A15 F34", "++++++++"},
+    {"a day later it has it again", "A0 A1 A1439 A1440 A1441", "+++-+"},
+    {"... and is new again", "A0 B1 B2 C3 C4 A1440 A1441 B1442", "++++-+++"},
     {"by the same UUID it is the same", "Z0 U1 Z2 Z3 A4", "++--+"},
-    {"by the same name it is, too", "u0 U1 u2 U3 A4", "++--+"},
-    {"nobody's has no budget", "?0 ?1 ?2 ?3 ?4 ?5", "+++++x"},
+    {"by the name alone it is another one", "U0 V1 V2 U3 U4 V5", "++++--"},
+    {"... also if that has no UUID", "u0 u1 u2 U3", "++-+"},
+    {"domains without a UUID are told by their names", "u0 u1 u2 A3 A4 A5", "++-++-"},
+    {"unknown ones are one", "?0 ?1 ?2 A3", "++-+"},
 };
 
 static void test_domains(void)
@@ -193,12 +199,12 @@ static void test_domains(void)
         trigger_set_ring(&trigger, true, 0);
         (void)snprintf(words, sizeof(words), "%s", c->words);
         for (char *w = strtok_r(words, " ", &rest); w; w = strtok_r(NULL, " ", &rest)) {
-            uint64_t now = strtoull(w + 1, NULL, 10) * 3600 * USEC_PER_SEC;
+            uint64_t now = strtoull(w + 1, NULL, 10) * 60 * USEC_PER_SEC;
             uint64_t exhausted = trigger.suppressed.max_per_day;
             struct trigger_domain domain = {0};
 
-            domain.name[0] = w[0] == '?' ? '\0' : strchr("Uu", w[0]) ? 'u' : w[0];
-            domain.uuid[0] = w[0] == 'Z' || w[0] == 'U' ? '5' : '\0';
+            domain.name[0] = w[0] == '?' ? '\0' : strchr("UVu", w[0]) ? 'u' : w[0];
+            domain.uuid[0] = strchr("ZU", w[0]) ? '5' : w[0] == 'V' ? '6' : '\0';
 
             if (trigger_fire(&trigger, now, 0, "", &domain) == TRIGGER_SNAPSHOT) {
                 trigger_written(&trigger, now, "path");
