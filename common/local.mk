@@ -11,6 +11,7 @@ libcommon_a_SOURCES = \
 	common/interface.c common/interface.h \
 	common/json-text.c common/json-text.h \
 	common/meminfo.c common/meminfo.h \
+	common/memory-file.c common/memory-file.h \
 	common/metrics.c common/metrics.h \
 	common/protocol.h \
 	common/record.h \

@@ -84,7 +84,7 @@ int bundle_open(const struct output_options *options, struct bundle **ret_bundle
                 struct output **ret_members, char **ret_error)
 {
     _cleanup_(bundle_freep) struct bundle *bundle = calloc(1, sizeof(*bundle));
-    struct output_options archive = *options, members = {.nothing = options->nothing};
+    struct output_options archive = *options, members = *options;
     _cleanup_free_ char *stem = NULL, *path = NULL;
     int r;
 
@@ -102,6 +102,7 @@ int bundle_open(const struct output_options *options, struct bundle **ret_bundle
     if (!path)
         return -ENOMEM;
     members.typed = path;
+    members.force = false;
     r = output_open(&members, ret_members, ret_error);
     if (r < 0)
         return r;

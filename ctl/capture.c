@@ -7,6 +7,14 @@
 #include "ctl/request.h"
 #include "ctl/session.h"
 
+static bool is_given(const struct capture_options *options, const char *key)
+{
+    for (size_t i = 0; options->table[i].help; i++)
+        if (options->table[i].key && strcmp(options->table[i].key, key) == 0)
+            return options->given >> i & 1;
+    return false;
+}
+
 int capture_start(struct client *client, const struct capture_options *options,
                   struct target *ret_target, struct json_object **ret_session, char **ret_error)
 {
@@ -31,7 +39,10 @@ int capture_start(struct client *client, const struct capture_options *options,
         .typed = options->output,
         .nothing = request.nothing,
         .force = options->force,
+        .for_daemon = true,
         .may_copy = attached,
+        .reserve_bytes =
+            is_given(options, OPTION_RESERVE) ? options->reserve_bytes : OUTPUT_RESERVE_AUTO,
         .is_packed = options->compress && strcmp(options->compress, "zstd") == 0,
     };
     _cleanup_target_ struct target target = {};
@@ -47,9 +58,11 @@ int capture_start(struct client *client, const struct capture_options *options,
     missing = session_missing_cpus(*ret_session);
     if (missing)
         ctl_warning("%s", missing);
+    if (target.output) /* a sidecar is complete at any time */
+        r = output_describe(target.output, *ret_session, ret_error);
     if (ret_target) {
         *ret_target = target;
         target = (struct target){};
     }
-    return 0;
+    return r;
 }

@@ -221,6 +221,11 @@ static int run(struct ctl *ctl, struct record *record, const struct capture_opti
     if (r == -EINTR || (r == 0 && !doc_session_has_ended(record->session)))
         r = stop(record, &error);
     progress_clear(&record->progress);
+    if (r == -ECONNRESET && record->target.output) { /* what it wrote is still in the pipe */
+        _cleanup_free_ char *ignored = NULL;
+
+        (void)output_finish(record->target.output, &ignored);
+    }
     if (r == -ECONNRESET && read_end(record) == 0) {
         ctl_error("xentraced was stopped or restarted, which ended the capture.");
         (void)report(ctl, record, talk);

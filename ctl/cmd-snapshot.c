@@ -184,6 +184,7 @@ static int take(struct ctl *ctl, const struct options *options, struct json_obje
         .typed = options->output,
         .nothing = request.nothing,
         .force = options->force,
+        .for_daemon = true,
         .may_copy = true,
         .is_packed = options->compress && strcmp(options->compress, "zstd") == 0,
     };

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "common/util.h"
@@ -21,9 +22,19 @@
 struct copy {
     pthread_t thread;
     int from_fd, to_fd;
+    uint64_t reserve_bytes;
     int error;
     uint8_t buffer[COPY_BYTES];
 };
+
+/* A system call for each 64 KiB: a file in memory takes part of what everything else runs in. */
+static bool copy_leaves_reserve(const struct copy *copy, size_t bytes)
+{
+    struct statvfs st;
+
+    return !copy->reserve_bytes || fstatvfs(copy->to_fd, &st) < 0 ||
+           (uint64_t)st.f_bavail * st.f_frsize >= copy->reserve_bytes + bytes;
+}
 
 static int copy_all(struct copy *copy)
 {
@@ -35,6 +46,8 @@ static int copy_all(struct copy *copy)
             continue;
         if (n <= 0)
             return n < 0 ? -errno : 0;
+        if (!copy_leaves_reserve(copy, (size_t)n))
+            return -ENOSPC;
         r = write_all(copy->to_fd, copy->buffer, (size_t)n);
         if (r < 0)
             return r;
@@ -65,7 +78,7 @@ static int copy_start(struct copy *copy)
     return -r;
 }
 
-int copy_new(int from_fd, int to_fd, struct copy **ret_copy)
+int copy_new(int from_fd, int to_fd, uint64_t reserve_bytes, struct copy **ret_copy)
 {
     struct copy *copy = calloc(1, sizeof(*copy));
     int r;
@@ -77,6 +90,7 @@ int copy_new(int from_fd, int to_fd, struct copy **ret_copy)
     }
     copy->from_fd = from_fd;
     copy->to_fd = to_fd;
+    copy->reserve_bytes = reserve_bytes;
     r = copy_start(copy);
     if (r < 0) {
         fd_close(&copy->from_fd);
@@ -86,6 +100,11 @@ int copy_new(int from_fd, int to_fd, struct copy **ret_copy)
     }
     *ret_copy = copy;
     return 0;
+}
+
+uint64_t copy_reserve_bytes(const struct copy *copy)
+{
+    return copy ? copy->reserve_bytes : 0;
 }
 
 /* Whoever does not read may do so for ever: nobody looks at signals while we wait for that. */

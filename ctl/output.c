@@ -11,11 +11,15 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 
+#include "common/memory-file.h"
 #include "common/sidecar-path.h"
+#include "common/units.h"
 #include "ctl/chase.h"
 #include "ctl/copy.h"
+#include "ctl/doc.h"
 #include "ctl/served.h"
 #include "ctl/str.h"
 
@@ -83,8 +87,13 @@ static bool is_passable(const struct stat *st)
            is_null_device(st);
 }
 
-/* A pipe for the daemon, of which FD, which is taken over, receives what comes. */
-static int open_copy(struct output *output, int fd, char **ret_error)
+static const char *name_for_people(const struct output *output)
+{
+    return output->is_stdout ? "standard output" : output->trace.path;
+}
+
+/* Makes a pipe for the daemon, of which FD, which is taken over, receives what comes. */
+static int open_copy(struct output *output, int fd, uint64_t reserve_bytes, char **ret_error)
 {
     int fds[2], r;
 
@@ -93,12 +102,40 @@ static int open_copy(struct output *output, int fd, char **ret_error)
         (void)close(fd);
     } else {
         output->trace.fd = fds[1];
-        r = copy_new(fds[0], fd, &output->copy);
+        (void)fcntl(fds[0], F_SETPIPE_SZ, 1 << 20); /* fewer turns, if it is allowed */
+        r = copy_new(fds[0], fd, reserve_bytes, &output->copy);
     }
     if (r >= 0)
         return 0;
     errno = -r;
-    return str_refuse(r, ret_error, "Cannot use standard output: %m.");
+    return str_refuse(r, ret_error, "Cannot use %s: %m.", name_for_people(output));
+}
+
+/* 15% of the file system, at most 4 GiB, at most half of what is free: docs/man/xentraced.conf.5 */
+static uint64_t reserve_of(const struct output_options *options, int fd)
+{
+    struct statvfs st;
+    uint64_t total, available;
+
+    if (options->reserve_bytes != OUTPUT_RESERVE_AUTO || fstatvfs(fd, &st) < 0)
+        return options->reserve_bytes == OUTPUT_RESERVE_AUTO ? 0 : options->reserve_bytes;
+    total = (uint64_t)st.f_blocks * st.f_frsize;
+    available = (uint64_t)st.f_bavail * st.f_frsize;
+    return min_u64(min_u64(total / 100 * 15, UINT64_C(4) << 30), available / 2);
+}
+
+/* Makes the pipe for a file FD in memory, which is taken over. */
+static int open_memory_copy(struct output *output, int fd, const struct output_options *options,
+                            char **ret_error)
+{
+    if (options->may_copy)
+        return open_copy(output, fd, reserve_of(options, fd), ret_error);
+    (void)close(fd);
+    return str_refuse(-EINVAL, ret_error,
+                      "%s is in memory (such as tmpfs), and xentraced writes to files on a disk "
+                      "only: name one, such as in /var/tmp, or let a command that stays copy the "
+                      "records: xentracectl record. %s.",
+                      output->is_stdout ? "Standard output" : output->trace.path, options->nothing);
 }
 
 static int open_stdout(struct output *output, const struct output_options *options,
@@ -117,7 +154,9 @@ static int open_stdout(struct output *output, const struct output_options *optio
     output->is_stdout = true;
     output->is_stream = !S_ISREG(st.st_mode);
     if (!is_passable(&st) && !options->is_archive && options->may_copy)
-        return open_copy(output, fd_take(&fd), ret_error);
+        return open_copy(output, fd_take(&fd), 0, ret_error);
+    if (options->for_daemon && !options->is_archive && S_ISREG(st.st_mode) && memory_file_is(fd))
+        return open_memory_copy(output, fd_take(&fd), options, ret_error);
     if (!is_passable(&st) && !options->is_archive)
         return str_refuse(-EINVAL, ret_error,
                           "Standard output is %s: redirect it to a file or a pipe.",
@@ -203,7 +242,13 @@ static int open_files(struct output *output, const struct output_options *option
     if (r < 0 || options->is_archive)
         return r;
     output->sidecar.path = sidecar_path_of(output->trace.path);
-    return output->sidecar.path ? open_new(&output->sidecar, options, ret_error) : -ENOMEM;
+    if (!output->sidecar.path)
+        return -ENOMEM;
+    r = open_new(&output->sidecar, options, ret_error);
+    if (r < 0 || !options->for_daemon || !memory_file_is(output->trace.fd))
+        return r;
+    output->own_sidecar_fd = fd_take(&output->sidecar.fd);
+    return open_memory_copy(output, fd_take(&output->trace.fd), options, ret_error);
 }
 
 static int open_path(struct output *output, const struct output_options *options, char **ret_error)
@@ -260,7 +305,7 @@ int output_open(const struct output_options *options, struct output **ret_output
 
     if (!output)
         return -ENOMEM;
-    output->trace.fd = output->sidecar.fd = output->directory_fd = -1;
+    output->trace.fd = output->sidecar.fd = output->directory_fd = output->own_sidecar_fd = -1;
     if (served_path())
         r = open_served(output, options);
     else
@@ -274,13 +319,12 @@ int output_open(const struct output_options *options, struct output **ret_output
 
 int output_copy_from(struct output *output, int fd, char **ret_error)
 {
-    int r = copy_new(fd, fd_take(&output->trace.fd), &output->copy);
+    int r = copy_new(fd, fd_take(&output->trace.fd), 0, &output->copy);
 
     if (r >= 0)
         return 0;
     errno = -r;
-    return str_refuse(r, ret_error, "Cannot copy to %s: %m.",
-                      output->is_stdout ? "standard output" : output->trace.path);
+    return str_refuse(r, ret_error, "Cannot copy to %s: %m.", name_for_people(output));
 }
 
 static int file_replace(struct output_file *file, char **ret_error)
@@ -312,13 +356,56 @@ int output_keep(struct output *output, char **ret_error)
     return r < 0 ? r : file_replace(&output->sidecar, ret_error);
 }
 
+/* Overwrites the file FD with DOC, and has it on the disk. */
+static int write_doc(int fd, struct json_object *doc)
+{
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    FILE *file = copy < 0 ? NULL : fdopen(copy, "w");
+    bool ok;
+
+    if (!file)
+        return -errno;
+    ok = ftruncate(copy, 0) == 0 && lseek(copy, 0, SEEK_SET) == 0;
+    doc_print(file, doc);
+    ok = fflush(file) == 0 && fsync(copy) == 0 && ok;
+    ok = fclose(file) == 0 && ok;
+    return ok ? 0 : -errno;
+}
+
+int output_describe(struct output *output, struct json_object *doc, char **ret_error)
+{
+    struct json_object *place = doc_find(doc, "output");
+    int r;
+
+    if (output->own_sidecar_fd < 0)
+        return 0;
+    if (place) {
+        doc_add_text(place, "kind", "file");
+        doc_add_text(place, "sidecar", output->sidecar.path);
+    }
+    r = write_doc(output->own_sidecar_fd, doc);
+    if (r >= 0)
+        return 0;
+    errno = -r;
+    return str_refuse(r, ret_error, "Cannot write %s: %m.", output->sidecar.path);
+}
+
 int output_finish(struct output *output, char **ret_error)
 {
+    uint64_t reserve_bytes = copy_reserve_bytes(output->copy);
+    char reserve[UNITS_TEXT_MAX];
     int r;
 
     r = copy_finish(TAKE_PTR(output->copy));
     if (r >= 0)
         return 0;
+    if (r == -ENOSPC && reserve_bytes)
+        return str_refuse(
+            r, ret_error,
+            "%s has reached its reserve: %s of that memory are left free (--reserve). "
+            "The records up to there are in it.",
+            output->is_stdout ? "Standard output" : output->trace.path,
+            size_format(reserve, reserve_bytes));
     errno = -r;
     return str_refuse(r, ret_error, "%s could not be written: %m.",
                       output->is_stdout ? "Standard output" : output->trace.path);
@@ -341,6 +428,7 @@ struct output *output_free(struct output *output)
     file_done(&output->trace);
     file_done(&output->sidecar);
     copy_abandon(output->copy);
+    fd_close(&output->own_sidecar_fd);
     fd_close(&output->directory_fd);
     free(output);
     return NULL;

@@ -4,7 +4,7 @@
 /*
  * The file that the user named with -o, and its sidecar, opened with the user's own rights.
  * Provides the descriptors that are passed to the daemon, and copies the records if the daemon does
- * not accept the user's descriptor.
+ * not accept the user's descriptor: a socket, or a file in memory (common/memory-file.h).
  *
  * Existing files are not changed before the daemon has accepted the request: new files are created,
  * with --force next to the old ones, which output_keep() replaces. output_free() without
@@ -18,6 +18,7 @@
 #include "common/util.h"
 
 struct copy;
+struct json_object;
 
 /* One file that is being made. */
 struct output_file {
@@ -35,17 +36,22 @@ struct output {
     bool is_stream;             /* a pipe, a FIFO or a device */
     bool is_stdout;             /* no path then */
     struct copy *copy;          /* from a pipe, whose other end is trace.fd; NULL: none */
+    int own_sidecar_fd;         /* of a copy: this process writes the sidecar; -1: it does not */
 };
 
 /* What is to be opened. */
 struct output_options {
-    const char *typed;   /* "-", a FIFO or device that exists, or a new file */
-    const char *nothing; /* "Nothing was started": where it is not plain */
-    bool force;          /* an existing regular file or link is replaced */
-    bool may_copy;       /* the caller lives until the end, and calls output_finish() */
-    bool is_packed;      /* of a bundle: the trace is compressed */
-    bool is_archive;     /* one file, without a sidecar, which this process writes itself */
+    const char *typed;      /* "-", a FIFO or device that exists, or a new file */
+    const char *nothing;    /* "Nothing was started": where it is not plain */
+    bool force;             /* an existing regular file or link is replaced */
+    bool for_daemon;        /* passed to the daemon, which writes to no file in memory */
+    bool may_copy;          /* the caller lives until the end, and calls output_finish() */
+    uint64_t reserve_bytes; /* that a copy into memory leaves free; OUTPUT_RESERVE_AUTO; 0: none */
+    bool is_packed;         /* of a bundle: the trace is compressed */
+    bool is_archive;        /* one file, without a sidecar, which this process writes itself */
 };
+
+#define OUTPUT_RESERVE_AUTO UINT64_MAX /* as the daemon's default for a file on a disk */
 
 /* Returns 0 or a negative errno with one sentence in *RET_ERROR (free it). */
 int output_open(const struct output_options *options, struct output **ret_output, char **ret_error);
@@ -64,6 +70,13 @@ int output_keep(struct output *output, char **ret_error);
 
 /* Nobody knows whether it has: files stay where they are, old ones too. */
 void output_abandon(struct output *output);
+
+/*
+ * Writes DOC as the sidecar, after the daemon has accepted, and again at the end. If the daemon
+ * writes to a pipe and this process to the file (own_sidecar_fd), DOC describes the file
+ * afterwards; else does nothing. Returns 0 or a negative errno with a sentence in *RET_ERROR.
+ */
+int output_describe(struct output *output, struct json_object *doc, char **ret_error);
 
 /*
  * The daemon has written everything: waits until all was copied, if there is a copy.

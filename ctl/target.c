@@ -68,13 +68,20 @@ int target_open(struct target *target, const struct output_options *options, boo
 
 int target_finish(struct target *target, struct json_object *doc, char **ret_error)
 {
-    int r;
+    char **error = ret_error;
+    _cleanup_free_ char *ignored = NULL;
+    int r, described;
 
     if (!target->output)
         return 0;
     if (served_path())
         return finish_served(target, doc, ret_error);
     r = output_finish(target->output, ret_error);
+    if (r < 0)
+        error = &ignored; /* the first sentence is the reason; what was copied is described */
+    described = output_describe(target->output, doc, error);
+    if (r >= 0)
+        r = described;
     if (r < 0 || !target->bundle)
         return r;
     return bundle_pack(target->bundle, target->output, doc, ret_error);

@@ -20,6 +20,7 @@
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
+#include "common/memory-file.h"
 #include "common/protocol.h"
 
 #ifndef FUSE_SUPER_MAGIC
@@ -181,9 +182,15 @@ static int check_file_system(const struct passed_file *file, struct failure *fai
                            strerror(errno));
     if (fs.f_type == FUSE_SUPER_MAGIC)
         return 0; /* root's */
-    /* proc, sysfs, debugfs and their like have no blocks. Files in memory may have no limit. */
-    if (fs.f_blocks > 0 || fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC)
+    if (memory_file_is(file->fd))
+        return failure_set(failure, -EINVAL, ERROR_OUTPUT,
+                           "%s%s is in memory (such as tmpfs), which would be charged to "
+                           "xentraced. Choose a file on a disk, or pass a pipe and copy it: "
+                           "xentracectl record -o - | cat >FILE",
+                           file->is_sidecar ? "The sidecar " : "", file->name);
+    if (fs.f_blocks > 0)
         return 0;
+    /* proc, sysfs, debugfs and their like have no blocks. */
     return refuse(file, -EINVAL, "a file of the kernel, not a file on a disk", failure);
 }
 

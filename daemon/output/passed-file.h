@@ -11,7 +11,9 @@
  *   root       a block device, too                      a regular file
  *
  * Only root may pass files on a FUSE file system, because a process of the user serves it, and may
- * never answer. Files of proc(5), sysfs and similar file systems are not accepted.
+ * never answer. Files of proc(5), sysfs and similar file systems are not accepted, and neither are
+ * files in memory, whose pages would be charged to the daemon for as long as the client keeps them:
+ * with a memory limit, the kernel would kill the daemon. xentracectl copies to such files itself.
  *
  * Called on a worker unless stated otherwise, because the file system may block.
  */

@@ -11,7 +11,10 @@
 #include <limits.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/un.h>
+
+#include <json-c/json.h>
 
 #include "ctl/ctl.h"
 #include "tests/unit/test.h"
@@ -367,6 +370,113 @@ static void test_copy_from(void)
     free(error);
 }
 
+/* The daemon is passed no file in memory: a pipe, and this process writes the file and its sidecar.
+ */
+static void test_memory(void)
+{
+    struct output_options options = {
+        .nothing = "Nothing was started", .for_daemon = true, .may_copy = true};
+    char directory[] = "/dev/shm/test-output-XXXXXX", path[64], sidecar[80];
+    struct json_object *doc = json_tokener_parse("{\"output\":{\"kind\":\"stream\"}}");
+    struct output *output = NULL;
+    struct statvfs fs;
+    struct stat st;
+    char *error = NULL;
+    int before;
+
+    if (!mkdtemp(directory) || statvfs(directory, &fs) < 0) {
+        printf("# /dev/shm is not writable\n");
+        return;
+    }
+    (void)snprintf(path, sizeof(path), "%s/f", directory);
+    (void)snprintf(sidecar, sizeof(sidecar), "%s/f.json", directory);
+    options.typed = path;
+
+    test_case("a file in memory: copied");
+    if (CHECK_INT(output_open(&options, &output, &error), 0)) {
+        CHECK(fstat(output->trace.fd, &st) == 0 && S_ISFIFO(st.st_mode));
+        CHECK_INT(output->sidecar.fd, -1);
+        CHECK_INT(write(output->trace.fd, "records", 7), 7);
+        CHECK_INT(output_keep(output, &error), 0);
+        CHECK_INT(output_describe(output, doc, &error), 0);
+        CHECK_INT(output_finish(output, &error), 0);
+        CHECK_STR(read_file(path), "records");
+        CHECK_STR(json_object_get_string(
+                      json_object_object_get(json_object_object_get(doc, "output"), "sidecar")),
+                  sidecar);
+        CHECK(strstr(read_file(sidecar), "\"kind\":\"file\"") ||
+              strstr(read_file(sidecar), "\"kind\": \"file\""));
+        CHECK_INT(output_describe(output, doc, &error), 0); /* a shorter one replaces it */
+    }
+    output = output_free(output);
+    CHECK(access(path, F_OK) == 0 && access(sidecar, F_OK) == 0);
+
+    test_case("a file in memory: replaced");
+    options.force = true;
+    if (CHECK_INT(output_open(&options, &output, &error), 0)) {
+        CHECK_INT(write(output->trace.fd, "new", 3), 3);
+        CHECK_INT(output_keep(output, &error), 0);
+        CHECK_INT(output_finish(output, &error), 0);
+        CHECK_STR(read_file(path), "new");
+    }
+    output = output_free(output);
+    (void)unlink(path);
+    (void)unlink(sidecar);
+
+    test_case("a file in memory: the reserve");
+    options.reserve_bytes = (uint64_t)fs.f_blocks * fs.f_frsize;
+    if (CHECK_INT(output_open(&options, &output, &error), 0)) {
+        (void)!write(output->trace.fd, "records", 7);
+        CHECK_INT(output_keep(output, &error), 0);
+        CHECK_INT(output_finish(output, &error), -ENOSPC);
+        CHECK(error && strstr(error, "has reached its reserve: "));
+        free_charp(&error);
+    }
+    output = output_free(output);
+    (void)unlink(path);
+    (void)unlink(sidecar);
+    options.reserve_bytes = 0;
+    options.force = false;
+
+    test_case("a file in memory, and nobody who copies");
+    options.may_copy = false;
+    CHECK_INT(output_open(&options, &output, &error), -EINVAL);
+    CHECK(error && strstr(error, "f is in memory (such as tmpfs)") &&
+          strstr(error, "xentracectl record. Nothing was started."));
+    free_charp(&error);
+    CHECK(access(path, F_OK) < 0 && access(sidecar, F_OK) < 0);
+
+    test_case("a file in memory that this process writes");
+    options.for_daemon = false;
+    if (CHECK_INT(output_open(&options, &output, &error), 0))
+        CHECK(fstat(output->trace.fd, &st) == 0 && S_ISREG(st.st_mode) && output->sidecar.fd >= 0);
+    output = output_free(output);
+
+    test_case("standard output is a file in memory");
+    options = (struct output_options){
+        .typed = "-", .nothing = "Nothing was started", .for_daemon = true, .may_copy = true};
+    before = dup(STDOUT_FILENO);
+    (void)fflush(stdout);
+    must(dup2(open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600), STDOUT_FILENO) >= 0, "dup2");
+    if (CHECK_INT(output_open(&options, &output, &error), 0)) {
+        CHECK(fstat(output->trace.fd, &st) == 0 && S_ISFIFO(st.st_mode));
+        CHECK_INT(write(output->trace.fd, "records", 7), 7);
+        CHECK_INT(output_keep(output, &error), 0);
+        CHECK_INT(output_finish(output, &error), 0);
+        CHECK_STR(read_file(path), "records");
+    }
+    output = output_free(output);
+    options.may_copy = false;
+    CHECK_INT(output_open(&options, &output, &error), -EINVAL);
+    CHECK(error && strstr(error, "Standard output is in memory"));
+    free_charp(&error);
+    must(dup2(before, STDOUT_FILENO) >= 0, "dup2");
+    (void)close(before);
+    (void)unlink(path);
+    (void)rmdir(directory);
+    json_object_put(doc);
+}
+
 int main(void)
 {
     if (geteuid() != 0) {
@@ -380,6 +490,7 @@ int main(void)
     test_case("standard output is a socket");
     test_copy();
     test_copy_from();
+    test_memory();
     remove_tree();
     return test_end();
 }

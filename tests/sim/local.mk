@@ -31,6 +31,7 @@ EXTRA_DIST += \
 	tests/sim/log.sh \
 	tests/sim/loss-report.sh \
 	tests/sim/losses.sh \
+	tests/sim/memory-files.sh \
 	tests/sim/metrics.sh \
 	tests/sim/many-cpus.sh \
 	tests/sim/outputs.py \

@@ -511,10 +511,11 @@ signal_reserve() {
     trap - EXIT
 }
 
-# Where space cannot be taken ahead, writes fail: of a tmpfs, beyond a limit on the file's size.
+# Where space cannot be taken ahead, writes fail: on ext2, beyond a limit on the file's size.
 torn() {
     mkdir -p "$dir/memory"
-    mount -t tmpfs -o size=64M none "$dir/memory" || exit 1
+    truncate -s 64M "$dir/image" && mkfs.ext2 -q "$dir/image" &&
+        mount -o loop "$dir/image" "$dir/memory" || exit 1
     trap 'umount -l "$dir/memory"' EXIT
     recorder memory=32M
     daemon_start --state-dir "$dir/memory/state" && wait_until 10 recorder_runs || exit 1

@@ -30,7 +30,8 @@ static struct {
     bool is_block_device;
     bool is_fuse; /* and its mount is not in our namespace */
     bool has_no_blocks;
-    bool is_hidden; /* FUSE shows nothing to root */
+    bool is_hidden;     /* FUSE shows nothing to root */
+    unsigned int magic; /* of the file system; 0: its own */
 } fake;
 
 int __real_statx(int fd, const char *name, int flags, unsigned int mask, struct statx *st);
@@ -60,6 +61,8 @@ int __wrap_fstatfs(int fd, struct statfs *fs)
 
     if (fake.is_fuse)
         fs->f_type = FUSE_MAGIC;
+    if (fake.magic)
+        fs->f_type = fake.magic;
     if (fake.has_no_blocks) {
         fs->f_type = PROC_SUPER_MAGIC;
         fs->f_blocks = 0;
@@ -161,6 +164,8 @@ static int make_descriptor(const char *what)
         return epoll_create1(EPOLL_CLOEXEC);
     if (strcmp(what, "memfd") == 0)
         return make_memfd();
+    if (strcmp(what, "tmpfs") == 0)
+        return open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     return open(what, O_WRONLY | O_CLOEXEC); /* a path */
 }
 
@@ -178,7 +183,8 @@ static const struct passed_case output_cases[] = {
     {"rw", "f", 0, NULL, false},
     {"w", "f", 0, NULL, false},
     {"append", "f", 0, NULL, false},
-    {"memfd", "f", 0, NULL, false},
+    {"memfd", "f", -EINVAL, "f is in memory (such as tmpfs), which would be charged", false},
+    {"tmpfs", "f", -EINVAL, "f is in memory", false},
     {"pipe", "f", 0, NULL, true},
     {"fifo", "f", 0, NULL, true},
     {"/dev/null", "f", 0, NULL, true},
@@ -202,6 +208,7 @@ static const struct passed_case output_cases[] = {
     {"/proc/self/oom_score_adj", "f", -EINVAL, "f is a file of the kernel", false},
 
     {"append", "-", 0, NULL, true},
+    {"memfd", "-", -EINVAL, "Standard output is in memory", false},
     {"full append", "-", 0, NULL, true},
     {"pipe", "-", 0, NULL, true},
     {"r", "-", -EBADF, "Standard output is not open for writing", false},
@@ -260,6 +267,7 @@ static void test_for_root(void)
                                                false},
                                     no_pipe = {"pipe", "f", 0, NULL, true},
                                     kernels = {"rw", "f", -EINVAL, "a file of the kernel", false},
+                                    memory = {"memfd", "f", -EINVAL, "f is in memory", false},
                                     hidden = {"rw", "f", -EACCES, "cannot be examined", false},
                                     socket = {"stream socket", "f", -EINVAL,
                                               "a regular file, a pipe or a block device.", false};
@@ -282,6 +290,8 @@ static void test_for_root(void)
     test_case("root: a file of the kernel");
     check_output(&kernels, true);
     fake.has_no_blocks = false;
+    test_case("root: a file in memory");
+    check_output(&memory, true);
     fake.is_hidden = true;
     test_case("root: a file that it may not see");
     check_output(&hidden, true);
@@ -290,6 +300,19 @@ static void test_for_root(void)
     fake.is_hidden = false;
     test_case("root: a socket");
     check_output(&socket, true);
+    /* The directory of the test is on a disk, and has extents. */
+    fake.magic = OVERLAYFS_SUPER_MAGIC;
+    test_case("an overlay over a disk");
+    check_output(&file, false);
+    test_case("an overlay over memory");
+    check_output(&memory, false);
+    fake.magic = HUGETLBFS_MAGIC;
+    test_case("huge pages");
+    check_output(&(struct passed_case){"rw", "f", -EINVAL, "f is in memory", false}, true);
+    fake.magic = RAMFS_MAGIC;
+    test_case("ramfs");
+    check_output(&(struct passed_case){"rw", "f", -EINVAL, "f is in memory", false}, true);
+    fake.magic = 0;
 }
 
 /* --- Sidecars. --- */
@@ -298,7 +321,8 @@ static const struct passed_case sidecar_cases[] = {
     {"rw", "f.json", 0, NULL, false},
     {"w", "f.json", 0, NULL, false},
     {"append", "f.json", 0, NULL, false},
-    {"memfd", "f.json", 0, NULL, false},
+    {"memfd", "f.json", -EINVAL, "The sidecar f.json is in memory (such as tmpfs)", false},
+    {"tmpfs", "f.json", -EINVAL, "The sidecar f.json is in memory", false},
     {"r", "f.json", -EBADF, "The sidecar f.json is not open for writing. A sidecar must", false},
     {"full", "f.json", -EEXIST, "f.json is not empty, and sidecars are never", false},
     {"pipe", "f.json", -EINVAL, "The sidecar f.json is a pipe. A sidecar must be a regular", false},
