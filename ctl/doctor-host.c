@@ -229,6 +229,31 @@ static void check_directory(const struct doctor_env *env, struct doctor_finding 
     doctor_advise(finding, "chmod o-w %s", path);
 }
 
+/* What the daemon cannot do about a full disk. */
+static void check_limits(const struct doctor_env *env, struct doctor_finding *finding,
+                         const char *path)
+{
+    uint64_t held = doc_number(env->status, "disk.held_files");
+    char size[UNITS_TEXT_MAX];
+
+    if (doc_flag(env->status, "disk.filled_by_others")) {
+        doctor_say(finding, DOCTOR_WARN,
+                   "Other files than traces fill the disk of %s: keep-free=%s is not kept, and old "
+                   "traces are only removed to make room for new ones.",
+                   path, size_format(size, doc_number(env->status, "disk.keep_free_bytes")));
+        doctor_advise(finding, "Free some space: df -h %s", path);
+    }
+    if (held) {
+        doctor_say(finding, DOCTOR_WARN,
+                   "%" PRIu64 " removed trace%s (%s) still take%s up space: other processes have "
+                   "%s open.",
+                   held, held == 1 ? "" : "s",
+                   size_format(size, doc_number(env->status, "disk.held_bytes")),
+                   held == 1 ? "s" : "", held == 1 ? "it" : "them");
+        doctor_advise(finding, "To see which: lsof +L1. The space is free after 10 minutes.");
+    }
+}
+
 void doctor_check_disk(const struct doctor_env *env, struct doctor_finding *finding)
 {
     const char *path = doc_text(env->status, "daemon.state_dir", XENTRACED_STATE_DIR);
@@ -264,6 +289,7 @@ void doctor_check_disk(const struct doctor_env *env, struct doctor_finding *find
                    size_format(all, disk.bytes), path);
         doctor_advise(finding, "Remove captures that are not needed: ls -lt %s", path);
     }
+    check_limits(env, finding, path);
     doctor_say(finding, DOCTOR_PASS, "%s of %s are free in %s.", left, size_format(all, disk.bytes),
                path);
 }

@@ -139,6 +139,15 @@ static void print_table(FILE *file, struct json_object *files, bool only_removed
     table_print(table, file, 0, width);
 }
 
+/* Why traces stay although too little is free. */
+static void print_short(FILE *file, struct json_object *files)
+{
+    if (doc_number(files, "disk.free_bytes") < doc_number(files, "limits.keep_free_bytes"))
+        (void)fputs("Less than keep-free= is free: traces are removed for it only as far as they "
+                    "have grown.\n",
+                    file);
+}
+
 static void print_sums(FILE *file, struct json_object *files)
 {
     uint64_t max_use = doc_number(files, "limits.max_use_bytes");
@@ -147,6 +156,9 @@ static void print_sums(FILE *file, struct json_object *files)
     char bytes[UNITS_TEXT_MAX], removable[UNITS_TEXT_MAX], left[UNITS_TEXT_MAX];
     char limit[UNITS_TEXT_MAX];
 
+    if (doc_number(files, "disk.held_bytes"))
+        (void)fprintf(file, "\n%s more are removed, but still open in other processes",
+                      size_format(bytes, doc_number(files, "disk.held_bytes")));
     (void)fprintf(file, "\n%s in %s, %s of it removable; %s free on the disk\n",
                   size_format(bytes, doc_number(files, "bytes")),
                   doc_text(files, "state_dir", "an unknown directory"),
@@ -155,6 +167,7 @@ static void print_sums(FILE *file, struct json_object *files)
     (void)fprintf(file, "Limits: max-use=%s", max_use ? size_format(limit, max_use) : "none");
     (void)fprintf(file, " keep-free=%s", keep_free ? size_format(limit, keep_free) : "none");
     (void)fprintf(file, " max-file-age=%s\n", age ? duration_format(limit, age) : "none");
+    print_short(file, files);
 }
 
 void files_print(FILE *file, struct json_object *files, int width)

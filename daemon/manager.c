@@ -42,6 +42,7 @@
 #include "daemon/session/segments.h"
 #include "daemon/output/compression.h"
 #include "daemon/output/output.h"
+#include "daemon/output/held-files.h"
 #include "daemon/output/vacuum.h"
 #include "daemon/session/ring-storage.h"
 #include "daemon/session/snapshot.h"
@@ -943,7 +944,9 @@ static int start_workers(struct manager *manager, struct failure *failure)
 {
     int r;
 
-    r = workers_new(manager->event, &manager->workers);
+    r = held_files_new(&manager->held);
+    if (r >= 0)
+        r = workers_new(manager->event, &manager->workers);
     if (r < 0)
         return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot start a thread: %s.", strerror(-r));
     r = systemd_new(manager->event, manager->workers, &manager->systemd);
@@ -1136,6 +1139,7 @@ static int start_vacuum(struct manager *manager, struct failure *failure)
         .workers = manager->workers,
         .state_dir_fd = manager->state_dir_fd,
         .state_dir = manager->state_dir,
+        .held = manager->held,
         .limits = manager->config.disk,
         .list_running = manager_list_running,
         .evict = manager_evict,
@@ -1322,6 +1326,7 @@ static void lend_context(struct manager *manager)
         .grower = manager->grower,
         .state_dir_fd = manager->state_dir_fd,
         .state_dir = manager->state_dir,
+        .held = manager->held,
         .runtime_dir_fd = manager->runtime_dir_fd,
         .default_buffer_pages = manager->config.buffer_pages,
         .memory_share_percent = manager->config.memory_share_percent,
@@ -1400,6 +1405,8 @@ int manager_reconfigure(struct manager *manager, const struct config *config)
 
 struct manager *manager_free(struct manager *manager)
 {
+    bool is_idle;
+
     if (!manager)
         return NULL;
     /* Workers that are busy, or stuck, still read rings and write files: all of that stays until
@@ -1432,7 +1439,10 @@ struct manager *manager_free(struct manager *manager)
     fd_close(&manager->state_dir_fd);
     fd_close(&manager->runtime_dir_fd);
     free(manager->boot_mask_path);
+    is_idle = manager->workers && workers_are_idle(manager->workers);
     workers_free(manager->workers);
+    if (is_idle)
+        held_files_free(manager->held); /* else an abandoned worker may still use it */
     sd_event_unref(manager->event);
     free(manager);
     return NULL;

@@ -61,6 +61,7 @@ struct manager {
     struct triggers *triggers;
     struct user_limits *limits;
     struct vacuum *vacuum;
+    struct held_files *held;
     struct sd_event_source *collector_source;
     struct sd_event_source *extend_source; /* while it shuts down */
     struct session_context context;

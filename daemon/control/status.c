@@ -11,9 +11,11 @@
 #include "collector/xen.h"
 #include "daemon/base/json-put.h"
 #include "daemon/document/document.h"
+#include "daemon/document/files-document.h"
 #include "daemon/document/trigger-document.h"
 #include "daemon/host/tracing.h"
 #include "daemon/manager.h"
+#include "daemon/output/vacuum.h"
 #include "daemon/triggers/triggers.h"
 
 static json *daemon_document(const struct manager *manager)
@@ -123,5 +125,6 @@ json *status_document(const struct manager *manager)
         (void)json_object_array_add(snapshots, json_object_get(manager->history[i]));
     json_put(document, "snapshots", snapshots);
     json_put(document, "triggers", document_of_triggers(manager->triggers));
+    json_put(document, "disk", document_of_disk(vacuum_disk(manager->vacuum)));
     return document;
 }

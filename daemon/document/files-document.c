@@ -34,11 +34,23 @@ static json *file_document(const struct state_file *file, const struct vacuum_fi
     json_put_text(object, "label", file->label);
     json_put_text(object, "session", file->session);
     json_put_text(object, "domain", file->domain);
-    json_put_bool(object, "open", file->is_open);
+    json_put_bool(object, "open", file->is_open || file->is_in_use);
     json_put_bool(object, "removable", plan->vacuum_class != VACUUM_NEVER);
     json_put_bool(object, "first", plan->vacuum_class == VACUUM_FIRST);
     json_put_bool(object, "protected", plan->vacuum_class == VACUUM_LAST);
     json_put_bool(object, "removed", plan->goes);
+    return object;
+}
+
+json *document_of_disk(const struct vacuum_disk *disk)
+{
+    json *object = json_object_new_object();
+
+    json_put_count(object, "free_bytes", disk->free_bytes);
+    json_put_count(object, "keep_free_bytes", disk->keep_free_bytes);
+    json_put_bool(object, "filled_by_others", disk->is_of_others);
+    json_put_count(object, "held_bytes", disk->held.bytes);
+    json_put_count(object, "held_files", disk->held.files);
     return object;
 }
 
@@ -68,6 +80,8 @@ json *document_of_files(const char *state_dir, const struct vacuum_result *resul
     json_put(document, "limits", limits);
     json_put_count(document, "bytes", bytes);
     json_put_count(document, "removable_bytes", removable_bytes);
+    json_put_count(disk, "held_bytes", result->held.bytes);
+    json_put_count(disk, "held_files", result->held.files);
     json_put_bool(document, "dry_run", result->dry_run);
     json_put_count(document, "removed", result->outcome.files);
     json_put_count(document, "removed_bytes", result->outcome.bytes);

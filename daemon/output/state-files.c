@@ -22,6 +22,7 @@
 #include "common/sidecar-path.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "daemon/output/held-files.h"
 
 /* --- Names. --- */
 
@@ -234,7 +235,8 @@ static int state_file_read(struct state_file *file, int directory_fd, const char
         state_file_describe(file, directory_fd, before);
     file->is_of_running = state_name_find_session(file->name, running);
     /* A segment has its sidecar when it is finished. */
-    file->is_open = file->is_of_running && file->kind != STATE_FILE_SEGMENT;
+    file->is_in_use = file->is_of_running && file->kind != STATE_FILE_SEGMENT;
+    file->is_open = false;
     return 0;
 }
 
@@ -325,32 +327,26 @@ void state_file_name(char file[static NAME_MAX + 1], const char *name, bool is_p
     (void)snprintf(file, NAME_MAX + 1, "%.*s%s", (int)(NAME_MAX - strlen(suffix)), name, suffix);
 }
 
-static bool is_leasable(int directory_fd, const struct state_file *state_file)
+static bool is_open(int directory_fd, const struct state_file *state_file)
 {
     char file[NAME_MAX + 1];
     _cleanup_fd_ int fd = -1;
 
     state_file_name(file, state_file->name, state_file->is_packed);
     fd = openat(directory_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0)
-        return errno == ENOENT;
-    /*
-     * The lease is released immediately: another process that opens the file in between waits only
-     * for that.
-     */
-    if (fcntl(fd, F_SETLEASE, F_WRLCK) < 0)
-        return errno != EAGAIN && errno != EWOULDBLOCK;
-    (void)fcntl(fd, F_SETLEASE, F_UNLCK);
-    return true;
+    return fd < 0 ? errno != ENOENT : held_file_is_shared(fd);
 }
 
-void state_files_look_for_open(int directory_fd, struct state_files *files)
+void state_files_look_for_open(int directory_fd, struct state_files *files, uint64_t now_usec)
 {
     for (size_t i = 0; i < files->count; i++) {
         struct state_file *file = &files->files[i];
 
-        if (!file->is_open && file->kind != STATE_FILE_UNKNOWN)
-            file->is_open = !is_leasable(directory_fd, file);
+        file->is_open = file->kind != STATE_FILE_UNKNOWN && is_open(directory_fd, file);
+        if (!file->is_open)
+            file->open_since_usec = 0;
+        else if (!file->open_since_usec)
+            file->open_since_usec = now_usec;
     }
 }
 
@@ -362,15 +358,36 @@ void state_sidecar_remove(int directory_fd, const char *name)
     (void)unlinkat(directory_fd, file, 0); /* there may be none */
 }
 
+void state_files_forget_open(struct state_files *files)
+{
+    for (size_t i = 0; i < files->count; i++)
+        files->files[i].open_since_usec = 0;
+}
+
+/* Opened for writing, so that it can be cut. Looked at when no other process can open it any more.
+ */
+static int remove_trace(int directory_fd, const char *file, struct held_files *held)
+{
+    _cleanup_fd_ int fd = openat(directory_fd, file, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+    if (unlinkat(directory_fd, file, 0) < 0)
+        return errno == ENOENT ? 0 : -errno;
+    if (fd >= 0 && held_file_is_shared(fd))
+        held_files_add(held, fd_take(&fd));
+    return 0;
+}
+
 /* Whether it is compressed is in no plan: a name is one trace, with one sidecar. */
-int state_file_remove(int directory_fd, const char *name)
+int state_file_remove(int directory_fd, const char *name, struct held_files *held)
 {
     char file[NAME_MAX + 1];
+    int r;
 
     for (int is_packed = 1; is_packed >= 0; is_packed--) {
         state_file_name(file, name, is_packed);
-        if (unlinkat(directory_fd, file, 0) < 0 && errno != ENOENT)
-            return -errno;
+        r = remove_trace(directory_fd, file, held);
+        if (r < 0)
+            return r;
     }
     state_sidecar_remove(directory_fd, name);
     for (size_t i = 0; i < ARRAY_SIZE(report_suffixes); i++) {

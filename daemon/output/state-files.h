@@ -19,6 +19,8 @@
 
 #include "daemon/base/name.h"
 
+struct held_files;
+
 enum state_file_kind {
     STATE_FILE_UNKNOWN, /* no sidecar of ours, or not our file */
     STATE_FILE_CAPTURE,
@@ -44,8 +46,10 @@ struct state_file {
     char label[SESSION_NAME_MAX + 1];   /* the trigger's */
     char domain[STATE_FILE_DOMAIN_MAX]; /* that the trigger was about */
 
-    bool is_of_running; /* its session runs */
-    bool is_open;       /* see above; or it is what a running session writes */
+    bool is_of_running;       /* its session runs */
+    bool is_in_use;           /* it is what a running session writes */
+    bool is_open;             /* see above */
+    uint64_t open_since_usec; /* CLOCK_BOOTTIME, of the first of the looks that found it so */
 
     /* Of the sidecar that this was read from. */
     ino_t sidecar_inode;
@@ -73,8 +77,10 @@ int state_files_read(int directory_fd, const struct state_files *before,
                      const struct state_names *running, struct state_files **ret_files);
 struct state_files *state_files_free(struct state_files *files);
 
-/* Finds out of each file whether it is open. */
-void state_files_look_for_open(int directory_fd, struct state_files *files);
+/* Finds out of each file whether it is open, at NOW_USEC. */
+void state_files_look_for_open(int directory_fd, struct state_files *files, uint64_t now_usec);
+/* It does not matter now: the next look that asks is the first one again. */
+void state_files_forget_open(struct state_files *files);
 
 /* Whether NAME is a segment's of SESSION: "SESSION.00001". */
 bool state_name_is_segment(const char *name, const char *session);
@@ -97,6 +103,7 @@ void state_sidecar_remove(int directory_fd, const char *name);
 
 /*
  * Removes the trace, compressed or not, then its sidecar, its report and its page, if there are
- * any. Returns 0 or a negative errno.
+ * any. Returns 0 or a negative errno. If another process has the trace open, it is added to HELD
+ * (NULL: it is not).
  */
-int state_file_remove(int directory_fd, const char *name);
+int state_file_remove(int directory_fd, const char *name, struct held_files *held);

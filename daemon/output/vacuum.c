@@ -37,6 +37,8 @@ struct vacuum_memory {
     struct state_files *files;
     uint64_t first_free_bytes; /* when the daemon started */
     bool has_looked;
+    struct vacuum_use base; /* when there was enough free space; or when the daemon started */
+    bool has_base;
 };
 
 struct vacuum {
@@ -48,6 +50,7 @@ struct vacuum {
     bool is_looking; /* the timer's own job is under way */
     bool is_poked;   /* it looks soon */
     bool is_short_logged;
+    struct vacuum_disk disk;   /* as of the last look */
     uint64_t lines_since_usec; /* of the log, about removed files; 0: none yet */
     unsigned int lines;
     bool is_freed;
@@ -70,6 +73,8 @@ struct vacuum_job {
     char **names;
     int directory_fd;
     const char *directory;
+    struct held_files *held;
+    bool is_configured; /* keep_free is as configured, not a client's */
     char running_names[VACUUM_RUNNING_MAX][SESSION_NAME_MAX + 1];
     struct state_names running;
 
@@ -77,6 +82,8 @@ struct vacuum_job {
     struct vacuum_file *plan;
     struct vacuum_limits limits;
     struct vacuum_outcome outcome;
+    struct held_sum removed_held; /* of those that still were open, now or earlier */
+    struct held_sum cut;
     struct failure failure;
     struct eviction evictions[EVICT_MAX];
     size_t nr_evictions;
@@ -94,6 +101,14 @@ static uint64_t realtime_ns(void)
 
     (void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
     return (uint64_t)now.tv_sec * NSEC_PER_SEC + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t boottime_usec(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_BOOTTIME, &now); /* cannot fail for this clock */
+    return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
 }
 
 static int job_read_files(struct vacuum_job *job)
@@ -127,6 +142,10 @@ static struct vacuum_limits job_limits(const struct vacuum_job *job)
 
     if (config->keep_free.kind == DISK_LIMIT_AUTO)
         limits.keep_free_bytes = min_u64(limits.keep_free_bytes, memory->first_free_bytes);
+    if (job->is_configured && memory->has_base)
+        limits.base = memory->base;
+    else if (job->is_configured) /* nothing has grown yet */
+        limits.base = (struct vacuum_use){UINT64_MAX / 2, UINT64_MAX / 2};
     return limits;
 }
 
@@ -140,6 +159,21 @@ static enum vacuum_class class_of(const struct state_file *file, uint64_t now_ns
     return file->is_of_user ? VACUUM_FIRST : VACUUM_ANY;
 }
 
+/* An open file may be read from for ever: that is no reason for it to stay. */
+static void job_note_open(const struct vacuum_job *job, uint64_t now_usec)
+{
+    const struct state_files *files = job->memory->files;
+
+    for (size_t i = 0; i < files->count; i++) {
+        const struct state_file *file = &files->files[i];
+
+        job->plan[i].is_in_use = file->is_in_use;
+        job->plan[i].is_open = file->is_open;
+        job->plan[i].is_spared =
+            file->is_open && now_usec - file->open_since_usec < VACUUM_OPEN_USEC;
+    }
+}
+
 static int job_make_plan(struct vacuum_job *job, uint64_t now_ns)
 {
     const struct state_files *files = job->memory->files;
@@ -147,13 +181,19 @@ static int job_make_plan(struct vacuum_job *job, uint64_t now_ns)
     job->plan = calloc(files->count + 1, sizeof(*job->plan));
     if (!job->plan)
         return failure_set(&job->failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
-    for (size_t i = 0; i < files->count; i++)
+    for (size_t i = 0; i < files->count; i++) {
+        const struct state_file *file = &files->files[i];
+        bool is_of_host = file->kind == STATE_FILE_SNAPSHOT && !file->is_of_user;
+        bool is_triggered = strcmp(file->cause, "trigger") == 0;
+
         job->plan[i] = (struct vacuum_file){
-            .vacuum_class = class_of(&files->files[i], now_ns),
-            .is_open = files->files[i].is_open,
-            .bytes = files->files[i].bytes,
-            .time_ns = files->files[i].time_ns,
+            .vacuum_class = class_of(file, now_ns),
+            .is_of_trigger = is_of_host && is_triggered,
+            .is_of_root = is_of_host && !is_triggered,
+            .bytes = file->bytes,
+            .time_ns = file->time_ns,
         };
+    }
     return 0;
 }
 
@@ -202,7 +242,7 @@ static void job_remove_chosen(struct vacuum_job *job)
             job_note_eviction(job, file);
             continue;
         }
-        r = state_file_remove(job->directory_fd, file->name);
+        r = state_file_remove(job->directory_fd, file->name, job->held);
         if (r >= 0) {
             job_remove_capture(job, file);
             continue;
@@ -215,30 +255,52 @@ static void job_remove_chosen(struct vacuum_job *job)
     }
 }
 
+static void job_choose(struct vacuum_job *job, uint64_t now_ns)
+{
+    const struct state_files *files = job->memory->files;
+
+    job->outcome = vacuum_choose(job->plan, files->count, &job->limits, files->free_bytes, now_ns);
+}
+
+/* From here on, what the files grow by makes room for itself. */
+static void job_note_base(struct vacuum_job *job)
+{
+    struct vacuum_memory *memory = job->memory;
+
+    if (memory->has_base && memory->files->free_bytes < job->limits.keep_free_bytes)
+        return;
+    memory->base = job->limits.base = job->outcome.left;
+    memory->has_base = true;
+}
+
 /* The first look goes without finding out what is open: mostly there is nothing to do. */
 static void job_clean(struct vacuum_job *job)
 {
     struct state_files *files = job->memory->files;
-    uint64_t now_ns = realtime_ns();
+    uint64_t now_ns = realtime_ns(), now_usec = boottime_usec();
 
     job->limits = job_limits(job);
     if (job_make_plan(job, now_ns) < 0)
         return;
-    job->outcome = vacuum_choose(job->plan, files->count, &job->limits, files->free_bytes, now_ns);
-    if (job->outcome.files == 0)
+    job_choose(job, now_ns);
+    if (job->outcome.files > 0) {
+        state_files_look_for_open(job->directory_fd, files, now_usec);
+        job_note_open(job, now_usec);
+        job_choose(job, now_ns);
+    } else {
+        state_files_forget_open(files);
+    }
+    if (job->request.dry_run)
         return;
-    state_files_look_for_open(job->directory_fd, files);
-    for (size_t i = 0; i < files->count; i++)
-        job->plan[i].is_open = files->files[i].is_open;
-    job->outcome = vacuum_choose(job->plan, files->count, &job->limits, files->free_bytes, now_ns);
-    if (!job->request.dry_run)
-        job_remove_chosen(job);
+    if (job->is_configured)
+        job_note_base(job);
+    job_remove_chosen(job);
 }
 
 static void job_list(struct vacuum_job *job)
 {
     job->limits = job_limits(job);
-    state_files_look_for_open(job->directory_fd, job->memory->files);
+    state_files_look_for_open(job->directory_fd, job->memory->files, boottime_usec());
     (void)job_make_plan(job, realtime_ns());
 }
 
@@ -330,6 +392,7 @@ static void vacuum_run(struct job *base)
         job_remove_named(job);
         break;
     }
+    held_files_look(job->held, boottime_usec(), &job->removed_held, &job->cut);
 }
 
 /* --- Main thread. --- */
@@ -361,13 +424,19 @@ static void vacuum_evict(const struct vacuum *vacuum, const struct vacuum_job *j
 /* The directory stays over its limits: reported once, and again after they were kept. */
 static void vacuum_log_short(struct vacuum *vacuum, const struct vacuum_job *job)
 {
-    char use[UNITS_TEXT_MAX], keep[UNITS_TEXT_MAX];
+    char use[UNITS_TEXT_MAX], keep[UNITS_TEXT_MAX], left[UNITS_TEXT_MAX];
 
     if (job->failure.name || job->outcome.is_enough) {
         vacuum->is_short_logged = vacuum->is_short_logged && !job->outcome.is_enough;
         return;
     }
-    if (!vacuum->is_short_logged)
+    if (!vacuum->is_short_logged && job->outcome.is_of_others)
+        log_warning("The disk of %s has %s free, less than keep-free=%s, because other files than "
+                    "traces fill it. Old traces stay, and are only removed to make room for new "
+                    "ones. To see how full the disk is: df -h %s",
+                    vacuum->context.state_dir, size_format(left, job->memory->files->free_bytes),
+                    size_format(keep, job->limits.keep_free_bytes), vacuum->context.state_dir);
+    else if (!vacuum->is_short_logged)
         log_warning("%s exceeds its limits (max-use=%s, keep-free=%s), and it contains nothing "
                     "more that xentraced may remove. To see all traces: xentracectl list --files",
                     vacuum->context.state_dir, size_format(use, job->limits.max_use_bytes),
@@ -426,10 +495,12 @@ static void vacuum_log_file(const struct vacuum *vacuum, const struct vacuum_job
         describe_reason(reason, sizeof(reason), job, job->plan[i].reason);
     if (who->is_set)
         requester_describe(requester, who);
-    log_event(LOG_NOTICE, &(struct log_about){.file = path}, "%sRemoved %s (%s): %s%s%s%s.",
+    log_event(LOG_NOTICE, &(struct log_about){.file = path}, "%sRemoved %s (%s): %s%s%s%s.%s",
               who->is_set ? "Audit: " : "", path, size_format(bytes, file->bytes), reason,
-              reason[0] && requester[0] ? ", " : "", requester[0] ? "asked for by " : "",
-              requester);
+              reason[0] && requester[0] ? ", " : "", requester[0] ? "asked for by " : "", requester,
+              job->plan[i].is_open ? " A process still has it open, which delays the end of its "
+                                     "space."
+                                   : "");
 }
 
 /* Segments of a running session are deleted by it, in a moment. */
@@ -456,8 +527,22 @@ static void vacuum_log_removed(struct vacuum *vacuum, const struct vacuum_job *j
                  size_format(bytes, left_out_bytes), vacuum->context.state_dir);
 }
 
+static void vacuum_log_cut(const struct vacuum *vacuum, const struct vacuum_job *job)
+{
+    char bytes[UNITS_TEXT_MAX], time[UNITS_TEXT_MAX];
+
+    if (job->cut.files > 0)
+        log_line(LOG_NOTICE, NULL,
+                 "%zu trace%s (%s) removed from %s %s still open in other processes after %s, and "
+                 "%s cut: the space is free.",
+                 job->cut.files, job->cut.files == 1 ? "" : "s", size_format(bytes, job->cut.bytes),
+                 vacuum->context.state_dir, job->cut.files == 1 ? "was" : "were",
+                 duration_format(time, HELD_FILES_USEC), job->cut.files == 1 ? "was" : "were");
+}
+
 static void vacuum_log(struct vacuum *vacuum, const struct vacuum_job *job)
 {
+    vacuum_log_cut(vacuum, job);
     if (job->failure.name && !job->done) /* else whoever asked has the reason */
         log_error("%s", job->failure.text);
     if (job->outcome.files > 0 && !job->request.dry_run)
@@ -488,6 +573,21 @@ static void vacuum_begin_next(struct vacuum *vacuum)
     worker_send(vacuum->worker, &job->job);
 }
 
+static void vacuum_note_disk(struct vacuum *vacuum, const struct vacuum_job *job)
+{
+    vacuum->disk.held = job->removed_held;
+    if (!job->plan || !job->is_configured || job->request.action != VACUUM_CLEAN)
+        return;
+    vacuum->disk.free_bytes = job->memory->files->free_bytes;
+    vacuum->disk.keep_free_bytes = job->limits.keep_free_bytes;
+    vacuum->disk.is_of_others = job->outcome.is_of_others;
+}
+
+const struct vacuum_disk *vacuum_disk(const struct vacuum *vacuum)
+{
+    return &vacuum->disk;
+}
+
 static void vacuum_report(struct vacuum *vacuum, const struct vacuum_job *job)
 {
     const struct vacuum_result result = {
@@ -495,11 +595,13 @@ static void vacuum_report(struct vacuum *vacuum, const struct vacuum_job *job)
         .plan = job->plan,
         .limits = job->limits,
         .outcome = job->outcome,
+        .held = job->removed_held,
         .dry_run = job->request.dry_run,
         .failure = &job->failure,
     };
 
     vacuum_log(vacuum, job);
+    vacuum_note_disk(vacuum, job);
     vacuum_evict(vacuum, job);
     if (job->done)
         job->done(job->userdata, job->ticket, &result);
@@ -564,6 +666,9 @@ int vacuum_send(struct vacuum *vacuum, const struct vacuum_request *request,
     job->request = *request;
     job->directory_fd = context->state_dir_fd;
     job->directory = context->state_dir;
+    job->held = context->held;
+    job->is_configured = request->limits.keep_free.kind == context->limits.keep_free.kind &&
+                         request->limits.keep_free.value == context->limits.keep_free.value;
     job->done = done;
     job->userdata = userdata;
     job->ticket = ++vacuum->last_ticket;

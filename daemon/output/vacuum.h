@@ -4,9 +4,9 @@
 /*
  * Keeps the state directory within its limits, and lists its files. vacuum-policy.h decides which
  * files are removed, and in which order; state-files.h lists them. Everything that may wait for the
- * disk runs on a separate worker. Requests are carried out one at a time, in order. Each removed file
- * is logged with its size and the reason, up to VACUUM_LINES_MAX in VACUUM_LINES_USEC; the number
- * and size of the others are logged together.
+ * disk runs on a separate worker. Requests are carried out one at a time, in order. Each removed
+ * file is logged with its size and the reason, up to VACUUM_LINES_MAX in VACUUM_LINES_USEC; the
+ * number and size of the others are logged together.
  *
  * Main thread; nothing here waits.
  */
@@ -18,9 +18,11 @@
 #include "daemon/base/disk-limit.h"
 #include "daemon/base/failure.h"
 #include "daemon/base/requester.h"
+#include "daemon/output/held-files.h"
 #include "daemon/output/state-files.h"
 #include "daemon/output/vacuum-policy.h"
 
+struct held_files;
 struct sd_event;
 struct vacuum;
 struct workers;
@@ -30,6 +32,7 @@ struct vacuum_context {
     struct workers *workers;
     int state_dir_fd;
     const char *state_dir;
+    struct held_files *held; /* lent */
     struct disk_limits limits;
     /* Adds the names of the sessions that run, ROOM at most; returns how many. */
     size_t (*list_running)(void *userdata, char (*names)[SESSION_NAME_MAX + 1], size_t room);
@@ -41,6 +44,8 @@ struct vacuum_context {
 #define VACUUM_RUNNING_MAX 32u
 #define VACUUM_LINES_MAX   20u
 #define VACUUM_LINES_USEC  UINT64_C(60000000)
+/* How long a file that ought to go stays for a process that has it open. */
+#define VACUUM_OPEN_USEC UINT64_C(60000000)
 #define VACUUM_WAITING_MAX                                                                         \
     64u /* requests, beside the one that is being carried out; half for users */
 
@@ -60,8 +65,17 @@ struct vacuum_result {
     const struct vacuum_file *plan;  /* of each: its class and, of VACUUM_CLEAN, whether it goes */
     struct vacuum_limits limits;     /* in force */
     struct vacuum_outcome outcome;   /* what was, or would be, removed */
+    struct held_sum held;            /* removed, and still open */
     bool dry_run;
     const struct failure *failure; /* its name is NULL on success */
+};
+
+/* The disk, as of the last look. */
+struct vacuum_disk {
+    uint64_t free_bytes;
+    uint64_t keep_free_bytes; /* in force; 0: none */
+    bool is_of_others;        /* as in struct vacuum_outcome */
+    struct held_sum held;
 };
 
 /* CONTEXT is copied. The first look comes with the event loop. -ENOMEM, -EAGAIN. */
@@ -74,6 +88,9 @@ struct vacuum *vacuum_free(struct vacuum *vacuum);
 
 /* A file was finished: looks soon. */
 void vacuum_poke(struct vacuum *vacuum);
+
+/* Lent. */
+const struct vacuum_disk *vacuum_disk(const struct vacuum *vacuum);
 
 /* The configuration was read again. */
 void vacuum_set_limits(struct vacuum *vacuum, const struct disk_limits *limits);

@@ -516,7 +516,7 @@ static void segment_removal_run(struct job *job)
 {
     struct segment_removal *removal = job_container(job, struct segment_removal, job);
 
-    removal->error = state_file_remove(removal->directory_fd, removal->name);
+    removal->error = state_file_remove(removal->directory_fd, removal->name, removal->held);
 }
 
 static void segment_removal_done(struct job *job)
@@ -546,6 +546,7 @@ static void segment_removal_send(struct segment_removal *removal, struct segment
         .done = done,
         .is_under_way = true,
         .directory_fd = session->context->state_dir_fd,
+        .held = session->context->held,
     };
     segment_name(session, number, removal->name);
     worker_send(session->worker, &removal->job);

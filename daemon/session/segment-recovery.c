@@ -199,7 +199,7 @@ static int read_trace(struct recovered_segment *segment, const struct recovery_r
     segment->segment.is_packed = is_packed;
     trace_file_summary_free(summary);
     if (is_empty)
-        return state_file_remove(request->directory_fd, name) < 0 ? -errno : 1;
+        return state_file_remove(request->directory_fd, name, NULL) < 0 ? -errno : 1;
     if (ftruncate(fd, (off_t)segment->segment.bytes) < 0 || fsync(fd) < 0)
         return -errno;
     segment->is_read = true;

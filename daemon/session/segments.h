@@ -81,7 +81,8 @@ struct segment_removal {
     struct segments *segments;
     void (*done)(struct segments *segments, int error);
     bool is_under_way;
-    int directory_fd; /* these three are the worker's while it is under way */
+    int directory_fd; /* these four are the worker's while it is under way */
+    struct held_files *held;
     char name[SEGMENT_NAME_MAX];
     int error;
 };

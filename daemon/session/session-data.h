@@ -67,7 +67,8 @@ struct session_context {
     struct grower *grower;
     int state_dir_fd;
     const char *state_dir;
-    int runtime_dir_fd; /* in memory; emptied by a boot */
+    struct held_files *held; /* files of the state directory that were removed while open */
+    int runtime_dir_fd;      /* in memory; emptied by a boot */
     uint32_t default_buffer_pages;
     uint32_t memory_share_percent; /* of the free memory that rings may take */
     struct ring_share *ring_share; /* what they have taken */

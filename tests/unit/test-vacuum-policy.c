@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * A directory as a line of words, and what goes. A word is CLASS SIZE @ HOURS of age: s a snapshot
- * or segment, t a trigger's snapshot, v one that a user asked for, w a trigger's that a user fired,
- * u a user's capture; a ! after it: it is open.
+ * or segment, r a snapshot of root's, t a trigger's, v one that a user asked for, w a trigger's
+ * that a user fired, u a user's capture; a ! after it: it is open; a +: it was for too long.
  */
 
 #include "daemon/output/vacuum-policy.h"
@@ -20,9 +20,11 @@
 static const struct {
     const char *name;
     const char *files;
-    struct vacuum_limits limits; /* MiB, MiB, hours: scaled below */
+    struct {
+        uint64_t max_use_mib, keep_free_mib, max_age_hours;
+    } limits;
     uint64_t free_mib;
-    const char *goes; /* the indices */
+    const char *goes; /* the indices; an o: too little is free because of others */
     bool is_enough;
 } cases[] = {
     {"nothing there", "", {10, 10, 1}, 100, "", true},
@@ -35,8 +37,14 @@ static const struct {
     {"both limits", "s100@4 s100@5 s100@3", {250, 300, 0}, 150, "01", true},
     {"a user's capture never goes", "u500@9 s100@4", {10, 1000, 1}, 0, "1", false},
     {"... and is not counted", "u500@9 s100@4", {100, 0, 0}, 0, "", true},
-    {"an open file stays", "s100@9! s100@4", {100, 0, 0}, 0, "1", true},
-    {"... and is counted", "s100@9! s100@4!", {100, 0, 0}, 0, "", false},
+    {"an open file is spared, and none goes instead", "s100@9! s100@4", {100, 0, 0}, 0, "", true},
+    {"... the next does if that is not enough", "s100@9! s100@8 s1@4", {100, 0, 0}, 0, "1", true},
+    {"... a reader of all that is old does not have the new removed",
+     "s100@9! t100@8! t100@1",
+     {100, 0, 0},
+     0,
+     "",
+     true},
     {"a trigger's of the last day goes last", "t100@9 s100@4 s100@3", {100, 0, 0}, 0, "12", true},
     {"... but goes", "t100@9 t100@8 s100@3", {100, 0, 0}, 0, "02", true},
     {"a trigger's of the day before goes as any", "t100@25 s100@4", {100, 0, 0}, 0, "0", true},
@@ -60,10 +68,62 @@ static const struct {
     {"... what is too much without them goes", "s150@9 s100@8 v300@1!", {200, 0, 0}, 0, "0", true},
     {"... and they count for each other", "v300@1! v100@2", {200, 0, 0}, 0, "1", true},
     {"users' files are too old like any", "v100@5 v100@2", {0, 0, 3}, 0, "0", true},
-    {"nothing is enough", "s100@5 t100@4", {0, 1000, 0}, 0, "01", false},
+    {"nothing is enough", "s100@5 s100@4", {0, 1000, 0}, 0, "01", false},
+
+    /* For free space, only what was written since there was enough. */
+    {"others fill the disk", "s100@9 t100@1 s100@3 b300@0", {0, 1000, 0}, 0, "o", false},
+    {"... and a new one makes room for itself",
+     "s100@9 s100@8 t100@7 s100@1 b300@0",
+     {0, 1000, 0},
+     0,
+     "0o",
+     false},
+    {"... a small one not for a large one", "s100@9 s10@1 b100@0", {0, 1000, 0}, 0, "o", false},
+    {"... unless that is enough", "s100@9 s10@1 b100@0", {0, 110, 0}, 10, "0", true},
+    {"... and no more than is missing", "s100@9 s100@8 s100@1", {0, 60, 0}, 0, "0", true},
+    {"the newest of triggers and of root stay",
+     "r100@9 r100@8 t100@7 t100@6",
+     {0, 1000, 0},
+     0,
+     "02o",
+     false},
+    {"... also after a day", "t100@90 s100@9", {0, 1000, 0}, 0, "1o", false},
+    {"... but not from max-use=", "r100@9 t100@6", {50, 0, 0}, 0, "01", true},
+    {"... nor from age", "r100@9 t100@40", {0, 0, 5}, 0, "01", true},
+    {"a trigger's is not taken for older ones that are too large",
+     "s100@9 t10@2 t10@1 s5@1 b105@0",
+     {0, 1000, 0},
+     0,
+     "o",
+     false},
+    {"users' growth takes users' files",
+     "s100@9 v50@8 v100@1 c50@0 b100@0",
+     {0, 1000, 0},
+     0,
+     "1o",
+     false},
+    {"... and none of others', if they stay open",
+     "s100@9 v50@8! v100@1! c50@0 b100@0",
+     {0, 1000, 0},
+     0,
+     "o",
+     false},
+    {"... the others' takes users' first",
+     "s100@9 v100@8 s100@1 c100@0 b100@0",
+     {0, 1000, 0},
+     0,
+     "1o",
+     false},
+    {"what max-use= takes counts", "s100@9 s100@8 s100@1 b200@0", {200, 1000, 0}, 0, "0o", false},
+
+    /* A file that is held open is removed, but its space is not free yet. */
+    {"held: counts for max-use=", "s100@9+ s100@8", {100, 0, 0}, 0, "0", true},
+    {"held: frees nothing", "s100@9+ s100@8", {0, 100, 0}, 0, "01", true},
+    {"held: others do not go for it", "s100@9+ s100@8 b100@0", {0, 100, 0}, 0, "0o", false},
 };
 
-static size_t read_files(const char *text, struct vacuum_file files[static FILE_MAX])
+static size_t read_files(const char *text, struct vacuum_file files[static FILE_MAX],
+                         struct vacuum_use *base)
 {
     size_t count = 0;
 
@@ -73,19 +133,27 @@ static size_t read_files(const char *text, struct vacuum_file files[static FILE_
         int length = 0;
 
         (void)sscanf(text, "%c%lu@%lu%n", &kind, &size, &hours, &length);
-        open = text[length];
+        open = text[length] == ' ' ? '\0' : text[length];
         files[count] = (struct vacuum_file){
             .bytes = size * MIB,
             .time_ns = NOW_NS - hours * HOUR_NS,
-            .is_open = open == '!',
+            .is_of_trigger = kind == 't',
+            .is_of_root = kind == 'r',
+            .is_open = open,
+            .is_spared = open == '!',
         };
+        if (kind == 'b' || kind == 'c') {
+            *(kind == 'b' ? &base->other_bytes : &base->user_bytes) = size * MIB;
+            text += length + (text[length] == ' ');
+            continue;
+        }
         files[count].vacuum_class =
             kind == 'u'
                 ? VACUUM_NEVER
                 : vacuum_class_of_snapshot(kind == 'v' || kind == 'w', kind == 't' || kind == 'w',
                                            files[count].time_ns, NOW_NS);
         count++;
-        text += length + (open == '!');
+        text += length + !!open;
         text += *text == ' ';
     }
     return count;
@@ -93,16 +161,16 @@ static size_t read_files(const char *text, struct vacuum_file files[static FILE_
 
 static void check_case(size_t i)
 {
-    const struct vacuum_limits limits = {
-        .max_use_bytes = cases[i].limits.max_use_bytes * MIB,
-        .keep_free_bytes = cases[i].limits.keep_free_bytes * MIB,
-        .max_age_usec = cases[i].limits.max_age_usec * 3600 * USEC_PER_SEC,
+    struct vacuum_limits limits = {
+        .max_use_bytes = cases[i].limits.max_use_mib * MIB,
+        .keep_free_bytes = cases[i].limits.keep_free_mib * MIB,
+        .max_age_usec = cases[i].limits.max_age_hours * 3600 * USEC_PER_SEC,
     };
     struct vacuum_file files[FILE_MAX] = {0};
-    size_t count = read_files(cases[i].files, files), went = 0;
+    size_t count = read_files(cases[i].files, files, &limits.base), went = 0;
     struct vacuum_outcome outcome =
         vacuum_choose(files, count, &limits, cases[i].free_mib * MIB, NOW_NS);
-    char goes[FILE_MAX + 1] = "";
+    char goes[FILE_MAX + 2] = "";
     uint64_t bytes = 0;
 
     for (size_t n = 0; n < count; n++) {
@@ -111,6 +179,8 @@ static void check_case(size_t i)
         goes[went++] = (char)('0' + n);
         bytes += files[n].bytes;
     }
+    if (outcome.is_of_others)
+        goes[went] = 'o';
     CHECK_STR(goes, cases[i].goes);
     CHECK_UINT(outcome.files, went);
     CHECK_UINT(outcome.bytes, bytes);
@@ -133,12 +203,12 @@ static const struct {
 static void test_reasons(void)
 {
     struct vacuum_file files[FILE_MAX] = {0};
-    const struct vacuum_limits both = {
+    struct vacuum_limits both = {
         .max_use_bytes = 250 * MIB,
         .keep_free_bytes = 230 * MIB,
         .max_age_usec = 9 * 3600 * USEC_PER_SEC,
     };
-    size_t count = read_files("s100@10 s100@4 s100@3 s100@2", files);
+    size_t count = read_files("s100@10 s100@4 s100@3 s100@2", files, &both.base);
 
     test_case("why each goes");
     (void)vacuum_choose(files, count, &both, 0, NOW_NS);

@@ -11,6 +11,8 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <systemd/sd-event.h>
@@ -30,6 +32,8 @@ static struct {
     sd_event *event;
     struct workers *workers;
     struct vacuum_context context;
+    struct held_files *held_files;
+    struct held_sum held; /* of the last answer */
     struct vacuum *vacuum;
     const char *running; /* NULL: none */
     unsigned int evicted;
@@ -37,6 +41,34 @@ static struct {
     char error[128];
     struct vacuum_outcome outcome;
 } rig;
+
+static struct {
+    uint64_t later_sec;  /* of CLOCK_BOOTTIME */
+    uint64_t free_bytes; /* of the disk; 0: what it has */
+} fake;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+int __real_fstatvfs(int fd, struct statvfs *fs);
+int __wrap_fstatvfs(int fd, struct statvfs *fs);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
+{
+    int r = __real_clock_gettime(clock, now);
+
+    if (clock == CLOCK_BOOTTIME)
+        now->tv_sec += (time_t)fake.later_sec;
+    return r;
+}
+
+int __wrap_fstatvfs(int fd, struct statvfs *fs)
+{
+    int r = __real_fstatvfs(fd, fs);
+
+    if (fake.free_bytes)
+        fs->f_bavail = fake.free_bytes / fs->f_frsize;
+    return r;
+}
 
 static struct {
     unsigned int begun; /* requests that asked what is running */
@@ -146,6 +178,7 @@ static void done(void *userdata, uint64_t ticket, const struct vacuum_result *re
     snprintf(rig.error, sizeof(rig.error), "%s",
              result->failure->name ? result->failure->name : "");
     rig.outcome = result->outcome;
+    rig.held = result->held;
     for (size_t i = 0; result->files && i < result->files->count; i++) {
         const struct state_file *file = &result->files->files[i];
         size_t length = strlen(rig.text);
@@ -316,6 +349,112 @@ static void test_open(void)
     CHECK(!is_there("snapshot-c"));
 }
 
+/* A new one may name as many files again. */
+static void begin_log(const char *name)
+{
+    struct vacuum_context context = rig.context;
+
+    begin(name);
+    vacuum_free(rig.vacuum);
+    workers_run_all(rig.workers);
+    CHECK_INT(vacuum_new(&context, &rig.vacuum), 0);
+}
+
+/* Blocks on the disk, for fstat(2). */
+static void fill_trace(const char *name)
+{
+    char file[128], bytes[FILE_BYTES];
+    int fd;
+
+    (void)snprintf(file, sizeof(file), "%s.xentrace", name);
+    memset(bytes, 'x', sizeof(bytes));
+    fd = openat(rig.fd, file, O_WRONLY);
+    CHECK_INT(pwrite(fd, bytes, sizeof(bytes), 0), FILE_BYTES);
+    (void)fsync(fd);
+    (void)close(fd);
+}
+
+static void test_held(void)
+{
+    char byte;
+    int fd;
+
+    begin_log("a file that is open for too long goes");
+    make_trace("snapshot-c", SNAPSHOT("trigger"), 30);
+    fill_trace("snapshot-c");
+    fd = openat(rig.fd, "snapshot-c.xentrace", O_RDONLY);
+    clean(1, false);
+    CHECK(is_there("snapshot-c"));
+    fake.later_sec += 59;
+    clean(1, false);
+    CHECK(is_there("snapshot-c"));
+    fake.later_sec += 1;
+    clean(1, false);
+    CHECK(!is_there("snapshot-c"));
+    CHECK(strstr(last_line, "snapshot-c.xentrace") &&
+          strstr(last_line, "A process still has it open"));
+
+    test_case("... its reader reads on, and its space is counted");
+    CHECK_INT(pread(fd, &byte, 1, FILE_BYTES - 1), 1);
+    CHECK_UINT(rig.held.files, 1);
+    CHECK(rig.held.bytes >= FILE_BYTES && rig.held.bytes < 2 * FILE_BYTES);
+    CHECK_UINT(vacuum_disk(rig.vacuum)->held.files, 1);
+
+    test_case("... until it is cut");
+    fake.later_sec += 599;
+    clean(1, false);
+    CHECK_UINT(rig.held.files, 1);
+    fake.later_sec += 1;
+    clean(1, false);
+    CHECK_UINT(rig.held.files, 0);
+    CHECK_INT(pread(fd, &byte, 1, 0), 0);
+    CHECK(strstr(last_line, "1 trace (") && strstr(last_line, "still open in other processes "
+                                                              "after 10min, and was cut"));
+    (void)close(fd);
+
+    begin("a file that is closed again is not counted any more");
+    fd = openat(rig.fd, "snapshot-c.xentrace", O_RDONLY);
+    remove_one("snapshot-c");
+    CHECK_UINT(rig.held.files, 1);
+    (void)close(fd);
+    clean(100 * FILE_BYTES, false);
+    CHECK_UINT(rig.held.files, 0);
+
+    begin("another time it is open is another time");
+    fd = openat(rig.fd, "snapshot-c.xentrace", O_RDONLY);
+    clean(1, false);
+    (void)close(fd);
+    fill();
+    clean(100 * FILE_BYTES, false); /* nothing is to go: who reads does not matter */
+    fake.later_sec += 100;
+    fd = openat(rig.fd, "snapshot-c.xentrace", O_RDONLY);
+    clean(1, false);
+    CHECK(is_there("snapshot-c"));
+    (void)close(fd);
+
+    begin("only so many are held: the oldest is cut at once");
+    {
+        int fds[HELD_FILES_MAX + 1];
+        char trace[32];
+
+        for (unsigned int i = 0; i <= HELD_FILES_MAX; i++) {
+            (void)snprintf(trace, sizeof(trace), "snapshot-x%u", i);
+            make_trace(trace, SNAPSHOT("request"), 40);
+            fill_trace(trace);
+            (void)snprintf(trace, sizeof(trace), "snapshot-x%u.xentrace", i);
+            fds[i] = openat(rig.fd, trace, O_RDONLY);
+            remove_one(trace);
+        }
+        CHECK_UINT(rig.held.files, HELD_FILES_MAX);
+        CHECK_INT(pread(fds[0], &byte, 1, 0), 0);
+        CHECK_INT(pread(fds[1], &byte, 1, 0), 1);
+        for (unsigned int i = 0; i <= HELD_FILES_MAX; i++)
+            (void)close(fds[i]);
+    }
+    clean(100 * FILE_BYTES, false);
+    CHECK_UINT(rig.held.files, 0);
+}
+
 static void test_remove(void)
 {
     char path[128];
@@ -408,17 +547,6 @@ static void clean_for(const struct requester *who, unsigned int max_files, unsig
     ask(&request);
 }
 
-/* A new one may name as many files again. */
-static void begin_log(const char *name)
-{
-    struct vacuum_context context = rig.context;
-
-    begin(name);
-    vacuum_free(rig.vacuum);
-    workers_run_all(rig.workers);
-    CHECK_INT(vacuum_new(&context, &rig.vacuum), 0);
-}
-
 static void test_log(void)
 {
     const struct requester nobody = {0};
@@ -468,6 +596,68 @@ static void test_log(void)
     CHECK_STR(lines, "");
 }
 
+/* As the timer's own request, with the limits of the configuration. */
+static void look(void)
+{
+    const struct vacuum_request request = {.action = VACUUM_CLEAN, .limits = rig.context.limits};
+
+    ask(&request);
+}
+
+static void test_keep_free(void)
+{
+    const struct disk_limits limits = {.max_use = {.kind = DISK_LIMIT_NONE},
+                                       .keep_free = {.kind = DISK_LIMIT_BYTES, .value = 1 << 20}};
+
+    begin("there is enough free space");
+    make_trace("snapshot-new", SNAPSHOT("request"), 1);
+    rig.context.limits = limits;
+    vacuum_set_limits(rig.vacuum, &limits);
+    fake.free_bytes = 1 << 20;
+    look();
+    CHECK_STR(rig.text, "");
+    CHECK(!vacuum_disk(rig.vacuum)->is_of_others);
+
+    test_case("others fill the disk: nothing goes");
+    fake.free_bytes = 65536;
+    look();
+    look();
+    CHECK_STR(rig.text, "");
+    CHECK(vacuum_disk(rig.vacuum)->is_of_others);
+    CHECK_UINT(vacuum_disk(rig.vacuum)->keep_free_bytes, 1 << 20);
+
+    test_case("a new one makes room for itself");
+    make_trace("snapshot-newer", SNAPSHOT("request"), 0);
+    look();
+    CHECK_STR(rig.text, "snapshot-c ");
+    look();
+    CHECK_STR(rig.text, "");
+
+    begin_log("a daemon that starts on a full disk");
+    look();
+    CHECK_STR(rig.text, "");
+    make_trace("snapshot-newest", SNAPSHOT("request"), 0);
+    look();
+    CHECK_STR(rig.text, "snapshot-c ");
+
+    test_case("by hand, all but the newest of triggers and of root");
+    {
+        const struct vacuum_request request = {
+            .action = VACUUM_CLEAN,
+            .limits = {.max_use = {.kind = DISK_LIMIT_NONE},
+                       .keep_free = {.kind = DISK_LIMIT_BYTES, .value = 1 << 30}}};
+
+        ask(&request);
+    }
+    CHECK(!is_there("snapshot-a") && !is_there("snapshot-new") && is_there("snapshot-newest"));
+    CHECK(is_there("snapshot-b")); /* a trigger's */
+    remove_one("snapshot-newest");
+    remove_one("snapshot-b");
+    fake.free_bytes = 0;
+    rig.context.limits = (struct disk_limits){0};
+    vacuum_set_limits(rig.vacuum, &rig.context.limits);
+}
+
 /* Those that wait are dropped with it. */
 static void test_free(void)
 {
@@ -495,11 +685,14 @@ int main(void)
     rig.fd = open(rig.path, O_RDONLY | O_DIRECTORY);
     if (rig.fd < 0 || sd_event_new(&rig.event) < 0 || workers_new(rig.event, &rig.workers) < 0)
         return EXIT_FAILURE;
+    if (held_files_new(&rig.held_files) < 0)
+        return EXIT_FAILURE;
     *context = (struct vacuum_context){
         .event = rig.event,
         .workers = rig.workers,
         .state_dir_fd = rig.fd,
         .state_dir = rig.path,
+        .held = rig.held_files,
         .list_running = list_running,
         .evict = evict,
     };
@@ -508,12 +701,15 @@ int main(void)
     test_list();
     test_clean();
     test_open();
+    test_held();
     test_remove();
     test_turns();
     test_log();
+    test_keep_free();
     test_free();
     workers_run_all(rig.workers);
     workers_free(rig.workers);
+    held_files_free(rig.held_files);
     sd_event_unref(rig.event);
     snprintf(command, sizeof(command), "rm -rf %s", rig.path);
     CHECK_INT(system(command), 0);
