@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 
 systemd_units = systemd/xentraced.service systemd/xentraced-report@.service \
-	systemd/xentraced-ship@.service systemd/xentraced-snapshot@.service
+	systemd/xentraced-send.service systemd/xentraced-ship@.service systemd/xentraced-snapshot@.service
 
 # What a unit runs.
 unitlibexecdir = $(libexecdir)/xentraced
-dist_unitlibexec_SCRIPTS = systemd/ship
+dist_unitlibexec_SCRIPTS = systemd/ship systemd/ship-send
 
 sysusersdir = $(prefix)/lib/sysusers.d
 dist_sysusers_DATA = systemd/sysusers.d/xentraced.conf
@@ -30,9 +30,11 @@ if HAVE_PAGE
 systemd_units += systemd/xentraced-page@.service
 endif
 systemdsystemunit_DATA = $(systemd_units)
+dist_systemdsystemunit_DATA = systemd/xentraced-send.path
 CLEANFILES += $(systemd_units)
 EXTRA_DIST += systemd/xentraced.service.in systemd/xentraced-report@.service.in \
-	systemd/xentraced-ship@.service.in systemd/xentraced-snapshot@.service.in
+	systemd/xentraced-send.service.in systemd/xentraced-ship@.service.in \
+	systemd/xentraced-snapshot@.service.in
 
 edit_unit = $(MKDIR_P) systemd && \
 	sed -e 's|@sbindir[@]|$(sbindir)|g' -e 's|@bindir[@]|$(bindir)|g' \
@@ -52,3 +54,5 @@ systemd/xentraced-snapshot@.service: systemd/xentraced-snapshot@.service.in Make
 	$(AM_V_GEN)$(edit_unit) $(srcdir)/systemd/xentraced-snapshot@.service.in > $@
 systemd/xentraced-ship@.service: systemd/xentraced-ship@.service.in Makefile
 	$(AM_V_GEN)$(edit_unit) $(srcdir)/systemd/xentraced-ship@.service.in > $@
+systemd/xentraced-send.service: systemd/xentraced-send.service.in Makefile
+	$(AM_V_GEN)$(edit_unit) $(srcdir)/systemd/xentraced-send.service.in > $@

@@ -104,12 +104,12 @@ xentracectl trigger reported
 check "the daemon has the report written" wait_until 60 report_is_shown
 reported=$(basename "$(compgen -G "$state/snapshot-reported-*.report.txt")" .report.txt)
 rows_wait() {
-    [ "$(systemctl show -P SubState "xentraced-ship@$reported")" = auto-restart ] &&
-        [ -s "/var/lib/xentraced-ship/$reported.intervals.gz" ]
+    [ "$(systemctl show -P SubState xentraced-send)" = auto-restart ] &&
+        [ -s "/var/spool/xentraced/$reported.intervals.gz" ]
 }
 check "its rows wait for a server that is not there" wait_until 60 rows_wait
 systemctl disable xentraced-ship@.service
-systemctl stop "xentraced-ship@$reported"
+systemctl stop xentraced-send.path xentraced-send.service
 rm /etc/xentraced/ship.env
 check "remove takes it, too" xentracectl remove "$reported"
 check "... and leaves nothing" same "$(compgen -G "$state/$reported*")" ""
