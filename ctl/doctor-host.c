@@ -238,8 +238,8 @@ static void check_limits(const struct doctor_env *env, struct doctor_finding *fi
 
     if (doc_flag(env->status, "disk.filled_by_others")) {
         doctor_say(finding, DOCTOR_WARN,
-                   "Other files than traces fill the disk of %s: keep-free=%s is not kept, and old "
-                   "traces are only removed to make room for new ones.",
+                   "Files that xentraced may not remove fill the disk of %s: keep-free=%s is not "
+                   "kept, and old traces are only removed to make room for new ones.",
                    path, size_format(size, doc_number(env->status, "disk.keep_free_bytes")));
         doctor_advise(finding, "Free some space: df -h %s", path);
     }

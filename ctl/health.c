@@ -174,7 +174,9 @@ static void read_warnings(struct health *health, struct json_object *status)
     if (doc_says_no(status, "daemon.memory_locked"))
         warn(health, "The memory of xentraced is not locked. See: xentracectl doctor");
     if (doc_flag(status, "disk.filled_by_others"))
-        warn(health, "Other files than traces fill the disk: %s are free, less than keep-free=%s.",
+        warn(health,
+             "Files that xentraced may not remove fill the disk: %s are free, less than "
+             "keep-free=%s.",
              size_format(left, doc_number(status, "disk.free_bytes")),
              size_format(keep, doc_number(status, "disk.keep_free_bytes")));
     for (size_t i = 0; i < doc_length(triggers); i++) {

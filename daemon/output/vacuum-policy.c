@@ -128,7 +128,9 @@ static bool plan_may_free(const struct plan *plan, const struct vacuum_file *fil
 {
     uint64_t growth = plan_growth_bytes(plan, file->vacuum_class);
 
-    return growth > 0 && (file->bytes <= growth || file->bytes >= plan_missing_bytes(plan));
+    if (!growth)
+        return false;
+    return file->bytes <= growth || (!file->is_open && file->bytes >= plan_missing_bytes(plan));
 }
 
 static void plan_take_old(struct plan *plan, uint64_t now_ns)
@@ -144,7 +146,7 @@ static void plan_take_old(struct plan *plan, uint64_t now_ns)
     }
 }
 
-/* Takes the oldest of the class WANTED, as many as it takes. Returns whether the next class may go.
+/* Takes the oldest of the class WANTED, as many as needed. Returns whether the next class may go.
  */
 static bool plan_take_oldest(struct plan *plan, enum vacuum_class wanted)
 {

@@ -431,9 +431,9 @@ static void vacuum_log_short(struct vacuum *vacuum, const struct vacuum_job *job
         return;
     }
     if (!vacuum->is_short_logged && job->outcome.is_of_others)
-        log_warning("The disk of %s has %s free, less than keep-free=%s, because other files than "
-                    "traces fill it. Old traces stay, and are only removed to make room for new "
-                    "ones. To see how full the disk is: df -h %s",
+        log_warning("The disk of %s has %s free, less than keep-free=%s, because files that "
+                    "xentraced may not remove fill it. Old traces stay, and are only removed to "
+                    "make room for new ones. To see how full the disk is: df -h %s",
                     vacuum->context.state_dir, size_format(left, job->memory->files->free_bytes),
                     size_format(keep, job->limits.keep_free_bytes), vacuum->context.state_dir);
     else if (!vacuum->is_short_logged)

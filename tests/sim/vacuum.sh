@@ -129,12 +129,12 @@ others_fill_the_disk() {
     check "... and no more than that" same "$(listed | wc -l)" 4
     check "the newest stays" is_there shot-4
     check "the trigger's stays" wait_until 1 has_triggered
-    check "the log has why" wait_until 10 grep -q 'because other files than traces fill it' "$dir/log"
-    check "status has why" grep -q 'Warning: Other files than traces fill the disk' <<<"$(ctl status)"
+    check "the log has why" wait_until 10 grep -q 'because files that xentraced may not remove fill it' "$dir/log"
+    check "status has why" grep -q 'Warning: Files that xentraced may not remove' <<<"$(ctl status)"
     check "list has why" grep -q 'only as far as they have grown' <<<"$(ctl list --files)"
     rm "$dir/state/others"
     ctl vacuum >/dev/null
-    check "enough is free again" same "$(ctl status | grep -c 'Warning: Other files')" 0
+    check "enough is free again" same "$(ctl status | grep -c 'Warning: Files that')" 0
     check "the daemon ends well" daemon_stop
     unset daemon
     umount "$dir/state"

@@ -117,6 +117,7 @@ static const struct {
     {"what max-use= takes counts", "s100@9 s100@8 s100@1 b200@0", {200, 1000, 0}, 0, "0o", false},
 
     /* A file that is held open is removed, but its space is not free yet. */
+    {"held: not for growth that is smaller", "s100@9+ s10@1 b100@0", {0, 110, 0}, 10, "o", false},
     {"held: counts for max-use=", "s100@9+ s100@8", {100, 0, 0}, 0, "0", true},
     {"held: frees nothing", "s100@9+ s100@8", {0, 100, 0}, 0, "01", true},
     {"held: others do not go for it", "s100@9+ s100@8 b100@0", {0, 100, 0}, 0, "0o", false},
