@@ -41,8 +41,14 @@ const struct verb *const *verbs_all(size_t *ret_count)
 int verb_refuse(const char *typed)
 {
     char *error = NULL;
-    int r = hint_refuse_command(typed, &error);
+    int r;
 
+    if (strcmp(typed, "bridge") == 0) { /* what -H of 0.1.0 runs */
+        ctl_error("xentracectl " PACKAGE_VERSION " is newer than the one that uses it through -H: "
+                  "install the same version on both hosts.");
+        return CTL_USAGE;
+    }
+    r = hint_refuse_command(typed, &error);
     return args_exit(NULL, r, error);
 }
 

@@ -67,7 +67,7 @@ elsewhere() {
     ctl info "$dir/far.xentrace" >"$dir/info"
     check "a stream: the sidecar agrees" same "$(grep -c Differs "$dir/info")" 0
     check "a stream: the ledger balances" balances "$dir/far.json"
-    check "Ctrl-C" timeout --preserve-status --signal INT 3 "$build/xentracectl" --socket "ssh://other$dir/control" record -q \
+    check "Ctrl-C" timeout --foreground --preserve-status --signal INT 3 "$build/xentracectl" --socket "ssh://other$dir/control" record -q \
         -o "$dir/int.xentrace"
     check "Ctrl-C: every record is there" whole "$dir/int.xentrace"
     check "Ctrl-C: the ledger balances" balances "$dir/int.json"
