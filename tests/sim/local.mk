@@ -41,6 +41,8 @@ EXTRA_DIST += \
 	tests/sim/patience.sh \
 	tests/sim/pause.sh \
 	tests/sim/persist.sh \
+	tests/sim/persons.py \
+	tests/sim/persons.sh \
 	tests/sim/pictures.sh \
 	tests/sim/record.sh \
 	tests/sim/recorder-stop.sh \
