@@ -19,7 +19,10 @@
 
 #include "common/cpu-set.h"
 #include "common/units.h"
+#include "common/utf8.h"
 #include "common/util.h"
+
+#define LABEL_MAX 256u /* with the zero */
 
 struct metrics_text {
     struct printbuf *buffer;
@@ -170,13 +173,14 @@ static void add_head(struct metrics_text *text, const char *name, const char *he
 }
 
 /* A label's value, with its quotes. */
-static void add_quoted(struct metrics_text *text, const char *value)
+static void add_quoted(struct metrics_text *text, const char *value_untrusted)
 {
+    char copy[LABEL_MAX], *value = copy;
+
+    (void)utf8_copy_short(copy, sizeof(copy), value_untrusted);
     ADD(text, "\"");
     for (; *value; value++) {
-        if (*value == '\n')
-            ADD(text, "\\n");
-        else if (*value == '"' || *value == '\\')
+        if (*value == '"' || *value == '\\')
             ADD(text, "\\%c", *value);
         else
             ADD(text, "%c", *value);

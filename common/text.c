@@ -13,36 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-size_t text_utf8_length(const char *text)
-{
-    const unsigned char *c = (const unsigned char *)text;
-    unsigned char low = 0x80, high = 0xbf; /* of the second byte */
-    size_t length;
-
-    if (c[0] < 0x80)
-        return c[0] ? 1 : 0;
-    if (c[0] < 0xc2 || c[0] > 0xf4)
-        return 0;
-    length = c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : 4;
-
-    /* longer than necessary, surrogates, above U+10FFFF */
-    if (c[0] == 0xe0)
-        low = 0xa0;
-    else if (c[0] == 0xed)
-        high = 0x9f;
-    else if (c[0] == 0xf0)
-        low = 0x90;
-    else if (c[0] == 0xf4)
-        high = 0x8f;
-    if (c[1] < low || c[1] > high)
-        return 0;
-    for (size_t i = 2; i < length; i++) {
-        if (c[i] < 0x80 || c[i] > 0xbf)
-            return 0;
-    }
-    return length;
-}
-
 bool text_is_name(const char *text)
 {
     if (text[0] == '\0' || text[0] == '.' || text[0] == '-')

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Shared by the parsers of typed text: items of a list, letters without a locale, characters of
- * UTF-8, and sentences about mistakes. Any thread.
+ * Shared by the parsers of typed text: items of a list, letters without a locale, names, and
+ * sentences about mistakes. Any thread.
  */
 
 #include <stdbool.h>
@@ -34,12 +34,6 @@ static inline unsigned int text_hex_digit(char c)
         return (unsigned int)(lower - '0');
     return lower >= 'a' && lower <= 'f' ? (unsigned int)(lower - 'a') + 10 : 16;
 }
-
-/*
- * How many bytes the character at the beginning of TEXT has in UTF-8 (RFC 3629): 1 to 4; 0 if these
- * bytes are not UTF-8, or TEXT is at its end.
- */
-size_t text_utf8_length(const char *text);
 
 /*
  * Whether TEXT can be the name of a session, a snapshot or a trigger, which become file names and

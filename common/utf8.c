@@ -34,11 +34,32 @@ static const struct lead *find_lead(uint8_t byte)
 }
 
 /*
- * The length of the character at TEXT, and its number; 0: there is none. The terminating zero
- * continues no character, so nothing after it is read.
+ * Those that Unicode calls default-ignorable (DerivedCoreProperties.txt), the marks and overrides
+ * of the bidirectional algorithm, the separators of lines and paragraphs, annotations.
  */
-static size_t read_character(const uint8_t *text, uint32_t *ret_character)
+static const struct {
+    uint32_t first, last;
+} hidden[] = {
+    {0x0, 0x1f},      {0x7f, 0x9f},       {0xad, 0xad},       {0x34f, 0x34f},     {0x61c, 0x61c},
+    {0x115f, 0x1160}, {0x17b4, 0x17b5},   {0x180b, 0x180f},   {0x200b, 0x200f},   {0x2028, 0x202e},
+    {0x2060, 0x206f}, {0x3164, 0x3164},   {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},   {0xffa0, 0xffa0},
+    {0xfff0, 0xfffb}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
+};
+
+bool utf8_is_shown(uint32_t character)
 {
+    if (character >= ' ' && character <= '~')
+        return true;
+    for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++)
+        if (character >= hidden[i].first && character <= hidden[i].last)
+            return false;
+    return true;
+}
+
+/* The terminating zero continues no character, so nothing after it is read. */
+size_t utf8_read(const char *from, uint32_t *ret_character)
+{
+    const uint8_t *text = (const uint8_t *)from;
     const struct lead *lead = find_lead(text[0]);
     uint32_t character;
 
@@ -60,56 +81,83 @@ static size_t read_character(const uint8_t *text, uint32_t *ret_character)
     return lead->bytes;
 }
 
-static bool is_control(uint32_t character)
-{
-    return character < 0x20 || (character >= 0x7f && character < 0xa0);
-}
-
 static bool is_noncharacter(uint32_t character)
 {
     return (character >= 0xfdd0 && character <= 0xfdef) || (character & 0xfffe) == 0xfffe;
 }
 
-size_t utf8_copy(char *to, size_t size, const char *from)
+#define ESCAPE_MAX sizeof("\\U00000000")
+
+static size_t print_escape(char to[static ESCAPE_MAX], uint32_t character)
 {
-    const uint8_t *text = (const uint8_t *)from;
-    size_t length = 0;
+    if (character < 0xa0)
+        return (size_t)snprintf(to, ESCAPE_MAX, "\\x%02x", character);
+    if (character < 0x10000)
+        return (size_t)snprintf(to, ESCAPE_MAX, "\\u%04x", character);
+    return (size_t)snprintf(to, ESCAPE_MAX, "\\U%08x", character);
+}
 
-    while (*text) {
+/*
+ * Copies FROM to TO as utf8_copy() does. *RET_SHORT is the length up to which there is room for an
+ * ellipsis as well. Returns whether all of FROM has been copied.
+ */
+static bool copy(char *to, size_t size, const char *from, size_t *ret_length, size_t *ret_short)
+{
+    size_t length = 0, bytes;
+
+    *ret_short = 0;
+    for (; *from; from += bytes ? bytes : 1) {
+        char escape[ESCAPE_MAX];
+        const char *piece = from;
         uint32_t character = 0;
-        size_t bytes = read_character(text, &character);
-        char escape[sizeof("\\xNN")];
-        const char *piece = (const char *)text;
-        size_t piece_bytes = bytes;
+        size_t piece_bytes;
 
+        piece_bytes = bytes = utf8_read(from, &character);
         if (bytes == 0 || is_noncharacter(character)) {
             piece = REPLACEMENT;
             piece_bytes = strlen(REPLACEMENT);
-        } else if (is_control(character)) {
+        } else if (!utf8_is_shown(character)) {
+            piece_bytes = print_escape(escape, character);
             piece = escape;
-            piece_bytes = (size_t)snprintf(escape, sizeof(escape), "\\x%02x", character & 0xff);
         }
         if (length + piece_bytes >= size)
             break;
         memcpy(to + length, piece, piece_bytes);
         length += piece_bytes;
-        text += bytes ? bytes : 1;
+        if (length + strlen(UTF8_ELLIPSIS) < size)
+            *ret_short = length;
     }
     to[length] = '\0';
+    *ret_length = length;
+    return !*from;
+}
+
+size_t utf8_copy(char *to, size_t size, const char *from)
+{
+    size_t length, shorter;
+
+    (void)copy(to, size, from, &length, &shorter);
     return length;
+}
+
+size_t utf8_copy_short(char *to, size_t size, const char *from)
+{
+    size_t length, shorter;
+
+    if (copy(to, size, from, &length, &shorter))
+        return length;
+    (void)strcpy(to + shorter, UTF8_ELLIPSIS);
+    return shorter + strlen(UTF8_ELLIPSIS);
 }
 
 bool utf8_is_valid(const char *text)
 {
-    const uint8_t *next = (const uint8_t *)text;
     uint32_t character;
 
-    while (*next) {
-        size_t bytes = *next < 0x80 ? 1 : read_character(next, &character);
-
+    for (size_t bytes; *text; text += bytes) {
+        bytes = utf8_read(text, &character);
         if (bytes == 0)
             return false;
-        next += bytes;
     }
     return true;
 }

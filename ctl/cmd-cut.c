@@ -161,7 +161,7 @@ static void print_text(FILE *file, const struct cut_job *job)
 {
     const struct cut_result *result = &job->result;
     const char *path = job->output->trace.path;
-    _cleanup_free_ char *quoted = str_shell_quote(path ? path : "-");
+    _cleanup_free_ char *quoted = str_shell_show(path ? path : "-");
     char from[INPUT_TEXT_MAX], span[INPUT_TEXT_MAX], size[UNITS_TEXT_MAX], count[NUMBER_MAX];
 
     table_print_field(file, "File", "%s", path ? path : "standard output");

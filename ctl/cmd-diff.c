@@ -704,7 +704,7 @@ static void print_subject(char letter, const struct subject *subject)
 {
     char span[INPUT_TEXT_MAX], from[INPUT_TEXT_MAX];
 
-    (void)printf("%c: %s: %s from %s, %" PRIu64 " records", letter, subject->input->path,
+    (void)printf("%c: %s: %s from %s, %" PRIu64 " records", letter, input_name(subject->input),
                  input_span(subject->input, span, subject->last_tsc - subject->first_tsc),
                  input_when(subject->input, from, subject->first_tsc, subject->first_tsc),
                  subject->records);

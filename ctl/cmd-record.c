@@ -161,7 +161,7 @@ static void explain_break(const struct record *record, int r, const char *error)
 
     doc_make_printable(record->session);
     typed = storage_file(record->session);
-    path = str_shell_quote(typed);
+    path = str_shell_show(typed);
     if (r == -EINTR)
         error = "Gave up waiting; xentraced continues to finish the file.";
     if (!error)

@@ -279,14 +279,15 @@ static void print_text(FILE *file, const struct job *job)
 {
     const struct repair_result *result = &job->result;
     const char *path = job->output ? job->output->trace.path : NULL;
-    _cleanup_free_ char *quoted = str_shell_quote(path ? path : "-");
+    _cleanup_free_ char *quoted = str_shell_show(path ? path : "-"), *name = str_clean(job->path);
     char count[NUMBER_MAX], size[UNITS_TEXT_MAX];
     bool is_there = *served_host() && !served_path();
 
     if (is_sound(job))
-        (void)fprintf(file, "%s is sound: there is nothing to repair.\n", job->path);
+        (void)fprintf(file, "%s is sound: there is nothing to repair.\n",
+                      name ? name : "The trace");
     else
-        (void)fprintf(file, "%s is damaged:\n", job->path);
+        (void)fprintf(file, "%s is damaged:\n", name ? name : "The trace");
     for (uint64_t i = 0; i < result->nr_drops && i < DROPS_SHOWN; i++)
         print_drop(file, &result->drops[i]);
     if (result->nr_drops > DROPS_SHOWN)

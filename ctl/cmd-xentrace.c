@@ -300,7 +300,7 @@ static void print_words(const struct words *words)
 {
     (void)fputs("xentracectl", stdout);
     for (size_t i = 0; i < words->count; i++) {
-        _cleanup_free_ char *quoted = str_shell_quote(words->word[i]);
+        _cleanup_free_ char *quoted = str_shell_show(words->word[i]);
 
         (void)printf(" %s", quoted ? quoted : words->word[i]);
     }

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "common/json-text.h"
-#include "common/text.h"
+#include "common/utf8.h"
 #include "ctl/str.h"
 
 #define DOC_VERSION 1u /* keys are only ever added to it */
@@ -107,20 +107,24 @@ void doc_make_printable(struct json_object *doc)
 }
 
 /*
- * json-c escapes only what JSON requires, which is C0. DEL and C1 are escaped here; all of them
- * stand inside strings, so the document stays the same.
+ * json-c escapes only what JSON requires, which is C0. All else that is not shown is escaped here;
+ * it stands inside strings, so the document stays the same.
  */
 static void print_escaped(FILE *file, struct json_object *doc, int flags)
 {
     const char *text = json_object_to_json_string_ext(doc, flags);
 
     for (text = text ? text : "{}"; *text;) {
-        size_t length = text_utf8_length(text);
+        uint32_t character;
+        size_t length = utf8_read(text, &character);
 
         if (length == 0)
             (void)fputs("\\ufffd", file);
-        else if (str_is_control(text) && *text != '\n')
-            (void)fprintf(file, "\\u%04x", (unsigned char)text[length - 1]);
+        else if (character >= 0x10000 && !utf8_is_shown(character))
+            (void)fprintf(file, "\\u%04x\\u%04x", 0xd7c0 + (character >> 10),
+                          0xdc00 + (character & 0x3ff));
+        else if (*text != '\n' && !utf8_is_shown(character))
+            (void)fprintf(file, "\\u%04x", character);
         else
             (void)fwrite(text, 1, length, file);
         text += length ? length : 1;

@@ -32,6 +32,7 @@ struct input *input_free(struct input *input)
     source_free(input->source);
     sidecar_free(input->sidecar);
     free(input->path);
+    free(input->name);
     free(input->sidecar_path);
     free(input->subjects);
     free(input->shown);
@@ -127,7 +128,8 @@ static int input_open_all(struct input *input, const struct input_options *optio
     int r;
 
     input->path = options->is_now ? strdup(options->path) : find_path(options->path);
-    if (!input->path)
+    input->name = input->path ? str_clean(input->path) : NULL;
+    if (!input->name)
         return -ENOMEM;
     found.path = input->path;
     r = open_source(&found, &input->source);
@@ -176,7 +178,7 @@ char *input_explain_sidecar(const char *path)
         (!doc_is(doc, DOC_FORMAT_SESSION) && !doc_is(doc, DOC_FORMAT_SNAPSHOT)))
         return NULL;
     trace = trace_of_sidecar(path);
-    quoted = trace ? str_shell_quote(trace) : NULL;
+    quoted = trace ? str_shell_show(trace) : NULL;
     if (quoted)
         return str_format("%s is a sidecar. Name its trace: %s", path, quoted);
     return str_format("%s is a sidecar. Name its trace, which it expects at %s.", path,
@@ -267,7 +269,7 @@ const char *input_name(const struct input *input)
 {
     if (input->is_now)
         return "the flight recorder";
-    return is_standard_input(input->path) ? "standard input" : input->path;
+    return is_standard_input(input->path) ? "standard input" : input->name;
 }
 
 int input_fail(char *error, int r)
@@ -358,7 +360,7 @@ const char *input_domain(const struct input *input, char buffer[static INPUT_TEX
                          uint32_t domid, uint64_t tsc)
 {
     const char *name =
-        sidecar_domain_name(input->sidecar, domid, sidecar_realtime_nsec(input->sidecar, tsc));
+        sidecar_domain_label(input->sidecar, domid, sidecar_realtime_nsec(input->sidecar, tsc));
 
     if (domid == STATE_DOMAIN_IDLE)
         name = "idle";
@@ -373,12 +375,12 @@ const char *input_vcpu(const struct input *input, char buffer[static INPUT_TEXT_
                        uint64_t tsc)
 {
     const char *name =
-        sidecar_domain_name(input->sidecar, key >> 16, sidecar_realtime_nsec(input->sidecar, tsc));
+        sidecar_domain_label(input->sidecar, key >> 16, sidecar_realtime_nsec(input->sidecar, tsc));
 
     if (key >> 16 == STATE_DOMAIN_IDLE)
         (void)snprintf(buffer, INPUT_TEXT_MAX, "idle");
     else if (name)
-        (void)snprintf(buffer, INPUT_TEXT_MAX, "%.80s v%" PRIu32, name, key & 0xffff);
+        (void)snprintf(buffer, INPUT_TEXT_MAX, "%s v%" PRIu32, name, key & 0xffff);
     else
         (void)snprintf(buffer, INPUT_TEXT_MAX, "d%" PRIu32 "v%" PRIu32, key >> 16, key & 0xffff);
     return buffer;
@@ -412,20 +414,23 @@ char *input_argument(const struct input *input)
 {
     if (input->is_now)
         return strdup("--now");
-    return is_standard_input(input->path) ? NULL : str_shell_quote(input->path);
+    return is_standard_input(input->path) ? NULL : str_shell_show(input->path);
 }
 
 char *input_vcpu_argument(const struct input *input, uint32_t key, uint64_t tsc)
 {
-    const char *name =
-        sidecar_domain_name(input->sidecar, key >> 16, sidecar_realtime_nsec(input->sidecar, tsc));
+    uint64_t nsec = sidecar_realtime_nsec(input->sidecar, tsc);
+    const char *name = sidecar_domain_name(input->sidecar, key >> 16, nsec);
+    const char *label = sidecar_domain_label(input->sidecar, key >> 16, nsec);
     _cleanup_free_ char *text = NULL;
     uint32_t domid;
 
-    if (name && *name != '-' && sidecar_find_domain(input->sidecar, name, &domid) &&
-        domid == key >> 16)
+    if (name && *name != '-' && name == label &&
+        sidecar_find_domain(input->sidecar, name, &domid) && domid == key >> 16)
         text = str_format("%s.%" PRIu32, name, key & 0xffff);
-    else
+    if (!text || sidecar_find_domain(input->sidecar, text, &domid)) { /* names may have dots */
+        free(text);
         text = str_format("d%" PRIu32 "v%" PRIu32, key >> 16, key & 0xffff);
-    return text ? str_shell_quote(text) : NULL;
+    }
+    return text ? str_shell_show(text) : NULL;
 }

@@ -21,6 +21,7 @@ struct subjects;
 
 struct input {
     char *path;         /* "-": standard input */
+    char *name;         /* the path, as it is printed */
     bool is_now;        /* it is what the flight recorder holds */
     char *sidecar_path; /* NULL: there is none to look for */
     struct source *source;

@@ -155,7 +155,7 @@ static void add_names(struct json_object *doc, const struct input *input,
 
     for (unsigned int i = 0; seen && i < measures->state.nr_vcpus && nr < NAMES_MAX; i++) {
         uint32_t domid = measures->state.vcpus[i]->key >> 16;
-        const char *name = sidecar_domain_name(
+        const char *name = sidecar_domain_label(
             input->sidecar, domid, sidecar_realtime_nsec(input->sidecar, measures->last_tsc));
         char key[16];
 

@@ -229,7 +229,7 @@ int page_write(struct page_output *output, struct json_object *data, size_t *ret
 
 void page_print_written(const char *path, size_t bytes)
 {
-    _cleanup_free_ char *quoted = str_shell_quote(path);
+    _cleanup_free_ char *quoted = str_shell_show(path);
     char size[UNITS_TEXT_MAX];
 
     if (strcmp(path, "-") == 0 || !quoted)

@@ -314,7 +314,7 @@ void report_print(FILE *file, const struct report_page *page, const struct input
     if (fclose(memory) != 0)
         return;
     (void)fputs(head, file);
-    more = str_format(MORE_FORMAT, findings_count(findings), input->path);
+    more = str_format(MORE_FORMAT, findings_count(findings), input_name(input));
     /* "Findings:" after a blank line, and the prompt */
     used = count_text_lines(head, page->width) + count_text_lines(tables, page->width) +
            count_text_lines(more ? more : "", page->width) + 3;

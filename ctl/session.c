@@ -136,7 +136,7 @@ static void print_waiting(FILE *file, struct json_object *session)
 {
     uint64_t since_ns = doc_number(session, "output.waiting_since_ns");
     const char *name = doc_text(session, "name", "");
-    _cleanup_free_ char *quoted = str_shell_quote(name);
+    _cleanup_free_ char *quoted = str_shell_show(name);
     char since[STR_SINCE_MAX];
 
     if (!since_ns)
@@ -461,7 +461,7 @@ static const char *sudo_for(const char *path)
 
 void session_print_next(FILE *file, struct json_object *session, const char *path)
 {
-    _cleanup_free_ char *quoted = str_shell_quote(path);
+    _cleanup_free_ char *quoted = str_shell_show(path);
     const char *sudo = sudo_for(path);
     uint64_t khz = doc_number(session, "host.tsc_khz");
     const char *remote = doc_text(session, "remote", "");

@@ -36,7 +36,7 @@ static int report_stuck_disk(struct client *client, const char *name)
         struct json_object *session = doc_at(sessions, i);
         uint64_t since_ns = doc_number(session, "output.waiting_since_ns");
         const char *stopped = doc_text(session, "name", "");
-        _cleanup_free_ char *quoted = str_shell_quote(stopped);
+        _cleanup_free_ char *quoted = str_shell_show(stopped);
         char since[STR_SINCE_MAX];
 
         if (!since_ns || !is_stopped_one(session, name))

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/text.h"
 #include "common/units.h"
+#include "common/utf8.h"
 
 #define DATE_LENGTH (sizeof("2026-11-21 ") - 1)
 
@@ -28,27 +28,29 @@ char *str_format(const char *format, ...)
     return r < 0 ? NULL : text;
 }
 
-bool str_is_control(const char *character)
-{
-    const unsigned char *c = (const unsigned char *)character;
-
-    if (c[0] == 0xc2) /* U+0080 to U+00BF: the controls C1 come first */
-        return c[1] >= 0x80 && c[1] <= 0x9f;
-    return c[0] < 0x20 || c[0] == 0x7f;
-}
-
 void str_make_printable(char *text)
 {
     while (*text) {
-        size_t length = text_utf8_length(text);
+        uint32_t character;
+        size_t length = utf8_read(text, &character);
 
         if (length == 0)
             *text++ = '?';
-        else if (str_is_control(text))
+        else if (!utf8_is_shown(character))
             text = (char *)memset(text, '?', length) + length;
         else
             text += length;
     }
+}
+
+char *str_clean(const char *text)
+{
+    size_t size = UTF8_ESCAPED_BYTES * strlen(text) + 1;
+    char *copy = malloc(size);
+
+    if (copy)
+        (void)utf8_copy(copy, size, text);
+    return copy;
 }
 
 int str_refuse(int error, char **ret_error, const char *format, ...)
@@ -91,6 +93,32 @@ char *str_shell_quote(const char *text)
     *p++ = '\'';
     *p = 0;
     return quoted;
+}
+
+char *str_shell_show(const char *text)
+{
+    char *shown, *p;
+    bool is_clean = true;
+    uint32_t character;
+    size_t length;
+
+    for (const char *c = text; *c; c += length ? length : 1) {
+        length = utf8_read(c, &character);
+        is_clean = is_clean && length > 0 && utf8_is_shown(character);
+    }
+    if (is_clean)
+        return str_shell_quote(text);
+    shown = p = malloc(4 * strlen(text) + 4); /* each byte is \NNN */
+    if (!shown)
+        return NULL;
+    p = stpcpy(p, "$'");
+    for (; *text; text++)
+        if (*text >= ' ' && *text <= '~' && *text != '\'' && *text != '\\')
+            *p++ = *text;
+        else
+            p += sprintf(p, "\\%03o", (unsigned char)*text);
+    (void)strcpy(p, "'");
+    return shown;
 }
 
 const char *str_time(char buffer[static STR_TIME_MAX], uint64_t realtime_ns)

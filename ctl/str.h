@@ -13,12 +13,9 @@
 /* printf() into new memory; NULL if there is none. */
 char *str_format(const char *format, ...) _printf_(1, 2);
 
-/* Whether a character of UTF-8 is one of the control characters C0 or C1, or DEL. */
-bool str_is_control(const char *character);
-
 /*
- * Puts '?' in place of control characters and of bytes that are not UTF-8: text from the daemon or
- * a file must not steer a terminal.
+ * Puts '?' in place of each byte of characters that are not shown (common/utf8.h) and of bytes that
+ * are not UTF-8: text from the daemon or a file must not steer a terminal.
  */
 void str_make_printable(char *text);
 
@@ -31,6 +28,10 @@ int str_refuse(int error, char **ret_error, const char *format, ...) _printf_(3,
 /* TEXT as one word for a shell: unchanged if it is harmless, else in single quotes. NULL: no
  * memory. */
 char *str_shell_quote(const char *text);
+/* The same for a command that is printed: what is not shown is escaped, as bash and zsh read it. */
+char *str_shell_show(const char *text);
+/* TEXT in new memory as utf8_copy() has it, for what is printed; NULL: no memory. */
+char *str_clean(const char *text);
 
 #define STR_TIME_MAX 64u
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "ctl/number.h"
+#include "ctl/str.h"
 
 #define COLUMNS_MAX      12u
 #define GAP              2  /* between two columns */
@@ -132,6 +133,8 @@ void table_add(struct table *table, const char *format, ...)
     va_start(ap, format);
     r = vasprintf(&text, format, ap);
     va_end(ap);
+    if (r >= 0)
+        str_make_printable(text); /* paths; all other text has been cleaned where it was read */
     table->cells[table->nr_cells++] = r < 0 ? NULL : text;
 }
 
@@ -313,11 +316,14 @@ void table_print(struct table *table, FILE *file, int indent, int width)
 
 void table_print_field(FILE *file, const char *label, const char *format, ...)
 {
+    _cleanup_free_ char *text = NULL;
     va_list ap;
 
-    (void)fprintf(file, "%9s: ", label);
     va_start(ap, format);
-    (void)vfprintf(file, format, ap);
+    if (vasprintf(&text, format, ap) < 0)
+        text = NULL;
     va_end(ap);
-    (void)fputc('\n', file);
+    if (text)
+        str_make_printable(text); /* paths */
+    (void)fprintf(file, "%9s: %s\n", label, text ? text : "");
 }

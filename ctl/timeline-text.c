@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/text.h"
+#include "common/utf8.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "ctl/input.h"
@@ -131,8 +131,9 @@ static const char *state_color(const struct drawing *drawing, unsigned int state
 static unsigned int text_width(const char *text)
 {
     unsigned int width = 0;
+    uint32_t character;
 
-    for (; *text; text += max_u64(text_utf8_length(text), 1))
+    for (; *text; text += max_u64(utf8_read(text, &character), 1))
         width++;
     return width;
 }
@@ -140,8 +141,10 @@ static unsigned int text_width(const char *text)
 /* TEXT in WIDTH columns, cut at its end if it is longer. */
 static void print_label(const struct drawing *drawing, const char *text, unsigned int width)
 {
+    uint32_t character;
+
     while (width > 0 && *text) {
-        size_t bytes = max_u64(text_utf8_length(text), 1);
+        size_t bytes = max_u64(utf8_read(text, &character), 1);
 
         (void)fwrite(text, 1, bytes, drawing->file);
         text += bytes;

@@ -8,7 +8,7 @@ EXTRA_DIST += docs/BENCHMARKS.md docs/pictures/page.png docs/pictures/page-narro
 # Each function's page is xentrace(3).
 xentrace_manual_links = docs/man/xentrace_boot_id.3 docs/man/xentrace_close.3 docs/man/xentrace_complete_from_tsc.3 \
 	docs/man/xentrace_cpu_vendor.3 docs/man/xentrace_damage.3 docs/man/xentrace_domain.3 \
-	docs/man/xentrace_domain_name.3 docs/man/xentrace_domain_uuid.3 docs/man/xentrace_field.3 \
+	docs/man/xentrace_domain_name.3 docs/man/xentrace_domain_label.3 docs/man/xentrace_domain_uuid.3 docs/man/xentrace_field.3 \
 	docs/man/xentrace_fields.3 docs/man/xentrace_find_domain.3 docs/man/xentrace_find_realtime.3 \
 	docs/man/xentrace_first_tsc.3 docs/man/xentrace_hostname.3 docs/man/xentrace_json.3 \
 	docs/man/xentrace_measures.3 docs/man/xentrace_next.3 docs/man/xentrace_nsec_to_ticks.3 \

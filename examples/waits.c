@@ -12,7 +12,7 @@ static int print_wait(void *context, const struct xentrace_interval *interval)
     struct xentrace *trace = context;
     uint64_t from = interval->from_tsc,
              nsec = xentrace_ticks_to_nsec(trace, interval->to_tsc - from);
-    const char *name = xentrace_domain_name(trace, interval->domid, from);
+    const char *name = xentrace_domain_label(trace, interval->domid, from);
 
     if (interval->wait == XENTRACE_NO_WAIT || nsec < 1000000)
         return 0;

@@ -314,7 +314,7 @@ const char *export_domain_name(const struct export *export, uint32_t domid, uint
                                char buffer[static EXPORT_NAME_MAX])
 {
     const char *name =
-        domid == EXPORT_DOMAIN_IDLE ? "idle" : xentrace_domain_name(export->trace, domid, tsc);
+        domid == EXPORT_DOMAIN_IDLE ? "idle" : xentrace_domain_label(export->trace, domid, tsc);
 
     if (name)
         copy_name(buffer, name);

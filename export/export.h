@@ -118,7 +118,8 @@ int export_run(const struct export_options *options, struct export_result *ret_r
 
 /* --- For formats. --- */
 
-/* The name of a domain at TSC: "web", "idle", "d5" if it has none. Valid until the next call. */
+/* The label of a domain at TSC: "web", "idle", "d5" if it has no name. Valid until the next call.
+ */
 #define EXPORT_NAME_MAX 96u
 const char *export_domain_name(const struct export *export, uint32_t domid, uint64_t tsc,
                                char buffer[static EXPORT_NAME_MAX]);

@@ -134,7 +134,7 @@ static char *task_name(const struct xentrace *trace, int pid)
 
     if (pid < THREADS_OF_DOMAIN)
         return strdup("idle");
-    domain = xentrace_domain_name(trace, domid, 0);
+    domain = xentrace_domain_label(trace, domid, 0);
     if (domain)
         r = asprintf(&name, "%s.%" PRIu32, domain, vcpu);
     else

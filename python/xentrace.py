@@ -107,6 +107,7 @@ for _name in ("hostname", "xen_version", "scheduler", "cpu_vendor", "reason"):
 _declare("complete_from_tsc", _u64, _trace)
 _declare("domain", ctypes.POINTER(_Domain), _trace, ctypes.c_size_t)
 _declare("domain_name", _text, _trace, _u32, _u64)
+_declare("domain_label", _text, _trace, _u32, _u64)
 _declare("domain_uuid", _text, _trace, _u32, _u64)
 _declare("find_domain", _int, _trace, _text, ctypes.POINTER(_u32))
 _declare("observe", _int, _trace, ctypes.POINTER(_Observer))
@@ -369,6 +370,10 @@ class Trace:
     def domain_name(self, domid, tsc=0):
         """The name of the domain that had that ID at `tsc` (0: the last one); None: unknown."""
         return _decode(_lib.xentrace_domain_name(self._open(), domid, tsc))
+
+    def domain_label(self, domid, tsc=0):
+        """The name for people: with the ID, as in "web (d5)", if it may be taken for that of another domain."""
+        return _decode(_lib.xentrace_domain_label(self._open(), domid, tsc))
 
     def domain_uuid(self, domid, tsc=0):
         return _decode(_lib.xentrace_domain_uuid(self._open(), domid, tsc))

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <json-c/json.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -12,7 +14,7 @@
 #include "common/utf8.h"
 #include "common/util.h"
 
-#define ESCAPED_BYTES 4u /* what utf8_copy() makes of a byte, at most */
+#define TEXT_BYTES_MAX 1024u /* a longer one ends with an ellipsis */
 
 struct clock_pair {
     uint64_t tsc;
@@ -48,20 +50,21 @@ static uint64_t get_number(struct json_object *object, const char *path)
     return json_object_is_type(number, json_type_int) ? json_object_get_uint64(number) : 0;
 }
 
-/* A printable copy; NULL: there is none. */
-static char *get_text(struct json_object *object, const char *path)
+/* A printable copy, of at most MAX bytes with the zero; NULL: there is none. */
+static char *get_text_of(struct json_object *object, const char *path, size_t max)
 {
     struct json_object *text = find(object, path);
-    size_t size;
-    char *copy;
+    char copy[TEXT_BYTES_MAX];
 
     if (!json_object_is_type(text, json_type_string) || json_object_get_string_len(text) == 0)
         return NULL;
-    size = (size_t)json_object_get_string_len(text) * ESCAPED_BYTES + 1;
-    copy = malloc(size);
-    if (copy)
-        (void)utf8_copy(copy, size, json_object_get_string(text));
-    return copy;
+    (void)utf8_copy_short(copy, max, json_object_get_string(text));
+    return strdup(copy);
+}
+
+static char *get_text(struct json_object *object, const char *path)
+{
+    return get_text_of(object, path, TEXT_BYTES_MAX);
 }
 
 static size_t get_length(struct json_object *array)
@@ -99,10 +102,125 @@ static void read_domains(struct sidecar *sidecar, struct json_object *array)
             .domid = (uint32_t)get_number(domain, "/domid"),
             .first_nsec = get_number(domain, "/first_seen_ns"),
             .last_nsec = get_number(domain, "/last_seen_ns"),
-            .name = get_text(domain, "/name"),
+            .name = get_text_of(domain, "/name", SIDECAR_NAME_MAX),
             .uuid = get_text(domain, "/uuid"),
         };
     }
+}
+
+/* --- Labels. --- */
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct sidecar_domain *const *x = a, *const *y = b;
+
+    return strcmp((*x)->name, (*y)->name);
+}
+
+/* Names in the order of compare_names(). */
+struct names {
+    struct sidecar_domain **list;
+    size_t nr;
+};
+
+static bool has_name(const struct names *names, const char *name, size_t length)
+{
+    char copy[SIDECAR_NAME_MAX];
+    struct sidecar_domain key = {.name = copy}, *of_key = &key;
+
+    (void)snprintf(copy, sizeof(copy), "%.*s", (int)length, name);
+    return bsearch(&of_key, names->list, names->nr, sizeof(of_key), compare_names);
+}
+
+/* "5", "d5", "5.1", "d5v1": how this program names domains and vCPUs that have no name. */
+static bool is_like_id(const char *name)
+{
+    name += *name == 'd' || *name == 'D';
+    return *name >= '0' && *name <= '9' && name[strspn(name, "0123456789.vV")] == '\0';
+}
+
+/* Whether NAME without blanks at its ends is WORD, in any case. */
+static bool is_word(const char *name, const char *word)
+{
+    size_t length = strlen(word);
+
+    name += strspn(name, " ");
+    return strncasecmp(name, word, length) == 0 &&
+           name[length + strspn(name + length, " ")] == '\0';
+}
+
+/* The begin of digits at the end of NAME; NULL: there are none. */
+static const char *last_number(const char *name)
+{
+    const char *end = name + strlen(name), *p = end;
+
+    while (p > name && p[-1] >= '0' && p[-1] <= '9')
+        p--;
+    return p < end ? p : NULL;
+}
+
+/* "cluster.1", if there is a "cluster"; "web v1", which a vCPU of "web" is called. */
+static bool is_like_vcpu(const struct names *names, const char *name)
+{
+    const char *number = last_number(name);
+    size_t length = number ? (size_t)(number - name) : 0;
+
+    if (length >= 2 && number[-1] == '.')
+        return has_name(names, name, length - 1);
+    return length >= 2 && number[-1] == 'v' && number[-2] == ' ';
+}
+
+/* Whether the name of a domain alone might be taken for that of another. */
+static bool is_mistakable(const struct names *names, size_t i)
+{
+    const struct sidecar_domain *domain = names->list[i];
+    const char *name = domain->name, *mark = strstr(name, " (d");
+
+    if (is_word(name, "idle") || is_like_id(name) || is_like_vcpu(names, name))
+        return true;
+    if (domain->domid != 0 && (is_word(name, "Domain-0") || is_word(name, "dom0")))
+        return true;
+    return mark && mark[strlen(" (d")] >= '0' && mark[strlen(" (d")] <= '9'; /* as a label */
+}
+
+/* Names that are alike follow one another; a domain may be listed more than once. */
+static size_t count_alike(const struct names *names, size_t i, bool *ret_has_others)
+{
+    size_t n = 1;
+
+    *ret_has_others = false;
+    for (; i + n < names->nr && strcmp(names->list[i]->name, names->list[i + n]->name) == 0; n++)
+        if (names->list[i + n]->domid != names->list[i]->domid)
+            *ret_has_others = true;
+    return n;
+}
+
+static char *make_label(const struct sidecar_domain *domain)
+{
+    char label[SIDECAR_LABEL_MAX];
+
+    (void)snprintf(label, sizeof(label), "%s (d%" PRIu32 ")", domain->name, domain->domid & 0xffff);
+    return strdup(label);
+}
+
+static void label_domains(struct sidecar *sidecar)
+{
+    struct names names = {.list = calloc(sidecar->nr_domains + 1, sizeof(*names.list))};
+    size_t alike;
+    bool has_others;
+
+    for (size_t i = 0; names.list && i < sidecar->nr_domains; i++)
+        if (sidecar->domains[i].name)
+            names.list[names.nr++] = &sidecar->domains[i];
+    if (names.nr > 0)
+        qsort(names.list, names.nr, sizeof(*names.list), compare_names);
+    for (size_t i = 0; i < names.nr; i += alike) {
+        alike = count_alike(&names, i, &has_others);
+        for (size_t j = i; j < i + alike; j++)
+            if (has_others || is_mistakable(&names, j))
+                names.list[j]->label = make_label(names.list[j]);
+    }
+    free(names.list);
 }
 
 static enum sidecar_vendor vendor_of(const char *name)
@@ -144,6 +262,7 @@ static void read_document(struct sidecar *sidecar, struct json_object *document)
         sidecar->complete_from_tsc = get_number(document, "/complete_from_tsc");
     read_clock(sidecar, find(document, "/clock"));
     read_domains(sidecar, find(document, "/domains"));
+    label_domains(sidecar);
 }
 
 static int sidecar_read(struct sidecar *sidecar, const char *path)
@@ -195,6 +314,7 @@ struct sidecar *sidecar_free(struct sidecar *sidecar)
     for (size_t i = 0; i < sidecar->nr_domains; i++) {
         free(sidecar->domains[i].name);
         free(sidecar->domains[i].uuid);
+        free(sidecar->domains[i].label);
     }
     free(sidecar->domains);
     free(sidecar->clock);
@@ -360,6 +480,16 @@ const char *sidecar_domain_name(const struct sidecar *sidecar, uint32_t domid,
     const struct sidecar_domain *domain = find_domain(sidecar, domid, realtime_nsec);
 
     return domain ? domain->name : NULL;
+}
+
+const char *sidecar_domain_label(const struct sidecar *sidecar, uint32_t domid,
+                                 uint64_t realtime_nsec)
+{
+    const struct sidecar_domain *domain = find_domain(sidecar, domid, realtime_nsec);
+
+    if (!domain)
+        return NULL;
+    return domain->label ? domain->label : domain->name;
 }
 
 const char *sidecar_domain_uuid(const struct sidecar *sidecar, uint32_t domid,

@@ -61,12 +61,18 @@ bool sidecar_clock_at(const struct sidecar *sidecar, size_t i, uint64_t *ret_tsc
 /* The other way round: the first TSC that is not before that time. False: unknown. */
 bool sidecar_find_tsc(const struct sidecar *sidecar, uint64_t realtime_nsec, uint64_t *ret_tsc);
 
+#define SIDECAR_NAME_MAX  80u /* with the zero; a longer name ends with an ellipsis */
+#define SIDECAR_LABEL_MAX 90u
+
 /*
  * The name and the UUID of domain DOMID at that time (0: its last ones); NULL: unknown. Printable
- * UTF-8; the sidecar's.
+ * UTF-8; the sidecar's. The label is for people: the name, with the ID if other domains have that
+ * name, or if it looks like something else: "web (d5)", "idle (d5)", "Domain-0 (d5)", "d1v0 (d5)".
  */
 const char *sidecar_domain_name(const struct sidecar *sidecar, uint32_t domid,
                                 uint64_t realtime_nsec);
+const char *sidecar_domain_label(const struct sidecar *sidecar, uint32_t domid,
+                                 uint64_t realtime_nsec);
 const char *sidecar_domain_uuid(const struct sidecar *sidecar, uint32_t domid,
                                 uint64_t realtime_nsec);
 /* A domain that is listed; its texts are the sidecar's, NULL if unknown. */
@@ -74,6 +80,7 @@ struct sidecar_domain {
     uint32_t domid;
     uint64_t first_nsec, last_nsec; /* when it was seen */
     char *name, *uuid;
+    char *label; /* NULL: the name */
 };
 
 /* Domain number I, from 0. False: there are no more. */

@@ -797,6 +797,11 @@ const char *xentrace_domain_name(const struct xentrace *trace, uint32_t domid, u
     return sidecar_domain_name(trace->sidecar, domid, realtime_or_last(trace, tsc));
 }
 
+const char *xentrace_domain_label(const struct xentrace *trace, uint32_t domid, uint64_t tsc)
+{
+    return sidecar_domain_label(trace->sidecar, domid, realtime_or_last(trace, tsc));
+}
+
 const char *xentrace_domain_uuid(const struct xentrace *trace, uint32_t domid, uint64_t tsc)
 {
     return sidecar_domain_uuid(trace->sidecar, domid, realtime_or_last(trace, tsc));

@@ -47,9 +47,9 @@ struct xentrace_options {
 
 /*
  * Opens a trace. OPTIONS may be NULL. -EBADMSG: it does not begin with a window of trace records.
- * -EINVAL: options of an unknown size. -EISDIR, -ENOTSOCK, -ENOTTY: a directory, a socket, a device.
- * -ENXIO: a FIFO that no program opens for writing within 2 s. Other errors are those of open(2), read(2) and mmap(2), and
- * -ENOMEM. A file without a byte is a trace without records.
+ * -EINVAL: options of an unknown size. -EISDIR, -ENOTSOCK, -ENOTTY: a directory, a socket, a
+ * device. -ENXIO: a FIFO that no program opens for writing within 2 s. Other errors are those of
+ * open(2), read(2) and mmap(2), and -ENOMEM. A file without a byte is a trace without records.
  *
  * xentrace_open_fd() reads from where FD stands: a file, or a pipe, of which some windows are held
  * in memory. FD is closed in any case. xentrace_open_memory() borrows DATA until xentrace_close().
@@ -151,7 +151,8 @@ uint64_t xentrace_nsec_to_ticks(const struct xentrace *trace, uint64_t nsec);
  * Continues with the first record that is not before TSC, backwards too; or takes the part of the
  * trace with the records from FROM_TSC on and before UNTIL_TSC, from its beginning. What is in
  * between is not read. Runstates are unknown at the beginning, as if the trace began there.
- * -ESPIPE: the trace is a pipe, or is compressed without a seek table. -EINVAL: UNTIL_TSC is not after FROM_TSC.
+ * -ESPIPE: the trace is a pipe, or is compressed without a seek table. -EINVAL: UNTIL_TSC is not
+ * after FROM_TSC.
  */
 int xentrace_seek(struct xentrace *trace, uint64_t tsc);
 int xentrace_select(struct xentrace *trace, uint64_t from_tsc, uint64_t until_tsc);
@@ -181,6 +182,9 @@ const struct xentrace_domain *xentrace_domain(struct xentrace *trace, size_t i);
 /* The name and UUID of the domain that had that ID at TSC (0: the last one); NULL: unknown. */
 const char *xentrace_domain_name(const struct xentrace *trace, uint32_t domid, uint64_t tsc);
 const char *xentrace_domain_uuid(const struct xentrace *trace, uint32_t domid, uint64_t tsc);
+/* The name for people: with the ID, as in "web (d5)", if it may be taken for that of another
+ * domain. */
+const char *xentrace_domain_label(const struct xentrace *trace, uint32_t domid, uint64_t tsc);
 /* The newest domain with that name or UUID. 0, or -ENOENT. */
 int xentrace_find_domain(const struct xentrace *trace, const char *name, uint32_t *ret_domid);
 

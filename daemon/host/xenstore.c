@@ -49,7 +49,7 @@ static int read_name(struct xs_handle *xs, struct xen_domain *domain)
     name = xs_read(xs, XBT_NULL, path, NULL);
     if (!name)
         return store_error();
-    (void)utf8_copy(domain->name, sizeof(domain->name), name);
+    (void)utf8_copy_short(domain->name, sizeof(domain->name), name);
     return 0;
 }
 

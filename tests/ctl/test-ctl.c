@@ -297,6 +297,15 @@ static void test_str(void)
         {"exact", 2294608, "2.294608G"},
         {"slow", 999999, "999.999M"},
     };
+    static const struct {
+        const char *name, *text, *want;
+    } shown[] = {
+        {"harmless", "web.1", "web.1"},
+        {"printable", "it's \u00e4", "'it'\\''s \u00e4'"},
+        {"an escape", "a\033[31m'\\$(x)", "$'a\\033[31m\\047\\134$(x)'"},
+        {"an override", "a\u202e", "$'a\\342\\200\\256'"},
+        {"not UTF-8", "a\xff", "$'a\\377'"},
+    };
     char hz[STR_HZ_MAX], time[STR_TIME_MAX], dirty[] = "a\033[31m\n\x7f\xc2\x9b\xc3\xa9";
     char broken[] = "\x9b"
                     "31m\xc3\xe2\x82\xac\xf0\x9f\x98\x80\xed\xa0\x80\xc0\x9b";
@@ -308,6 +317,11 @@ static void test_str(void)
     }
     for (size_t i = 0; i < ARRAY_SIZE(frequencies); i++)
         check_text(str_hz(hz, frequencies[i].khz), frequencies[i].want, "hz", frequencies[i].name);
+    for (size_t i = 0; i < ARRAY_SIZE(shown); i++) {
+        _cleanup_free_ char *got = str_shell_show(shown[i].text);
+
+        check_text(got, shown[i].want, "show", shown[i].name);
+    }
     str_make_printable(dirty);
     check_text(dirty, "a?[31m????\xc3\xa9", "printable", "sequences go, letters stay");
     str_make_printable(broken); /* a terminal without UTF-8 obeys a single byte 0x9b */

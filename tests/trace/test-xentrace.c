@@ -403,6 +403,8 @@ static void test_sidecar(void)
     CHECK_STR(xentrace_domain_name(trace, 1, 0), "web");
     CHECK_STR(xentrace_domain_uuid(trace, 1, 300), "u-1");
     CHECK(!xentrace_domain_name(trace, 2, 0));
+    CHECK_STR(xentrace_domain_label(trace, 1, 0), "web");
+    CHECK(!xentrace_domain_label(trace, 2, 0));
     CHECK_INT(xentrace_find_domain(trace, "U-1", &domid), 0);
     CHECK_INT(domid, 1);
     CHECK_INT(xentrace_find_domain(trace, "db", &domid), -ENOENT);

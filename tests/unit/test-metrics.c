@@ -41,7 +41,11 @@ static const struct metrics_case cases[] = {
     {"a name with quotes",
      STATUS(", \"sessions\": [{\"name\": \"a\\\"b\\\\c\\nd\", \"state\": \"running\","
             " \"ledger\": {\"lost\": 7}}]"),
-     "xentraced_session_lost_records_total{session=\"a\\\"b\\\\c\\nd\"} 7", NULL},
+     "xentraced_session_lost_records_total{session=\"a\\\"b\\\\c\\\\x0ad\"} 7", NULL},
+    {"a name that steers a terminal",
+     STATUS(", \"sessions\": [{\"name\": \"\\u001b[31m\\u202e\", \"state\": \"running\","
+            " \"ledger\": {\"lost\": 7}}]"),
+     "xentraced_session_lost_records_total{session=\"\\\\x1b[31m\\\\u202e\"} 7", NULL},
     {"sessions that are no array", STATUS(", \"sessions\": 5, \"triggers\": \"x\""),
      "xentraced_sessions_running 0", NULL},
     {"microseconds",

@@ -53,6 +53,14 @@ static const struct {
      "\xc2\x80\xc2\x9b"
      "31m\xc2\x9f\xc2\xa0",
      "\\x80\\x9b31m\\x9f\xc2\xa0"},
+    {"overrides of the direction", "\u202a\u202e\u2066\u2069\u200e\u200f\u061c",
+     "\\u202a\\u202e\\u2066\\u2069\\u200e\\u200f\\u061c"},
+    {"separators", "\u2028\u2029", "\\u2028\\u2029"},
+    {"invisible", "\u200b\u200d\ufeff\u00ad\u2060\u3164",
+     "\\u200b\\u200d\\ufeff\\u00ad\\u2060\\u3164"},
+    {"invisible, beyond 16 bits", "\U000e0041\U000e0100", "\\U000e0041\\U000e0100"},
+    {"beside those", "\u200a\u2010\u2027\u202f\u2070\u00ac",
+     "\u200a\u2010\u2027\u202f\u2070\u00ac"},
 };
 
 static void test_cases(void)
@@ -97,6 +105,31 @@ static void test_cuts(void)
         test_case(cuts[i].name);
         memset(to, '#', sizeof(to));
         CHECK_UINT(utf8_copy(to, cuts[i].size, cuts[i].from), strlen(cuts[i].to));
+        CHECK_STR(to, cuts[i].to);
+        CHECK_INT(to[cuts[i].size], '#');
+    }
+}
+
+static void test_short(void)
+{
+    static const struct {
+        const char *name;
+        const char *from;
+        size_t size;
+        const char *to;
+    } cuts[] = {
+        {"fits exactly", "abcde", 6, "abcde"},
+        {"one too long", "abcdef", 6, "ab" UTF8_ELLIPSIS},
+        {"room for an ellipsis alone", "abcd", 4, UTF8_ELLIPSIS},
+        {"a character is not cut", "ab\u00e4\u00e4", 6, "ab" UTF8_ELLIPSIS},
+        {"nor is an escape sequence", "a\u202ebcde", 9, "a" UTF8_ELLIPSIS},
+    };
+    char to[16];
+
+    for (size_t i = 0; i < ARRAY_SIZE(cuts); i++) {
+        test_case(cuts[i].name);
+        memset(to, '#', sizeof(to));
+        CHECK_UINT(utf8_copy_short(to, cuts[i].size, cuts[i].from), strlen(cuts[i].to));
         CHECK_STR(to, cuts[i].to);
         CHECK_INT(to[cuts[i].size], '#');
     }
@@ -171,6 +204,7 @@ int main(void)
 {
     test_cases();
     test_cuts();
+    test_short();
     test_trim();
     test_random_bytes();
     return test_end();
