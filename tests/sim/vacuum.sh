@@ -164,6 +164,14 @@ held_open() { # by a reader of all, that never ends
     check "doctor has it" grep -q 'still take' <<<"$(ctl doctor)"
     for fd in "${fds[@]}"; do exec {fd}<&-; done
     check "it is closed" same "$(ctl list --files | grep -c 'more are removed')" 0
+
+    ctl start ring --segment-size 1M --keep-files 5 >/dev/null
+    wait_until 20 is_there ring.00001
+    exec 9<"$(state ring.00001.xentrace)"
+    check "a segment that a ring deletes" wait_until 30 is_gone ring.00001
+    check "... is counted, too" grep -q 'more are removed, but still open' <<<"$(ctl list --files)"
+    exec 9<&-
+    ctl stop ring >/dev/null
 }
 
 # --- On request. ---
