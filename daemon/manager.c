@@ -1517,21 +1517,21 @@ static int take_name(const struct manager *manager, const struct requester *who,
                      struct failure *failure)
 {
     char stem[SESSION_NAME_MAX + 1] = "capture";
-    int r;
+    int r = 0;
 
-    if (!requester_is_user(who) && name_is_of_user(name))
-        return failure_set(
-            failure, -EINVAL, ERROR_INVALID,
-            "'%s' is not a valid name for a capture of root: names that begin with "
-            "'uid' and a number are of captures of other users. Choose another name.",
-            name);
-    if (requester_is_user(who)) {
+    if (requester_is_user(who))
         r = name_of_user(who->uid, name, name[0] ? ret_name : stem, failure);
-        if (r < 0)
-            return r;
-    } else {
+    else if (name_is_of_user(name))
+        r = failure_set(failure, -EINVAL, ERROR_INVALID,
+                        "'%s' is not a valid name for a capture of root: names that begin with "
+                        "'uid' and a number are of captures of other users. Choose another name.",
+                        name);
+    else if (name[0])
+        r = name_check(name, failure);
+    if (r < 0)
+        return r;
+    if (!requester_is_user(who))
         (void)snprintf(ret_name, SESSION_NAME_MAX + 1, "%.*s", (int)SESSION_NAME_MAX, name);
-    }
     *ret_is_made_up = !name[0];
     if (!name[0])
         name_make_up(stem, name_is_taken, manager, ret_name);
