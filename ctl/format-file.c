@@ -18,6 +18,7 @@
 #include "common/record.h"
 #include "common/trace-open.h"
 #include "ctl/str.h"
+#include "trace/merge.h"
 #include "trace/source.h"
 
 #define EVENT_TRACE_IRQ 0x1f004u /* as xentrace wrote it long ago: vector, begin, end */
@@ -435,25 +436,26 @@ static bool print_record(struct printing *printing, uint32_t cpu, const uint8_t 
 }
 
 /* Returns false at the end. */
-static bool print_window(struct printing *printing, const struct source_window *window,
-                         const struct event_set *events)
+static bool print_window(struct printing *printing, struct source *source,
+                         const struct source_window *window, const struct event_set *events)
 {
     const struct window_header header = {WINDOW_HEADER, window->cpu, window->bytes};
-    const uint8_t *p = window->records, *end = p + window->bytes;
+    uint32_t at = 0;
 
     if ((!events || event_set_has(events, header.header)) &&
         !print_record(printing, window->cpu, (const uint8_t *)&header))
         return false;
-    while (end - p >= (ptrdiff_t)RECORD_MIN_BYTES) {
-        uint32_t word;
+    while (at < window->bytes) {
+        uint32_t bytes, word;
+        const uint8_t *p = source_look(source, window, at, &bytes);
 
+        if (!p || !merge_has_record(p, p + bytes))
+            break; /* of an error, source_next() reports it */
         memcpy(&word, p, sizeof(word));
-        if (end - p < (ptrdiff_t)record_bytes(word))
-            break;
         if ((!events || event_set_has(events, record_event(word))) &&
             !print_record(printing, window->cpu, p))
             return false;
-        p += record_bytes(word);
+        at += record_bytes(word);
     }
     return true;
 }
@@ -469,7 +471,7 @@ int format_file_print(const struct format_file *formats, struct source *source,
     if (!printing.last_tsc)
         return -ENOMEM;
     while ((r = source_next(source, &window)) > 0) {
-        bool more = print_window(&printing, &window, events);
+        bool more = print_window(&printing, source, &window, events);
 
         source_release(source, &window);
         if (ferror(out))

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "trace/blocks.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -65,24 +67,37 @@ static bool block_has(const struct block *block, uint64_t offset, uint32_t bytes
            offset - block->offset <= block->bytes - bytes;
 }
 
-/* Fills it from OFFSET on. */
-static bool block_read(const struct blocks *blocks, struct block *block, uint8_t *memory,
-                       uint64_t offset)
+/* Reads up to BYTES at OFFSET. RET_BYTES: how many there were. 0, or what read(2) says. */
+static int read_at(const struct blocks *blocks, void *p, uint32_t bytes, uint64_t offset,
+                   uint32_t *ret_bytes)
 {
-    ssize_t n;
+    *ret_bytes = 0;
+    while (*ret_bytes < bytes) {
+        ssize_t n = pread(blocks->fd, (char *)p + *ret_bytes, bytes - *ret_bytes,
+                          (off_t)(offset + *ret_bytes));
 
-    block->offset = offset;
-    block->bytes = 0;
-    while (block->bytes < BLOCK_BYTES) {
-        n = pread(blocks->fd, memory + block->bytes, BLOCK_BYTES - block->bytes,
-                  (off_t)(offset + block->bytes));
         if (n < 0 && errno == EINTR)
             continue;
-        if (n <= 0)
+        if (n < 0)
+            return -errno;
+        if (n == 0)
             break;
-        block->bytes += (uint32_t)n;
+        *ret_bytes += (uint32_t)n;
     }
-    return block->bytes > 0;
+    return 0;
+}
+
+/* Fills it from OFFSET on, where BYTES are wanted: those before a bad sector can be had. */
+static int block_read(const struct blocks *blocks, struct block *block, uint8_t *memory,
+                      uint64_t offset, uint32_t bytes)
+{
+    int r;
+
+    block->offset = offset;
+    r = read_at(blocks, memory, BLOCK_BYTES, offset, &block->bytes);
+    if (block->bytes >= bytes)
+        return 0;
+    return r < 0 ? r : -EIO;
 }
 
 /* The block to be read into: of those that nobody uses the oldest. BLOCKS_MAX: there is none. */
@@ -112,27 +127,27 @@ static unsigned int find_block(const struct blocks *blocks, uint64_t offset, uin
     return BLOCKS_MAX;
 }
 
-const uint8_t *blocks_take(struct blocks *blocks, uint64_t offset, uint32_t bytes)
+int blocks_take(struct blocks *blocks, uint64_t offset, uint32_t bytes, const uint8_t **ret)
 {
+    unsigned int i = find_block(blocks, offset, bytes);
     struct block *block;
-    unsigned int i;
+    int r;
 
-    if (bytes == 0 || bytes > BLOCK_BYTES)
-        return NULL;
-    i = find_block(blocks, offset, bytes);
+    assert(bytes > 0 && bytes <= BLOCK_BYTES);
     if (i == BLOCKS_MAX) {
         i = find_room(blocks);
         if (i == BLOCKS_MAX)
-            return NULL;
-        if (!block_read(blocks, &blocks->block[i], memory_of(blocks, i), offset) ||
-            !block_has(&blocks->block[i], offset, bytes))
-            return NULL;
+            return 0;
+        r = block_read(blocks, &blocks->block[i], memory_of(blocks, i), offset, bytes);
+        if (r < 0)
+            return r;
     }
     block = &blocks->block[i];
     block->users++;
     block->used_at = ++blocks->now;
     blocks->last = i;
-    return memory_of(blocks, i) + (offset - block->offset);
+    *ret = memory_of(blocks, i) + (offset - block->offset);
+    return 1;
 }
 
 void blocks_release(struct blocks *blocks, const uint8_t *taken)
@@ -143,15 +158,37 @@ void blocks_release(struct blocks *blocks, const uint8_t *taken)
         blocks->block[number].users--;
 }
 
-const uint8_t *blocks_look(struct blocks *blocks, uint64_t offset, uint32_t bytes,
-                           uint32_t *ret_bytes)
+int blocks_look(struct blocks *blocks, uint64_t offset, uint32_t bytes, const uint8_t **ret,
+                uint32_t *ret_bytes)
 {
-    struct block *ahead = &blocks->ahead;
-    uint8_t *memory = memory_of(blocks, BLOCKS_MAX);
+    const struct block *block = &blocks->ahead;
+    uint32_t i = BLOCKS_MAX; /* the number of `ahead` */
+    int r;
 
-    if (!block_has(ahead, offset, bytes) &&
-        (!block_read(blocks, ahead, memory, offset) || !block_has(ahead, offset, bytes)))
-        return NULL;
-    *ret_bytes = ahead->bytes - (uint32_t)(offset - ahead->offset);
-    return memory + (offset - ahead->offset);
+    if (!block_has(block, offset, bytes)) {
+        i = find_block(blocks, offset, bytes);
+        block = i < BLOCKS_MAX ? &blocks->block[i] : block;
+    }
+    if (i == BLOCKS_MAX && !block_has(block, offset, bytes)) {
+        r = block_read(blocks, &blocks->ahead, memory_of(blocks, BLOCKS_MAX), offset, bytes);
+        if (r < 0)
+            return r;
+    }
+    *ret = memory_of(blocks, i) + (offset - block->offset);
+    *ret_bytes = block->bytes - (uint32_t)(offset - block->offset);
+    return 0;
+}
+
+int blocks_copy(struct blocks *blocks, uint64_t offset, uint32_t bytes, void *p)
+{
+    const struct block *ahead = &blocks->ahead;
+    uint32_t done;
+    int r;
+
+    if (block_has(ahead, offset, bytes)) {
+        memcpy(p, memory_of(blocks, BLOCKS_MAX) + (offset - ahead->offset), bytes);
+        return 0;
+    }
+    r = read_at(blocks, p, bytes, offset, &done);
+    return r < 0 || done == bytes ? r : -EIO;
 }

@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * Parts of a regular file that are read into memory, a block at a time. A file that is mapped costs
- * a fault for each of its pages, and where the hypervisor keeps shadow page tables one more, which
- * takes longer than all that is done with the page's records. pread(2) of a block costs 1/7 of it.
+ * Parts of a regular file that are read into memory, a block at a time. A mapping of the file would
+ * be a signal when a disk fails, or the file becomes shorter. It costs a fault for each page, too,
+ * and where the hypervisor keeps shadow page tables one more, which takes longer than all that is
+ * done with the page's records. pread(2) of a block costs 1/7 of it.
  *
  * A block begins where it was asked for. It stays until nothing that was taken from it is in use
  * and others are needed more. Memory is bounded: what does not fit is not taken. One thread.
@@ -23,16 +24,18 @@ int blocks_new(int fd, struct blocks **ret_blocks);
 struct blocks *blocks_free(struct blocks *blocks);
 
 /*
- * BYTES at OFFSET of the file, until blocks_release() of just that pointer. NULL: they are none,
- * more than BLOCK_BYTES, too many blocks are in use, or the file cannot be read there.
+ * BYTES, at most BLOCK_BYTES, at OFFSET of the file, until blocks_release() of just that pointer.
+ * 1; 0: too many blocks are in use; -EIO: the file ends before; or what read(2) says.
  */
-const uint8_t *blocks_take(struct blocks *blocks, uint64_t offset, uint32_t bytes);
-/* Of what is not from a block, nothing is done. */
+int blocks_take(struct blocks *blocks, uint64_t offset, uint32_t bytes, const uint8_t **ret);
+/* Does nothing if TAKEN is not from a block. */
 void blocks_release(struct blocks *blocks, const uint8_t *taken);
 
 /*
  * For looking ahead: the file's bytes from OFFSET on, at least BYTES and at most BLOCK_BYTES of
- * them, which stay until the next call. NULL: there are fewer, or they cannot be read.
+ * them, which stay until the next call of either function. 0, or as blocks_take().
  */
-const uint8_t *blocks_look(struct blocks *blocks, uint64_t offset, uint32_t bytes,
-                           uint32_t *ret_bytes);
+int blocks_look(struct blocks *blocks, uint64_t offset, uint32_t bytes, const uint8_t **ret,
+                uint32_t *ret_bytes);
+/* Copies BYTES at OFFSET to P, and leaves the blocks as they are. As blocks_look(). */
+int blocks_copy(struct blocks *blocks, uint64_t offset, uint32_t bytes, void *p);

@@ -36,45 +36,45 @@
 #define SEEK_BACK_BYTES  (UINT64_C(1) << 20)
 #define SEEK_BACK_ROUNDS 4u
 
-/* Of the next window of a CPU: then the processor has seen that they are read in a row. */
-#define PREFETCH_LINES 4u
-
 /* Windows of a CPU that are kept though none has a time. */
 #define TIMELESS_MAX 64u
 
 /* --- Windows. --- */
 
-static uint64_t first_tsc_of(const uint8_t *p, uint32_t length)
+/*
+ * The TSC of the first record of WINDOW that has one, or the newest of them all; 0: none has. One
+ * that cannot be read has none: source_next() returns the error.
+ */
+static uint64_t find_tsc(struct source *source, const struct source_window *window, bool newest)
 {
-    const uint8_t *end = p + length;
+    uint32_t at = 0;
+    uint64_t found = 0;
 
-    while (end - p >= (ptrdiff_t)RECORD_MIN_BYTES) {
-        uint32_t header, bytes;
+    while (at < window->bytes) {
+        uint32_t bytes;
+        const uint8_t *begin = source_look(source, window, at, &bytes), *p = begin;
 
-        memcpy(&header, p, sizeof(header));
-        bytes = record_bytes(header);
-        if ((ptrdiff_t)bytes > end - p)
+        for (const uint8_t *end = p + bytes; p && merge_has_record(p, end);) {
+            uint32_t header;
+
+            memcpy(&header, p, sizeof(header));
+            if (record_has_tsc(header) && !record_is_wrap(header)) {
+                found = max_u64(found, record_tsc(p));
+                if (!newest)
+                    return found;
+            }
+            p += record_bytes(header);
+        }
+        if (p == begin)
             break;
-        if (record_has_tsc(header) && !record_is_wrap(header))
-            return record_tsc(p);
-        p += bytes;
+        at += (uint32_t)(p - begin);
     }
-    return 0;
+    return found;
 }
 
-static uint64_t tsc_of_first(const struct source_window *window)
+static uint64_t tsc_of_first(struct source *source, const struct source_window *window)
 {
-    return first_tsc_of(window->records, window->bytes);
-}
-
-/* The same just after it was read: nearly always its beginning is enough. */
-static uint64_t tsc_of_next(struct source *source, const struct source_window *window)
-{
-    uint32_t bytes;
-    const uint8_t *p = source_begin_of(source, window, &bytes);
-    uint64_t tsc = first_tsc_of(p, bytes);
-
-    return tsc > 0 || bytes == window->bytes ? tsc : tsc_of_first(window);
+    return find_tsc(source, window, false);
 }
 
 /* How many of its windows have been given back: all before that of the record at p. */
@@ -154,30 +154,70 @@ static int merge_add_window(struct merge *merge, const struct source_window *win
 
 /* --- Items. --- */
 
+/* Reading has failed: there are no more items. */
+static void merge_fail(struct merge *merge, int error)
+{
+    if (merge->error == 0)
+        merge->error = error;
+    merge->horizon = UINT64_MAX;
+    merge->limit = 0;
+}
+
+/* Gives back the stream's window. */
+static void stream_release_window(struct merge *merge, struct merge_stream *stream)
+{
+    source_release_piece(merge->source, &stream->piece);
+    source_release(merge->source, &stream->windows[stream->first - 1]);
+    stream->p = stream->end = NULL;
+    stream->left = 0;
+}
+
+/* Takes the piece of the stream's window from its byte SKIP on. */
+static bool stream_take_piece(struct merge *merge, struct merge_stream *stream, uint32_t skip)
+{
+    const struct source_window *window = &stream->windows[stream->first - 1];
+    int r;
+
+    source_release_piece(merge->source, &stream->piece);
+    r = source_take(merge->source, window, skip, &stream->piece);
+    if (r < 0) {
+        stream_release_window(merge, stream);
+        merge_fail(merge, r);
+        return false;
+    }
+    stream->p = stream->piece.p;
+    stream->end = stream->p + stream->piece.bytes;
+    stream->left = window->bytes - skip - stream->piece.bytes;
+    return true;
+}
+
 /* Takes the stream's next window. The one before it is given back. */
 static bool stream_take_window(struct merge *merge, struct merge_stream *stream)
 {
-    struct source_window *window;
-
-    if (stream->end) {
-        source_release(merge->source, &stream->windows[stream->first - 1]);
-        stream->p = stream->end = NULL;
-    }
+    if (stream->end)
+        stream_release_window(merge, stream);
     if (stream->first == stream->nr_windows)
         return false;
-    window = &stream->windows[stream->first++];
-    source_take(merge->source, window);
-    stream->p = window->records;
-    stream->end = stream->p + window->bytes;
-    merge->taken_bytes += WINDOW_HEADER_BYTES + window->bytes;
+    stream->first++;
+    if (!stream_take_piece(merge, stream, 0))
+        return false;
+    merge->taken_bytes += WINDOW_HEADER_BYTES + stream->windows[stream->first - 1].bytes;
     if (__builtin_expect(merge->on_bytes && merge->taken_bytes >= merge->report_at, 0)) {
         merge->report_at = merge->taken_bytes + MERGE_REPORT_BYTES;
         merge->on_bytes(merge->on_bytes_context, merge->taken_bytes);
     }
-    if (stream->first < stream->nr_windows) /* the next one is not in a row with this one */
-        for (unsigned int i = 0; i < PREFETCH_LINES; i++)
-            __builtin_prefetch(window[1].records + (size_t)64 * i);
     return true;
+}
+
+/* Makes the rest of the window, or a whole record, stand at p. */
+static bool stream_fill(struct merge *merge, struct merge_stream *stream)
+{
+    uint32_t here = (uint32_t)(stream->end - stream->p);
+
+    if (stream->left == 0 || here >= RECORD_MAX_BYTES)
+        return true;
+    return stream_take_piece(merge, stream,
+                             stream->windows[stream->first - 1].bytes - stream->left - here);
 }
 
 /* A stream whose first records have no time waits for one that has, if more is to come. */
@@ -186,7 +226,7 @@ static bool stream_may_begin(const struct merge *merge, const struct merge_strea
     if (stream->has_begun || merge->horizon == UINT64_MAX || stream->nr_windows >= TIMELESS_MAX)
         return true;
     for (size_t i = stream->first; i < stream->nr_windows; i++)
-        if (tsc_of_first(&stream->windows[i]) > 0)
+        if (tsc_of_first(merge->source, &stream->windows[i]) > 0)
             return true;
     return false;
 }
@@ -197,7 +237,7 @@ static void stream_begin(const struct merge *merge, struct merge_stream *stream)
     stream->has_begun = true;
     stream->now = merge->emitted;
     for (size_t i = stream->first - 1; i < stream->nr_windows; i++) {
-        uint64_t tsc = tsc_of_first(&stream->windows[i]);
+        uint64_t tsc = tsc_of_first(merge->source, &stream->windows[i]);
 
         if (tsc == 0)
             continue;
@@ -225,8 +265,11 @@ static void stream_find_loss(struct merge_stream *stream)
 void merge_find_item(struct merge *merge, struct merge_stream *stream)
 {
     for (;;) {
-        ptrdiff_t left = stream->end - stream->p;
+        ptrdiff_t left;
 
+        if (!stream_fill(merge, stream))
+            return;
+        left = stream->end - stream->p;
         if (left == 0) {
             if (!stream_take_window(merge, stream))
                 return;
@@ -241,6 +284,7 @@ void merge_find_item(struct merge *merge, struct merge_stream *stream)
         if (left < (ptrdiff_t)RECORD_MIN_BYTES || (ptrdiff_t)stream->bytes > left) {
             merge->bad_windows++;
             stream->p = stream->end;
+            stream->left = 0;
             continue;
         }
         if (!record_is_wrap(stream->header))
@@ -406,12 +450,13 @@ static bool merge_read(struct merge *merge, size_t many)
         r = merge_wants_more(merge) ? source_next(merge->source, &window) : 0;
         if (r > 0)
             r = merge_add_window(merge, &window) < 0 ? -ENOMEM : 1;
-        if (r <= 0) {
-            merge->error = r;
+        if (r < 0)
+            merge_fail(merge, r);
+        else if (r == 0)
             merge_set_horizon(merge, UINT64_MAX);
+        if (r <= 0)
             return false;
-        }
-        tsc = tsc_of_next(merge->source, &window);
+        tsc = tsc_of_first(merge->source, &window);
         merge_note_round(merge, window.cpu, tsc);
         merge_note_end(merge, window.cpu, tsc);
     }
@@ -447,7 +492,7 @@ static uint64_t tsc_at(struct source *source, uint64_t offset, uint64_t *ret_off
         return 0;
     *ret_offset = source_offset(source);
     while (tsc == 0 && source_next(source, &window) > 0) {
-        tsc = tsc_of_first(&window);
+        tsc = tsc_of_first(source, &window);
         source_release(source, &window);
     }
     return tsc;
@@ -517,14 +562,19 @@ static void merge_skip(struct merge *merge)
 }
 
 /* The same of a CPU's first window: a loss may have begun before the record that reports it. */
-static uint64_t time_of_first(const struct source_window *window)
+static uint64_t time_of_first(struct source *source, const struct source_window *window)
 {
-    uint64_t tsc = tsc_of_first(window);
+    uint64_t tsc = tsc_of_first(source, window);
     struct lost_record lost;
+    const uint8_t *p;
+    uint32_t bytes;
 
     if (tsc == 0 || window->bytes < sizeof(lost))
         return tsc;
-    memcpy(&lost, window->records, sizeof(lost));
+    p = source_look(source, window, 0, &bytes);
+    if (!p)
+        return tsc;
+    memcpy(&lost, p, sizeof(lost));
     if (!record_is_lost(lost.header))
         return tsc;
     return min_u64(tsc, (uint64_t)lost.first_tsc[1] << 32 | lost.first_tsc[0]);
@@ -540,7 +590,7 @@ static uint64_t find_first(struct source *source)
     unsigned int rounds = 0;
 
     while (rounds < SEEK_BACK_ROUNDS && source_next(source, &window) > 0) {
-        uint64_t tsc = cpu_set_has(&seen, window.cpu) ? 0 : time_of_first(&window);
+        uint64_t tsc = cpu_set_has(&seen, window.cpu) ? 0 : time_of_first(source, &window);
 
         rounds += window.cpu <= last_cpu && last_cpu != UINT32_MAX;
         last_cpu = window.cpu;
@@ -551,25 +601,6 @@ static uint64_t find_first(struct source *source)
         first = first > 0 ? min_u64(first, tsc) : tsc;
     }
     return first;
-}
-
-uint64_t merge_newest_tsc(const struct source_window *window)
-{
-    const uint8_t *p = window->records, *end = p + window->bytes;
-    uint64_t newest = 0;
-
-    while (end - p >= (ptrdiff_t)RECORD_MIN_BYTES) {
-        uint32_t header, bytes;
-
-        memcpy(&header, p, sizeof(header));
-        bytes = record_bytes(header);
-        if ((ptrdiff_t)bytes > end - p)
-            break;
-        if (record_has_tsc(header) && !record_is_wrap(header))
-            newest = max_u64(newest, record_tsc(p));
-        p += bytes;
-    }
-    return newest;
 }
 
 /* The newest time of the last rounds. */
@@ -587,7 +618,7 @@ static uint64_t find_last(struct source *source, uint64_t begin)
     else
         (void)source_seek(source, from);
     while (source_next(source, &window) > 0) {
-        last = max_u64(last, merge_newest_tsc(&window));
+        last = max_u64(last, find_tsc(source, &window, true));
         source_release(source, &window);
     }
     return last;
@@ -657,6 +688,7 @@ void merge_done(struct merge *merge)
     for (unsigned int i = 0; i < merge->nr_streams; i++) {
         struct merge_stream *stream = merge->streams[i];
 
+        source_release_piece(merge->source, &stream->piece);
         for (size_t j = stream_used_windows(stream); j < stream->nr_windows; j++)
             source_release(merge->source, &stream->windows[j]);
         free(stream->windows);

@@ -41,7 +41,7 @@ enum merge_item {
 /* A CPU's stream, and its next item. */
 struct merge_stream {
     uint64_t now;           /* when the next item is */
-    const uint8_t *p, *end; /* the next record, and its window's end; NULL: nothing is left (yet) */
+    const uint8_t *p, *end; /* the next record, and its piece's end; NULL: nothing is left (yet) */
     uint32_t header;        /* of the record at p, which fits into the window */
     uint32_t bytes;
     uint32_t cpu;
@@ -54,6 +54,8 @@ struct merge_stream {
 
     struct source_window *windows; /* from `first` on, still to come; the one of p before it */
     size_t first, nr_windows, max_windows;
+    struct source_piece piece; /* of the window of p */
+    uint32_t left;             /* bytes of that window after the piece */
 };
 
 /* A part of a trace: items from FROM on and before UNTIL, by effective time. */
@@ -78,7 +80,7 @@ struct merge {
     struct merge_part part;
     uint64_t emitted;  /* the time of the last item, when the horizon was reached */
     uint64_t last_tsc; /* of the last record that merge_read_all() read */
-    int error;         /* of source_next() */
+    int error;         /* the first one of reading: then there are no more items */
 
     uint32_t last_cpu;      /* of the last window that was read */
     uint64_t rounds_tsc[3]; /* the newest beginning of a window: of all rounds; but the last; ... */
@@ -108,9 +110,6 @@ void merge_done(struct merge *merge);
  * end are looked at. The source is left where it was. False: no record has a time.
  */
 bool merge_find_span(struct source *source, uint64_t *ret_first, uint64_t *ret_last);
-
-/* The newest TSC of WINDOW's records, wrap_buffer left out; 0: none has one. */
-uint64_t merge_newest_tsc(const struct source_window *window);
 
 /* When the next item is. False: there is none. */
 bool merge_find_next(struct merge *merge, uint64_t *ret_tsc);

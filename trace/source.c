@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A file is mapped as a whole, for what is looked at here and there. What is read of it in a row,
- * the windows' headers and then their records, is read by blocks (trace/blocks.h). Of a stream, and
- * of what is compressed, each window is read into memory of its own, which the reader gives back:
- * windows of foreign files may begin in one frame and end in another.
+ * A file is read by blocks (trace/blocks.h): first the headers of its windows, and then their
+ * records, a piece at a time: a window may be larger than memory. If so many CPUs have windows at
+ * once that all blocks are in use, the others get small pieces of their own.
+ *
+ * Of a stream, and of what is compressed, each window is read into memory of its own, which the
+ * reader gives back: windows of foreign files may begin in one frame and end in another.
  */
 
 #include "trace/source.h"
@@ -11,7 +13,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,25 +26,29 @@
 
 #define STREAM_BUFFER_BYTES (256u * 1024u)
 
+/* With 16384 CPUs, 128 MiB. */
+#define PIECE_BYTES (8u * 1024u)
+
 /* In xentraced's files each frame begins with a window. Others may have none for a while. */
 #define SEEK_FRAMES_MAX 64u
 
 struct source {
-    int fd; /* of a stream, or of `blocks`; -1: mapped or memory */
+    int fd;               /* -1: memory */
+    uint64_t file_bytes;  /* when it was opened; of no file: 0 */
     bool is_pipe;
-    const uint8_t *data;
-    uint64_t bytes; /* of data; of a stream: read so far */
+    const uint8_t *data;  /* of memory */
+    uint64_t bytes;       /* of the content; of a stream: read so far */
     uint64_t offset, start;
-    void *mapping; /* data, if it is ours; NULL: not */
-    uint64_t mapped_bytes;
     struct unpack *unpack; /* it is compressed, and read through this; NULL: it is not */
     bool is_damaged;
     bool has_ended;
+    int error; /* the first one of reading */
 
-    struct blocks *blocks; /* of a mapped file; NULL: none */
+    struct blocks *blocks; /* of a file that is not compressed; NULL: none */
 
     uint8_t *buffer; /* of a stream: what was read and not used */
     size_t buffered, used;
+    uint64_t held_bytes; /* of a stream's windows that were not released */
 };
 
 static int source_new(struct source **ret_source)
@@ -61,8 +66,6 @@ struct source *source_free(struct source *source)
 {
     if (!source)
         return NULL;
-    if (source->mapping)
-        (void)munmap(source->mapping, source->mapped_bytes);
     blocks_free(source->blocks);
     fd_close(&source->fd);
     unpack_free(source->unpack);
@@ -76,24 +79,11 @@ static void source_freep(struct source **source)
     source_free(*source);
 }
 
-/* What is mapped, or memory, is read through `unpack` if it is compressed. */
-static int source_note_packing(struct source *source)
+/* Continues with what UNPACK has. */
+static void source_note_packing(struct source *source)
 {
-    const uint8_t *begin = source->data + source->offset;
-    uint64_t bytes = source->bytes - source->offset;
-    int r;
-
-    if (!unpack_is_packed(begin, min_u64(bytes, UNPACK_MAGIC_BYTES)))
-        return 0;
-    source->buffer = malloc(STREAM_BUFFER_BYTES);
-    if (!source->buffer)
-        return -ENOMEM;
-    r = unpack_new_memory(begin, bytes, &source->unpack);
-    if (r < 0)
-        return r;
     source->offset = source->start = 0;
     source->bytes = unpack_can_seek(source->unpack) ? unpack_bytes(source->unpack) : 0;
-    return 0;
 }
 
 int source_new_memory(const void *data, uint64_t bytes, struct source **ret_source)
@@ -105,32 +95,43 @@ int source_new_memory(const void *data, uint64_t bytes, struct source **ret_sour
         return r;
     source->data = data;
     source->bytes = bytes;
-    r = source_note_packing(source);
-    if (r < 0)
-        return r;
+    if (unpack_is_packed(data, min_u64(bytes, UNPACK_MAGIC_BYTES))) {
+        source->buffer = malloc(STREAM_BUFFER_BYTES);
+        if (!source->buffer)
+            return -ENOMEM;
+        r = unpack_new_memory(data, bytes, &source->unpack);
+        if (r < 0)
+            return r;
+        source_note_packing(source);
+    }
     *ret_source = TAKE_PTR(source);
     return 0;
 }
 
-static int source_map(struct source *source, int fd, uint64_t bytes)
+static int source_begin_file(struct source *source, int fd, uint64_t bytes)
 {
     off_t at = lseek(fd, 0, SEEK_CUR);
+    uint8_t magic[UNPACK_MAGIC_BYTES];
+    ssize_t n;
     int r;
 
-    if (bytes == 0)
-        return 0;
-    source->mapping = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
-    if (source->mapping == MAP_FAILED) {
-        source->mapping = NULL;
-        return -errno;
-    }
-    source->data = source->mapping;
-    source->bytes = source->mapped_bytes = bytes;
+    source->bytes = source->file_bytes = bytes;
     source->offset = source->start = at > 0 ? min_u64((uint64_t)at, bytes) : 0;
-    r = source_note_packing(source);
-    if (r < 0 || source->unpack)
+    do
+        n = pread(fd, magic, sizeof(magic), (off_t)source->start);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return -errno;
+    if (!unpack_is_packed(magic, (size_t)n))
+        return blocks_new(fd, &source->blocks);
+    source->buffer = malloc(STREAM_BUFFER_BYTES);
+    if (!source->buffer)
+        return -ENOMEM;
+    r = unpack_new_fd(fd, NULL, 0, &source->unpack);
+    if (r < 0)
         return r;
-    return blocks_new(fd, &source->blocks);
+    source_note_packing(source);
+    return 0;
 }
 
 /* Reads what decides whether a pipe's bytes are compressed. */
@@ -175,7 +176,7 @@ int source_new_fd(int fd, struct source **ret_source)
     if (S_ISDIR(status.st_mode))
         return -EISDIR;
     if (S_ISREG(status.st_mode)) {
-        r = source_map(source, fd, (uint64_t)status.st_size);
+        r = source_begin_file(source, fd, (uint64_t)status.st_size);
     } else {
         source->is_pipe = true;
         r = source_begin_stream(source, fd);
@@ -202,73 +203,109 @@ bool source_keeps_windows(const struct source *source)
     return !source->is_pipe && !source->unpack;
 }
 
-/* --- Mapped, or memory. --- */
+/* --- A file, or memory. --- */
 
-/* The window at OFFSET, which is before the end; its header is at P. False: there is none. */
+/* Notes the first error. Returns R. */
+static int source_note_error(struct source *source, int r)
+{
+    if (r < 0 && source->error == 0)
+        source->error = r;
+    return r;
+}
+
+/* The bytes at OFFSET, at least BYTES, which the file had; until the next call. NULL: an error. */
+static const uint8_t *look_at(struct source *source, uint64_t offset, uint32_t bytes,
+                              uint32_t *ret_bytes)
+{
+    const uint8_t *p;
+
+    if (source->blocks)
+        return source_note_error(source,
+                                 blocks_look(source->blocks, offset, bytes, &p, ret_bytes)) < 0
+                   ? NULL
+                   : p;
+    *ret_bytes = (uint32_t)min_u64(source->bytes - offset, UINT32_MAX);
+    return source->data + offset;
+}
+
+/* Copies the header at OFFSET. What was looked at stays. False: the content ends before; an error.
+ */
+static bool read_header(struct source *source, uint64_t offset, uint8_t p[WINDOW_HEADER_BYTES])
+{
+    if (source->bytes - offset < WINDOW_HEADER_BYTES)
+        return false;
+    if (source->blocks)
+        return source_note_error(source, blocks_copy(source->blocks, offset, WINDOW_HEADER_BYTES,
+                                                     p)) >= 0;
+    memcpy(p, source->data + offset, WINDOW_HEADER_BYTES);
+    return true;
+}
+
+/* The window at OFFSET, whose header is at P. False: there is none. */
 static bool window_of(const struct source *source, uint64_t offset, const uint8_t *p,
                       struct source_window *ret_window)
 {
-    uint64_t left = source->bytes - offset;
     struct window_header header;
 
-    if (left < WINDOW_HEADER_BYTES || !window_parse(p, &header) ||
-        header.bytes > left - WINDOW_HEADER_BYTES)
+    if (!window_parse(p, &header) || header.bytes > source->bytes - offset - WINDOW_HEADER_BYTES)
         return false;
     *ret_window = (struct source_window){
         .offset = offset,
         .cpu = header.cpu,
         .bytes = header.bytes,
-        .records = source->data + offset + WINDOW_HEADER_BYTES,
+        .records = source->data ? source->data + offset + WINDOW_HEADER_BYTES : NULL,
     };
     return true;
 }
 
-static bool window_at(const struct source *source, uint64_t offset,
-                      struct source_window *ret_window)
-{
-    return window_of(source, offset, source->data + offset, ret_window);
-}
-
 /* Whether a window begins at OFFSET, and after it others, or the file ends. */
-static bool begins_windows(const struct source *source, uint64_t offset)
+static bool begins_windows(struct source *source, uint64_t offset)
 {
     for (unsigned int i = 0; i < CHAIN_WINDOWS; i++) {
+        uint8_t header[WINDOW_HEADER_BYTES];
         struct source_window window;
 
         if (offset == source->bytes)
             return i > 0;
-        if (!window_at(source, offset, &window))
+        if (!read_header(source, offset, header) || !window_of(source, offset, header, &window))
             return false;
         offset += WINDOW_HEADER_BYTES + window.bytes;
     }
     return true;
 }
 
-/* The first offset from FROM on and before UNTIL at which windows begin; UNTIL: none. */
-static uint64_t find_windows(const struct source *source, uint64_t from, uint64_t until)
+/* The first offset from FROM on at which windows begin; the end: none. */
+static uint64_t find_windows(struct source *source, uint64_t from)
 {
-    for (from = align_up(from, 4); from < until; from += 4)
-        if (begins_windows(source, from))
-            return from;
-    return until;
+    struct source_window window;
+
+    from = align_up(from, 4);
+    while (from < source->bytes && source->bytes - from >= WINDOW_HEADER_BYTES) {
+        uint32_t bytes;
+        const uint8_t *p = look_at(source, from, WINDOW_HEADER_BYTES, &bytes);
+
+        for (; p && bytes >= WINDOW_HEADER_BYTES; p += 4, bytes -= 4, from += 4)
+            if (window_of(source, from, p, &window) && begins_windows(source, from))
+                return from;
+        if (!p)
+            break;
+    }
+    return source->bytes;
 }
 
-/* The bytes at OFFSET: read by blocks, which takes no fault, or else where they are mapped. */
-static const uint8_t *look_ahead(const struct source *source, uint64_t offset)
+static int next_in_file(struct source *source, struct source_window *ret_window)
 {
     const uint8_t *p = NULL;
     uint32_t bytes;
 
-    if (source->blocks)
-        p = blocks_look(source->blocks, offset, WINDOW_HEADER_BYTES, &bytes);
-    return p ? p : source->data + offset;
-}
-
-static int next_mapped(struct source *source, struct source_window *ret_window)
-{
     if (source->offset == source->bytes)
         return 0;
-    if (!window_of(source, source->offset, look_ahead(source, source->offset), ret_window)) {
+    if (source->bytes - source->offset >= WINDOW_HEADER_BYTES) {
+        p = look_at(source, source->offset, WINDOW_HEADER_BYTES, &bytes);
+        if (!p)
+            return source->error;
+    }
+    if (!p || !window_of(source, source->offset, p, ret_window)) {
         source->is_damaged = true;
         return 0;
     }
@@ -364,10 +401,13 @@ static int next_streamed(struct source *source, struct source_window *ret_window
     source->is_damaged = true;
     if ((size_t)n < sizeof(bytes) || !window_parse(bytes, &header))
         return 0;
+    if (header.bytes > SOURCE_HELD_MAX_BYTES - source->held_bytes)
+        return -EFBIG;
     r = read_records(source, header.bytes, &records);
     if (r <= 0)
         return r;
     source->is_damaged = false;
+    source->held_bytes += header.bytes;
     *ret_window = (struct source_window){
         .offset = source->offset, .cpu = header.cpu, .bytes = header.bytes, .records = records};
     source->offset += WINDOW_HEADER_BYTES + header.bytes;
@@ -411,44 +451,77 @@ int source_next(struct source *source, struct source_window *ret_window)
 {
     int r;
 
+    if (source->error < 0)
+        return source->error;
     if (source->has_ended)
         return 0;
-    r = source_keeps_windows(source) ? next_mapped(source, ret_window)
+    r = source_keeps_windows(source) ? next_in_file(source, ret_window)
                                      : next_streamed(source, ret_window);
     source->has_ended = r <= 0;
-    return r;
-}
-
-const uint8_t *source_begin_of(struct source *source, const struct source_window *window,
-                               uint32_t *ret_bytes)
-{
-    const uint8_t *p = NULL;
-    uint32_t bytes;
-
-    if (source->blocks && window->bytes > 0)
-        p = blocks_look(source->blocks, window->offset + WINDOW_HEADER_BYTES, RECORD_MIN_BYTES,
-                        &bytes);
-    *ret_bytes = p ? (uint32_t)min_u64(bytes, window->bytes) : window->bytes;
-    return p ? p : window->records;
-}
-
-void source_take(struct source *source, struct source_window *window)
-{
-    const uint8_t *p = NULL;
-
-    if (source->blocks)
-        p = blocks_take(source->blocks, window->offset + WINDOW_HEADER_BYTES, window->bytes);
-    if (p)
-        window->records = p;
+    return source_note_error(source, r);
 }
 
 void source_release(struct source *source, const struct source_window *window)
 {
-    if (source->blocks)
-        blocks_release(source->blocks, window->records);
-    else if (!source_keeps_windows(source))
-        free((void *)(uintptr_t)window->records);
+    if (source_keeps_windows(source))
+        return;
+    source->held_bytes -= window->bytes;
+    free((void *)(uintptr_t)window->records);
 }
+
+/* --- Records. --- */
+
+const uint8_t *source_look(struct source *source, const struct source_window *window, uint32_t skip,
+                           uint32_t *ret_bytes)
+{
+    uint32_t left = window->bytes - skip, bytes;
+    const uint8_t *p;
+
+    *ret_bytes = left;
+    if (window->records)
+        return window->records + skip;
+    p = look_at(source, window->offset + WINDOW_HEADER_BYTES + skip,
+                (uint32_t)min_u64(left, RECORD_MAX_BYTES), &bytes);
+    *ret_bytes = (uint32_t)min_u64(left, bytes);
+    return p;
+}
+
+int source_take(struct source *source, const struct source_window *window, uint32_t skip,
+                struct source_piece *ret_piece)
+{
+    struct source_piece piece = {.bytes = window->bytes - skip};
+    uint64_t offset = window->offset + WINDOW_HEADER_BYTES + skip;
+    int r;
+
+    if (window->records || piece.bytes == 0) {
+        *ret_piece = (struct source_piece){
+            window->records ? window->records + skip : (const uint8_t *)source, piece.bytes, NULL};
+        return 0;
+    }
+    piece.bytes = (uint32_t)min_u64(piece.bytes, BLOCK_BYTES);
+    r = blocks_take(source->blocks, offset, piece.bytes, &piece.p);
+    if (r == 0) {
+        piece.bytes = (uint32_t)min_u64(piece.bytes, PIECE_BYTES);
+        piece.p = piece.allocated = malloc(piece.bytes);
+        r = piece.p ? blocks_copy(source->blocks, offset, piece.bytes, piece.allocated) : -ENOMEM;
+    }
+    if (r < 0) {
+        free(piece.allocated);
+        return source_note_error(source, r);
+    }
+    *ret_piece = piece;
+    return 0;
+}
+
+void source_release_piece(struct source *source, struct source_piece *piece)
+{
+    if (source->blocks && !piece->allocated)
+        blocks_release(source->blocks, piece->p);
+    free(piece->allocated);
+    *piece = (struct source_piece){0};
+}
+
+/* --- Seeking. --- */
 
 bool source_seek(struct source *source, uint64_t offset)
 {
@@ -462,7 +535,7 @@ bool source_seek(struct source *source, uint64_t offset)
             (void)seek_packed(source, 0); /* nothing is unpacked for it */
         return source->offset < source->bytes;
     }
-    source->offset = find_windows(source, offset, source->bytes);
+    source->offset = find_windows(source, offset);
     return source->offset < source->bytes;
 }
 
@@ -488,4 +561,12 @@ struct source_damage source_damage(const struct source *source)
 uint64_t source_bytes(const struct source *source)
 {
     return source->bytes;
+}
+
+bool source_is_shorter(const struct source *source)
+{
+    struct stat status;
+
+    return source->file_bytes > 0 && fstat(source->fd, &status) == 0 &&
+           (uint64_t)status.st_size < source->file_bytes;
 }

@@ -2,15 +2,19 @@
 #pragma once
 
 /*
- * The source of a trace and its windows: a mapped file, memory, or a pipe, of which two rounds are
- * kept. Windows are found on request, in the order of the file.
+ * The source of a trace and its windows: a file, memory, or a pipe. Windows are found on request, in
+ * the order of the file.
  *
  * Each of them may be compressed with zstd (common/unpack.h): offsets and sizes are those of what
  * it holds. With a seek table it is sought frame by frame; without one it is read once, as a pipe
  * is.
  *
  * The bytes are untrusted. A trace ends at the first byte that does not begin a window (damage);
- * the part before is used. One thread.
+ * the part before is used.
+ *
+ * No file is mapped: a disk that fails, and a file that has become shorter since it was opened
+ * (-EIO), are errors of the function that reads. After the first, source_next() returns it as well.
+ * One thread.
  *
  * Source: <xen/trace.h>; docs/file-format.md of what xentraced writes.
  */
@@ -23,13 +27,23 @@
 
 struct source;
 
-/* A window's records: whole windows only, whatever is in them. */
+/* A window, whatever is in it. */
 struct source_window {
     uint64_t offset;        /* of its header, in the file */
     uint32_t cpu;           /* below SOURCE_CPUS_MAX */
     uint32_t bytes;         /* of records */
-    const uint8_t *records; /* until source_take() or source_release() of it, or source_free() */
+    const uint8_t *records; /* until source_release() of it; NULL: they are in the file */
 };
+
+/* Records of a window in memory, or a part of them that need not end with a record. */
+struct source_piece {
+    const uint8_t *p;
+    uint32_t bytes;
+    void *allocated; /* private */
+};
+
+/* A stream's windows in memory: three rounds of trace buffers as large as Xen's can be. */
+#define SOURCE_HELD_MAX_BYTES (UINT64_C(768) << 20)
 
 #define SOURCE_CPUS_MAX CPU_SET_MAX
 
@@ -40,8 +54,8 @@ struct source_damage {
 };
 
 /*
- * FD is read from where it stands; it is mapped if it is a regular file, and read as it comes
- * otherwise. Owned from then on, whatever is returned. 0; -ENOMEM, -EISDIR, or what mmap(2) says.
+ * FD is read from where it stands. Owned from then on, whatever is returned. 0; -ENOMEM, -EISDIR,
+ * or what read(2) says.
  */
 int source_new_fd(int fd, struct source **ret_source);
 /* BYTES at DATA, aligned to 4, borrowed until source_free(). */
@@ -51,24 +65,31 @@ struct source *source_free(struct source *source);
 /* Whether it is read once. */
 bool source_is_stream(const struct source *source);
 /*
- * Whether windows take no memory before source_take(). Else they take it until source_release(), as
- * those of a stream and of a compressed file do: only as many as needed should be read ahead.
+ * Whether windows take no memory. Else they take it until source_release(), as those of a stream
+ * and of a compressed file do: only as many as needed should be read ahead.
  */
 bool source_keeps_windows(const struct source *source);
 bool source_is_packed(const struct source *source);
 
-/* The next window. 1; 0: there are no more; or a negative errno of read(2), -ENOMEM. */
-int source_next(struct source *source, struct source_window *ret_window);
 /*
- * The beginning of its records, to look at just after source_next() and until the next call; not
- * always all of them.
+ * The next window. 1; 0: there are no more; -EFBIG: windows that were not released have more than
+ * SOURCE_HELD_MAX_BYTES; -ENOMEM, -EIO, or what read(2) says.
  */
-const uint8_t *source_begin_of(struct source *source, const struct source_window *window,
-                               uint32_t *ret_bytes);
-/* Before all of its records are read, which is optional, but faster: they are moved in memory. */
-void source_take(struct source *source, struct source_window *window);
-/* Its records are not needed any more. */
+int source_next(struct source *source, struct source_window *ret_window);
+/* The window is not needed any more. */
 void source_release(struct source *source, const struct source_window *window);
+
+/*
+ * Looks at the records of WINDOW from SKIP on, where there are some: at least RECORD_MAX_BYTES, or
+ * all that are left, until the next call of a function for the source. NULL: they cannot be read.
+ */
+const uint8_t *source_look(struct source *source, const struct source_window *window, uint32_t skip,
+                           uint32_t *ret_bytes);
+/* The same until source_release_piece(). 0; -ENOMEM, -EIO, or what read(2) says. */
+int source_take(struct source *source, const struct source_window *window, uint32_t skip,
+                struct source_piece *ret_piece);
+/* Takes an empty one. PIECE is empty then. */
+void source_release_piece(struct source *source, struct source_piece *piece);
 
 /*
  * Not for streams: continues with the first window at or after OFFSET; of a compressed file, with
@@ -85,3 +106,5 @@ uint64_t source_offset(const struct source *source);
 /* After source_next() has returned 0. */
 struct source_damage source_damage(const struct source *source);
 uint64_t source_bytes(const struct source *source); /* read, or of the file */
+/* After -EIO: whether that is because the file has become shorter since it was opened. */
+bool source_is_shorter(const struct source *source);

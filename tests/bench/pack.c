@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/record.h"
 #include "common/util.h"
 #include "daemon/output/pack.h"
 #include "trace/source.h"
@@ -45,6 +46,7 @@ int main(int argc, char **argv)
     struct packer packer = {.buffer = malloc(BUFFER_BYTES)};
     struct source *source = NULL;
     struct source_window window;
+    struct window_header header;
     uint32_t last_cpu = UINT32_MAX;
     FILE *in = argc == 3 ? fopen(argv[1], "re") : NULL;
 
@@ -58,7 +60,10 @@ int main(int argc, char **argv)
             while (!pack_end_frame(packer.pack))
                 flush(&packer);
         last_cpu = window.cpu;
-        add(&packer, window.records - 12, window.bytes + 12u); /* with its header */
+        header = (struct window_header){WINDOW_HEADER, window.cpu, window.bytes};
+        add(&packer, (const uint8_t *)&header, sizeof(header));
+        for (uint32_t at = 0, bytes; at < window.bytes; at += bytes)
+            add(&packer, source_look(source, &window, at, &bytes), bytes);
     }
     while (!pack_end_frame(packer.pack))
         flush(&packer);

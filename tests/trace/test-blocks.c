@@ -46,12 +46,20 @@ static bool is_right(const uint8_t *p, uint64_t offset, uint32_t bytes)
     return p;
 }
 
+/* NULL: no room, or an error. */
+static const uint8_t *take(struct blocks *blocks, uint64_t offset, uint32_t bytes)
+{
+    const uint8_t *p = NULL;
+
+    return blocks_take(blocks, offset, bytes, &p) > 0 ? p : NULL;
+}
+
 static void takes_in_a_row(struct blocks *blocks)
 {
     bool right = true;
 
     for (uint64_t at = 0; at + PIECE <= FILE_BYTES; at += PIECE) {
-        const uint8_t *p = blocks_take(blocks, at, PIECE);
+        const uint8_t *p = take(blocks, at, PIECE);
 
         right = right && is_right(p, at, PIECE);
         blocks_release(blocks, p);
@@ -67,7 +75,7 @@ static void is_bounded(struct blocks *blocks)
     bool right = true;
 
     for (unsigned int i = 0; i < ARRAY_SIZE(taken); i++) {
-        taken[i] = blocks_take(blocks, (uint64_t)i * BLOCK_BYTES, BLOCK_BYTES);
+        taken[i] = take(blocks, (uint64_t)i * BLOCK_BYTES, BLOCK_BYTES);
         nr += taken[i] != NULL;
     }
     CHECK_UINT(nr, 64);
@@ -76,18 +84,18 @@ static void is_bounded(struct blocks *blocks)
         blocks_release(blocks, taken[i]);
     }
     CHECK(right);
-    CHECK(is_right(blocks_take(blocks, (uint64_t)99 * BLOCK_BYTES, 8), (uint64_t)99 * BLOCK_BYTES,
+    CHECK(is_right(take(blocks, (uint64_t)99 * BLOCK_BYTES, 8), (uint64_t)99 * BLOCK_BYTES,
                    8));
 }
 
 static void is_shared(struct blocks *blocks)
 {
-    const uint8_t *first = blocks_take(blocks, 400, 100), *second = blocks_take(blocks, 500, 4);
+    const uint8_t *first = take(blocks, 400, 100), *second = take(blocks, 500, 4);
 
     CHECK(first && second == first + 100);
     blocks_release(blocks, first);
     for (uint64_t i = 1; i < 100; i++) /* the second is still in use */
-        blocks_release(blocks, blocks_take(blocks, i * BLOCK_BYTES, BLOCK_BYTES));
+        blocks_release(blocks, take(blocks, i * BLOCK_BYTES, BLOCK_BYTES));
     CHECK(is_right(second, 500, 4));
     blocks_release(blocks, second);
 }
@@ -96,11 +104,11 @@ static void ends(struct blocks *blocks)
 {
     uint8_t other;
 
-    CHECK(!blocks_take(blocks, 0, 0));
-    CHECK(!blocks_take(blocks, 0, BLOCK_BYTES + 4));
-    CHECK(!blocks_take(blocks, FILE_BYTES - 8, 12));
-    CHECK(!blocks_take(blocks, FILE_BYTES, 4));
-    CHECK(is_right(blocks_take(blocks, FILE_BYTES - 8, 8), FILE_BYTES - 8, 8));
+    const uint8_t *p;
+
+    CHECK_INT(blocks_take(blocks, FILE_BYTES - 8, 12, &p), -EIO);
+    CHECK_INT(blocks_take(blocks, FILE_BYTES, 4, &p), -EIO);
+    CHECK(is_right(take(blocks, FILE_BYTES - 8, 8), FILE_BYTES - 8, 8));
     blocks_release(blocks, NULL);
     blocks_release(blocks, &other);
 }
@@ -109,14 +117,16 @@ static void ends(struct blocks *blocks)
 static void check_look(struct blocks *blocks, uint64_t offset, uint32_t bytes)
 {
     uint32_t got = 0;
-    const uint8_t *p = blocks_look(blocks, offset, 12, &got);
+    const uint8_t *p = NULL;
 
+    CHECK_INT(blocks_look(blocks, offset, 12, &p, &got), 0);
     CHECK(is_right(p, offset, got));
     CHECK_UINT(got, bytes);
 }
 
 static void looks_ahead(struct blocks *blocks)
 {
+    const uint8_t *p;
     uint32_t bytes;
 
     check_look(blocks, 4000, BLOCK_BYTES);
@@ -124,21 +134,38 @@ static void looks_ahead(struct blocks *blocks)
     check_look(blocks, 4000 + BLOCK_BYTES - 8, BLOCK_BYTES);
     check_look(blocks, 0, BLOCK_BYTES);
     check_look(blocks, FILE_BYTES - 12, 12);
-    CHECK(!blocks_look(blocks, FILE_BYTES - 8, 12, &bytes));
+    CHECK_INT(blocks_look(blocks, FILE_BYTES - 8, 12, &p, &bytes), -EIO);
 }
 
-/* A file that was cut off meanwhile is shorter, no more. */
+/* What looks at a header elsewhere leaves what was looked at. */
+static void copies(struct blocks *blocks)
+{
+    const uint8_t *p = NULL;
+    uint8_t copy[12];
+    uint32_t bytes;
+
+    CHECK_INT(blocks_look(blocks, 4000, 12, &p, &bytes), 0);
+    CHECK_INT(blocks_copy(blocks, 4004, 12, copy), 0);
+    CHECK(is_right(copy, 4004, 12));
+    CHECK_INT(blocks_copy(blocks, FILE_BYTES - 12, 12, copy), 0);
+    CHECK(is_right(copy, FILE_BYTES - 12, 12));
+    CHECK_INT(blocks_copy(blocks, FILE_BYTES - 8, 12, copy), -EIO);
+    CHECK(is_right(p, 4000, bytes));
+}
+
+/* A file that was cut off meanwhile is an error. */
 static void shrinks(int fd)
 {
     struct blocks *blocks;
+    const uint8_t *p;
     uint32_t bytes;
 
     if (!CHECK_INT(blocks_new(fd, &blocks), 0))
         return;
-    CHECK(is_right(blocks_take(blocks, 0, PIECE), 0, PIECE));
+    CHECK(is_right(take(blocks, 0, PIECE), 0, PIECE));
     CHECK_INT(ftruncate(fd, PIECE), 0);
-    CHECK(!blocks_take(blocks, BLOCK_BYTES, 4));
-    CHECK(!blocks_look(blocks, BLOCK_BYTES, 4, &bytes));
+    CHECK_INT(blocks_take(blocks, BLOCK_BYTES, 4, &p), -EIO);
+    CHECK_INT(blocks_look(blocks, BLOCK_BYTES, 4, &p, &bytes), -EIO);
     blocks_free(blocks);
 }
 
@@ -157,6 +184,7 @@ int main(void)
     is_shared(blocks);
     ends(blocks);
     looks_ahead(blocks);
+    copies(blocks);
     blocks_free(blocks);
     shrinks(fd);
     (void)close(fd);
