@@ -41,6 +41,7 @@ struct reader {
     size_t end;
     size_t buffer_bytes;
     uint64_t offset; /* of buffer[begin] in the file */
+    uint64_t least;  /* the size of a file when it was opened, from its beginning here; else 0 */
     unsigned char *buffer;
 };
 
@@ -121,6 +122,8 @@ static int reader_fill(struct reader *reader, size_t bytes)
 
         if (r < 0)
             return (int)r;
+        if (r == 0 && !reader->unpack && reader->offset + reader->end < reader->least)
+            return -EIO;
         if (r == 0) {
             reader->at_end = true;
             break;
@@ -391,10 +394,13 @@ int trace_file_walk_buffered(int fd, size_t buffer_bytes, trace_file_record_fn f
         .context = context,
     };
     off_t start = lseek(fd, 0, SEEK_CUR); /* fails on a pipe, where it is not needed */
+    struct stat st;
     int r = -ENOMEM;
 
     assert(buffer_bytes >= TRACE_FILE_BUFFER_MIN_BYTES);
 
+    if (start >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > start)
+        walk.reader.least = (uint64_t)(st.st_size - start);
     walk.summary = calloc(1, sizeof(*walk.summary));
     walk.reader.buffer = malloc(buffer_bytes);
     if (walk.summary && walk.reader.buffer) {

@@ -68,8 +68,8 @@ struct trace_file_summary {
 
 /*
  * Reads FD from where it stands up to its end or to the first damage; it need not be seekable.
- * Returns 0 (a damaged file too: see damage) or a negative errno of read(), -ENOMEM. Free with
- * trace_file_summary_free().
+ * Returns 0 (a damaged file too: see damage); -EIO: also if a file has become shorter since then;
+ * other errors of read(2); -ENOMEM. Free with trace_file_summary_free().
  */
 int trace_file_scan(int fd, struct trace_file_summary **ret_summary);
 struct trace_file_summary *trace_file_summary_free(struct trace_file_summary *summary);

@@ -119,6 +119,8 @@ static int unpack_fetch(struct unpack *unpack)
         unpack->in = (ZSTD_inBuffer){.src = unpack->buffer, .size = (size_t)n};
     }
     unpack->fetch += (uint64_t)n;
+    if (n == 0 && unpack->is_file && unpack->fetch < unpack->length)
+        return -EIO;
     return n > 0;
 }
 

@@ -49,7 +49,10 @@ static inline void unpack_freep(struct unpack **unpack)
     *unpack = unpack_free(*unpack);
 }
 
-/* Reads BYTES to P. Returns how many there were: fewer at the end and at a damage; or -errno. */
+/*
+ * Reads BYTES to P. Returns how many there were: fewer at the end and at a damage; or a negative
+ * errno, -EIO also if the file has become shorter.
+ */
 ssize_t unpack_read(struct unpack *unpack, void *p, size_t bytes);
 /* After it has returned less. */
 enum unpack_damage unpack_damage(const struct unpack *unpack);

@@ -107,6 +107,8 @@ static int refuse_read(const struct input *input, int r, char **ret_error)
 {
     if (r == -ENOMEM)
         return r;
+    if (input->merge.error < 0)
+        return input_refuse(input, r, " Nothing was written.", ret_error);
     errno = -r;
     return str_refuse(r, ret_error, "Cannot copy from %s: %m. Nothing was written.", input->path);
 }

@@ -77,11 +77,7 @@ static int measure(struct subject *subject, struct measures **ret_measures, char
                             sidecar_vendor(input->sidecar) == SIDECAR_VENDOR_AMD, MEASURES_REPORT,
                             ret_measures);
 
-    if (r < 0 && r != -ENOMEM) {
-        errno = -r;
-        return str_refuse(r, ret_error, "Cannot read %s to its end: %m.", input->path);
-    }
-    return r;
+    return r < 0 ? input_refuse(input, r, "", ret_error) : 0;
 }
 
 /* Of the part that was selected, the half before its middle, or the one from there on. */

@@ -212,8 +212,8 @@ static int dump_file(const struct ctl *ctl, struct printer *printer, const struc
     if (!is_read)
         return printer_fail(printer);
     if (input->merge.error < 0) {
-        ctl_error("Cannot read %s to its end: %s.", input->path, strerror(-input->merge.error));
-        return CTL_FAILURE;
+        (void)input_refuse(input, input->merge.error, "", &error);
+        return input_fail(error, input->merge.error);
     }
     return CTL_OK;
 }
@@ -298,18 +298,22 @@ static int print_formats(const struct printer *printer, const struct format_file
     int fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : trace_open(path);
     struct source *source = NULL;
     int r = fd < 0 ? fd : source_new_fd(fd, &source);
+    bool is_shorter;
 
     if (r >= 0)
         r = format_file_print(formats, source, printer->has_events ? &printer->events : NULL,
                               stdout);
     if (r >= 0 && source_bytes(source) > 0 && source_offset(source) == 0)
         r = -EBADMSG;
+    is_shorter = r == -EIO && source_is_shorter(source);
     source_free(source);
     if (r == -EPIPE)
         return CTL_FAILURE; /* main() reports it */
     if (r == -EBADMSG)
         ctl_error("%s does not begin with a window of trace records. See: xentracectl info %s",
                   path, path);
+    else if (is_shorter)
+        ctl_error("%s has become shorter while it was read.", path);
     else if (r < 0)
         ctl_error("Cannot read %s: %s.", path, trace_open_problem(r));
     return r < 0 ? CTL_FAILURE : CTL_OK;

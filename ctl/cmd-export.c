@@ -162,11 +162,12 @@ static int refuse_failed(const struct job *job, int r, bool is_read, char **ret_
 {
     if (r == -ENOMEM)
         return r;
-    errno = -r;
     if (is_read)
-        return str_refuse(r, ret_error, "Cannot read %s to its end: %m. %s", job->input->path,
-                          job->output || job->directory ? "Nothing was written."
-                                                        : "The output is not complete.");
+        return input_refuse(job->input, r,
+                            job->output || job->directory ? " Nothing was written."
+                                                          : " The output is not complete.",
+                            ret_error);
+    errno = -r;
     if (job->directory && (r == -EMFILE || r == -ENFILE))
         return str_refuse(r, ret_error,
                           "%s needs a file for each CPU, and this process may not open that many. "

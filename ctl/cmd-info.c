@@ -102,20 +102,25 @@ static int note_record(void *context, unsigned int cpu, const void *record, uint
 static int read_trace(struct info *info)
 {
     _cleanup_fd_ int fd = -1;
+    struct stat before, after;
     int r;
 
     r = strcmp(info->path, "-") == 0 ? 0 : refuse_sidecar(info);
     if (r != 0)
         return r < 0 ? r : 0;
     fd = open_trace(info->path);
-    r = fd < 0 ? fd : trace_file_walk(fd, note_record, &info->facts, &info->summary);
-    if (r == -ENOMEM)
+    if (fd >= 0)
+        r = fstat(fd, &before) < 0 ? -errno
+                                   : trace_file_walk(fd, note_record, &info->facts, &info->summary);
+    else
+        r = fd;
+    if (r == 0 || r == -ENOMEM)
         return r;
-    if (r < 0) {
+    if (r == -EIO && fstat(fd, &after) == 0 && after.st_size < before.st_size)
+        info->error = str_format("%s has become shorter while it was read.", info->path);
+    else
         (void)str_refuse(r, &info->error, "Cannot read %s: %s.", info->path, trace_open_problem(r));
-        return info->error ? 0 : -ENOMEM;
-    }
-    return 0;
+    return info->error ? 0 : -ENOMEM;
 }
 
 static int read_sidecar(struct info *info)

@@ -6,7 +6,6 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "common/sidecar-path.h"
@@ -48,7 +47,7 @@ static const struct args_option repair_options[] = {
 struct job {
     const char *path;
     char *sidecar_path;
-    void *data; /* mapped */
+    int fd;
     uint64_t bytes;
     struct sidecar *sidecar;
     struct output *output; /* NULL: it is sound, and no copy was asked for */
@@ -57,8 +56,7 @@ struct job {
 
 static void job_done(struct job *job)
 {
-    if (job->data)
-        (void)munmap(job->data, job->bytes);
+    fd_close(&job->fd);
     job->sidecar = sidecar_free(job->sidecar);
     job->output = output_free(job->output);
     free(job->sidecar_path);
@@ -88,41 +86,31 @@ static int unpack_file(struct job *job, int *fd, char **ret_error)
 {
     uint8_t magic[UNPACK_MAGIC_BYTES];
     ssize_t n = pread(*fd, magic, sizeof(magic), 0);
-    int r;
 
     if (n < 0)
         return str_refuse(-errno, ret_error, "Cannot read %s: %m.", job->path);
     if (!unpack_is_packed(magic, (size_t)n))
         return 0;
-    r = now_keep_unpacked(fd_take(fd), true, fd);
-    if (r < 0 && r != -ENOMEM) {
-        errno = -r;
-        return str_refuse(r, ret_error, "Cannot unpack %s to a temporary file: %m.", job->path);
-    }
-    return r;
+    return now_keep_unpacked(fd_take(fd), true, job->path, fd, ret_error);
 }
 
-static int map_file(struct job *job, int fd, char **ret_error)
+/* Reads the original, and writes what is sound to FD; -1: only finds what is wrong with it. */
+static int read_original(struct job *job, int fd, char **ret_error)
 {
-    struct stat st;
+    int r = repair_write(job->fd, job->bytes, fd, &job->result);
 
-    if (fstat(fd, &st) < 0)
-        return str_refuse(-errno, ret_error, "Cannot read %s: %m.", job->path);
-    job->bytes = (uint64_t)st.st_size;
-    if (job->bytes == 0) /* a compressed file that holds nothing */
-        return 0;
-    job->data = mmap(NULL, job->bytes, PROT_READ, MAP_SHARED, fd, 0);
-    if (job->data == MAP_FAILED) {
-        job->data = NULL;
-        return str_refuse(-errno, ret_error, "Cannot read %s: %m.", job->path);
-    }
-    (void)madvise(job->data, job->bytes, MADV_SEQUENTIAL); /* a hint */
-    return 0;
+    if (r == 0 || r == -ENOMEM || !job->result.is_read)
+        return r;
+    if (job->result.is_shorter)
+        return str_refuse(r, ret_error, "%s has become shorter while it was read.", job->path);
+    errno = -r;
+    return str_refuse(r, ret_error, "Cannot read %s to its end: %m.", job->path);
 }
 
 static int open_original(struct job *job, char **ret_error)
 {
     _cleanup_fd_ int fd = trace_open(job->path);
+    struct stat st;
     int r;
 
     if (fd < 0)
@@ -136,13 +124,15 @@ static int open_original(struct job *job, char **ret_error)
     r = unpack_file(job, &fd, ret_error);
     if (r < 0)
         return r;
-    r = map_file(job, fd, ret_error);
-    if (r < 0)
-        return r;
+    if (fstat(fd, &st) < 0)
+        return str_refuse(-errno, ret_error, "Cannot read %s: %m.", job->path);
+    job->bytes = (uint64_t)st.st_size; /* 0: a compressed file that holds nothing */
+    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL); /* a hint */
+    job->fd = fd_take(&fd);
     job->sidecar_path = sidecar_path_of(job->path);
     r = job->sidecar_path ? sidecar_new(job->sidecar_path, &job->sidecar) : -ENOMEM;
     if (r >= 0)
-        r = repair_write(job->data, job->bytes, -1, &job->result);
+        r = read_original(job, -1, ret_error);
     if (r < 0)
         return r;
     if (job->result.windows == 0)
@@ -234,8 +224,8 @@ static int write_repaired(struct job *job, const struct options *options, char *
     r = output_open(&output_options, &job->output, ret_error);
     if (r < 0)
         return r;
-    r = repair_write(job->data, job->bytes, job->output->trace.fd, &job->result);
-    if (r < 0 && r != -ENOMEM) {
+    r = read_original(job, job->output->trace.fd, ret_error);
+    if (r < 0 && r != -ENOMEM && !*ret_error) {
         errno = -r;
         return str_refuse(r, ret_error, "Cannot write %s: %m. %s is unchanged.",
                           job->output->trace.path ? job->output->trace.path : "standard output",
@@ -307,7 +297,7 @@ static void print_text(FILE *file, const struct job *job)
 
 static int repair_file(struct ctl *ctl, const struct options *options, const char *path)
 {
-    _cleanup_(job_done) struct job job = {.path = path};
+    _cleanup_(job_done) struct job job = {.path = path, .fd = -1};
     FILE *file = output_talk(options->output);
     char *error = NULL;
     int r;

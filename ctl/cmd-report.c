@@ -82,8 +82,8 @@ static int read_trace(const struct ctl *ctl, const struct options *options, cons
     r = measures_new_of(&input->merge, input->subjects,
                         sidecar_vendor(input->sidecar) == SIDECAR_VENDOR_AMD, parts, &measures);
     if (r < 0) {
-        ctl_error("Cannot read %s to its end: %s.", input_name(input), strerror(-r));
-        return CTL_FAILURE;
+        r = input_refuse(input, r, "", &error);
+        return input_fail(error, r);
     }
     if (selection_check_shown(input, measures, &error) < 0) {
         ctl_error_sentence(error);
@@ -194,8 +194,8 @@ static int report_intervals(struct ctl *ctl, const struct options *options, cons
         return CTL_FAILURE;
     }
     if (r < 0) {
-        ctl_error("Cannot read %s to its end: %s.", input_name(input), strerror(-r));
-        return CTL_FAILURE;
+        r = input_refuse(input, r, "", &error);
+        return input_fail(error, r);
     }
     return CTL_OK;
 }
@@ -222,6 +222,8 @@ static int report_page(struct ctl *ctl, const struct options *options, const cha
         r = page_data_new(input, measures, findings, &data, &error);
     if (r == 0)
         r = page_write(output, data, &bytes, &error);
+    if (r < 0 && !error)
+        r = input_refuse(input, r, "", &error);
     if (r < 0)
         return input_fail(error, r);
     page_print_written(options->html, bytes);

@@ -95,7 +95,7 @@ static int find_span(struct input *input, uint64_t *ret_first, uint64_t *ret_las
     if (input->merge.error == 0 && !has_begun)
         return str_refuse(-ENODATA, ret_error, "%s has no record.", input_name(input));
     if (input->merge.error < 0)
-        return input->merge.error;
+        return input_refuse(input, input->merge.error, "", ret_error);
     if (part.from == 0)
         return input_begin(input, part, ret_error);
     *ret_first = max_u64(part.from, input->origin_tsc);
@@ -149,7 +149,7 @@ static int show(struct ctl *ctl, const struct options *options, const char *path
         wanted.columns = options->columns;
     r = timeline_new(&input->merge, &wanted, &timeline);
     if (r < 0)
-        return r;
+        return input_refuse(input, r, "", ret_error);
     if (input->subjects && timeline->nr_rows == 0)
         return str_refuse(-ENOENT, ret_error,
                           "%s has nothing of %s in that time: neither runs nor waits.",

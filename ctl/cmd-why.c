@@ -285,7 +285,9 @@ static int why(const struct ctl *ctl, const struct options *options, const char 
     if (r < 0)
         return r;
     r = ask(input, options, whose, &question, ret_error);
-    return r < 0 ? r : answer(ctl, input, &question, ret_error);
+    if (r >= 0)
+        r = answer(ctl, input, &question, ret_error);
+    return r < 0 && !*ret_error ? input_refuse(input, r, "", ret_error) : r;
 }
 
 static int cmd_why(struct ctl *ctl, int argc, char **argv)

@@ -62,7 +62,7 @@ static int input_read_sidecar(struct input *input, const struct input_options *o
 }
 
 /* A compressed file without a seek table is read once, as a pipe is: its content can be kept. */
-static int source_new_kept(int fd, struct source **ret_source)
+static int source_new_kept(int fd, const char *name, struct source **ret_source, char **ret_error)
 {
     _cleanup_fd_ int owned = fd, again = fcntl(fd, F_DUPFD_CLOEXEC, 3), plain = -1;
     int r;
@@ -73,11 +73,12 @@ static int source_new_kept(int fd, struct source **ret_source)
     if (r < 0 || !source_is_stream(*ret_source))
         return r;
     *ret_source = source_free(*ret_source);
-    r = now_keep_unpacked(fd_take(&again), false, &plain);
+    r = now_keep_unpacked(fd_take(&again), false, name, &plain, ret_error);
     return r < 0 ? r : source_new_fd(fd_take(&plain), ret_source);
 }
 
-static int open_source(const struct input_options *options, struct source **ret_source)
+static int open_source(const struct input_options *options, const char *name,
+                       struct source **ret_source, char **ret_error)
 {
     struct stat status;
     int fd, r;
@@ -93,11 +94,12 @@ static int open_source(const struct input_options *options, struct source **ret_
     if (r < 0)
         return r;
     if (options->keep && fstat(fd, &status) == 0 && !S_ISREG(status.st_mode)) {
-        r = now_keep_pipe(fd, &fd);
+        r = now_keep_pipe(fd, name, &fd, ret_error);
         if (r < 0)
             return r;
     }
-    return options->keep ? source_new_kept(fd, ret_source) : source_new_fd(fd, ret_source);
+    return options->keep ? source_new_kept(fd, name, ret_source, ret_error)
+                         : source_new_fd(fd, ret_source);
 }
 
 static void input_find_khz(struct input *input, uint64_t khz)
@@ -122,7 +124,8 @@ static char *find_path(const char *path)
     return strdup(path);
 }
 
-static int input_open_all(struct input *input, const struct input_options *options)
+static int input_open_all(struct input *input, const struct input_options *options,
+                          char **ret_error)
 {
     struct input_options found = *options;
     int r;
@@ -132,7 +135,7 @@ static int input_open_all(struct input *input, const struct input_options *optio
     if (!input->name)
         return -ENOMEM;
     found.path = input->path;
-    r = open_source(&found, &input->source);
+    r = open_source(&found, input_name(input), &input->source, ret_error);
     if (r < 0)
         return r;
     input->is_now = options->is_now;
@@ -213,7 +216,9 @@ int input_open(const struct input_options *options, struct input **ret_input, ch
 
     if (!input)
         return -ENOMEM;
-    r = input_open_all(input, options);
+    r = input_open_all(input, options, ret_error);
+    if (r < 0 && *ret_error)
+        return r;
     if (r < 0)
         return refuse_reading(options->path, r, ret_error);
     *ret_input = TAKE_PTR(input);
@@ -253,7 +258,7 @@ int input_begin(struct input *input, struct merge_part part, char **ret_error)
     input->has_merge = true;
     r = merge_init(&input->merge, input->source, part);
     if (r < 0)
-        return refuse_reading(input->path, r, ret_error);
+        return input_refuse(input, r, "", ret_error);
     if (merge_streams(&input->merge) == 0 && !source_is_stream(input->source))
         return refuse_empty(input->path, ret_error);
     reading_begin(&input->reading, &input->merge, input_name(input),
@@ -270,6 +275,22 @@ const char *input_name(const struct input *input)
     if (input->is_now)
         return "the flight recorder";
     return is_standard_input(input->path) ? "standard input" : input->name;
+}
+
+int input_refuse(const struct input *input, int r, const char *after, char **ret_error)
+{
+    if (r == -ENOMEM)
+        return r;
+    if (r == -EIO && source_is_shorter(input->source))
+        return str_refuse(r, ret_error, "%s has become shorter while it was read.%s",
+                          input_name(input), after);
+    if (r == -EFBIG)
+        return str_refuse(r, ret_error,
+                          "%s has windows so large that it cannot be read once from its beginning "
+                          "to its end.%s Unpack it to a file, and read that: zstd -d",
+                          input_name(input), after);
+    errno = -r;
+    return str_refuse(r, ret_error, "Cannot read %s to its end: %m.%s", input_name(input), after);
 }
 
 int input_fail(char *error, int r)

@@ -86,6 +86,12 @@ static inline void input_freep(struct input **input)
 #define _cleanup_input_ _cleanup_(input_freep)
 
 /*
+ * Reading INPUT ended with the negative errno R: makes a sentence of it, unless it is -ENOMEM.
+ * AFTER is "", or " Nothing was written.". Returns R.
+ */
+int input_refuse(const struct input *input, int r, const char *after, char **ret_error);
+
+/*
  * A trace could not be read: prints ERROR, which is freed, or without one what the negative errno R
  * means. Returns CTL_FAILURE.
  */

@@ -15,12 +15,15 @@
  */
 int now_take(const char *socket, int *ret_trace, int *ret_sidecar, char **ret_error);
 
-/* All of the pipe FD, which is closed, in a file without a name. 0, or of open(2) or read(2). */
-int now_keep_pipe(int fd, int *ret_fd);
+/*
+ * All of the pipe FD, which is closed, in a file without a name in $TMPDIR (/var/tmp). There, 10 %
+ * of the disk or 1 GiB stay free. NAME is that of the trace for people. Returns as now_take().
+ */
+int now_keep_pipe(int fd, const char *name, int *ret_fd, char **ret_error);
 
 /*
- * Keeps the content of the compressed file FD, which is closed. It ends at a damage, with four zero
- * bytes, which are no window; with RESUME, the next frames that can be unpacked follow. Returns as
- * now_keep_pipe().
+ * The same of the content of the compressed file FD, which is closed, as far as it is windows. At a
+ * damage it ends with four zero bytes, which are no window. With RESUME, the next frames that can
+ * be unpacked follow, and what is no window is kept, too, up to 1 MiB in a row.
  */
-int now_keep_unpacked(int fd, bool resume, int *ret_fd);
+int now_keep_unpacked(int fd, bool resume, const char *name, int *ret_fd, char **ret_error);

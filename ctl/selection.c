@@ -513,6 +513,9 @@ int selection_open(const struct ctl *ctl, const struct selection_options *option
     if (r < 0)
         return r;
     if (selection_has_part(options) && input_find_span(input, &first_tsc, &last_tsc)) {
+        r = source_error(input->source);
+        if (r < 0)
+            return input_refuse(input, r, "", ret_error);
         r = find_part(options, input, first_tsc, last_tsc, &part, ret_error);
         if (r < 0)
             return r;

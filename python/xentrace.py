@@ -7,14 +7,17 @@
         for record in trace:
             print(record.nsec, record.cpu, record.name, record.fields)
 
-Times are ticks of the TSC, over all CPUs in order. Errors are OSError, as those of open(). A trace may be
-used by one thread at a time, and by one loop: records and intervals are read once, until seek().
+Times are ticks of the TSC, over all CPUs in order. Errors are OSError, as those of open(); a file that has become
+shorter while it is read is one, too. A trace may be used by one thread at a time, else there is a ValueError, and by
+one loop: records and intervals are read once, until seek().
 """
 
 import collections
 import ctypes
+import functools
 import json
 import os
+import threading
 
 __all__ = ["open", "open_fd", "open_memory", "version", "Trace", "Record", "VCpu", "Domain", "Interval", "Exit",
            "CpuInterval"]
@@ -193,13 +196,30 @@ def open_memory(data, sidecar=None, tsc_khz=0):
     return Trace(trace, data)
 
 
+def _alone(method):
+    """Calls `method`, unless another thread is in one of the trace's: the library has no locks."""
+
+    @functools.wraps(method)
+    def call(self, *arguments, **named):
+        if not self._lock.acquire(blocking=False):
+            raise ValueError("the trace is being used by another thread")
+        try:
+            return method(self, *arguments, **named)
+        finally:
+            self._lock.release()
+
+    return call
+
+
 class Trace:
     """A trace: iterate over it for its records. Made by open(), open_fd(), open_memory()."""
 
     def __init__(self, trace, data=None):
         self._as_parameter_ = self._trace = trace
         self._data = data  # borrowed by the library
+        self._lock = threading.RLock()
 
+    @_alone
     def close(self):
         if self._trace:
             _lib.xentrace_close(self._trace)
@@ -224,6 +244,7 @@ class Trace:
     def __iter__(self):
         return self
 
+    @_alone
     def __next__(self):
         record = ctypes.POINTER(_Record)()
         if _check(_lib.xentrace_next(self._open(), ctypes.byref(record))) == 0:
@@ -235,14 +256,17 @@ class Trace:
                       tuple(record.words[:record.nr_words]),
                       {_decode(fields[i].name): _value(fields[i]) for i in range(count)})
 
+    @_alone
     def text(self):
         """The last record as `xentracectl dump` prints it."""
         return _decode(_lib.xentrace_text(self._open()))
 
+    @_alone
     def seek(self, tsc):
         """Continues with the first record that is not before `tsc`. 0: from the beginning."""
         _check(_lib.xentrace_seek(self._open(), tsc))
 
+    @_alone
     def select(self, from_tsc, until_tsc):
         """Takes the part from `from_tsc` on and before `until_tsc`, from its beginning."""
         _check(_lib.xentrace_select(self._open(), from_tsc, until_tsc))
@@ -278,17 +302,26 @@ class Trace:
         function = kind(note)
         observer = _Observer(ctypes.sizeof(_Observer))
         setattr(observer, _MEMBERS[kind], function)
-        _check(_lib.xentrace_observe(self._open(), ctypes.byref(observer)))
+        self._set_observer(ctypes.byref(observer))
         try:
             more = 1
             while more:
-                more = _check(_lib.xentrace_run(self._open(), _BATCH))
+                more = self._run()
                 yield from ended
                 ended.clear()
         finally:
             if self._trace:
-                _lib.xentrace_observe(self._trace, None)
+                self._set_observer(None)
 
+    @_alone
+    def _set_observer(self, observer):
+        _check(_lib.xentrace_observe(self._open(), observer))
+
+    @_alone
+    def _run(self):
+        return _check(_lib.xentrace_run(self._open(), _BATCH))
+
+    @_alone
     def measures(self):
         """The measures of the trace or its selected part, as docs/measures.md defines them."""
         text = ctypes.c_void_p()
@@ -301,61 +334,75 @@ class Trace:
     # --- Time. ---
 
     @property
+    @_alone
     def tsc_khz(self):
         return _lib.xentrace_tsc_khz(self._open())
 
     @property
+    @_alone
     def tsc_khz_is_assumed(self):
         return bool(_lib.xentrace_tsc_khz_is_assumed(self._open()))
 
     @property
+    @_alone
     def first_tsc(self):
         return _lib.xentrace_first_tsc(self._open())
 
+    @_alone
     def realtime_nsec(self, tsc):
         """The wall clock at `tsc`, in nanoseconds since 1970; None: unknown."""
         return _lib.xentrace_realtime_nsec(self._open(), tsc) or None
 
+    @_alone
     def find_realtime(self, nsec):
         """The first TSC at which the wall clock is not before `nsec`."""
         tsc = _u64()
         _check(_lib.xentrace_find_realtime(self._open(), nsec, ctypes.byref(tsc)))
         return tsc.value
 
+    @_alone
     def ticks_to_nsec(self, ticks):
         return _lib.xentrace_ticks_to_nsec(self._open(), ticks)
 
+    @_alone
     def nsec_to_ticks(self, nsec):
         return _lib.xentrace_nsec_to_ticks(self._open(), nsec)
 
     # --- Facts. ---
 
     @property
+    @_alone
     def hostname(self):
         return _decode(_lib.xentrace_hostname(self._open()))
 
     @property
+    @_alone
     def xen_version(self):
         return _decode(_lib.xentrace_xen_version(self._open()))
 
     @property
+    @_alone
     def scheduler(self):
         return _decode(_lib.xentrace_scheduler(self._open()))
 
     @property
+    @_alone
     def cpu_vendor(self):
         return _decode(_lib.xentrace_cpu_vendor(self._open()))
 
     @property
+    @_alone
     def reason(self):
         """Why the snapshot was taken; None: unknown."""
         return _decode(_lib.xentrace_reason(self._open()))
 
     @property
+    @_alone
     def complete_from_tsc(self):
         return _lib.xentrace_complete_from_tsc(self._open()) or None
 
     @property
+    @_alone
     def domains(self):
         """What the sidecar lists, as Domain."""
         domains = []
@@ -367,17 +414,21 @@ class Trace:
             domains.append(Domain(of.domid, _decode(of.name), _decode(of.uuid), of.first_seen_nsec,
                                   of.last_seen_nsec))
 
+    @_alone
     def domain_name(self, domid, tsc=0):
         """The name of the domain that had that ID at `tsc` (0: the last one); None: unknown."""
         return _decode(_lib.xentrace_domain_name(self._open(), domid, tsc))
 
+    @_alone
     def domain_label(self, domid, tsc=0):
         """The name for people: with the ID, as in "web (d5)", if it may be taken for that of another domain."""
         return _decode(_lib.xentrace_domain_label(self._open(), domid, tsc))
 
+    @_alone
     def domain_uuid(self, domid, tsc=0):
         return _decode(_lib.xentrace_domain_uuid(self._open(), domid, tsc))
 
+    @_alone
     def find_domain(self, name):
         """The ID of the newest domain with that name or UUID; None: there is none."""
         domid = _u32()
@@ -385,6 +436,7 @@ class Trace:
         return domid.value if found == 0 else None
 
     @property
+    @_alone
     def damage(self):
         """After the end: the offset at which something else than a window begins; None: there is none."""
         offset = _u64()

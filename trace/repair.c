@@ -16,10 +16,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/record.h"
 #include "common/util.h"
 #include "common/write-all.h"
+#include "trace/blocks.h"
 #include "trace/source.h"
 
 /* So many sound records after a header, or a whole window, are no accident. */
@@ -36,9 +38,10 @@ struct repair_cpu {
 };
 
 struct repair {
-    const uint8_t *data;
+    struct blocks *blocks; /* the original */
     uint64_t bytes;
-    int fd; /* -1: none */
+    int error; /* the first one of reading it: then nothing more is found */
+    int fd;    /* -1: none */
     struct repair_result *result;
     struct repair_cpu *cpus; /* [SOURCE_CPUS_MAX] */
     uint64_t nr_gaps;        /* of all CPUs */
@@ -58,20 +61,35 @@ struct found {
 
 /* --- Finding. --- */
 
-static uint32_t read_word(const struct repair *repair, uint64_t offset)
+/*
+ * The bytes of the original at OFFSET, until the next call: at least a record's, or all that are
+ * left. NULL: they cannot be read.
+ */
+static const uint8_t *look(struct repair *repair, uint64_t offset, uint32_t *ret_bytes)
 {
-    uint32_t word;
+    uint32_t least = (uint32_t)min_u64(repair->bytes - offset, RECORD_MAX_BYTES);
+    const uint8_t *p;
+    int r = blocks_look(repair->blocks, offset, least, &p, ret_bytes);
 
-    memcpy(&word, repair->data + offset, sizeof(word));
-    return word;
+    if (r < 0 && repair->error == 0)
+        repair->error = r;
+    return r < 0 ? NULL : p;
 }
 
-/* Whether a window may begin at OFFSET: its header, in *RET_FOUND, has possible values. */
-static bool read_header(const struct repair *repair, uint64_t offset, struct found *ret_found)
+/* Whether a window may begin at OFFSET: its header, in *RET_FOUND, has possible values. What was
+ * looked at stays. */
+static bool read_header(struct repair *repair, uint64_t offset, struct found *ret_found)
 {
+    uint8_t bytes[WINDOW_HEADER_BYTES];
     struct window_header header;
+    int r;
 
-    if (repair->bytes - offset < sizeof(header) || !window_parse(repair->data + offset, &header))
+    if (repair->bytes - offset < sizeof(header))
+        return false;
+    r = blocks_copy(repair->blocks, offset, sizeof(bytes), bytes);
+    if (r < 0 && repair->error == 0)
+        repair->error = r;
+    if (r < 0 || !window_parse(bytes, &header))
         return false;
     *ret_found = (struct found){
         .cpu = header.cpu,
@@ -82,17 +100,31 @@ static bool read_header(const struct repair *repair, uint64_t offset, struct fou
     return true;
 }
 
-/* What is wrong with the record at OFFSET, in a window that ends at END. */
-static enum trace_file_damage judge_record(const struct repair *repair, uint64_t offset,
-                                           uint64_t end)
+static uint32_t read_word(const uint8_t *p)
 {
-    return trace_file_judge_record(repair->data + offset, repair->bytes - offset, end - offset);
+    uint32_t word;
+
+    memcpy(&word, p, sizeof(word));
+    return word;
 }
 
-static void count_record(const struct repair *repair, struct found *found)
+/* What is wrong with the record at OFFSET, in a window that ends at END. *RET_RECORD is there if it
+ * is sound. */
+static enum trace_file_damage judge_record(struct repair *repair, uint64_t offset, uint64_t end,
+                                           const uint8_t **ret_record)
 {
-    const uint8_t *record = repair->data + found->sound_end;
-    uint32_t header = read_word(repair, found->sound_end);
+    uint32_t bytes = 0;
+    const uint8_t *p = offset < repair->bytes ? look(repair, offset, &bytes) : NULL;
+
+    if (!p)
+        return TRACE_FILE_TORN_WINDOW;
+    *ret_record = p;
+    return trace_file_judge_record(p, bytes, end - offset);
+}
+
+static void count_record(const uint8_t *record, struct found *found)
+{
+    uint32_t header = read_word(record);
 
     if (record_is_wrap(header))
         return;
@@ -102,25 +134,27 @@ static void count_record(const struct repair *repair, struct found *found)
         found->last_tsc = max_u64(found->last_tsc, record_tsc(record));
     }
     if (record_is_lost(header))
-        found->lost += read_word(repair, found->sound_end + offsetof(struct lost_record, count));
+        found->lost += read_word(record + offsetof(struct lost_record, count));
     else
         found->records++;
 }
 
 /* Finds the sound records of a window whose header was read. */
-static void walk_records(const struct repair *repair, struct found *found)
+static void walk_records(struct repair *repair, struct found *found)
 {
-    while (found->sound_end < found->end && found->damage == TRACE_FILE_SOUND) {
-        found->damage = judge_record(repair, found->sound_end, found->end);
+    while (found->sound_end < found->end) {
+        const uint8_t *record;
+
+        found->damage = judge_record(repair, found->sound_end, found->end, &record);
         if (found->damage != TRACE_FILE_SOUND)
             break;
-        count_record(repair, found);
-        found->sound_end += record_bytes(read_word(repair, found->sound_end));
+        count_record(record, found);
+        found->sound_end += record_bytes(read_word(record));
     }
 }
 
 /* Whether what stands at OFFSET is a window, not bytes that look like a header. */
-static bool is_window(const struct repair *repair, uint64_t offset)
+static bool is_window(struct repair *repair, uint64_t offset)
 {
     struct found found;
     unsigned int records = 0;
@@ -128,32 +162,39 @@ static bool is_window(const struct repair *repair, uint64_t offset)
     if (!read_header(repair, offset, &found))
         return false;
     while (found.sound_end < found.end && records < RECORDS_ENOUGH) {
-        enum trace_file_damage damage = judge_record(repair, found.sound_end, found.end);
+        const uint8_t *record;
+        enum trace_file_damage damage = judge_record(repair, found.sound_end, found.end, &record);
 
         if (damage == TRACE_FILE_TORN_WINDOW)
             return records > 0;
         if (damage != TRACE_FILE_SOUND)
             return false;
-        found.sound_end += record_bytes(read_word(repair, found.sound_end));
+        found.sound_end += record_bytes(read_word(record));
         records++;
     }
     if (records > 0)
         return true;
-    return found.end == repair->bytes || read_header(repair, found.end, &found);
+    return found.end == repair->bytes ||
+           (found.end < repair->bytes && read_header(repair, found.end, &found));
 }
 
 /* The first window at OFFSET or after it; the end of the file if there is none. */
-static uint64_t find_window(const struct repair *repair, uint64_t offset)
+static uint64_t find_window(struct repair *repair, uint64_t offset)
 {
     const uint32_t header = WINDOW_HEADER;
 
-    while (offset < repair->bytes) {
-        const uint8_t *p =
-            memmem(repair->data + offset, repair->bytes - offset, &header, sizeof(header));
+    while (offset < repair->bytes && repair->bytes - offset >= sizeof(header)) {
+        uint32_t bytes;
+        const uint8_t *begin = look(repair, offset, &bytes), *p;
 
-        if (!p)
+        if (!begin)
             break;
-        offset = (uint64_t)(p - repair->data);
+        p = memmem(begin, bytes, &header, sizeof(header));
+        if (!p) { /* it may begin in the last bytes */
+            offset += bytes - (sizeof(header) - 1);
+            continue;
+        }
+        offset += (uint64_t)(p - begin);
         if (is_window(repair, offset))
             return offset;
         offset++;
@@ -171,13 +212,20 @@ static int repair_put(struct repair *repair, const void *data, size_t bytes)
 
 static int repair_flush(struct repair *repair)
 {
-    int r;
+    while (repair->from < repair->to) {
+        uint32_t bytes;
+        const uint8_t *p = look(repair, repair->from, &bytes);
+        int r;
 
-    if (repair->from == repair->to)
-        return 0; /* also where there are no data at all */
-    r = repair_put(repair, repair->data + repair->from, repair->to - repair->from);
-    repair->from = repair->to;
-    return r;
+        if (!p)
+            return repair->error;
+        bytes = (uint32_t)min_u64(bytes, repair->to - repair->from);
+        r = repair_put(repair, p, bytes);
+        if (r < 0)
+            return r;
+        repair->from += bytes;
+    }
+    return 0;
 }
 
 /* Copies what is from FROM to TO in the original. */
@@ -311,10 +359,12 @@ static uint64_t drop(struct repair *repair, uint64_t from, enum trace_file_damag
 }
 
 /* Never TRACE_FILE_NOT_A_TRACE: what follows is looked at, too. */
-static enum trace_file_damage judge_no_window(const struct repair *repair, uint64_t offset)
+static enum trace_file_damage judge_no_window(struct repair *repair, uint64_t offset)
 {
-    return trace_file_judge_window(repair->data + offset, repair->bytes - offset,
-                                   max_u64(offset, 1));
+    uint32_t bytes;
+    const uint8_t *p = look(repair, offset, &bytes);
+
+    return p ? trace_file_judge_window(p, bytes, max_u64(offset, 1)) : TRACE_FILE_NO_WINDOW;
 }
 
 static int repair_run(struct repair *repair)
@@ -322,7 +372,7 @@ static int repair_run(struct repair *repair)
     uint64_t at = 0;
     int r = 0;
 
-    while (at < repair->bytes && r >= 0) {
+    while (at < repair->bytes && r >= 0 && repair->error >= 0) {
         struct found found;
 
         if (!read_header(repair, at, &found)) {
@@ -342,20 +392,27 @@ static int repair_run(struct repair *repair)
         at = drop(repair, at, found.damage, &found);
     }
     if (r >= 0)
+        r = repair->error;
+    if (r >= 0)
         r = mark_ends(repair);
     return r < 0 ? r : repair_flush(repair);
 }
 
-int repair_write(const uint8_t *data, uint64_t bytes, int fd, struct repair_result *ret_result)
+int repair_write(int from, uint64_t bytes, int fd, struct repair_result *ret_result)
 {
-    struct repair repair = {.data = data, .bytes = bytes, .fd = fd, .result = ret_result};
+    struct repair repair = {.bytes = bytes, .fd = fd, .result = ret_result};
+    struct stat status;
     int r;
 
     *ret_result = (struct repair_result){0};
     repair.cpus = calloc(SOURCE_CPUS_MAX, sizeof(*repair.cpus));
-    if (!repair.cpus)
-        return -ENOMEM;
-    r = repair_run(&repair);
+    r = repair.cpus ? blocks_new(from, &repair.blocks) : -ENOMEM;
+    if (r >= 0)
+        r = repair_run(&repair);
+    ret_result->is_read = repair.error < 0;
+    ret_result->is_shorter =
+        repair.error == -EIO && fstat(from, &status) == 0 && (uint64_t)status.st_size < bytes;
+    blocks_free(repair.blocks);
     free(repair.cpus);
     return r;
 }

@@ -34,11 +34,13 @@ struct repair_result {
     uint64_t records;             /* without lost_records and wrap_buffer */
     uint64_t lost;                /* by lost_records records, the added ones too */
     uint64_t first_tsc, last_tsc; /* 0: no record has one */
+    bool is_shorter;              /* after -EIO: the original is shorter than BYTES now */
+    bool is_read;                 /* after an error: it is one of reading */
     struct repair_drop drops[REPAIR_DROPS_MAX];
 };
 
 /*
- * Reads the BYTES of a file at DATA, and writes the new trace to FD; -1: only finds what there is
- * to do. Returns 0; -ENOMEM; of write(2).
+ * Reads the BYTES of the file FROM, and writes the new trace to FD; -1: only finds what there is to
+ * do. Returns 0; -ENOMEM; of write(2) or read(2); -EIO: also if the file has become shorter.
  */
-int repair_write(const uint8_t *data, uint64_t bytes, int fd, struct repair_result *ret_result);
+int repair_write(int from, uint64_t bytes, int fd, struct repair_result *ret_result);

@@ -33,11 +33,11 @@
 #define SEEK_FRAMES_MAX 64u
 
 struct source {
-    int fd;               /* -1: memory */
-    uint64_t file_bytes;  /* when it was opened; of no file: 0 */
+    int fd;              /* -1: memory */
+    uint64_t file_bytes; /* when it was opened; of no file: 0 */
     bool is_pipe;
-    const uint8_t *data;  /* of memory */
-    uint64_t bytes;       /* of the content; of a stream: read so far */
+    const uint8_t *data; /* of memory */
+    uint64_t bytes;      /* of the content; of a stream: read so far */
     uint64_t offset, start;
     struct unpack *unpack; /* it is compressed, and read through this; NULL: it is not */
     bool is_damaged;
@@ -235,8 +235,8 @@ static bool read_header(struct source *source, uint64_t offset, uint8_t p[WINDOW
     if (source->bytes - offset < WINDOW_HEADER_BYTES)
         return false;
     if (source->blocks)
-        return source_note_error(source, blocks_copy(source->blocks, offset, WINDOW_HEADER_BYTES,
-                                                     p)) >= 0;
+        return source_note_error(source,
+                                 blocks_copy(source->blocks, offset, WINDOW_HEADER_BYTES, p)) >= 0;
     memcpy(p, source->data + offset, WINDOW_HEADER_BYTES);
     return true;
 }
@@ -330,7 +330,7 @@ static int fill_buffer(struct source *source)
     }
     source->used = 0;
     source->buffered = n > 0 ? (size_t)n : 0;
-    return n < 0 ? (int)n : n > 0;
+    return n < 0 ? source_note_error(source, (int)n) : n > 0;
 }
 
 /* Reads BYTES into P. Returns how many there were: fewer at the end only. */
@@ -421,7 +421,7 @@ static int seek_packed(struct source *source, uint64_t offset)
 {
     source->offset = offset;
     source->used = source->buffered = 0;
-    return unpack_seek(source->unpack, offset);
+    return source_note_error(source, unpack_seek(source->unpack, offset));
 }
 
 /* Whether what comes next begins with a window's header. */
@@ -561,6 +561,11 @@ struct source_damage source_damage(const struct source *source)
 uint64_t source_bytes(const struct source *source)
 {
     return source->bytes;
+}
+
+int source_error(const struct source *source)
+{
+    return source->error;
 }
 
 bool source_is_shorter(const struct source *source)

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The source of a trace and its windows: a file, memory, or a pipe. Windows are found on request, in
- * the order of the file.
+ * The source of a trace and its windows: a file, memory, or a pipe. Windows are found on request,
+ * in the order of the file.
  *
  * Each of them may be compressed with zstd (common/unpack.h): offsets and sizes are those of what
  * it holds. With a seek table it is sought frame by frame; without one it is read once, as a pipe
@@ -106,5 +106,7 @@ uint64_t source_offset(const struct source *source);
 /* After source_next() has returned 0. */
 struct source_damage source_damage(const struct source *source);
 uint64_t source_bytes(const struct source *source); /* read, or of the file */
+/* The first error of reading; 0: there was none. */
+int source_error(const struct source *source);
 /* After -EIO: whether that is because the file has become shorter since it was opened. */
 bool source_is_shorter(const struct source *source);

@@ -49,12 +49,16 @@ struct xentrace_options {
  * Opens a trace. OPTIONS may be NULL. -EBADMSG: it does not begin with a window of trace records.
  * -EINVAL: options of an unknown size. -EISDIR, -ENOTSOCK, -ENOTTY: a directory, a socket, a
  * device. -ENXIO: a FIFO that no program opens for writing within 2 s. Other errors are those of
- * open(2), read(2) and mmap(2), and -ENOMEM. A file without a byte is a trace without records.
+ * open(2) and read(2), and -ENOMEM. A file without a byte is a trace without records.
  *
  * xentrace_open_fd() reads from where FD stands: a file, or a pipe, of which some windows are held
  * in memory. FD is closed in any case. xentrace_open_memory() borrows DATA until xentrace_close().
  * A trace that is compressed with zstd is unpacked as it is read. Without a seek table it is read
  * once, as a pipe is.
+ *
+ * Files are read, never mapped: if a file becomes shorter, or its disk fails, the function that
+ * reads returns -EIO, or what read(2) says. After that there are no more records. -EFBIG: windows
+ * of a pipe, or of what is compressed, need more than 768 MiB at once.
  */
 int xentrace_open(const char *path, const struct xentrace_options *options,
                   struct xentrace **ret_trace);

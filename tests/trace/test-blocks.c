@@ -84,8 +84,7 @@ static void is_bounded(struct blocks *blocks)
         blocks_release(blocks, taken[i]);
     }
     CHECK(right);
-    CHECK(is_right(take(blocks, (uint64_t)99 * BLOCK_BYTES, 8), (uint64_t)99 * BLOCK_BYTES,
-                   8));
+    CHECK(is_right(take(blocks, (uint64_t)99 * BLOCK_BYTES, 8), (uint64_t)99 * BLOCK_BYTES, 8));
 }
 
 static void is_shared(struct blocks *blocks)
