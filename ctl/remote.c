@@ -193,29 +193,29 @@ static void exec_ssh(const struct remote *remote, int in, int out, int err, cons
     _exit(SSH_FAILED);
 }
 
+static int open_pipe(int *ret_read_fd, int *ret_write_fd)
+{
+    int fds[2];
+
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return -errno;
+    *ret_read_fd = fds[0];
+    *ret_write_fd = fds[1];
+    return 0;
+}
+
+/* A live view has the terminal as its standard input. */
 static int begin_ssh(struct remote *remote, char **ret_error)
 {
     _cleanup_free_ char *line = join_words(remote);
     _cleanup_fd_ int in = -1, out = -1, err = -1;
     pid_t parent = getpid();
-    int fds[2];
 
     if (!line)
         return -ENOMEM;
-    if (!remote->is_live) {
-        if (pipe2(fds, O_CLOEXEC) < 0)
-            return str_refuse(-errno, ret_error, "Cannot begin ssh: %m.");
-        in = fds[0];
-        remote->stop_fd = fds[1];
-    }
-    if (pipe2(fds, O_CLOEXEC) < 0)
+    if ((!remote->is_live && open_pipe(&in, &remote->stop_fd) < 0) ||
+        open_pipe(&remote->out_fd, &out) < 0 || open_pipe(&remote->err_fd, &err) < 0)
         return str_refuse(-errno, ret_error, "Cannot begin ssh: %m.");
-    remote->out_fd = fds[0];
-    out = fds[1];
-    if (pipe2(fds, O_CLOEXEC) < 0)
-        return str_refuse(-errno, ret_error, "Cannot begin ssh: %m.");
-    remote->err_fd = fds[0];
-    err = fds[1];
     remote->ssh = fork();
     if (remote->ssh < 0)
         return str_refuse(-errno, ret_error, "Cannot begin ssh: %m.");
