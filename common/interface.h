@@ -7,3 +7,6 @@
  */
 
 extern const char interface_text[];
+
+/* Likewise org.varlink.service, as the specification has it. */
+extern const char interface_service_text[];

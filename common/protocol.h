@@ -2,17 +2,12 @@
 #pragma once
 
 /*
- * The names of the control protocol, which docs/control-protocol.md describes: D-Bus messages over
- * the daemon's own Unix socket, without a bus daemon. Shared by daemon/ and ctl/.
+ * The names of the control protocol, Varlink over the daemon's own Unix socket, as
+ * common/org.xentraced.Control.varlink and docs/control-protocol.md describe them. Shared by
+ * daemon/ and ctl/.
  */
 
-#define PROTOCOL_PATH      "/org/xentraced"
-#define PROTOCOL_INTERFACE "org.xentraced.Control1"
-
-/* The same over Varlink, whose interface is common/org.xentraced.Control.varlink: its methods are
- * PROTOCOL_*, its errors ERROR_* after this prefix. */
-#define CONTROL_INTERFACE    "org.xentraced.Control"
-#define CONTROL_ERROR_PREFIX CONTROL_INTERFACE "."
+#define CONTROL_INTERFACE "org.xentraced.Control"
 
 /* Parameters of an error. */
 #define FIELD_SENTENCE "sentence"
@@ -33,70 +28,19 @@
 /* The flight recorder's session: Start(RECORDER) without options starts it again. */
 #define PROTOCOL_RECORDER "flight-recorder"
 
-/* Start(s name, a{sv} options) -> (s json): the session's document */
-#define PROTOCOL_START "Start"
-/* Stop(s name) -> (s json): answered when the file is finished */
-#define PROTOCOL_STOP "Stop"
-/* StopRecorder() -> (s json): the recorder's object, when it has ended; root only */
+/* Methods. */
+#define PROTOCOL_START         "Start"
+#define PROTOCOL_STOP          "Stop"
 #define PROTOCOL_STOP_RECORDER "StopRecorder"
-/* Abort(s name) -> (s json): ends a session at once, without waiting for its disk */
-#define PROTOCOL_ABORT "Abort"
-/* Status(s name) -> (s json): "" is everything */
-#define PROTOCOL_STATUS "Status"
-/* Snapshot(s name, a{sv} options) -> (s json): a ring's content as a file; answered when it is on
- * the disk */
-#define PROTOCOL_SNAPSHOT "Snapshot"
-/* Rotate(s name) -> (s json): closes the segment being written; answered when it is finished */
-#define PROTOCOL_ROTATE "Rotate"
-/* Trigger(s name) -> (s json): fires a trigger whose condition is `manual` */
-#define PROTOCOL_TRIGGER "Trigger"
-/* Files() -> (s json): the traces in the state directory */
-#define PROTOCOL_FILES "Files"
-/* Vacuum(a{sv} options) -> (s json): removes the oldest files, to keep limits */
-#define PROTOCOL_VACUUM "Vacuum"
-/* Remove(as names) -> (s json): removes these files */
-#define PROTOCOL_REMOVE "Remove"
-/* Reload() -> (s json): reads the configuration again; what has changed. Root only */
-#define PROTOCOL_RELOAD "Reload"
-/* Property s: the daemon's version */
-#define PROTOCOL_VERSION "Version"
-
-/* Parameters of calls, as the interface has them. */
-#define FIELD_NAME           "name"
-#define FIELD_EVENTS         "events"
-#define FIELD_CPUS           "cpus"
-#define FIELD_TIME           "time_usec"
-#define FIELD_RESERVE        "reserve_bytes"
-#define FIELD_MAX_SIZE       "max_size_bytes"
-#define FIELD_BUFFER_PAGES   "buffer_pages"
-#define FIELD_POLL           "poll_usec"
-#define FIELD_DISCARD        "discard"
-#define FIELD_KEEP_ENABLED   "keep_enabled"
-#define FIELD_START_DISABLED "start_disabled"
-#define FIELD_ATTACHED       "attached"
-#define FIELD_OUTPUT_FD      "output_fd"
-#define FIELD_OUTPUT_PATH    "output_path"
-#define FIELD_SIDECAR_FD     "sidecar_fd"
-#define FIELD_MEMORY         "memory_bytes"
-#define FIELD_MAX_AGE        "max_age_usec"
-#define FIELD_SEGMENT_SIZE   "segment_size_bytes"
-#define FIELD_SEGMENT_TIME   "segment_time_usec"
-#define FIELD_KEEP_FILES     "keep_files"
-#define FIELD_KEEP_SIZE      "keep_size_bytes"
-#define FIELD_ON_RESERVE     "on_reserve"
-#define FIELD_PERSIST        "persist"
-#define FIELD_COMPRESS       "compress"
-#define FIELD_SESSION        "session"
-#define FIELD_LAST           "last_usec"
-#define FIELD_SINCE          "since_ns"
-#define FIELD_UNTIL          "until_ns"
-#define FIELD_UNTIL_AGO      "until_ago_usec"
-#define FIELD_LABEL          "label"
-#define FIELD_MAX_USE        "max_use_bytes"
-#define FIELD_KEEP_FREE      "keep_free_bytes"
-#define FIELD_DRY_RUN        "dry_run"
-#define FIELD_INTERVAL       "interval_usec"
-#define FIELD_NAMES          "names"
+#define PROTOCOL_ABORT         "Abort"
+#define PROTOCOL_STATUS        "Status"
+#define PROTOCOL_SNAPSHOT      "Snapshot"
+#define PROTOCOL_ROTATE        "Rotate"
+#define PROTOCOL_TRIGGER       "Trigger"
+#define PROTOCOL_FILES         "Files"
+#define PROTOCOL_VACUUM        "Vacuum"
+#define PROTOCOL_REMOVE        "Remove"
+#define PROTOCOL_RELOAD        "Reload"
 
 /* Parameters of replies: documents. */
 #define REPLY_SESSION  "session"
@@ -109,48 +53,53 @@
 #define REPLY_FILES    "files"
 #define REPLY_CHANGES  "changes"
 
-/* Keys of Start's options. */
-#define OPTION_EVENTS         "events"         /* s  event list, as typed */
-#define OPTION_CPUS           "cpus"           /* s  CPU list, as typed */
-#define OPTION_TIME           "time-usec"      /* t  */
-#define OPTION_RESERVE        "reserve-bytes"  /* t  */
-#define OPTION_MAX_SIZE       "max-size-bytes" /* t  */
-#define OPTION_BUFFER_PAGES   "buffer-pages"   /* u  */
-#define OPTION_POLL           "poll-usec"      /* t  */
-#define OPTION_DISCARD        "discard"        /* b  */
-#define OPTION_KEEP_ENABLED   "keep-enabled"   /* b  */
-#define OPTION_START_DISABLED "start-disabled" /* b  */
-#define OPTION_ATTACHED       "attached"       /* b  ends when this client goes away */
-#define OPTION_OUTPUT         "output"         /* h  a file (truncated by the client) or a pipe */
-#define OPTION_OUTPUT_PATH    "output-path"    /* s  absolute; for messages and the sidecar only */
-#define OPTION_SIDECAR        "sidecar"        /* h  */
-#define OPTION_MEMORY         "memory-bytes"   /* t  a ring of that size, written out at the end */
-#define OPTION_MAX_AGE        "max-age-usec"   /* t  of a ring's records */
-#define OPTION_SEGMENT_SIZE   "segment-size-bytes" /* t  a disk ring: numbered files of that size */
-#define OPTION_SEGMENT_TIME   "segment-time-usec"  /* t  ... of that time */
-#define OPTION_KEEP_FILES     "keep-files"         /* u  ... and at most that many */
-#define OPTION_KEEP_SIZE      "keep-size-bytes"    /* t  ... and at most that size in total */
-#define OPTION_ON_RESERVE     "on-reserve"         /* s  "stop", "rotate", "pause" */
-#define OPTION_PERSIST        "persist"            /* b  continues after a restart of the daemon */
-#define OPTION_COMPRESS       "compress"           /* s  "zstd", "no" */
+/* Parameters of several calls. */
+#define FIELD_NAME     "name"          /* of a session, a snapshot or a trigger */
+#define FIELD_NAMES    "names"         /* of traces */
+#define FIELD_INTERVAL "interval_usec" /* of replies that continue */
 
-/* Keys of Snapshot's options; output, output-path and sidecar are as in Start. */
-#define OPTION_SESSION   "session"        /* s  its ring; default: the flight recorder */
-#define OPTION_LAST      "last-usec"      /* t  the newest part, by time */
-#define OPTION_SINCE     "since-ns"       /* t  or from that moment on, since 1970 */
-#define OPTION_UNTIL     "until-ns"       /* t  up to that moment */
-#define OPTION_UNTIL_AGO "until-ago-usec" /* t  or up to that long before the request */
-#define OPTION_LABEL     "label"          /* s  who asks, for the file's name and the sidecar */
-/* and OPTION_MAX_SIZE: the newest part, by size; OPTION_COMPRESS */
+/* Parameters of Start. */
+#define FIELD_EVENTS         "events" /* event list, as typed */
+#define FIELD_CPUS           "cpus"   /* CPU list, as typed */
+#define FIELD_TIME           "time_usec"
+#define FIELD_RESERVE        "reserve_bytes"
+#define FIELD_MAX_SIZE       "max_size_bytes"
+#define FIELD_BUFFER_PAGES   "buffer_pages"
+#define FIELD_POLL           "poll_usec"
+#define FIELD_DISCARD        "discard"
+#define FIELD_KEEP_ENABLED   "keep_enabled"
+#define FIELD_START_DISABLED "start_disabled"
+#define FIELD_ATTACHED       "attached"    /* ends when this client goes away */
+#define FIELD_OUTPUT_FD      "output_fd"   /* a file (truncated by the client) or a pipe */
+#define FIELD_OUTPUT_PATH    "output_path" /* absolute; for messages and the sidecar only */
+#define FIELD_SIDECAR_FD     "sidecar_fd"
+#define FIELD_MEMORY         "memory_bytes"       /* a ring of that size, written out at the end */
+#define FIELD_MAX_AGE        "max_age_usec"       /* of a ring's records */
+#define FIELD_SEGMENT_SIZE   "segment_size_bytes" /* a disk ring: numbered files of that size */
+#define FIELD_SEGMENT_TIME   "segment_time_usec"  /* ... of that time */
+#define FIELD_KEEP_FILES     "keep_files"         /* ... and at most that many */
+#define FIELD_KEEP_SIZE      "keep_size_bytes"    /* ... and at most that size in total */
+#define FIELD_ON_RESERVE     "on_reserve"         /* "stop", "rotate", "pause" */
+#define FIELD_PERSIST        "persist"            /* continues after a restart of the daemon */
+#define FIELD_COMPRESS       "compress"           /* "zstd", "no" */
 
-/* Keys of Vacuum's options. */
-#define OPTION_MAX_USE   "max-use-bytes"   /* t  of the files that may be removed */
-#define OPTION_KEEP_FREE "keep-free-bytes" /* t  of the file system */
-#define OPTION_FILE_AGE  "max-age-usec"    /* t  of the files */
-#define OPTION_DRY_RUN   "dry-run"         /* b  removes nothing */
+/* Parameters of Snapshot; those of the output are as in Start. */
+#define FIELD_SESSION   "session"        /* its ring; default: the flight recorder */
+#define FIELD_LAST      "last_usec"      /* the newest part, by time */
+#define FIELD_SINCE     "since_ns"       /* or from that moment on, since 1970 */
+#define FIELD_UNTIL     "until_ns"       /* up to that moment */
+#define FIELD_UNTIL_AGO "until_ago_usec" /* or up to that long before the request */
+#define FIELD_LABEL     "label"          /* who asks, for the file's name and the sidecar */
+/* and FIELD_MAX_SIZE: the newest part, by size; FIELD_COMPRESS */
 
-/* Errors. Each comes with one sentence that says what happened and what to do. */
-#define ERROR_PREFIX            "org.xentraced.Error."
+/* Parameters of Vacuum. */
+#define FIELD_MAX_USE   "max_use_bytes"   /* of the files that may be removed */
+#define FIELD_KEEP_FREE "keep_free_bytes" /* of the file system */
+/* and FIELD_MAX_AGE: of the files */
+#define FIELD_DRY_RUN "dry_run" /* removes nothing */
+
+/* Errors. Each comes with a sentence that says what happened, and what to do. */
+#define ERROR_PREFIX            CONTROL_INTERFACE "."
 #define ERROR_INVALID           ERROR_PREFIX "InvalidArgument" /* an option's value */
 #define ERROR_NOT_PERMITTED     ERROR_PREFIX "NotPermitted"    /* peer may not do this */
 #define ERROR_NAME_IN_USE       ERROR_PREFIX "NameInUse"       /* Start: session or file exists */

@@ -3,8 +3,8 @@
 
 /*
  * The command line. Each command has one table of its options, from which parsing, help, the
- * D-Bus message, the shells' completions and the hints for wrong input are made: a new option is a
- * line of that table, a member of the struct that its value goes into, and an entry in
+ * call to the daemon, the shells' completions and the hints for wrong input are made: a new option
+ * is a line of that table, a member of the struct that its value goes into, and an entry in
  * xentracectl(1), which tests/ctl/test-manual compares with the tables. Constant; any thread.
  */
 
@@ -46,7 +46,7 @@ struct args_option {
     size_t offset;      /* of the member */
     uint64_t unit;      /* of a number alone; ARGS_DURATION, ARGS_SIZE */
     const char *detail; /* ARGS_CHOICE, ARGS_COUNT; of a name, what it names ("a session") */
-    const char *key;    /* in the D-Bus message; NULL: the option is the client's own */
+    const char *key;    /* in the call to the daemon; NULL: the option is the client's own */
     const char *help;   /* lines; NULL with a name of NULL: the table ends */
 };
 

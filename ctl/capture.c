@@ -22,18 +22,18 @@ int capture_start(struct client *client, const struct capture_options *options,
     bool takes_memory =
         options->memory_bytes || (options->name && strcmp(options->name, PROTOCOL_RECORDER) == 0);
     const struct request request = {
-        .member = PROTOCOL_START,
+        .method = PROTOCOL_START,
         .name = options->name,
         .table = options->table,
         .values = options,
         .given = options->given,
-        .flag = attached ? OPTION_ATTACHED : NULL,
+        .flag = attached ? FIELD_ATTACHED : NULL,
+        .answer = REPLY_SESSION,
         .format = DOC_FORMAT_SESSION,
         .timeout_usec = takes_memory ? CLIENT_LONG_TIMEOUT_USEC : CLIENT_TIMEOUT_USEC,
         .nothing = "Nothing was started",
         .unknown = attached ? "If the capture was started, it ends now."
                             : "To see whether the capture was started: xentracectl list",
-        .no_file = "",
     };
     const struct output_options how = {
         .typed = options->output,
@@ -42,7 +42,7 @@ int capture_start(struct client *client, const struct capture_options *options,
         .for_daemon = true,
         .may_copy = attached,
         .reserve_bytes =
-            is_given(options, OPTION_RESERVE) ? options->reserve_bytes : OUTPUT_RESERVE_AUTO,
+            is_given(options, FIELD_RESERVE) ? options->reserve_bytes : OUTPUT_RESERVE_AUTO,
         .is_packed = options->compress && strcmp(options->compress, "zstd") == 0,
     };
     _cleanup_target_ struct target target = {};

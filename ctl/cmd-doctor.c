@@ -10,7 +10,7 @@
 
 #include "common/units.h"
 #include "ctl/args.h"
-#include "ctl/ask-status.h"
+#include "ctl/client.h"
 #include "ctl/color.h"
 #include "ctl/ctl.h"
 #include "ctl/doctor.h"
@@ -136,14 +136,13 @@ static int cmd_doctor(struct ctl *ctl, int argc, char **argv)
     _cleanup_doctor_report_ struct doctor_report report = {0};
     _cleanup_doc_ struct json_object *status = NULL, *doc = NULL;
     _cleanup_free_ char *unreachable = NULL, *groups = NULL;
-    _cleanup_client_ struct client *client = NULL;
     char *error = NULL;
     int r;
 
     r = args_parse(ctl, NULL, argc, argv, 0, NULL, NULL, &error);
     if (r < 0)
         return args_exit(&verb_doctor, r, error);
-    r = ask_status(&client, ctl->socket, ANSWER_USEC, &status, &unreachable);
+    r = client_ask_briefly(ctl->socket, ANSWER_USEC, &status, &unreachable);
     if (status)
         doc_make_printable(status);
     groups = read_groups();

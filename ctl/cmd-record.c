@@ -2,8 +2,8 @@
 /*
  * xentracectl record: start, show progress, wait, sum up.
  *
- * The session is polled: the daemon sends no events. It is attached to this connection, so it ends
- * with this process, however the process ends.
+ * The daemon reports the session's state until it has ended. It is attached to this connection, so
+ * it ends with this process, however the process ends.
  */
 
 #include <errno.h>
@@ -56,13 +56,6 @@ static void take_session(struct record *record, struct json_object **session)
     *session = NULL;
 }
 
-/* Sleeps until the next poll: 0; -EINTR. */
-static int pause_polling(struct record *record, uint64_t elapsed_usec, uint64_t limit_usec)
-{
-    return client_sleep(record->client,
-                        progress_interval_usec(&record->progress, elapsed_usec, limit_usec));
-}
-
 static bool child_has_ended(struct record *record)
 {
     return record->child &&
@@ -93,23 +86,23 @@ static int pass_signal(struct record *record)
     return -EINTR;
 }
 
-/* Polls until the session or the command has ended: 0; -EINTR when the user wants it to end. */
+/* Until the session or the command has ended: 0; -EINTR when the user wants it to end. */
 static int watch(struct record *record, char **ret_error)
 {
+    uint64_t interval_usec = progress_interval_usec(&record->progress);
+    struct client_stream *stream; /* ends with the connection: Stop is waited for beside it */
     int r;
 
+    r = client_stream_status(record->client, record->name, interval_usec, &stream, ret_error);
+    if (r < 0)
+        return r;
     while (!doc_session_has_ended(record->session) && !child_has_ended(record)) {
-        uint64_t elapsed = monotonic_usec() - record->started_usec;
-        struct progress_sample sample = progress_read(record->session, elapsed);
         _cleanup_doc_ struct json_object *session = NULL;
+        struct progress_sample sample =
+            progress_read(record->session, monotonic_usec() - record->started_usec);
 
         progress_show(&record->progress, &sample);
-        r = pause_polling(record, elapsed, sample.limit_usec);
-        if (r == -EINTR)
-            r = pass_signal(record);
-        if (r < 0)
-            return r;
-        r = client_status(record->client, record->name, &session, ret_error);
+        r = client_next(stream, interval_usec + CLIENT_TIMEOUT_USEC, &session, ret_error);
         if (r == -EINTR)
             r = pass_signal(record);
         if (r < 0)
@@ -227,7 +220,10 @@ static int run(struct ctl *ctl, struct record *record, const struct capture_opti
         (void)output_finish(record->target.output, &ignored);
     }
     if (r == -ECONNRESET && read_end(record) == 0) {
-        ctl_error("xentraced was stopped or restarted, which ended the capture.");
+        ctl_error("xentraced %s, which ended the capture.",
+                  strcmp(doc_text(record->session, "ended.reason", ""), "client-gone") == 0
+                      ? "closed the connection"
+                      : "was stopped or restarted");
         (void)report(ctl, record, talk);
         return CTL_FAILURE;
     }

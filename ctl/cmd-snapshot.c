@@ -5,11 +5,13 @@
 #include <getopt.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "common/time-spec.h"
 #include "common/units.h"
 #include "ctl/args.h"
 #include "ctl/ctl.h"
+#include "ctl/reading.h"
 #include "ctl/request.h"
 #include "ctl/snapshot.h"
 #include "ctl/str.h"
@@ -30,28 +32,28 @@ struct options {
 
 #define AT(member) offsetof(struct options, member)
 
-/* name, letter, argument, type, member, unit of a number alone, detail, D-Bus key, help */
+/* name, letter, argument, type, member, unit of a number alone, detail, key of the call, help */
 static const struct args_option snapshot_options[] = {
-    {"last", 0, "TIME", ARGS_DURATION, AT(last_usec), USEC_PER_SEC, NULL, OPTION_LAST,
+    {"last", 0, "TIME", ARGS_DURATION, AT(last_usec), USEC_PER_SEC, NULL, FIELD_LAST,
      "only the newest TIME: 30 (seconds), 5min"},
     {"since", 'S', "TIME", ARGS_TEXT, AT(since), 0, NULL, NULL,
      "from TIME on: -40s, 03:10, \"yesterday 23:50\", @UNIX"},
     {"until", 'U', "TIME", ARGS_TEXT, AT(until), 0, NULL, NULL, "up to TIME"},
-    {"max-size", 0, "SIZE", ARGS_SIZE, AT(max_size_bytes), 1, NULL, OPTION_MAX_SIZE,
+    {"max-size", 0, "SIZE", ARGS_SIZE, AT(max_size_bytes), 1, NULL, FIELD_MAX_SIZE,
      "only the newest SIZE: 1048576 (bytes), 100M"},
     {"output", 'o', "FILE", ARGS_FILE, AT(output), 0, NULL, NULL,
      "write to FILE, with its sidecar; - is standard output\n"
      "(default: a new file in " XENTRACED_STATE_DIR ")"},
-    {"compress", 0, "HOW", ARGS_CHOICE, AT(compress), 0, "zstd no", OPTION_COMPRESS,
+    {"compress", 0, "HOW", ARGS_CHOICE, AT(compress), 0, "zstd no", FIELD_COMPRESS,
      "compress the file: zstd or no (default: compress=\n"
      "in [flight-recorder]; with -o no)"},
     {"force", 0, NULL, ARGS_DESTROY, AT(force),
      .help = "replace FILE and its sidecar if they exist"},
     {"bundle", 0, NULL, ARGS_FLAG, AT(bundle),
      .help = "with -o: one tar archive of the trace and its sidecar"},
-    {"session", 0, "NAME", ARGS_SESSION, AT(session), 0, "a session", OPTION_SESSION,
+    {"session", 0, "NAME", ARGS_SESSION, AT(session), 0, "a session", FIELD_SESSION,
      "of the session NAME"},
-    {"label", 0, "TEXT", ARGS_NAME, AT(label), 0, "a label", OPTION_LABEL,
+    {"label", 0, "TEXT", ARGS_NAME, AT(label), 0, "a label", FIELD_LABEL,
      "reason, for the file name and the sidecar"},
     {},
 };
@@ -158,26 +160,37 @@ static int parse(struct ctl *ctl, int argc, char **argv, struct options *options
     return options->name ? check_name(options->name, ret_error) : 0;
 }
 
+static void show_progress(void *context, uint64_t bytes, uint64_t total_bytes)
+{
+    struct reading *progress = context;
+
+    progress->total_bytes = total_bytes;
+    reading_show(progress, bytes);
+}
+
 static int take(struct ctl *ctl, const struct options *options, struct json_object **ret_snapshot,
                 char **ret_error)
 {
     const struct request_number numbers[] = {
-        {OPTION_LAST, options->since_ago_usec}, /* --last itself is in the table */
-        {OPTION_SINCE, options->since_ns},           {OPTION_UNTIL, options->until_ns},
-        {OPTION_UNTIL_AGO, options->until_ago_usec}, {},
+        {FIELD_LAST, options->since_ago_usec}, /* --last itself is in the table */
+        {FIELD_SINCE, options->since_ns},           {FIELD_UNTIL, options->until_ns},
+        {FIELD_UNTIL_AGO, options->until_ago_usec}, {},
     };
+    struct reading progress;
     const struct request request = {
-        .member = PROTOCOL_SNAPSHOT,
+        .method = PROTOCOL_SNAPSHOT,
         .name = options->name,
         .table = snapshot_options,
         .values = options,
         .given = options->given,
         .numbers = numbers,
+        .answer = REPLY_SNAPSHOT,
         .format = DOC_FORMAT_SNAPSHOT,
         .timeout_usec = CLIENT_LONG_TIMEOUT_USEC,
+        .on_progress = isatty(STDERR_FILENO) ? show_progress : NULL,
+        .context = &progress,
         .nothing = "Nothing was written",
         .unknown = "To see whether the snapshot was written: xentracectl status",
-        .no_file = "; leave -o out to have it in " XENTRACED_STATE_DIR,
     };
     _cleanup_client_ struct client *client = NULL;
     const struct output_options how = {
@@ -200,7 +213,9 @@ static int take(struct ctl *ctl, const struct options *options, struct json_obje
     r = target_open(&target, &how, options->bundle, ret_error);
     if (r < 0)
         return r;
+    reading_init(&progress, "Writing", "", 0);
     r = request_make(client, &request, target.output, ret_snapshot, ret_error);
+    reading_end(&progress);
     return r < 0 ? r : target_finish(&target, *ret_snapshot, ret_error);
 }
 

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/units.h"
@@ -41,10 +40,9 @@ static const struct args_option top_options[] = {
     {},
 };
 
-static int take(struct client *client, struct second *second, struct top **ret_top,
-                char **ret_error)
+static int take(struct second *second, struct top **ret_top, char **ret_error)
 {
-    int r = second_take(second, client, SECOND_ANSWER_USEC, ret_error);
+    int r = second_next(second, second->interval_usec + SECOND_ANSWER_USEC, ret_error);
 
     if (r < 0)
         return r;
@@ -69,16 +67,15 @@ static int report_failure(char *error)
 /* Until standard output is closed. */
 static int print_lines(struct client *client, const struct top_view *view, uint64_t interval_usec)
 {
-    _cleanup_second_ struct second second = {0};
+    _cleanup_second_ struct second second;
     _cleanup_top_ struct top *before = NULL;
-    struct timespec next;
 
-    (void)clock_gettime(CLOCK_MONOTONIC, &next); /* cannot fail for this clock */
+    second_init(&second, client, interval_usec);
     for (;;) {
         _cleanup_doc_ struct json_object *doc = NULL;
         _cleanup_top_ struct top *top = NULL;
         char *error = NULL;
-        int r = take(client, &second, &top, &error);
+        int r = take(&second, &top, &error);
 
         if (r < 0 && !is_passing(r))
             return report_failure(error);
@@ -95,22 +92,19 @@ static int print_lines(struct client *client, const struct top_view *view, uint6
             top_free(before);
             before = TAKE_PTR(top);
         }
-        next.tv_sec += (time_t)(interval_usec / USEC_PER_SEC);
-        next.tv_nsec += (long)(interval_usec % USEC_PER_SEC * NSEC_PER_USEC);
-        next.tv_sec += next.tv_nsec / (long)NSEC_PER_SEC;
-        next.tv_nsec %= (long)NSEC_PER_SEC;
-        (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL);
     }
 }
 
 static int print_once(struct client *client, const struct top_view *view, bool as_json)
 {
-    _cleanup_second_ struct second second = {0};
+    _cleanup_second_ struct second second;
     _cleanup_doc_ struct json_object *doc = NULL;
     _cleanup_top_ struct top *top = NULL;
     char *error = NULL;
-    int r = take(client, &second, &top, &error);
+    int r;
 
+    second_init(&second, client, SECOND_INTERVAL_USEC);
+    r = take(&second, &top, &error);
     if (r < 0)
         return report_failure(error);
     if (!as_json) {

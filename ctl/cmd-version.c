@@ -10,15 +10,16 @@
 static int cmd_version(struct ctl *ctl, int argc, char **argv)
 {
     _cleanup_client_ struct client *client = NULL;
-    _cleanup_free_ char *version = NULL, *why = NULL;
+    _cleanup_free_ char *why = NULL;
+    const char *version = NULL;
     char *error = NULL;
     int r;
 
     r = args_parse(ctl, NULL, argc, argv, 0, NULL, NULL, &error);
     if (r < 0)
         return args_exit(&verb_version, r, error);
-    if (client_new(ctl->socket, &client, &why) == 0)
-        (void)client_version(client, &version, &why); /* WHY is shown */
+    if (client_new(ctl->socket, &client, &why) == 0) /* WHY is shown */
+        version = client_version(client);
     if (ctl->json) {
         _cleanup_doc_ struct json_object *doc = doc_new("xentraced-version");
 

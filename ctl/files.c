@@ -2,7 +2,6 @@
 
 #include "ctl/files.h"
 
-#include <errno.h>
 #include <inttypes.h>
 
 #include "common/units.h"
@@ -13,76 +12,58 @@
 
 /* --- Calls. --- */
 
-static int explain_fill(int r, char **ret_error)
+static void add_limit(struct json_object *parameters, const char *key, uint64_t limit)
 {
-    errno = -r;
-    return str_refuse(r, ret_error, "Cannot create the call to xentraced: %m.");
+    if (limit)
+        doc_add_number(parameters, key, limit);
 }
 
-static int append_number(sd_bus_message *call, const char *key, uint64_t number)
+/* PARAMETERS NULL: none. */
+static int ask(const char *socket, const char *method, struct json_object *parameters,
+               struct json_object **ret_files, char **ret_error)
 {
-    return number ? sd_bus_message_append(call, "{sv}", key, "t", number) : 0;
-}
-
-static int append_limits(sd_bus_message *call, const struct files_limits *limits)
-{
-    int r;
-
-    r = sd_bus_message_open_container(call, 'a', "{sv}");
-    if (r < 0)
-        return r;
-    r = append_number(call, OPTION_MAX_USE, limits->max_use_bytes);
-    if (r < 0)
-        return r;
-    r = append_number(call, OPTION_KEEP_FREE, limits->keep_free_bytes);
-    if (r < 0)
-        return r;
-    r = append_number(call, OPTION_FILE_AGE, limits->max_age_usec);
-    if (r < 0)
-        return r;
-    if (limits->dry_run)
-        r = sd_bus_message_append(call, "{sv}", OPTION_DRY_RUN, "b", 1);
-    return r < 0 ? r : sd_bus_message_close_container(call);
-}
-
-/* LIMITS, NAMES: what MEMBER takes; NULL both: nothing. */
-static int ask(const char *socket, const char *member, const struct files_limits *limits,
-               char *const *names, struct json_object **ret_files, char **ret_error)
-{
-    _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL;
     _cleanup_client_ struct client *client = NULL;
     int r;
 
     r = client_new(socket, &client, ret_error);
     if (r < 0)
         return r;
-    r = client_make_call(client, member, &call, ret_error);
-    if (r < 0)
-        return r;
-    if (limits)
-        r = append_limits(call, limits);
-    else if (names)
-        r = sd_bus_message_append_strv(call, (char **)names);
-    if (r < 0)
-        return explain_fill(r, ret_error);
-    return client_call(client, call, CLIENT_LONG_TIMEOUT_USEC, FORMAT, ret_files, ret_error);
+    return client_call(client,
+                       &(struct client_call){.method = method,
+                                             .parameters = parameters,
+                                             .answer = REPLY_FILES,
+                                             .format = FORMAT,
+                                             .timeout_usec = CLIENT_LONG_TIMEOUT_USEC},
+                       ret_files, ret_error);
 }
 
 int files_list(const char *socket, struct json_object **ret_files, char **ret_error)
 {
-    return ask(socket, PROTOCOL_FILES, NULL, NULL, ret_files, ret_error);
+    return ask(socket, PROTOCOL_FILES, NULL, ret_files, ret_error);
 }
 
 int files_vacuum(const char *socket, const struct files_limits *limits,
                  struct json_object **ret_files, char **ret_error)
 {
-    return ask(socket, PROTOCOL_VACUUM, limits, NULL, ret_files, ret_error);
+    _cleanup_doc_ struct json_object *parameters = json_object_new_object();
+
+    add_limit(parameters, FIELD_MAX_USE, limits->max_use_bytes);
+    add_limit(parameters, FIELD_KEEP_FREE, limits->keep_free_bytes);
+    add_limit(parameters, FIELD_MAX_AGE, limits->max_age_usec);
+    if (limits->dry_run)
+        doc_add_flag(parameters, FIELD_DRY_RUN, true);
+    return ask(socket, PROTOCOL_VACUUM, parameters, ret_files, ret_error);
 }
 
 int files_remove(const char *socket, char *const *names, struct json_object **ret_files,
                  char **ret_error)
 {
-    return ask(socket, PROTOCOL_REMOVE, NULL, names, ret_files, ret_error);
+    _cleanup_doc_ struct json_object *parameters = json_object_new_object();
+    struct json_object *array = doc_add_array(parameters, FIELD_NAMES);
+
+    for (; *names; names++)
+        doc_append_text(array, *names);
+    return ask(socket, PROTOCOL_REMOVE, parameters, ret_files, ret_error);
 }
 
 /* --- Pictures. --- */

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "common/units.h"
 #include "ctl/client.h"
@@ -39,16 +38,8 @@ struct follow {
     const struct follow_sink *sink;
     struct follow_cpu *cpus; /* [SOURCE_CPUS_MAX] */
     bool has_begun;
-    uint64_t taken_usec; /* when the last second was asked for; 0: none was */
+    uint64_t asked_usec; /* when the last second was asked for, as the daemon says; 0: none was */
 };
-
-static uint64_t monotonic_usec(void)
-{
-    struct timespec now = {};
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock */
-    return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
-}
 
 static bool is_new(struct follow_cpu *cpu, const struct merge_record *record)
 {
@@ -107,23 +98,24 @@ static int pass_second(struct follow *follow, const struct second *second, char 
     return r;
 }
 
-/* The second that was asked for at NOW reaches back to the one before, or not. */
-static void report_gap(const struct follow *follow, const struct second *second, uint64_t now)
+/* Each second should reach back to the one before. */
+static void report_gap(struct follow *follow, struct json_object *doc)
 {
-    uint64_t held = doc_number(second->doc, "snapshot.held_usec");
-    uint64_t since = now - follow->taken_usec;
+    uint64_t asked = doc_number(doc, "ended.realtime_ns") / NSEC_PER_USEC -
+                     doc_number(doc, "snapshot.write_usec");
+    uint64_t held = doc_number(doc, "snapshot.held_usec");
+    uint64_t since = asked > follow->asked_usec ? asked - follow->asked_usec : 0;
 
-    if (follow->taken_usec && since > held + GAP_LEAST_USEC)
+    if (follow->asked_usec && since > held + GAP_LEAST_USEC)
         ctl_warning("The records of %" PRIu64 " ms are not shown: they were read too late.",
                     (since - held) / USEC_PER_MSEC);
+    follow->asked_usec = asked;
 }
 
 /* 1: continues; 0: the sink has ended. */
-static int take_and_pass(struct follow *follow, struct client *client, struct second *second,
-                         char **ret_error)
+static int take_and_pass(struct follow *follow, struct second *second, char **ret_error)
 {
-    uint64_t now = monotonic_usec();
-    int r = second_take(second, client, SECOND_ANSWER_USEC, ret_error);
+    int r = second_next(second, SECOND_INTERVAL_USEC + SECOND_ANSWER_USEC, ret_error);
 
     if (r == -EFBIG) { /* the next one is asked for less: what is missing is reported then */
         free(*ret_error);
@@ -132,39 +124,23 @@ static int take_and_pass(struct follow *follow, struct client *client, struct se
     }
     if (r < 0)
         return r;
-    report_gap(follow, second, now);
-    follow->taken_usec = now;
+    report_gap(follow, second->doc);
     return second->bytes > 0 ? pass_second(follow, second, ret_error) : 1;
-}
-
-static int run(struct follow *follow, struct client *client, struct second *second,
-               char **ret_error)
-{
-    for (;;) {
-        uint64_t begun = monotonic_usec(), took;
-        int r = take_and_pass(follow, client, second, ret_error);
-
-        if (r <= 0)
-            return r;
-        took = monotonic_usec() - begun;
-        if (took < SECOND_LEAST_USEC) {
-            r = client_sleep(client, SECOND_LEAST_USEC - took);
-            if (r < 0)
-                return r;
-        }
-    }
 }
 
 int follow_run(struct client *client, const struct follow_sink *sink, char **ret_error)
 {
     struct follow follow = {.sink = sink};
-    _cleanup_second_ struct second second = {};
+    _cleanup_second_ struct second second;
     int r;
 
+    second_init(&second, client, SECOND_LEAST_USEC);
     follow.cpus = calloc(SOURCE_CPUS_MAX, sizeof(*follow.cpus));
     if (!follow.cpus)
         return -ENOMEM;
-    r = run(&follow, client, &second, ret_error);
+    do
+        r = take_and_pass(&follow, &second, ret_error);
+    while (r > 0);
     free(follow.cpus);
     return r;
 }

@@ -5,14 +5,14 @@ bin_PROGRAMS += xentracectl
 # A library of its own, so that tests can link the parts.
 noinst_LIBRARIES += libctl.a
 
-libctl_a_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
+libctl_a_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
 libctl_a_SOURCES = \
 	ctl/args.c ctl/args.h \
 	ctl/bundle.c ctl/bundle.h \
 	ctl/capture.c ctl/capture.h \
 	ctl/chase.c ctl/chase.h \
 	ctl/client.c ctl/client.h \
-	ctl/ask-status.c ctl/ask-status.h \
+	ctl/connection.c ctl/connection.h \
 	ctl/cmd-doctor.c \
 	ctl/args-table.c ctl/args-table.h \
 	ctl/child.c ctl/child.h \
@@ -113,9 +113,9 @@ libctl_a_SOURCES = \
 	ctl/view-waits.c \
 	ctl/views.c ctl/views.h
 
-xentracectl_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
+xentracectl_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
 xentracectl_SOURCES = ctl/main.c
-xentracectl_LDADD = libctl.a libexport.a libtrace.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS) $(ZSTD_LIBS)
+xentracectl_LDADD = libctl.a libexport.a libtrace.a libcommon.a $(JSON_LIBS) $(ZSTD_LIBS)
 
 dist_man_MANS += docs/man/xentracectl.1
 

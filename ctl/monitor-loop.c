@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * One Status a second, which costs the daemon 0.1 ms, and now and then a look at the disk; on the
- * page about vCPUs the newest second, too. Nothing while it is paused.
+ * A stream of Status, one a second, and now and then a look at the disk; on the page about vCPUs
+ * the newest second, too. Nothing while it is paused.
  *
- * A daemon that is restarted, or does not answer, is shown as such, and asked again.
+ * A daemon that is restarted, or does not answer, is shown as such. A stream that broke is begun
+ * again.
  */
 
 #include "ctl/monitor-loop.h"
@@ -13,7 +14,7 @@
 #include <time.h>
 
 #include "common/units.h"
-#include "ctl/ask-status.h"
+#include "ctl/client.h"
 #include "ctl/ctl.h"
 #include "ctl/frame.h"
 #include "ctl/screen.h"
@@ -23,22 +24,26 @@
 #define ANSWER_USEC        (1 * USEC_PER_SEC)
 #define DISK_ANSWER_USEC   (200 * USEC_PER_MSEC)
 #define DISK_INTERVAL_USEC (10 * USEC_PER_SEC)
+#define RETRY_USEC         (1 * USEC_PER_SEC)
 #define PAUSED_USEC        (60 * USEC_PER_SEC) /* any time: only keys end a pause */
 
 struct monitor {
     struct ctl *ctl;
-    struct client *client; /* NULL: not connected */
+    uint64_t interval_usec;
+    struct client *client;        /* NULL: not connected */
+    struct client_stream *stream; /* of Status; NULL: it is to begin at BEGIN_USEC */
+    uint64_t begin_usec;
     struct screen *screen;
     const struct palette *palette;
     struct json_object *status, *before;
-    uint64_t asked_usec;      /* CLOCK_MONOTONIC, of the last document */
+    uint64_t heard_usec;      /* CLOCK_MONOTONIC, of the last document, or the stream's beginning */
+    uint64_t shown_usec;      /* ... of the document that is shown */
     uint64_t disk_asked_usec; /* 0: never */
     char *error;
     char time[STR_TIME_MAX];
     struct second second;
     struct top *top;
     char *top_error;
-    uint64_t second_asked_usec; /* 0: never */
     struct monitor_facts facts;
     struct monitor_view view;
 };
@@ -46,11 +51,11 @@ struct monitor {
 static void monitor_done(struct monitor *monitor)
 {
     monitor->screen = screen_free(monitor->screen);
+    second_done(&monitor->second);
     monitor->client = client_free(monitor->client);
     monitor->status = doc_free(monitor->status);
     monitor->before = doc_free(monitor->before);
     free(monitor->error);
-    second_done(&monitor->second);
     monitor->top = top_free(monitor->top);
     free(monitor->top_error);
 }
@@ -88,10 +93,8 @@ static int take_second(struct monitor *monitor)
     struct top *top;
     int r;
 
-    if (!monitor->client)
-        return str_refuse(-ENOTCONN, &monitor->top_error, "xentraced does not answer.");
-    r = second_take(&monitor->second, monitor->client, SECOND_ANSWER_USEC, &monitor->top_error);
-    if (r < 0)
+    r = second_next(&monitor->second, 0, &monitor->top_error);
+    if (r <= 0)
         return r;
     r = top_new(monitor->second.data, monitor->second.bytes, monitor->second.doc, &top);
     if (r == -ENODATA)
@@ -101,61 +104,126 @@ static int take_second(struct monitor *monitor)
     r = top_follow(top, monitor->top);
     (void)top_free(monitor->top);
     monitor->top = top;
-    if (r < 0)
-        return r;
-    return 0;
+    return r < 0 ? r : 1;
 }
 
-/* Not more often than once a second, which is what everybody is permitted. */
-static void refresh_top(struct monitor *monitor)
+/* Returns whether there is something new. */
+static bool refresh_top(struct monitor *monitor)
 {
-    uint64_t now = now_usec();
+    _cleanup_free_ char *before = NULL;
     int r;
 
-    if (monitor->view.page != MONITOR_VCPUS ||
-        (monitor->second_asked_usec && now - monitor->second_asked_usec < SECOND_LEAST_USEC))
-        return;
-    monitor->second_asked_usec = now;
-    free(monitor->top_error);
-    monitor->top_error = NULL;
+    if (monitor->view.page != MONITOR_VCPUS || !monitor->client)
+        return false;
+    before = TAKE_PTR(monitor->top_error);
     r = take_second(monitor);
+    if (r == 0) {
+        monitor->top_error = TAKE_PTR(before);
+        return false;
+    }
     if (r < 0 && !monitor->top_error)
         monitor->top_error = strdup("Out of memory.");
-    if (r == -ECONNRESET || r == -ENOTCONN)
-        monitor->client = client_free(monitor->client);
-    monitor->facts.top = monitor->top;
-    monitor->facts.top_error = monitor->top_error;
+    return true;
 }
 
-/* A document that is newer, or the reason why there is none. */
-static void refresh_status(struct monitor *monitor)
+static void monitor_disconnect(struct monitor *monitor)
 {
-    struct json_object *status = NULL;
-    uint64_t now;
+    second_pause(&monitor->second);
+    monitor->stream = client_stream_free(monitor->stream);
+    monitor->client = client_free(monitor->client);
+}
+
+static int monitor_connect(struct monitor *monitor, char **ret_error)
+{
     int r;
 
+    r = monitor->client ? 0 : client_new(monitor->ctl->socket, &monitor->client, ret_error);
+    if (r < 0)
+        return r;
+    second_done(&monitor->second);
+    second_init(&monitor->second, monitor->client, monitor->interval_usec);
+    monitor->heard_usec = now_usec();
+    return client_stream_status(monitor->client, "", monitor->interval_usec, &monitor->stream,
+                                ret_error);
+}
+
+static void show_error(struct monitor *monitor, char *error)
+{
+    free(monitor->error);
+    monitor->error = error ? error : strdup("Out of memory.");
+    monitor->before = doc_free(monitor->before); /* a rate over the pause would mislead */
+}
+
+static void show_status(struct monitor *monitor, struct json_object *status)
+{
+    uint64_t now = now_usec();
+
+    doc_make_printable(status);
     free(monitor->error);
     monitor->error = NULL;
-    r = ask_status(&monitor->client, monitor->ctl->socket, ANSWER_USEC, &status, &monitor->error);
-    now = now_usec();
-    if (r < 0) {
-        if (!monitor->error)
-            monitor->error = strdup("Out of memory.");
-        monitor->before = doc_free(monitor->before); /* a rate over the pause would mislead */
-    } else {
-        doc_make_printable(status);
-        (void)doc_free(monitor->before);
-        monitor->before = monitor->status;
-        monitor->status = status;
-        monitor->facts.elapsed_usec = now - monitor->asked_usec;
-        monitor->asked_usec = now;
-        format_time(monitor);
-        read_disk(monitor, now);
+    (void)doc_free(monitor->before);
+    monitor->before = monitor->status;
+    monitor->status = status;
+    monitor->facts.elapsed_usec = now - monitor->shown_usec;
+    monitor->heard_usec = monitor->shown_usec = now;
+    format_time(monitor);
+    read_disk(monitor, now);
+}
+
+/* When a stream that is silent is reported as such. */
+static uint64_t silence_usec(const struct monitor *monitor)
+{
+    return monitor->heard_usec + monitor->interval_usec + ANSWER_USEC;
+}
+
+/* A document that is newer, or the reason why there is none. Returns whether there is one. */
+static bool refresh_status(struct monitor *monitor)
+{
+    struct json_object *status = NULL;
+    uint64_t now = now_usec();
+    char *error = NULL;
+    int r = 0;
+
+    if (!monitor->stream && now < monitor->begin_usec)
+        return false;
+    if (!monitor->stream)
+        r = monitor_connect(monitor, &error);
+    if (r >= 0)
+        r = client_next(monitor->stream, 0, &status, &error);
+    if (r > 0) {
+        show_status(monitor, status);
+        return true;
     }
-    monitor->facts.status = monitor->status;
-    monitor->facts.before = monitor->before;
-    monitor->facts.error = monitor->error;
-    monitor->facts.time = monitor->time;
+    if (r < 0) {
+        show_error(monitor, error);
+        monitor_disconnect(monitor);
+        monitor->begin_usec = now_usec() + max_u64(monitor->interval_usec, RETRY_USEC);
+        return true;
+    }
+    if (now < silence_usec(monitor))
+        return false;
+    show_error(monitor, strdup("xentraced does not answer (see: systemctl status xentraced)."));
+    monitor->heard_usec = now;
+    return true;
+}
+
+static void monitor_pause(struct monitor *monitor)
+{
+    second_pause(&monitor->second);
+    monitor->stream = client_stream_free(monitor->stream);
+    monitor->begin_usec = 0;
+}
+
+/* Returns whether there is something new to show. */
+static bool refresh(struct monitor *monitor)
+{
+    bool is_new;
+
+    if (monitor->view.paused)
+        return false;
+    is_new = refresh_status(monitor);
+    is_new |= refresh_top(monitor);
+    return is_new;
 }
 
 static void draw(struct monitor *monitor)
@@ -163,6 +231,12 @@ static void draw(struct monitor *monitor)
     _cleanup_frame_ struct frame frame = {0};
     unsigned int rows, cols;
 
+    monitor->facts.status = monitor->status;
+    monitor->facts.before = monitor->before;
+    monitor->facts.error = monitor->error;
+    monitor->facts.time = monitor->time;
+    monitor->facts.top = monitor->top;
+    monitor->facts.top_error = monitor->top_error;
     screen_size(monitor->screen, &rows, &cols);
     if (frame_init(&frame, rows, cols) < 0)
         return;
@@ -170,42 +244,57 @@ static void draw(struct monitor *monitor)
     screen_draw(monitor->screen, &frame);
 }
 
-/* Time until the next update. */
-static uint64_t time_left(const struct monitor *monitor, uint64_t next_usec)
+/* What is waited for beside keys, and how long at most. */
+static size_t choose_wait(const struct monitor *monitor, struct pollfd fds[SCREEN_OTHERS_MAX],
+                          uint64_t *ret_usec)
 {
-    uint64_t now = now_usec();
+    uint64_t now = now_usec(), next, second_usec;
+    size_t nr = 0, nr_second;
 
+    *ret_usec = PAUSED_USEC;
     if (monitor->view.paused)
-        return PAUSED_USEC;
-    return next_usec > now ? next_usec - now : 0;
+        return 0;
+    next = monitor->stream ? silence_usec(monitor) : monitor->begin_usec;
+    if (monitor->stream)
+        nr = client_stream_fds(monitor->stream, fds);
+    if (monitor->client && monitor->view.page == MONITOR_VCPUS) {
+        nr_second = second_fds(&monitor->second, fds + nr, &second_usec);
+        if (nr_second == 0)
+            next = min_u64(next, second_usec);
+        nr += nr_second;
+    }
+    *ret_usec = next > now ? next - now : 0;
+    return nr;
 }
 
-/* Between two documents there is always time for keys, also if the daemon hangs. */
-static int run(struct monitor *monitor, uint64_t interval_usec)
+/* Keys are heard also if the daemon hangs. */
+static int run(struct monitor *monitor)
 {
-    uint64_t next_usec = 0;
+    struct pollfd fds[SCREEN_OTHERS_MAX];
+    uint64_t timeout_usec;
+    bool was_paused;
+    size_t nr;
 
     for (;;) {
-        enum monitor_page page;
         int key = 0;
 
-        switch (screen_wait(monitor->screen, time_left(monitor, next_usec), &key)) {
+        nr = choose_wait(monitor, fds, &timeout_usec);
+        switch (screen_wait(monitor->screen, timeout_usec, fds, nr, &key)) {
         case SCREEN_TIMEOUT:
-            if (time_left(monitor, next_usec) == 0) {
-                next_usec = now_usec() + interval_usec;
-                refresh_status(monitor);
-                refresh_top(monitor);
-                next_usec = max_u64(next_usec, now_usec() + MONITOR_INTERVAL_MIN_USEC);
-            }
+        case SCREEN_INPUT:
+            if (!refresh(monitor))
+                continue;
             break;
         case SCREEN_RESIZED:
             break;
         case SCREEN_KEY:
-            page = monitor->view.page;
+            was_paused = monitor->view.paused;
             if (monitor_press(&monitor->view, key))
                 return CTL_OK;
-            if (page != monitor->view.page && !monitor->view.paused)
-                next_usec = 0;
+            if (monitor->view.paused && !was_paused)
+                monitor_pause(monitor);
+            else if (monitor->view.page != MONITOR_VCPUS)
+                second_pause(&monitor->second);
             break;
         case SCREEN_QUIT:
             return CTL_OK;
@@ -219,6 +308,7 @@ int monitor_loop(struct ctl *ctl, const struct monitor_view *view, uint64_t inte
     _cleanup_(monitor_done) struct monitor monitor = {
         .ctl = ctl,
         .view = *view,
+        .interval_usec = interval_usec,
         .facts.disk_result = -ENODATA,
     };
     char *error = NULL;
@@ -230,6 +320,7 @@ int monitor_loop(struct ctl *ctl, const struct monitor_view *view, uint64_t inte
         free(error);
         return CTL_FAILURE;
     }
+    second_init(&monitor.second, monitor.client, interval_usec);
     monitor.palette = palette_for(STDOUT_FILENO);
     r = screen_new(&monitor.screen);
     if (r < 0) {
@@ -238,5 +329,5 @@ int monitor_loop(struct ctl *ctl, const struct monitor_view *view, uint64_t inte
                   strerror(-r));
         return CTL_FAILURE;
     }
-    return run(&monitor, interval_usec);
+    return run(&monitor);
 }

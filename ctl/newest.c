@@ -11,7 +11,7 @@
 #include "common/sidecar-path.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "ctl/ask-status.h"
+#include "ctl/client.h"
 #include "ctl/doc.h"
 #include "ctl/str.h"
 
@@ -71,13 +71,12 @@ static int find_in(const char *folder, DIR *dir, char **ret_path)
 int newest_find(const char *socket, char **ret_path, char **ret_error)
 {
     _cleanup_doc_ struct json_object *status = NULL;
-    _cleanup_client_ struct client *client = NULL;
     _cleanup_free_ char *error = NULL;
     const char *folder;
     DIR *dir;
     int r;
 
-    (void)ask_status(&client, socket, ASK_TIMEOUT_USEC, &status, &error); /* else the default */
+    (void)client_ask_briefly(socket, ASK_TIMEOUT_USEC, &status, &error); /* else the default */
     folder = doc_text(status, "daemon.state_dir", XENTRACED_STATE_DIR);
     dir = opendir(folder);
     if (!dir)

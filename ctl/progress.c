@@ -1,9 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * A poll costs the daemon 0.1 ms: twice a second for eyes, once otherwise, and sooner just before
- * the time is over so that a script does not wait for nothing.
- */
-
 #include "ctl/progress.h"
 
 #include <inttypes.h>
@@ -17,8 +12,7 @@
 
 #define TERMINAL_INTERVAL_USEC (500 * USEC_PER_MSEC)
 #define QUIET_INTERVAL_USEC    (1 * USEC_PER_SEC)
-#define NEAR_END_USEC          (50 * USEC_PER_MSEC) /* the daemon finishes its file */
-#define LINE_INTERVAL_USEC     (5 * USEC_PER_SEC)   /* where lines cannot be rewritten */
+#define LINE_INTERVAL_USEC     (5 * USEC_PER_SEC) /* where lines cannot be rewritten */
 #define LINE_MAX_BYTES         256u
 
 struct progress_sample progress_read(struct json_object *session, uint64_t elapsed_usec)
@@ -96,18 +90,9 @@ void progress_init(struct progress *progress, bool quiet)
     };
 }
 
-uint64_t progress_interval_usec(const struct progress *progress, uint64_t elapsed_usec,
-                                uint64_t limit_usec)
+uint64_t progress_interval_usec(const struct progress *progress)
 {
-    uint64_t interval = QUIET_INTERVAL_USEC;
-
-    if (progress->on_terminal && !progress->quiet)
-        interval = TERMINAL_INTERVAL_USEC;
-    if (!limit_usec)
-        return interval;
-    if (elapsed_usec >= limit_usec) /* any moment now */
-        return NEAR_END_USEC;
-    return min_u64(interval, limit_usec - elapsed_usec + NEAR_END_USEC / 2);
+    return progress->on_terminal && !progress->quiet ? TERMINAL_INTERVAL_USEC : QUIET_INTERVAL_USEC;
 }
 
 /* Longer lines would wrap and could not be rewritten. */

@@ -41,9 +41,8 @@ struct progress {
 
 void progress_init(struct progress *progress, bool quiet);
 
-/* How long to wait until the next poll; LIMIT_USEC as in the sample. */
-uint64_t progress_interval_usec(const struct progress *progress, uint64_t elapsed_usec,
-                                uint64_t limit_usec);
+/* How often a new sample is worth asking for: twice a second for eyes, once otherwise. */
+uint64_t progress_interval_usec(const struct progress *progress);
 
 /* Shows SAMPLE if it is time to. */
 void progress_show(struct progress *progress, const struct progress_sample *sample);

@@ -4,6 +4,7 @@
 /*
  * A line on standard error while a trace is read, if that takes longer than a second and standard
  * error is a terminal: "Reading FILE: 43%, 1.2G of 2.8G, 2s left". It is erased when all is read.
+ * Others whose progress is in bytes have it, too: "Writing: 43%, ...".
  *
  * One thread.
  */
@@ -14,8 +15,8 @@
 struct merge;
 
 struct reading {
-    const char *name;
-    uint64_t total_bytes; /* 0: unknown */
+    const char *verb, *name; /* NAME "": nothing has a name */
+    uint64_t total_bytes;    /* 0: unknown */
     uint64_t begin_usec, shown_usec;
     bool has_line;
 };
@@ -23,6 +24,12 @@ struct reading {
 /* Begins to show how MERGE is read. NAME is borrowed as READING is. */
 void reading_begin(struct reading *reading, struct merge *merge, const char *name,
                    uint64_t total_bytes);
+
+/* The same for another act, which reading_show() reports. Both are borrowed. */
+void reading_init(struct reading *reading, const char *verb, const char *name,
+                  uint64_t total_bytes);
+void reading_show(struct reading *reading, uint64_t taken_bytes);
+
 /* Erases the line, before anything else is printed. */
 void reading_end(struct reading *reading);
 

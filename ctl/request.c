@@ -11,20 +11,24 @@
 
 #include "ctl/str.h"
 
-static int append_option(sd_bus_message *call, const struct args_option *option, const void *values)
+static void add_option(struct json_object *parameters, const struct args_option *option,
+                       const void *values)
 {
     const void *value = (const char *)values + option->offset;
 
     switch (option->type) {
     case ARGS_FLAG:
     case ARGS_DESTROY:
-        return sd_bus_message_append(call, "{sv}", option->key, "b", *(const bool *)value);
+        doc_add_flag(parameters, option->key, *(const bool *)value);
+        break;
     case ARGS_DURATION:
     case ARGS_SIZE:
     case ARGS_SIZE_OR_0:
-        return sd_bus_message_append(call, "{sv}", option->key, "t", *(const uint64_t *)value);
+        doc_add_number(parameters, option->key, *(const uint64_t *)value);
+        break;
     case ARGS_COUNT:
-        return sd_bus_message_append(call, "{sv}", option->key, "u", *(const uint32_t *)value);
+        doc_add_number(parameters, option->key, *(const uint32_t *)value);
+        break;
     case ARGS_TEXT:
     case ARGS_NAME:
     case ARGS_SESSION:
@@ -33,84 +37,42 @@ static int append_option(sd_bus_message *call, const struct args_option *option,
     case ARGS_CHOICE:
     case ARGS_EVENTS:
     case ARGS_CPUS:
-        return sd_bus_message_append(call, "{sv}", option->key, "s", *(char *const *)value);
+        doc_add_text(parameters, option->key, *(char *const *)value);
+        break;
     case ARGS_LIST: /* the client's own */
         break;
     }
-    return -EINVAL;
 }
 
 /* Only what was given is sent: an older daemon refuses options that it does not know. */
-static int append_options(sd_bus_message *call, const struct request *request)
+static void add_options(struct json_object *parameters, const struct request *request)
 {
-    int r;
-
-    for (size_t i = 0; request->table[i].help; i++) {
-        if (!request->table[i].key || !(request->given & (UINT64_C(1) << i)))
-            continue;
-        r = append_option(call, &request->table[i], request->values);
-        if (r < 0)
-            return r;
-    }
-    for (const struct request_number *n = request->numbers; n && n->key; n++) {
-        r = n->value ? sd_bus_message_append(call, "{sv}", n->key, "t", n->value) : 0;
-        if (r < 0)
-            return r;
-    }
-    return request->flag ? sd_bus_message_append(call, "{sv}", request->flag, "b", 1) : 0;
+    for (size_t i = 0; request->table[i].help; i++)
+        if (request->table[i].key && request->given & (UINT64_C(1) << i))
+            add_option(parameters, &request->table[i], request->values);
+    for (const struct request_number *n = request->numbers; n && n->key; n++)
+        if (n->value)
+            doc_add_number(parameters, n->key, n->value);
+    if (request->flag)
+        doc_add_flag(parameters, request->flag, true);
 }
 
-static int append_output(sd_bus_message *call, const struct output *output)
+/* Returns the number of descriptors in FDS. */
+static size_t add_output(struct json_object *parameters, const struct output *output, int fds[2])
 {
-    int r;
+    size_t nr = 0;
 
-    r = sd_bus_message_append(call, "{sv}", OPTION_OUTPUT, "h", output->trace.fd);
-    if (r < 0)
-        return r;
-    if (output->trace.path) {
-        r = sd_bus_message_append(call, "{sv}", OPTION_OUTPUT_PATH, "s", output->trace.path);
-        if (r < 0)
-            return r;
-    }
-    if (output->sidecar.fd < 0)
+    if (!output || output->trace.fd < 0)
         return 0;
-    return sd_bus_message_append(call, "{sv}", OPTION_SIDECAR, "h", output->sidecar.fd);
-}
-
-static int fill_call(sd_bus_message *call, const struct request *request,
-                     const struct output *output)
-{
-    int r;
-
-    r = sd_bus_message_append(call, "s", request->name ? request->name : "");
-    if (r < 0)
-        return r;
-    r = sd_bus_message_open_container(call, 'a', "{sv}");
-    if (r < 0)
-        return r;
-    r = append_options(call, request);
-    if (r < 0)
-        return r;
-    if (output && output->trace.fd >= 0) {
-        r = append_output(call, output);
-        if (r < 0)
-            return r;
-    }
-    return sd_bus_message_close_container(call);
-}
-
-static int explain_fill(int r, const struct request *request, char **ret_error)
-{
-    if (r == -EOPNOTSUPP) /* descriptors are negotiated only with those who may pass them */
-        return str_refuse(-EREMOTEIO, ret_error,
-                          "%s: only root and members of the group set by control-group= may "
-                          "write to files of their own%s.",
-                          request->nothing, request->no_file);
-    if (r == -EINVAL) /* D-Bus texts are UTF-8 */
-        return str_refuse(-EREMOTEIO, ret_error, "%s: the name or an option is not valid UTF-8.",
-                          request->nothing);
-    errno = -r;
-    return str_refuse(-EREMOTEIO, ret_error, "%s: %m.", request->nothing);
+    doc_add_number(parameters, FIELD_OUTPUT_FD, nr);
+    fds[nr++] = output->trace.fd;
+    if (output->trace.path)
+        doc_add_text(parameters, FIELD_OUTPUT_PATH, output->trace.path);
+    if (output->sidecar.fd < 0)
+        return nr;
+    doc_add_number(parameters, FIELD_SIDECAR_FD, nr);
+    fds[nr++] = output->sidecar.fd;
+    return nr;
 }
 
 /*
@@ -147,17 +109,26 @@ static int settle_output(int r, struct output *output, char **ret_error)
 int request_make(struct client *client, const struct request *request, struct output *output,
                  struct json_object **ret_doc, char **ret_error)
 {
-    _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL;
-    _cleanup_doc_ struct json_object *doc = NULL;
-    int r;
+    _cleanup_doc_ struct json_object *parameters = json_object_new_object(), *doc = NULL;
+    int fds[2], r;
+    const struct client_call call = {
+        .method = request->method,
+        .parameters = parameters,
+        .fds = fds,
+        .nr_fds = add_output(parameters, output, fds),
+        .answer = request->answer,
+        .format = request->format,
+        .timeout_usec = request->timeout_usec,
+        .on_progress = request->on_progress,
+        .context = request->context,
+    };
 
-    r = client_make_call(client, request->member, &call, ret_error);
-    if (r < 0)
-        return r;
-    r = fill_call(call, request, output);
-    if (r < 0)
-        return explain_fill(r, request, ret_error);
-    r = client_call(client, call, request->timeout_usec, request->format, &doc, ret_error);
+    if (!parameters)
+        return -ENOMEM;
+    if (request->name)
+        doc_add_text(parameters, FIELD_NAME, request->name);
+    add_options(parameters, request);
+    r = client_call(client, &call, &doc, ret_error);
     if (r < 0)
         r = explain_failure(r, request, output, ret_error);
     r = settle_output(r, output, ret_error);

@@ -17,7 +17,7 @@ struct request_number {
 };
 
 struct request {
-    const char *member;
+    const char *method;
     const char *name; /* NULL: the daemon makes one */
 
     /* Options: those of TABLE that have a key and were GIVEN, as args_parse() left them. */
@@ -27,13 +27,14 @@ struct request {
     const char *flag;                     /* the key of one more, which is true; NULL: none */
     const struct request_number *numbers; /* NULL: none */
 
-    const char *format; /* of the answer */
+    const char *answer, *format; /* as of struct client_call, as the three below */
     uint64_t timeout_usec;
+    void (*on_progress)(void *context, uint64_t bytes, uint64_t total_bytes);
+    void *context;
 
     /* How failures are reported. */
     const char *nothing; /* "Nothing was started" */
     const char *unknown; /* if no answer came: "To see whether ...: xentracectl list" */
-    const char *no_file; /* the advice to those who may not pass files: "; ..." */
 };
 
 /*

@@ -8,8 +8,8 @@
 
 #include "ctl/screen.h"
 
+#include <assert.h>
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -230,17 +230,21 @@ static enum screen_event read_key(int *ret_key)
     return SCREEN_KEY;
 }
 
-enum screen_event screen_wait(struct screen *screen, uint64_t timeout_usec, int *ret_key)
+enum screen_event screen_wait(struct screen *screen, uint64_t timeout_usec,
+                              const struct pollfd *others, size_t nr_others, int *ret_key)
 {
-    struct pollfd fds[] = {
+    struct pollfd fds[2 + SCREEN_OTHERS_MAX] = {
         {.fd = STDIN_FILENO, .events = POLLIN},
         {.fd = screen->signal_fd, .events = POLLIN},
     };
     int timeout_msec = (int)min_u64((timeout_usec + USEC_PER_MSEC - 1) / USEC_PER_MSEC, 60000);
 
-    if (poll(fds, ARRAY_SIZE(fds), timeout_msec) <= 0)
+    assert(nr_others <= SCREEN_OTHERS_MAX);
+    for (size_t i = 0; i < nr_others; i++)
+        fds[2 + i] = others[i];
+    if (poll(fds, 2 + nr_others, timeout_msec) <= 0)
         return SCREEN_TIMEOUT;
     if (fds[1].revents)
         return read_signal(screen);
-    return read_key(ret_key);
+    return fds[0].revents ? read_key(ret_key) : SCREEN_INPUT;
 }

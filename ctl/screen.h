@@ -10,6 +10,8 @@
  * time; main thread.
  */
 
+#include <poll.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/util.h"
@@ -22,6 +24,7 @@ enum screen_event {
     SCREEN_RESIZED, /* also after Ctrl-Z: draw again */
     SCREEN_QUIT,    /* SIGINT (Ctrl-C), SIGTERM, SIGHUP, SIGQUIT; the terminal is gone */
     SCREEN_KEY,     /* *RET_KEY */
+    SCREEN_INPUT,   /* one of the caller's descriptors */
 };
 
 /* Keys beyond the characters. */
@@ -55,5 +58,7 @@ void screen_size(const struct screen *screen, unsigned int *ret_rows, unsigned i
 /* Draws FRAME over what was there, without a flicker. */
 void screen_draw(struct screen *screen, const struct frame *frame);
 
-/* Waits for an event, at most TIMEOUT_USEC. */
-enum screen_event screen_wait(struct screen *screen, uint64_t timeout_usec, int *ret_key);
+/* Waits for an event, at most TIMEOUT_USEC. OTHERS: what poll(2) is to wait for, too. */
+#define SCREEN_OTHERS_MAX 4u
+enum screen_event screen_wait(struct screen *screen, uint64_t timeout_usec,
+                              const struct pollfd *others, size_t nr_others, int *ret_key);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The daemon answers Stop when the file is finished, which a stuck disk can delay for hours. It
- * answers Status meanwhile, so the reason for the wait is asked for on the same connection.
+ * answers Status meanwhile, so the reason for the wait is asked for on another connection.
  */
 
 #include "ctl/stop.h"

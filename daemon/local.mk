@@ -34,21 +34,18 @@ libdaemon_a_SOURCES = \
 	daemon/config/config-triggers.c daemon/config/config-triggers.h \
 	daemon/config/config-values.c daemon/config/config-values.h \
 	daemon/control/calls.c daemon/control/calls.h \
+	daemon/control/connection.c daemon/control/connection.h \
 	daemon/control/control.c daemon/control/control.h \
-	daemon/control/leaks.c daemon/control/leaks.h \
 	daemon/control/listener.c daemon/control/listener.h \
 	daemon/control/metrics-file.c daemon/control/metrics-file.h \
-	daemon/control/passed.c daemon/control/passed.h \
+	daemon/control/old-client.c daemon/control/old-client.h \
 	daemon/control/peer.c daemon/control/peer.h \
 	daemon/control/peer-groups.c daemon/control/peer-groups.h \
 	daemon/control/persons.c daemon/control/persons.h \
-	daemon/control/relay.c daemon/control/relay.h \
 	daemon/control/reload.c daemon/control/reload.h \
 	daemon/control/request.c daemon/control/request.h \
 	daemon/control/rights.c daemon/control/rights.h \
-	daemon/control/sasl.c daemon/control/sasl.h \
 	daemon/control/status.c daemon/control/status.h \
-	daemon/control/wire.c daemon/control/wire.h \
 	daemon/document/document.c daemon/document/document.h \
 	daemon/document/domains-document.c daemon/document/domains-document.h \
 	daemon/document/files-document.c daemon/document/files-document.h \

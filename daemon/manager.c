@@ -1812,19 +1812,3 @@ void manager_shut_down(struct manager *manager)
     manager_watch_end(manager);
     manager_exit_if_over(manager);
 }
-
-bool manager_restart_if_idle(struct manager *manager)
-{
-    const struct session *recorder = manager_find_open_recorder(manager);
-
-    if (manager->shuts_down)
-        return true;
-    if (!getenv("NOTIFY_SOCKET")) /* sd_notify(3): no service manager would start us again */
-        return false;
-    if (manager->nr_snapshots > 0 || manager_count_unreleased(manager) > (recorder ? 1 : 0))
-        return false;
-    if (recorder && (recorder->state != SESSION_RUNNING || !may_keep(manager, recorder)))
-        return false;
-    manager_shut_down(manager);
-    return true;
-}

@@ -178,10 +178,3 @@ int manager_start_snapshot(struct manager *manager, const char *session_name,
 
 /* Ends every session, but for a recorder that the next daemon continues; then the loop. */
 void manager_shut_down(struct manager *manager);
-
-/*
- * Ends the daemon so that the service manager starts it again, provided that nothing is lost: no
- * capture is running, no snapshot is being written, and a running flight recorder is kept. Returns
- * whether the daemon ends.
- */
-bool manager_restart_if_idle(struct manager *manager);

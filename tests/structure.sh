@@ -45,8 +45,8 @@ report "libxenstore is known to daemon/host/xenstore.c alone" \
 report "liburing is known to collector/uring.c alone" "$(only collector/uring.c 'liburing')"
 report "KernelShark's library is known to its plug-in alone" \
     "$(only kernelshark/plugin-xentrace.c 'kernelshark/libkshark')"
-report "in the daemon, sd-bus is known to control.c, its parts and systemd.c alone" \
-    "$(only 'daemon/(control/(control|calls|request)|host/systemd).c' 'systemd/sd-bus' | grep -v '^ctl/client')"
+report "sd-bus is known to daemon/host/systemd.c alone" \
+    "$(only daemon/host/systemd.c systemd/sd-bus)"
 report "json-c's parser is known to common/json-text.c alone" \
     "$(grep -rnE 'json_tokener|json_object_from_' --include='*.[ch]' common collector daemon trace export kernelshark \
         ctl | grep -v '^common/json-text.c:')"
@@ -159,14 +159,32 @@ missing_names() {
 }
 report "every file and function that a document names is there" "$(missing_names)"
 
-# Calls, options and errors of the control socket.
+# Methods, parameters and errors of the control socket: one list in the interface, one in the code, one in
+# the document.
+interface=common/org.xentraced.Control.varlink
+interface_names() {
+    {
+        sed -nE 's/^(method|error) ([A-Za-z]+).*/\2/p' $interface
+        grep -v '^#' $interface | grep -oE '[a-z_]+:' | tr -d :
+    } | sort -u
+}
+code_names() {
+    sed -nE 's/^ *#define (PROTOCOL|REPLY|FIELD|ERROR)_[A-Z_]+ +(ERROR_PREFIX )?"([A-Za-z_]+)".*/\3/p' \
+        common/protocol.h | sort -u
+}
 undocumented() {
-    sed -nE 's/^#define (PROTOCOL|OPTION|ERROR)_[A-Z_]+ +(ERROR_PREFIX )?"([A-Za-z-]+)".*/\3/p' common/protocol.h |
+    local name
+    diff <(interface_names) <(code_names) | sed -n "s/^</common\\/protocol.h lacks/p; s/^>/the interface lacks/p"
+    interface_names | while read -r name; do
+        grep -q "\`$name\`" docs/control-protocol.md || echo "docs/control-protocol.md lacks $name"
+    done
+    sed -nE 's/^method ([A-Za-z]+).*/\1/p' $interface | sed -E 's/[A-Z]/_&/g; s/^_//' | tr a-z A-Z |
         while read -r name; do
-            grep -q "\`$name\`" docs/control-protocol.md || echo "docs/control-protocol.md lacks $name"
+            grep -qE "^    \{PROTOCOL_$name, REPLY_" daemon/control/control.c ||
+                echo "the table of daemon/control/control.c lacks PROTOCOL_$name"
         done
 }
-report "every name of the control protocol is documented" "$(undocumented)"
+report "every name of the control protocol is in interface, code and document" "$(undocumented)"
 
 # Formats of documents that xentracectl prints; the others are the daemon's own.
 undocumented_formats() {

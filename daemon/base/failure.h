@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * A request that could not be carried out: the error's D-Bus name (common/protocol.h) and one
+ * A request that could not be carried out: the error's name (common/protocol.h) and one
  * sentence for the person who asked, which says what happened and what to do.
  */
 
@@ -15,6 +15,7 @@
 struct failure {
     const char *name; /* static */
     char text[768];
+    char parameter[64]; /* of SERVICE_ERROR_PARAMETER: its name */
 };
 
 /* Sets FAILURE and returns ERROR, which is negative, for `return failure_set(...)`. */
@@ -27,6 +28,6 @@ _printf_(4, 5) static inline int failure_set(struct failure *failure, int error,
     va_start(arguments, format);
     (void)vsnprintf(failure->text, sizeof(failure->text), format, arguments);
     va_end(arguments);
-    (void)utf8_trim(failure->text); /* a long path: D-Bus sends valid UTF-8 only */
+    (void)utf8_trim(failure->text); /* a long path: JSON is valid UTF-8 only */
     return error;
 }

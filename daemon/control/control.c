@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * sd-bus in server mode, one bus object per connection: with request.c all that knows D-Bus.
- *
  * Who may do what is decided from SO_PEERCRED and SO_PEERGROUPS at accept, and again when a reload
  * changes the groups, never from what a message says of its sender; the table of rights is
- * rights.c. Clients cannot hold the daemon up: their number is limited, for each user and in all,
- * with places that only root can take, and between each of them and its bus object stands a relay
- * (relay.h), which bounds everything else.
- *
- * A bus object is not attached to the event loop. The relay calls it with each message, and
- * whenever there is room for answers.
+ * rights.c. Clients cannot hold the daemon up: their number is limited, for each person and in all,
+ * with places that only root can take, and each connection bounds everything else (connection.h).
  *
  * A client that never stops calling delays nobody but its like. One dispatch of the event loop
- * processes one message of one client. The loop takes clients of one priority in turn, and
- * everything else first (daemon/base/priority.h): then root, then operators, then viewers.
+ * reads one call of one client. The loop takes clients of one priority in turn, and everything else
+ * first (daemon/base/priority.h): then root, then operators, then viewers.
  *
  * Start and Stop are answered when the session runs or has ended, Snapshot when it is written:
  * until then the call is kept.
@@ -22,21 +16,25 @@
 #include "daemon/control/control.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 
 #include <json-c/json.h>
-#include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
+#include "common/interface.h"
 #include "common/protocol.h"
 #include "common/units.h"
+#include "common/varlink.h"
 #include "daemon/control/audit.h"
+#include "daemon/base/json-put.h"
 #include "daemon/control/calls.h"
+#include "daemon/control/connection.h"
 #include "daemon/document/document.h"
 #include "daemon/document/trigger-document.h"
-#include "daemon/control/leaks.h"
 #include "daemon/control/listener.h"
 #include "daemon/base/log.h"
 #include "daemon/base/priority.h"
@@ -45,10 +43,8 @@
 #include "daemon/output/compression.h"
 #include "daemon/output/passed-file.h"
 #include "daemon/output/vacuum.h"
-#include "daemon/control/passed.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/persons.h"
-#include "daemon/control/relay.h"
 #include "daemon/control/reload.h"
 #include "daemon/control/request.h"
 #include "daemon/control/rights.h"
@@ -68,19 +64,23 @@
 #define ACCEPT_PAUSE_USEC    (100 * USEC_PER_MSEC) /* when there is no descriptor for a client */
 #define REFUSAL_USEC         (10 * USEC_PER_SEC)   /* between two warnings */
 
-/* Steps of a bus object for one message: more than it needs to read it and to write its answer. */
-#define BUS_TURNS_MAX 16u
+/*
+ * Replies that one person has not read: with more, its next call stays in the socket. So a status
+ * of a megabyte is there once for each person, not once for each connection.
+ */
+#define UNSENT_OF_PERSON_BYTES (256u * 1024u)
 
-static const struct passed passed_nothing;
+/* Between the replies of a stream. */
+#define INTERVAL_USEC          USEC_PER_SEC
+#define INTERVAL_MIN_USEC      (100 * USEC_PER_MSEC)
+#define INTERVAL_LIVE_MIN_USEC (900 * USEC_PER_MSEC) /* of others than root, as in budget.c */
+#define PROGRESS_USEC          (250 * USEC_PER_MSEC)
 
 struct client {
     struct control *control;
-    struct relay *relay;
-    sd_bus *bus; /* NULL: it has not authenticated */
+    struct vacate_person *closing; /* closes what the client made */
+    struct connection *connection;
     struct peer peer;
-    bool passes_descriptors;                       /* as the handshake agrees */
-    const struct passed *passed;                   /* with the message that is being dispatched */
-    unsigned int nr_dispatched;                    /* messages that sd-bus could read */
     struct session *attached[MANAGER_RUNNING_MAX]; /* sessions that end when this client goes */
 };
 
@@ -89,16 +89,24 @@ struct control {
     struct peer_groups groups;
     struct persons *persons;
     int listen_fd;
+    struct vacate_batch *listener; /* has that: connections that are not accepted may be in it */
+    struct vacate_person *listening;
     sd_event_source *listen_source;
     sd_event_source *resume_source; /* while no client can be accepted */
     uint64_t refused_usec; /* when the log last reported that a client was not served; 0: never */
     uint64_t nr_refused;   /* ... since then */
     struct client *clients[MAX_CLIENTS];
     struct calls calls;
-    struct leaks *leaks;
     struct vacate *vacate;
-    struct stand_ins stand_ins;
     struct reload *reload;
+};
+
+/* A call, as it came. */
+struct request {
+    struct json_object *message;
+    struct json_object *parameters; /* NULL: there are none */
+    const struct passed *passed;
+    bool more;
 };
 
 /* --- Changes that the manager reports. --- */
@@ -158,38 +166,26 @@ static void control_handle_segment_finished(void *userdata, const struct session
 /* --- Methods. --- */
 
 /*
- * A call that changes something, from its arrival to its answer: who asks for what. It is answered
- * by one of the functions that follow, each of which writes the audit trail.
+ * Each of them returns a negative errno and FAILURE, with which the call is answered then; or 0: it
+ * is answered, or kept. Both write the audit trail.
  */
-static struct call client_begin_call(const struct client *client, sd_bus_message *message,
-                                     const char *what)
-{
-    return (struct call){
-        .message = message,
-        .audit = {.who = peer_requester(&client->peer), .what = what},
-    };
-}
 
-static int client_refuse(struct client *client, const struct call *call,
-                         const struct failure *failure)
+static int client_answer(const struct call *call, struct json_object *document)
 {
-    (void)client;
-    audit_log(&call->audit, failure);
-    return call_answer_failure(call->message, failure);
-}
-
-static int client_answer(struct client *client, const struct call *call,
-                         struct json_object *document)
-{
-    (void)client;
     audit_log(&call->audit, NULL);
-    return call_answer_document(call->message, document);
+    call_answer_document(call, document);
+    return 0;
 }
 
 static int client_check_right(const struct client *client, enum right right, bool is_own,
                               struct failure *failure)
 {
     return rights_check(client->peer.role, right, is_own, failure);
+}
+
+static int client_check_calls(const struct client *client, struct failure *failure)
+{
+    return calls_check(&client->control->calls, client->peer.person, failure);
 }
 
 /* Nobody owns the flight recorder. */
@@ -201,156 +197,125 @@ static bool client_owns(const struct client *client, const struct session *sessi
 
 /* It has no options but the configuration's. */
 static int client_start_recorder(struct client *client, struct call *call,
-                                 const struct start_request *request)
+                                 const struct start_request *start, struct failure *failure)
 {
     struct manager *manager = client->control->manager;
-    struct failure failure = {0};
     struct session *session;
     int r;
 
-    if (client_check_right(client, RIGHT_START_RECORDER, false, &failure) < 0)
-        return client_refuse(client, call, &failure);
-    if (request->has_options) {
-        (void)failure_set(&failure, -EINVAL, ERROR_INVALID,
-                          "'%s' is the name of the flight recorder: start it without options, with "
-                          "xentracectl start %s. For a capture, choose another name.",
-                          request->name, request->name);
-        return client_refuse(client, call, &failure);
-    }
-    r = manager_start_recorder(manager, &session, &failure);
+    r = client_check_right(client, RIGHT_START_RECORDER, false, failure);
     if (r < 0)
-        return client_refuse(client, call, &failure);
+        return r;
+    if (start->has_options)
+        return failure_set(failure, -EINVAL, ERROR_INVALID,
+                           "'%s' is the name of the flight recorder: start it without options, "
+                           "with xentracectl start %s. For a capture, choose another name.",
+                           start->name, start->name);
+    r = manager_start_recorder(manager, &session, failure);
+    if (r < 0)
+        return r;
     if (session->state == SESSION_RUNNING)
-        return client_answer(client, call, document_of_session(session));
+        return client_answer(call, document_of_session(session));
     call->session = session;
     call->until = SESSION_RUNNING;
     return calls_keep(&client->control->calls, call);
 }
 
-/*
- * The descriptor for which *FD stands; -1 stays -1. It is borrowed, until the call is dispatched.
- * Nobody copies one of a file system that may not answer: to close it again would wait.
- */
-static int client_find_passed(const struct client *client, int *fd, const char *name,
-                              struct failure *failure)
+/* Nobody copies a descriptor of a file system that may not answer: to close it again would wait. */
+static int client_check_outputs(const struct client *client, const char *path, int output_fd,
+                                int sidecar_fd, struct failure *failure)
 {
-    if (*fd < 0)
+    int r = 0;
+
+    if (client->peer.uid == 0)
         return 0;
-    *fd = stand_ins_find(&client->control->stand_ins, client->passed, *fd);
-    if (*fd < 0)
-        return failure_set(failure, -EBADF, ERROR_INVALID,
-                           "The call cannot be read: a descriptor is missing.");
-    return client->peer.uid == 0 ? 0 : passed_file_check_mount(*fd, name, failure);
-}
-
-static int client_find_outputs(const struct client *client, const char *path, int *output_fd,
-                               int *sidecar_fd, struct failure *failure)
-{
-    int r = client_find_passed(client, output_fd, path, failure);
-
-    return r < 0 ? r : client_find_passed(client, sidecar_fd, "The sidecar", failure);
+    if (output_fd >= 0)
+        r = passed_file_check_mount(output_fd, path, failure);
+    if (r >= 0 && sidecar_fd >= 0)
+        r = passed_file_check_mount(sidecar_fd, "The sidecar", failure);
+    return r;
 }
 
 /* Whoever may choose the output may start a capture; without one it goes to the state directory. */
-static int client_check_start(const struct client *client, const struct start_request *request,
+static int client_check_start(const struct client *client, const struct start_request *start,
                               struct failure *failure)
 {
     int r;
 
     r = client_check_right(client, RIGHT_START_OUTPUT, true, failure);
-    if (r >= 0 && request->options.keep_enabled)
+    if (r >= 0 && start->options.keep_enabled)
         r = client_check_right(client, RIGHT_START_KEEP_ENABLED, true, failure);
-    if (r >= 0 && request->options.buffer_pages)
+    if (r >= 0 && start->options.buffer_pages)
         r = client_check_right(client, RIGHT_START_BUFFER_PAGES, true, failure);
-    if (r < 0 || request->options.has_output)
+    if (r < 0 || start->options.has_output)
         return r;
     return client_check_right(client, RIGHT_START_STATE_DIR, true, failure);
 }
 
-static int client_start_capture(struct client *client, struct call *call,
-                                struct start_request *request)
+static int method_start(struct client *client, struct call *call, const struct request *request,
+                        struct failure *failure)
 {
     struct control *control = client->control;
-    struct failure failure = {0};
+    struct start_request start;
     struct session *session;
     int r;
 
-    r = client_check_start(client, request, &failure);
+    r = request_read_start(request->parameters, request->passed, &control->manager->config, &start,
+                           failure);
     if (r < 0)
-        return client_refuse(client, call, &failure);
-    request->options.requester = call->audit.who;
-    r = manager_start_session(control->manager, request->name, &request->options, &session,
-                              &failure);
+        return r;
+    audit_name_object(&call->audit, start.name);
+    r = client_check_outputs(client, start.options.output_path, start.options.output_fd,
+                             start.options.sidecar_fd, failure);
+    if (r >= 0)
+        r = client_check_calls(client, failure);
     if (r < 0)
-        return client_refuse(client, call, &failure);
-    if (request->attached)
+        return r;
+    if (strcmp(start.name, RECORDER_NAME) == 0)
+        return client_start_recorder(client, call, &start, failure);
+    r = client_check_start(client, &start, failure);
+    if (r < 0)
+        return r;
+    start.options.by_root = client->peer.uid == 0;
+    start.options.requester = call->audit.who;
+    r = manager_start_session(control->manager, start.name, &start.options, &session, failure);
+    if (r < 0)
+        return r;
+    if (start.attached)
         client_attach(client, session);
     call->session = session;
     call->until = SESSION_RUNNING;
     return calls_keep(&control->calls, call);
 }
 
-static int client_start(struct client *client, struct call *call, struct start_request *request)
-{
-    struct failure failure = {0};
-    int r;
-
-    audit_name_object(&call->audit, request->name);
-    r = calls_check(&client->control->calls, client->peer.person, &failure);
-    if (r < 0)
-        return client_refuse(client, call, &failure);
-    if (strcmp(request->name, RECORDER_NAME) == 0)
-        return client_start_recorder(client, call, request);
-    return client_start_capture(client, call, request);
-}
-
-static int method_start(sd_bus_message *message, void *userdata, sd_bus_error *error)
-{
-    struct client *client = userdata;
-    struct control *control = client->control;
-    struct call call = client_begin_call(client, message, PROTOCOL_START);
-    struct failure failure = {0};
-    struct start_request request;
-    int r;
-
-    (void)error;
-    r = request_read_start(message, &control->manager->config, &request, &failure);
-    if (r >= 0)
-        r = client_find_outputs(client, request.options.output_path, &request.options.output_fd,
-                                &request.options.sidecar_fd, &failure);
-    if (r < 0)
-        return client_refuse(client, &call, &failure);
-    request.options.by_root = client->peer.uid == 0;
-    return client_start(client, &call, &request);
-}
-
 /*
  * A client without the right for any capture receives this error, which does not reveal the names
  * of captures.
  */
-static int client_read_name(struct client *client, struct call *call, enum right right,
-                            const char **ret_name, struct failure *failure)
+static int client_read_name(struct client *client, struct call *call, const struct request *request,
+                            enum right right, const char **ret_name, struct failure *failure)
 {
     int r;
 
     r = client_check_right(client, right, true, failure);
     if (r < 0)
         return r;
-    r = sd_bus_message_read(call->message, "s", ret_name);
+    r = request_read_text(request->parameters, FIELD_NAME, ret_name, failure);
     if (r < 0)
-        return failure_set(failure, r, ERROR_INVALID, "The call cannot be read: %s.", strerror(-r));
+        return r;
     audit_name_object(&call->audit, *ret_name);
-    return calls_check(&client->control->calls, client->peer.person, failure);
+    return client_check_calls(client, failure);
 }
 
 /* The session that CALL is about, if the client may do that to it: else NULL and FAILURE. */
 static struct session *client_read_capture(struct client *client, struct call *call,
-                                           enum right right, struct failure *failure)
+                                           const struct request *request, enum right right,
+                                           struct failure *failure)
 {
     struct session *session;
     const char *name;
 
-    if (client_read_name(client, call, right, &name, failure) < 0)
+    if (client_read_name(client, call, request, right, &name, failure) < 0)
         return NULL;
     session = manager_find_session(client->control->manager, &call->audit.who, name, failure);
     if (!session || manager_check_stop(session, failure) < 0)
@@ -363,94 +328,106 @@ static struct session *client_read_capture(struct client *client, struct call *c
     return session;
 }
 
-static int method_stop(sd_bus_message *message, void *userdata, sd_bus_error *error)
+static int method_stop(struct client *client, struct call *call, const struct request *request,
+                       struct failure *failure)
 {
-    struct client *client = userdata;
-    struct call call = client_begin_call(client, message, PROTOCOL_STOP);
-    struct failure failure = {0};
-    struct session *session;
-    int r;
+    struct session *session = client_read_capture(client, call, request, RIGHT_STOP, failure);
 
-    (void)error;
-    session = client_read_capture(client, &call, RIGHT_STOP, &failure);
     if (!session)
-        return client_refuse(client, &call, &failure);
+        return -ENOENT;
     if (session->state == SESSION_ENDED)
-        return client_answer(client, &call, document_of_session(session));
+        return client_answer(call, document_of_session(session));
     /* Kept first: the session may end at once. */
-    r = calls_keep(&client->control->calls, &call);
+    (void)calls_keep(&client->control->calls, call);
     session_stop(session, END_STOP);
-    return r;
+    return 0;
 }
 
 /* For a session whose disk does not answer. The answer shows what the kernel still holds. */
-static int method_abort(sd_bus_message *message, void *userdata, sd_bus_error *error)
+static int method_abort(struct client *client, struct call *call, const struct request *request,
+                        struct failure *failure)
 {
-    struct client *client = userdata;
-    struct call call = client_begin_call(client, message, PROTOCOL_ABORT);
-    struct failure failure = {0};
-    struct session *session;
+    struct session *session = client_read_capture(client, call, request, RIGHT_ABORT, failure);
 
-    (void)error;
-    session = client_read_capture(client, &call, RIGHT_ABORT, &failure);
     if (!session)
-        return client_refuse(client, &call, &failure);
+        return -ENOENT;
     session_abort(session);
     if (session->state == SESSION_ENDED)
-        return client_answer(client, &call, document_of_session(session));
-    return calls_keep(&client->control->calls, &call);
+        return client_answer(call, document_of_session(session));
+    return calls_keep(&client->control->calls, call);
 }
 
-static int method_stop_recorder(sd_bus_message *message, void *userdata, sd_bus_error *error)
+static int method_stop_recorder(struct client *client, struct call *call,
+                                const struct request *request, struct failure *failure)
 {
-    struct client *client = userdata;
     struct control *control = client->control;
-    struct call call = client_begin_call(client, message, PROTOCOL_STOP_RECORDER);
     struct recorder_stop stop = {
         .realtime_ns = clock_pair_now().realtime_ns,
         .uid = client->peer.uid,
         .pid = client->peer.pid,
     };
-    struct failure failure = {0};
     int r;
 
-    (void)error;
-    r = client_check_right(client, RIGHT_STOP_RECORDER, false, &failure);
-    if (r < 0)
-        return client_refuse(client, &call, &failure);
-    (void)snprintf(stop.comm, sizeof(stop.comm), "%s", call.audit.who.comm);
-    r = calls_check(&control->calls, client->peer.person, &failure);
+    r = request_read_nothing(request->parameters, failure);
     if (r >= 0)
-        r = manager_stop_recorder(control->manager, &stop, &failure);
-    if (r < 0)
-        return client_refuse(client, &call, &failure);
-    if (r > 0)
-        return client_answer(client, &call, status_of_recorder(control->manager));
-    call.stops_recorder = true;
-    return calls_keep(&control->calls, &call);
-}
-
-static int method_status(sd_bus_message *call, void *userdata, sd_bus_error *error)
-{
-    struct client *client = userdata;
-    const struct requester who = peer_requester(&client->peer);
-    struct failure failure = {0};
-    const struct session *session;
-    const char *name;
-    int r;
-
-    (void)error;
-    if (client_check_right(client, RIGHT_STATUS, false, &failure) < 0)
-        return call_answer_failure(call, &failure);
-    r = sd_bus_message_read(call, "s", &name);
+        r = client_check_right(client, RIGHT_STOP_RECORDER, false, failure);
+    if (r >= 0)
+        r = client_check_calls(client, failure);
     if (r < 0)
         return r;
-    if (name[0] == '\0')
-        return call_answer_document(call, status_document(client->control->manager));
-    session = manager_find_session(client->control->manager, &who, name, &failure);
-    if (!session)
-        return call_answer_failure(call, &failure);
-    return call_answer_document(call, document_of_session(session));
+    (void)snprintf(stop.comm, sizeof(stop.comm), "%s", call->audit.who.comm);
+    r = manager_stop_recorder(control->manager, &stop, failure);
+    if (r < 0)
+        return r;
+    if (r > 0)
+        return client_answer(call, status_of_recorder(control->manager));
+    call->stops_recorder = true;
+    return calls_keep(&control->calls, call);
+}
+
+/* Sets CALL's interval to the one that was asked for, or INTERVAL_USEC. */
+static int call_set_interval(struct call *call, uint64_t interval_usec, uint64_t min_usec,
+                             struct failure *failure)
+{
+    call->interval_usec = interval_usec ? interval_usec : INTERVAL_USEC;
+    if (call->interval_usec >= min_usec)
+        return 0;
+    return failure_set(failure, -EINVAL, ERROR_INVALID,
+                       "An interval of %" PRIu64 " ms is too short: at least %" PRIu64 " ms.",
+                       call->interval_usec / USEC_PER_MSEC, min_usec / USEC_PER_MSEC);
+}
+
+static int method_status(struct client *client, struct call *call, const struct request *request,
+                         struct failure *failure)
+{
+    struct control *control = client->control;
+    struct session *session = NULL;
+    struct status_request status;
+    struct json_object *document;
+    int r;
+
+    r = client_check_right(client, RIGHT_STATUS, false, failure);
+    if (r >= 0)
+        r = request_read_status(request->parameters, &status, failure);
+    if (r >= 0)
+        r = call_set_interval(call, status.interval_usec, INTERVAL_MIN_USEC, failure);
+    if (r >= 0 && request->more)
+        r = client_check_calls(client, failure);
+    if (r < 0)
+        return r;
+    if (status.name[0]) {
+        session = manager_find_session(control->manager, &call->audit.who, status.name, failure);
+        if (!session)
+            return -ENOENT;
+    }
+    document = session ? document_of_session(session) : status_document(control->manager);
+    if (!request->more || (session && session->state == SESSION_ENDED))
+        return client_answer(call, document);
+    call->session = session;
+    call->until = SESSION_ENDED;
+    call->stream = STREAM_STATUS;
+    call_send_document(call, document);
+    return calls_keep(&control->calls, call);
 }
 
 /* A part of the ring's newest records, into a pipe, again and again: what live views read. */
@@ -462,104 +439,152 @@ static enum right right_of_snapshot(const struct snapshot_options *options)
                                                                   : RIGHT_SNAPSHOT_OUTPUT;
 }
 
+/* Begins the snapshot, or the next part of a live view. */
 static int client_take_snapshot(struct client *client, struct call *call,
-                                struct snapshot_request *request)
+                                struct snapshot_request *taken, struct failure *failure)
 {
-    struct control *control = client->control;
-    struct failure failure = {0};
     struct snapshot *snapshot;
     int r;
 
-    audit_name_object(&call->audit, request->options.name);
-    r = client_check_right(client, right_of_snapshot(&request->options), false, &failure);
+    r = client_check_right(client, right_of_snapshot(&taken->options), false, failure);
     if (r < 0)
-        return client_refuse(client, call, &failure);
-    r = calls_check(&control->calls, client->peer.person, &failure);
-    if (r < 0)
-        return client_refuse(client, call, &failure);
-    request->options.requester = call->audit.who;
-    request->options.by_root = client->peer.uid == 0;
-    request->options.user = (struct snapshot_user){
+        return r;
+    taken->options.requester = call->audit.who;
+    taken->options.by_root = client->peer.uid == 0;
+    taken->options.user = (struct snapshot_user){
         .person = client->peer.person,
         .is_limited = client->peer.person != PERSON_ROOT,
         .may_pass_outputs = client->peer.role >= ROLE_OPERATE,
     };
-    if (user_limits_is_live(&request->options))
+    if (user_limits_is_live(&taken->options))
         call->audit.what = NULL; /* once a second */
-    r = manager_start_snapshot(control->manager, request->session, &request->options, &snapshot,
-                               &failure);
+    r = manager_start_snapshot(client->control->manager, taken->session, &taken->options, &snapshot,
+                               failure);
+    if (r >= 0)
+        call->snapshot = snapshot;
+    return r;
+}
+
+/* What a live view needs for its next parts: the call, and its output, which is closed at the end.
+ */
+static int client_keep_view(struct client *client, struct call *call, const struct request *request,
+                            const struct snapshot_request *taken, struct failure *failure)
+{
+    int fd;
+
+    if (!user_limits_is_live(&taken->options))
+        return failure_set(failure, -EINVAL, ERROR_INVALID,
+                           "A live view (interval_usec) has a pipe as its output, last_usec of a "
+                           "second at most, and no sidecar.");
+    call->output = vacate_batch_new(client->closing, 1);
+    fd = call->output ? fcntl(taken->options.output_fd, F_DUPFD_CLOEXEC, 0) : -1;
+    if (fd < 0)
+        return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
+    vacate_batch_add(call->output, fd);
+    call->message = json_object_get(request->message);
+    call->stream = STREAM_LIVE;
+    return 0;
+}
+
+static int method_snapshot(struct client *client, struct call *call, const struct request *request,
+                           struct failure *failure)
+{
+    struct control *control = client->control;
+    struct snapshot_request taken;
+    int r;
+
+    r = request_read_snapshot(request->parameters, request->passed, &control->manager->config,
+                              &taken, failure);
     if (r < 0)
-        return client_refuse(client, call, &failure);
-    call->snapshot = snapshot;
+        return r;
+    audit_name_object(&call->audit, taken.options.name);
+    r = client_check_outputs(client, taken.options.output_path, taken.options.output_fd,
+                             taken.options.sidecar_fd, failure);
+    if (r >= 0)
+        r = client_check_calls(client, failure);
+    if (r >= 0 && taken.interval_usec)
+        r = call_set_interval(call, taken.interval_usec,
+                              client->peer.person == PERSON_ROOT ? INTERVAL_MIN_USEC
+                                                                 : INTERVAL_LIVE_MIN_USEC,
+                              failure);
+    if (r >= 0 && request->more && taken.interval_usec)
+        r = client_keep_view(client, call, request, &taken, failure);
+    if (r >= 0)
+        r = client_take_snapshot(client, call, &taken, failure);
+    if (r < 0)
+        return r;
+    if (request->more && call->stream == STREAM_NONE) {
+        call->stream = STREAM_PROGRESS;
+        call->interval_usec = PROGRESS_USEC;
+    }
     return calls_keep(&control->calls, call);
 }
 
-static int method_snapshot(sd_bus_message *message, void *userdata, sd_bus_error *error)
+static struct client *control_find_client(const struct control *control,
+                                          const struct connection *connection)
 {
-    struct client *client = userdata;
-    struct control *control = client->control;
-    struct call call = client_begin_call(client, message, PROTOCOL_SNAPSHOT);
-    struct failure failure = {0};
-    struct snapshot_request request;
-    int r;
-
-    (void)error;
-    r = request_read_snapshot(message, &control->manager->config, &request, &failure);
-    if (r >= 0)
-        r = client_find_outputs(client, request.options.output_path, &request.options.output_fd,
-                                &request.options.sidecar_fd, &failure);
-    if (r < 0)
-        return client_refuse(client, &call, &failure);
-    return client_take_snapshot(client, &call, &request);
+    for (size_t i = 0; i < MAX_CLIENTS; i++)
+        if (control->clients[i] && control->clients[i]->connection == connection)
+            return control->clients[i];
+    return NULL;
 }
 
-static int method_rotate(sd_bus_message *message, void *userdata, sd_bus_error *error)
+/* The next part of a live view. */
+static int control_take_part(void *userdata, struct call *call, struct failure *failure)
 {
-    struct client *client = userdata;
+    struct control *control = userdata;
+    struct client *client = control_find_client(control, call->connection);
+    struct passed passed = {.fds = {call->output->fds[0]}, .count = 1};
+    struct varlink_call varlink;
+    struct snapshot_request taken;
+    int r;
+
+    r = varlink_read_call(call->message, &varlink);
+    if (r >= 0)
+        r = request_read_snapshot(varlink.parameters, &passed, &control->manager->config, &taken,
+                                  failure);
+    return r < 0 ? r : client_take_snapshot(client, call, &taken, failure);
+}
+
+static int method_rotate(struct client *client, struct call *call, const struct request *request,
+                         struct failure *failure)
+{
     struct control *control = client->control;
-    struct call call = client_begin_call(client, message, PROTOCOL_ROTATE);
-    struct failure failure = {0};
     struct session *session;
     const char *name;
     int r;
 
-    (void)error;
-    r = client_read_name(client, &call, RIGHT_ROTATE, &name, &failure);
+    r = client_read_name(client, call, request, RIGHT_ROTATE, &name, failure);
     if (r < 0)
-        return client_refuse(client, &call, &failure);
-    session = manager_find_segmented(control->manager, &call.audit.who, name, &failure);
+        return r;
+    session = manager_find_segmented(control->manager, &call->audit.who, name, failure);
     if (!session)
-        return client_refuse(client, &call, &failure);
-    audit_name_object(&call.audit, session->name);
-    r = client_check_right(client, RIGHT_ROTATE, client_owns(client, session), &failure);
+        return -ENOENT;
+    audit_name_object(&call->audit, session->name);
+    r = client_check_right(client, RIGHT_ROTATE, client_owns(client, session), failure);
     if (r >= 0)
-        r = segments_rotate(session, &call.segment, &failure);
+        r = segments_rotate(session, &call->segment, failure);
     if (r < 0)
-        return client_refuse(client, &call, &failure);
-    call.session = session;
-    return calls_keep(&control->calls, &call);
+        return r;
+    call->session = session;
+    return calls_keep(&control->calls, call);
 }
 
-static int method_trigger(sd_bus_message *message, void *userdata, sd_bus_error *error)
+static int method_trigger(struct client *client, struct call *call, const struct request *request,
+                          struct failure *failure)
 {
-    struct client *client = userdata;
     struct manager *manager = client->control->manager;
-    struct call call = client_begin_call(client, message, PROTOCOL_TRIGGER);
-    struct failure failure = {0};
     const struct trigger *trigger;
     const char *name;
     int r;
 
-    (void)error;
-    r = client_read_name(client, &call, RIGHT_TRIGGER, &name, &failure);
+    r = client_read_name(client, call, request, RIGHT_TRIGGER, &name, failure);
     if (r < 0)
-        return client_refuse(client, &call, &failure);
-    r = triggers_fire_manual(manager->triggers, name, &call.audit.who, &trigger, &failure);
-    if (r < 0 && strcmp(failure.name, ERROR_NO_RING) == 0)
-        manager_explain_no_ring(manager, &failure);
-    if (r < 0)
-        return client_refuse(client, &call, &failure);
-    return client_answer(client, &call, document_of_trigger(trigger));
+        return r;
+    r = triggers_fire_manual(manager->triggers, name, &call->audit.who, &trigger, failure);
+    if (r < 0 && strcmp(failure->name, ERROR_NO_RING) == 0)
+        manager_explain_no_ring(manager, failure);
+    return r < 0 ? r : client_answer(call, document_of_trigger(trigger));
 }
 
 /* --- The state directory. --- */
@@ -572,105 +597,102 @@ static void control_handle_vacuum(void *userdata, uint64_t ticket,
     calls_handle_vacuum(&control->calls, ticket, control->manager->state_dir, result);
 }
 
-/* CALL is answered when REQUEST is done. */
+/* CALL is answered when VACUUM is done. */
 static int client_ask_vacuum(struct client *client, struct call *call, enum right right,
-                             struct vacuum_request *request)
+                             struct vacuum_request *vacuum, struct failure *failure)
 {
     struct control *control = client->control;
-    struct failure failure = {0};
     int r;
 
-    request->who = call->audit.who;
-    r = client_check_right(client, right, false, &failure);
+    vacuum->who = call->audit.who;
+    r = client_check_right(client, right, false, failure);
+    if (r >= 0)
+        r = client_check_calls(client, failure);
     if (r < 0)
-        return client_refuse(client, call, &failure);
-    r = calls_check(&control->calls, client->peer.person, &failure);
-    if (r < 0)
-        return client_refuse(client, call, &failure);
-    r = vacuum_send(control->manager->vacuum, request, control_handle_vacuum, control,
+        return r;
+    r = vacuum_send(control->manager->vacuum, vacuum, control_handle_vacuum, control,
                     &call->ticket);
     if (r == -EAGAIN)
-        (void)failure_set(&failure, r, ERROR_BUSY,
-                          "Too many requests wait for the disk of the state directory. Nothing "
-                          "was done. Try again later.");
-    else if (r < 0)
-        (void)failure_set(&failure, r, ERROR_NO_MEMORY, "Out of memory.");
+        return failure_set(failure, r, ERROR_BUSY,
+                           "Too many requests wait for the disk of the state directory. Nothing "
+                           "was done. Try again later.");
     if (r < 0)
-        return client_refuse(client, call, &failure);
-    if (request->action == VACUUM_LIST || request->dry_run)
+        return failure_set(failure, r, ERROR_NO_MEMORY, "Out of memory.");
+    if (vacuum->action == VACUUM_LIST || vacuum->dry_run)
         call->audit.what = NULL; /* it changes nothing */
     return calls_keep(&control->calls, call);
 }
 
-static int method_files(sd_bus_message *message, void *userdata, sd_bus_error *error)
+static int method_files(struct client *client, struct call *call, const struct request *request,
+                        struct failure *failure)
 {
-    struct client *client = userdata;
-    struct call call = client_begin_call(client, message, PROTOCOL_FILES);
-    struct vacuum_request request = {
+    struct vacuum_request vacuum = {
         .action = VACUUM_LIST,
         .limits = client->control->manager->config.disk,
     };
+    int r = request_read_nothing(request->parameters, failure);
 
-    (void)error;
-    return client_ask_vacuum(client, &call, RIGHT_FILES, &request);
+    return r < 0 ? r : client_ask_vacuum(client, call, RIGHT_FILES, &vacuum, failure);
 }
 
-static int method_vacuum(sd_bus_message *message, void *userdata, sd_bus_error *error)
+static int method_vacuum(struct client *client, struct call *call, const struct request *request,
+                         struct failure *failure)
 {
-    struct client *client = userdata;
-    struct call call = client_begin_call(client, message, PROTOCOL_VACUUM);
-    struct vacuum_request request = {.action = VACUUM_CLEAN};
-    struct failure failure = {0};
+    struct vacuum_request vacuum = {.action = VACUUM_CLEAN};
     struct clean_request clean;
+    int r;
 
-    (void)error;
-    if (request_read_clean(message, &client->control->manager->config, &clean, &failure) < 0)
-        return client_refuse(client, &call, &failure);
-    request.limits = clean.limits;
-    request.dry_run = clean.dry_run;
-    return client_ask_vacuum(client, &call, RIGHT_VACUUM, &request);
+    r = request_read_clean(request->parameters, &client->control->manager->config, &clean, failure);
+    if (r < 0)
+        return r;
+    vacuum.limits = clean.limits;
+    vacuum.dry_run = clean.dry_run;
+    return client_ask_vacuum(client, call, RIGHT_VACUUM, &vacuum, failure);
 }
 
-static int method_remove(sd_bus_message *message, void *userdata, sd_bus_error *error)
+static int method_remove(struct client *client, struct call *call, const struct request *request,
+                         struct failure *failure)
 {
-    struct client *client = userdata;
-    struct call call = client_begin_call(client, message, PROTOCOL_REMOVE);
-    struct vacuum_request request = {
+    struct vacuum_request vacuum = {
         .action = VACUUM_REMOVE,
         .limits = client->control->manager->config.disk,
     };
-    char **names = NULL;
+    struct remove_request remove;
+    const char **names;
     int r;
 
-    (void)error;
-    r = sd_bus_message_read_strv(message, &names);
+    r = request_read_remove(request->parameters, &remove, failure);
     if (r < 0)
         return r;
-    while (names && names[request.nr_names])
-        request.nr_names++;
-    request.names = (const char *const *)names;
-    if (request.nr_names > 0)
-        audit_name_object(&call.audit, names[0]);
-    r = client_ask_vacuum(client, &call, RIGHT_REMOVE, &request);
-    for (size_t i = 0; i < request.nr_names; i++)
-        free(names[i]);
+    vacuum.nr_names = json_object_array_length(remove.names);
+    names = calloc(vacuum.nr_names + 1, sizeof(*names));
+    if (!names)
+        return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
+    for (size_t i = 0; i < vacuum.nr_names; i++)
+        names[i] = json_object_get_string(json_object_array_get_idx(remove.names, i));
+    if (vacuum.nr_names > 0)
+        audit_name_object(&call->audit, names[0]);
+    vacuum.names = names;
+    r = client_ask_vacuum(client, call, RIGHT_REMOVE, &vacuum, failure);
     free(names);
     return r;
 }
 
-static int method_reload(sd_bus_message *message, void *userdata, sd_bus_error *error)
+static int method_reload(struct client *client, struct call *call, const struct request *request,
+                         struct failure *failure)
 {
-    struct client *client = userdata;
     struct control *control = client->control;
-    struct call call = client_begin_call(client, message, PROTOCOL_RELOAD);
-    struct failure failure = {0};
+    int r;
 
-    (void)error;
-    if (client_check_right(client, RIGHT_RELOAD, false, &failure) < 0 ||
-        calls_check(&control->calls, client->peer.person, &failure) < 0)
-        return client_refuse(client, &call, &failure);
-    call.reload = reload_request(control->reload);
-    return calls_keep(&control->calls, &call);
+    r = request_read_nothing(request->parameters, failure);
+    if (r >= 0)
+        r = client_check_right(client, RIGHT_RELOAD, false, failure);
+    if (r >= 0)
+        r = client_check_calls(client, failure);
+    if (r < 0)
+        return r;
+    call->reload = reload_request(control->reload);
+    return calls_keep(&control->calls, call);
 }
 
 /* --- Signals. --- */
@@ -722,66 +744,173 @@ void control_take_snapshot(struct control *control, const struct signalfd_siginf
 
 /* --- The interface. --- */
 
-static int property_version(sd_bus *bus, const char *path, const char *interface,
-                            const char *property, sd_bus_message *reply, void *userdata,
-                            sd_bus_error *error)
-{
-    (void)bus, (void)path, (void)interface, (void)property, (void)userdata, (void)error;
-    return sd_bus_message_append(reply, "s", PACKAGE_VERSION);
-}
-
-/* Without UNPRIVILEGED sd-bus itself refuses everybody but root: the decision is ours. */
-static const sd_bus_vtable control_vtable[] = {
-    SD_BUS_VTABLE_START(0),
-    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_START, SD_BUS_ARGS("s", name, "a{sv}", options),
-                            SD_BUS_RESULT("s", session), method_start, SD_BUS_VTABLE_UNPRIVILEGED),
-    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_STOP, SD_BUS_ARGS("s", name), SD_BUS_RESULT("s", session),
-                            method_stop, SD_BUS_VTABLE_UNPRIVILEGED),
-    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_STOP_RECORDER, NULL, SD_BUS_RESULT("s", recorder),
-                            method_stop_recorder, SD_BUS_VTABLE_UNPRIVILEGED),
-    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_ABORT, SD_BUS_ARGS("s", name), SD_BUS_RESULT("s", session),
-                            method_abort, SD_BUS_VTABLE_UNPRIVILEGED),
-    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_STATUS, SD_BUS_ARGS("s", name), SD_BUS_RESULT("s", status),
-                            method_status, SD_BUS_VTABLE_UNPRIVILEGED),
-    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_SNAPSHOT, SD_BUS_ARGS("s", name, "a{sv}", options),
-                            SD_BUS_RESULT("s", snapshot), method_snapshot,
-                            SD_BUS_VTABLE_UNPRIVILEGED),
-    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_ROTATE, SD_BUS_ARGS("s", name), SD_BUS_RESULT("s", segment),
-                            method_rotate, SD_BUS_VTABLE_UNPRIVILEGED),
-    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_TRIGGER, SD_BUS_ARGS("s", name), SD_BUS_RESULT("s", trigger),
-                            method_trigger, SD_BUS_VTABLE_UNPRIVILEGED),
-    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_FILES, NULL, SD_BUS_RESULT("s", files), method_files,
-                            SD_BUS_VTABLE_UNPRIVILEGED),
-    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_VACUUM, SD_BUS_ARGS("a{sv}", options),
-                            SD_BUS_RESULT("s", files), method_vacuum, SD_BUS_VTABLE_UNPRIVILEGED),
-    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_REMOVE, SD_BUS_ARGS("as", names), SD_BUS_RESULT("s", files),
-                            method_remove, SD_BUS_VTABLE_UNPRIVILEGED),
-    SD_BUS_METHOD_WITH_ARGS(PROTOCOL_RELOAD, NULL, SD_BUS_RESULT("s", changes), method_reload,
-                            SD_BUS_VTABLE_UNPRIVILEGED),
-    SD_BUS_PROPERTY(PROTOCOL_VERSION, "s", property_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
-    SD_BUS_VTABLE_END,
+struct method {
+    const char *name;
+    const char *reply; /* the parameter of its reply */
+    bool changes;      /* something: it is not to be made oneway */
+    bool passes;       /* it takes descriptors */
+    int (*handle)(struct client *client, struct call *call, const struct request *request,
+                  struct failure *failure);
 };
 
-/* The first calls of busctl(1) and other clients that expect a message bus. */
-static int method_hello(sd_bus_message *call, void *userdata, sd_bus_error *error)
-{
-    (void)userdata, (void)error;
-    return sd_bus_reply_method_return(call, "s", ":1.1");
-}
-
-static int method_match(sd_bus_message *call, void *userdata, sd_bus_error *error)
-{
-    (void)userdata, (void)error;
-    return sd_bus_reply_method_return(call, NULL);
-}
-
-static const sd_bus_vtable bus_vtable[] = {
-    SD_BUS_VTABLE_START(0),
-    SD_BUS_METHOD("Hello", NULL, "s", method_hello, SD_BUS_VTABLE_UNPRIVILEGED),
-    SD_BUS_METHOD("AddMatch", "s", NULL, method_match, SD_BUS_VTABLE_UNPRIVILEGED),
-    SD_BUS_METHOD("RemoveMatch", "s", NULL, method_match, SD_BUS_VTABLE_UNPRIVILEGED),
-    SD_BUS_VTABLE_END,
+static const struct method methods[] = {
+    {PROTOCOL_START, REPLY_SESSION, true, true, method_start},
+    {PROTOCOL_STOP, REPLY_SESSION, true, false, method_stop},
+    {PROTOCOL_STOP_RECORDER, REPLY_RECORDER, true, false, method_stop_recorder},
+    {PROTOCOL_ABORT, REPLY_SESSION, true, false, method_abort},
+    {PROTOCOL_STATUS, REPLY_STATUS, false, false, method_status},
+    {PROTOCOL_SNAPSHOT, REPLY_SNAPSHOT, true, true, method_snapshot},
+    {PROTOCOL_ROTATE, REPLY_SEGMENT, true, false, method_rotate},
+    {PROTOCOL_TRIGGER, REPLY_TRIGGER, true, false, method_trigger},
+    {PROTOCOL_FILES, REPLY_FILES, false, false, method_files},
+    {PROTOCOL_VACUUM, REPLY_FILES, true, false, method_vacuum},
+    {PROTOCOL_REMOVE, REPLY_FILES, true, false, method_remove},
+    {PROTOCOL_RELOAD, REPLY_CHANGES, true, false, method_reload},
 };
+
+static void reply_service_error(struct client *client, const char *error, const char *key,
+                                const char *value)
+{
+    json *parameters = json_object_new_object();
+
+    json_put_text(parameters, key, value);
+    connection_reply(client->connection, varlink_make_error(error, parameters), false);
+}
+
+static void reply_info(struct client *client)
+{
+    json *parameters = json_object_new_object(), *interfaces = json_object_new_array();
+
+    json_put_text(parameters, "vendor", "xentraced");
+    json_put_text(parameters, "product", "xentraced");
+    json_put_text(parameters, "version", PACKAGE_VERSION);
+    json_put_text(parameters, "url", "");
+    (void)json_object_array_add(interfaces, json_object_new_string(SERVICE_INTERFACE));
+    (void)json_object_array_add(interfaces, json_object_new_string(CONTROL_INTERFACE));
+    json_put(parameters, "interfaces", interfaces);
+    connection_reply(client->connection, varlink_make_reply(parameters, false), false);
+}
+
+static void reply_description(struct client *client, const char *interface)
+{
+    const char *text = strcmp(interface, SERVICE_INTERFACE) == 0   ? interface_service_text
+                       : strcmp(interface, CONTROL_INTERFACE) == 0 ? interface_text
+                                                                   : NULL;
+    json *parameters;
+
+    if (!text) {
+        reply_service_error(client, SERVICE_ERROR_NO_INTERFACE, "interface", interface);
+        return;
+    }
+    parameters = json_object_new_object();
+    json_put_text(parameters, "description", text);
+    connection_reply(client->connection, varlink_make_reply(parameters, false), false);
+}
+
+/* A method of the interface that every service has. */
+static void client_call_service(struct client *client, const char *method,
+                                struct json_object *parameters)
+{
+    const struct call call = {.connection = client->connection};
+    struct failure failure = {0};
+    const char *interface;
+
+    if (strcmp(method, SERVICE_GET_INFO) == 0 && request_read_nothing(parameters, &failure) >= 0)
+        reply_info(client);
+    else if (strcmp(method, SERVICE_GET_DESCRIPTION) == 0 &&
+             request_read_text(parameters, "interface", &interface, &failure) >= 0)
+        reply_description(client, interface);
+    else if (failure.name)
+        call_answer_failure(&call, &failure);
+    else
+        reply_service_error(client, SERVICE_ERROR_NO_METHOD, "method", method);
+}
+
+static int client_check_passed(const struct client *client, const struct method *method,
+                               const struct passed *passed, struct failure *failure)
+{
+    if (passed->is_refused)
+        return failure_set(failure, -EINVAL, ERROR_INVALID,
+                           "A call passes %u descriptors at most: an output and its sidecar. "
+                           "Nothing was done.",
+                           CONNECTION_PASSED_MAX);
+    if (passed->count == 0)
+        return 0;
+    if (!method->passes)
+        return failure_set(failure, -EINVAL, ERROR_INVALID,
+                           "%s takes no descriptors. Nothing was done.", method->name);
+    return vacate_check(client->closing, failure);
+}
+
+static void client_call_method(struct client *client, const struct method *method,
+                               const struct request *request)
+{
+    struct call call = {
+        .connection = client->connection,
+        .reply = method->reply,
+        .audit = {.who = peer_requester(&client->peer),
+                  .what = method->changes ? method->name : NULL},
+    };
+    struct failure failure = {0};
+    int r;
+
+    r = client_check_passed(client, method, request->passed, &failure);
+    if (r >= 0)
+        r = method->handle(client, &call, request, &failure);
+    if (r >= 0)
+        return;
+    audit_log(&call.audit, &failure);
+    call_answer_failure(&call, &failure);
+    call_forget(&call);
+}
+
+/* Returns the rest of METHOD after INTERFACE and a dot; NULL: it is of another interface. */
+static const char *method_of(const char *method, const char *interface)
+{
+    size_t length = strlen(interface);
+
+    return strncmp(method, interface, length) == 0 && method[length] == '.' ? method + length + 1
+                                                                            : NULL;
+}
+
+static int client_handle_call(void *userdata, struct json_object *message,
+                              const struct varlink_call *call, const struct passed *passed)
+{
+    struct client *client = userdata;
+    const struct request request = {
+        .message = message,
+        .parameters = call->parameters,
+        .passed = passed,
+        .more = call->more,
+    };
+    const char *name = method_of(call->method, SERVICE_INTERFACE);
+    const struct method *method = NULL;
+
+    if (call->upgrade) {
+        reply_service_error(client, SERVICE_ERROR_PARAMETER, "parameter", "upgrade");
+        return 0;
+    }
+    if (name) {
+        client_call_service(client, name, call->parameters);
+        return 0;
+    }
+    name = method_of(call->method, CONTROL_INTERFACE);
+    if (!name) {
+        reply_service_error(client, SERVICE_ERROR_NO_INTERFACE, "interface", call->method);
+        return 0;
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(methods); i++)
+        if (strcmp(name, methods[i].name) == 0)
+            method = &methods[i];
+    if (!method) {
+        reply_service_error(client, SERVICE_ERROR_NO_METHOD, "method", call->method);
+        return 0;
+    }
+    if (call->oneway && method->changes)
+        return -EPERM;
+    client_call_method(client, method, &request);
+    return 0;
+}
 
 /* --- Clients. --- */
 
@@ -805,11 +934,11 @@ static struct client *client_free(struct client *client)
     for (size_t i = 0; i < MAX_CLIENTS; i++)
         if (control->clients[i] == client)
             control->clients[i] = NULL;
-    if (client->bus)
-        calls_forget_bus(&control->calls, client->bus);
+    if (client->connection)
+        calls_forget_connection(&control->calls, client->connection);
     client_end_attached(client);
-    relay_free(client->relay);
-    sd_bus_close_unref(client->bus);
+    connection_free(client->connection);
+    vacate_leave(client->closing);
     free(client);
     return NULL;
 }
@@ -821,174 +950,30 @@ static int64_t client_priority(const struct client *client)
     return client->peer.role == ROLE_OPERATE ? PRIORITY_OPERATOR : PRIORITY_VIEWER;
 }
 
-static int client_check_passing(const struct client *client, struct failure *failure)
+/* Whether the person has read enough of its replies. Root's scripts are trusted with their own. */
+static bool client_may_read(void *userdata)
 {
+    const struct client *client = userdata;
+    const struct control *control = client->control;
+    size_t unsent_bytes = 0;
+
+    if (client->peer.person == PERSON_ROOT)
+        return true;
+    for (size_t i = 0; i < MAX_CLIENTS; i++)
+        if (control->clients[i] && control->clients[i]->peer.person == client->peer.person)
+            unsent_bytes += connection_unsent_bytes(control->clients[i]->connection);
+    return unsent_bytes <= UNSENT_OF_PERSON_BYTES;
+}
+
+static void client_handle_drained(void *userdata)
+{
+    const struct client *client = userdata;
     const struct control *control = client->control;
 
-    if (!leaks_permit(control->leaks, client->peer.uid))
-        return failure_set(
-            failure, -EPERM, ERROR_NOT_PERMITTED,
-            "Malformed messages of this user have cost descriptors: it may pass none "
-            "until xentraced is restarted. Nothing was done; use sudo.");
-    return vacate_check(control->vacate, client->peer.person, failure);
-}
-
-static bool client_may_pass(void *userdata)
-{
-    struct failure failure;
-
-    return client_check_passing(userdata, &failure) >= 0;
-}
-
-/* Why the descriptors of a message were refused. */
-static int client_refuse_passed(const struct client *client, sd_bus_message *message)
-{
-    struct failure failure = {0};
-
-    if (client_check_passing(client, &failure) >= 0)
-        (void)failure_set(
-            &failure, -EINVAL, ERROR_INVALID,
-            "A call passes %u descriptors at most: an output and its sidecar. Nothing "
-            "was done.",
-            PASSED_MAX);
-    return call_answer_failure(message, &failure);
-}
-
-/* Sees each message first. */
-static int client_handle_message(sd_bus_message *message, void *userdata, sd_bus_error *error)
-{
-    struct client *client = userdata;
-
-    (void)error;
-    client->nr_dispatched++;
-    return client->passed->is_refused ? client_refuse_passed(client, message) : 0;
-}
-
-/* *FD is given away as soon as the bus has it. */
-static int client_start_bus(struct client *client, int *fd)
-{
-    sd_id128_t id;
-    sd_bus *bus;
-    int r;
-
-    r = sd_bus_new(&client->bus);
-    if (r < 0)
-        return r;
-    bus = client->bus;
-    r = sd_bus_set_fd(bus, *fd, *fd);
-    if (r < 0)
-        return r;
-    (void)fd_take(fd); /* the bus closes it */
-    r = sd_id128_randomize(&id);
-    if (r < 0)
-        return r;
-    r = sd_bus_set_server(bus, 1, id);
-    if (r < 0)
-        return r;
-    r = sd_bus_negotiate_fds(bus, client->passes_descriptors);
-    if (r < 0)
-        return r;
-    r = sd_bus_negotiate_creds(bus, 0, 0);
-    if (r < 0)
-        return r;
-    return sd_bus_start(bus);
-}
-
-static int client_serve_objects(struct client *client)
-{
-    sd_bus *bus = client->bus;
-    int r;
-
-    r = sd_bus_add_object_vtable(bus, NULL, PROTOCOL_PATH, PROTOCOL_INTERFACE, control_vtable,
-                                 client);
-    if (r < 0)
-        return r;
-    r = sd_bus_add_object_vtable(bus, NULL, "/org/freedesktop/DBus", "org.freedesktop.DBus",
-                                 bus_vtable, client);
-    if (r < 0)
-        return r;
-    return sd_bus_add_filter(bus, NULL, client_handle_message, client);
-}
-
-/* Until the bus has nothing more to do. */
-static int client_process(struct client *client)
-{
-    int r = 1;
-
-    for (unsigned int i = 0; r > 0 && i < BUS_TURNS_MAX; i++)
-        r = sd_bus_process(client->bus, NULL);
-    if (r < 0)
-        return r;
-    return sd_bus_is_open(client->bus) > 0 ? 0 : -ECONNRESET;
-}
-
-/*
- * sd-bus wants to be authenticated to, as it does not know that the client was: CLIENT_FD plays a
- * client who is. All of it is done at once, within this process.
- */
-static int client_open_bus(struct client *client, int client_fd)
-{
-    static const char hello[] = "\0AUTH EXTERNAL\r\nDATA\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n";
-    char answers[256]; /* three lines of less than 64 bytes */
-    int r;
-
-    if (send(client_fd, hello, sizeof(hello) - 1, MSG_NOSIGNAL) != (ssize_t)sizeof(hello) - 1)
-        return -EIO;
-    r = client_process(client);
-    if (r < 0)
-        return r;
-    if (sd_bus_is_ready(client->bus) <= 0)
-        return -EPROTO;
-    return recv(client_fd, answers, sizeof(answers), MSG_DONTWAIT) > 0 ? 0 : -EPROTO;
-}
-
-static int client_begin(void *userdata, int fd, int client_fd)
-{
-    struct client *client = userdata;
-    _cleanup_fd_ int own_fd = fd;
-    int r;
-
-    r = client_start_bus(client, &own_fd);
-    if (r < 0)
-        return r;
-    r = client_open_bus(client, client_fd);
-    if (r < 0)
-        return r;
-    client_log(client, "connected");
-    return client_serve_objects(client);
-}
-
-/* A message that sd-bus cannot read is lost, and so are its descriptors (libsystemd 252). */
-static int client_receive(void *userdata, const struct passed *passed)
-{
-    struct client *client = userdata;
-    int r;
-
-    client->nr_dispatched = 0;
-    client->passed = passed;
-    r = client_process(client);
-    client->passed = &passed_nothing;
-    if (client->nr_dispatched > 0)
-        return r;
-    if (passed->count > 0)
-        leaks_note(client->control->leaks, client->peer.uid, passed->count);
-    return r < 0 ? r : -EBADMSG;
-}
-
-static int client_flush(void *userdata)
-{
-    struct client *client = userdata;
-    uint64_t queued;
-    int r;
-
-    r = sd_bus_get_n_queued_write(client->bus, &queued);
-    if (r < 0 || queued == 0)
-        return r < 0 ? r : 0;
-    r = client_process(client);
-    if (r < 0)
-        return r;
-    r = sd_bus_get_n_queued_write(client->bus, &queued);
-    return r < 0 ? r : queued > 0;
+    for (size_t i = 0; i < MAX_CLIENTS; i++)
+        if (control->clients[i] && control->clients[i] != client &&
+            control->clients[i]->peer.person == client->peer.person)
+            connection_resume(control->clients[i]->connection);
 }
 
 static void client_handle_closed(void *userdata, const char *reason)
@@ -999,11 +984,10 @@ static void client_handle_closed(void *userdata, const char *reason)
     client_free(client);
 }
 
-static const struct relay_server relay_server = {
-    .begin = client_begin,
-    .receive = client_receive,
-    .may_pass = client_may_pass,
-    .flush = client_flush,
+static const struct connection_server connection_server = {
+    .may_read = client_may_read,
+    .call = client_handle_call,
+    .drained = client_handle_drained,
     .closed = client_handle_closed,
 };
 
@@ -1036,17 +1020,16 @@ static struct client **control_find_place(struct control *control, const struct 
     return place;
 }
 
-static int client_new(struct control *control, int *fd, const struct peer *peer,
+/* SOCKET, of CLOSING, is given away on success. */
+static int client_new(struct control *control, struct vacate_batch *socket,
+                      struct vacate_person *closing, const struct peer *peer,
                       struct failure *failure)
 {
     struct client **place = control_find_place(control, peer, failure);
-    struct relay_options options = {
+    struct connection_options options = {
         .event = control->manager->event,
-        .uid = peer->uid,
-        .person = peer->person,
-        .vacate = control->vacate,
-        .stand_ins = &control->stand_ins,
-        .server = &relay_server,
+        .person = closing,
+        .server = &connection_server,
     };
     struct client *client;
     int r;
@@ -1058,17 +1041,16 @@ static int client_new(struct control *control, int *fd, const struct peer *peer,
         return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "out of memory");
     client->control = control;
     client->peer = *peer;
-    client->passed = &passed_nothing;
-    client->passes_descriptors = leaks_permit(control->leaks, peer->uid);
+    client->closing = closing;
     options.priority = client_priority(client);
-    options.passes_descriptors = client->passes_descriptors;
     options.userdata = client;
-    r = relay_new(&options, fd, &client->relay);
+    r = connection_new(&options, socket, &client->connection);
     if (r < 0) {
-        client_free(client);
+        free(client);
         return failure_set(failure, r, ERROR_NO_MEMORY, "%s", strerror(-r));
     }
     *place = client;
+    client_log(client, "connected");
     return 0;
 }
 
@@ -1095,9 +1077,10 @@ static void control_log_refusal(struct control *control, const struct peer *peer
     control->nr_refused = 0;
 }
 
-/* A client that is refused sees the end of the connection. */
-static void control_admit(struct control *control, int fd)
+/* A client that is refused sees the end of the connection. SOCKET has room for FD. */
+static void control_admit(struct control *control, struct vacate_batch *socket, int fd)
 {
+    struct vacate_person *closing;
     struct failure failure = {0};
     struct peer peer;
     int r;
@@ -1105,15 +1088,21 @@ static void control_admit(struct control *control, int fd)
     r = peer_read(fd, &control->groups, control->persons, &peer);
     if (r < 0)
         (void)failure_set(&failure, r, ERROR_NO_MEMORY, "%s", strerror(-r));
-    else if (peer.role == ROLE_NONE)
+    closing = vacate_join(control->vacate, peer.person, socket, fd);
+    if (r >= 0 && peer.role == ROLE_NONE)
         r = failure_set(&failure, -EACCES, ERROR_NOT_PERMITTED,
                         "the user is not in a group with access");
-    else
-        r = client_new(control, &fd, &peer, &failure);
+    if (r >= 0 && vacate_is_locked(closing))
+        r = failure_set(&failure, -EBUSY, ERROR_BUSY,
+                        "too many descriptors that the user passed are not closed yet");
+    if (r >= 0)
+        r = client_new(control, socket, closing, &peer, &failure);
     if (r >= 0)
         return;
     control_log_refusal(control, &peer, &failure);
-    vacate_close_connection(control->vacate, peer.person, fd);
+    (void)shutdown(fd, SHUT_RDWR); /* the client need not wait for close(2) */
+    vacate_close(socket);
+    vacate_leave(closing);
 }
 
 /* What the client may do now. Whoever may do nothing any more is disconnected. */
@@ -1122,13 +1111,13 @@ static void client_update_role(struct client *client)
     struct peer peer;
     int r;
 
-    r = peer_read(relay_fd(client->relay), &client->control->groups, client->control->persons,
-                  &peer);
+    r = peer_read(connection_fd(client->connection), &client->control->groups,
+                  client->control->persons, &peer);
     if (r >= 0 && peer.role == client->peer.role)
         return;
     client->peer.role = peer.role;
     if (r >= 0 && peer.role != ROLE_NONE)
-        r = relay_set_priority(client->relay, client_priority(client));
+        r = connection_set_priority(client->connection, client_priority(client));
     if (r < 0 || peer.role == ROLE_NONE)
         client_handle_closed(client, "may not be connected any more");
     else
@@ -1194,17 +1183,35 @@ static int control_handle_connection(sd_event_source *source, int listen_fd, uin
 
     (void)source, (void)revents;
     for (unsigned int i = 0; i < ACCEPT_BURST; i++) {
-        int fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        struct vacate_batch *socket = vacate_prepare(control->vacate);
+        int fd;
 
-        if (fd >= 0)
-            control_admit(control, fd);
-        else if (errno == EAGAIN)
+        if (!socket)
+            return control_pause(control);
+        fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) {
+            control_admit(control, socket, fd);
+            continue;
+        }
+        vacate_close(socket);
+        if (errno == EAGAIN)
             return 0;
-        else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
             return control_pause(control);
         /* else it went away again */
     }
     return 0;
+}
+
+/* A person was locked out, or may come again. */
+static void control_handle_lock(void *userdata)
+{
+    struct control *control = userdata;
+
+    for (size_t i = 0; i < MAX_CLIENTS; i++)
+        if (control->clients[i] && vacate_is_locked(control->clients[i]->closing))
+            connection_end(control->clients[i]->connection,
+                           "has passed too many descriptors that are not closed yet");
 }
 
 static int control_add_sources(struct control *control)
@@ -1244,15 +1251,16 @@ static int control_set_up(struct control *control, const struct config_source *s
     r = persons_new(manager->workers, &control->groups, control_handle_persons, control,
                     &control->persons);
     if (r >= 0)
-        r = leaks_new(manager, &control->leaks);
+        r = vacate_new(manager->workers, control_handle_lock, control, &control->vacate);
+    if (r >= 0 && !(control->listener = vacate_prepare(control->vacate)))
+        r = -ENOMEM;
     if (r >= 0)
-        r = vacate_new(manager->workers, &control->vacate);
+        control->listening =
+            vacate_join(control->vacate, PERSON_ROOT, control->listener, control->listen_fd);
+    if (r >= 0)
+        r = calls_init(&control->calls, manager, control_take_part, control);
     if (r < 0)
         return failure_set(failure, r, ERROR_NO_MEMORY, "Out of memory.");
-    r = stand_ins_init(&control->stand_ins);
-    if (r < 0)
-        return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot make files in memory: %s.",
-                           strerror(-r));
     r = control_add_sources(control);
     if (r < 0)
         return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot serve %s: %s.",
@@ -1276,8 +1284,6 @@ int control_new(struct manager *manager, const struct config_source *source,
         return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
     control->manager = manager;
     control->listen_fd = -1;
-    for (size_t i = 0; i < PASSED_MAX; i++)
-        control->stand_ins.fds[i] = -1;
     r = control_set_up(control, source, failure);
     if (r < 0) {
         control_free(control);
@@ -1297,17 +1303,21 @@ struct control *control_free(struct control *control)
     control->manager->segment_finished = NULL;
     for (size_t i = 0; i < MAX_CLIENTS; i++)
         if (control->clients[i]) {
-            relay_send_last(control->clients[i]->relay);
+            connection_send_last(control->clients[i]->connection);
             client_free(control->clients[i]);
         }
     if (control->listen_source)
         (void)unlink(control->manager->socket_path);
     sd_event_source_disable_unref(control->listen_source);
     sd_event_source_disable_unref(control->resume_source);
-    fd_close(&control->listen_fd);
-    stand_ins_done(&control->stand_ins);
+    if (control->listening) {
+        vacate_close(control->listener);
+        vacate_leave(control->listening);
+    } else {
+        fd_close(&control->listen_fd); /* nobody knows of it yet */
+    }
+    calls_done(&control->calls);
     vacate_free(control->vacate);
-    leaks_free(control->leaks);
     persons_free(control->persons);
     reload_free(control->reload);
     free(control);

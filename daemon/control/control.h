@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The control socket: D-Bus messages from clients, without a bus daemon. docs/control-protocol.md.
+ * The control socket: Varlink calls from clients. docs/control-protocol.md.
  * Main thread.
  */
 

@@ -10,15 +10,14 @@
 #include "daemon/session/session.h"
 #include "daemon/session/snapshot.h"
 
-struct sd_bus_message;
+struct json_object;
+struct passed;
 
-/* Strings are the message's, and so are descriptors, which are stand-ins (passed.h). */
+/* Strings are the message's. Descriptors are borrowed. */
 struct start_request {
     const char *name; /* "": to be made up */
     struct session_options options;
-    int discard, keep_enabled, start_disabled; /* D-Bus booleans are ints: copied to the options */
-    int persist;
-    int attached;     /* the session ends when the client goes */
+    bool attached;    /* the session ends when the client goes */
     bool has_options; /* any, whatever their values */
 };
 
@@ -32,13 +31,37 @@ struct clean_request {
 struct snapshot_request {
     const char *session; /* "": manager_find_ring() decides */
     struct snapshot_options options;
+    uint64_t interval_usec; /* of a live view */
 };
 
-/* What is not said is as CONFIG says. Any error sets FAILURE; the request has the descriptors that
- * were read until then. */
-int request_read_start(struct sd_bus_message *call, const struct config *config,
-                       struct start_request *ret_request, struct failure *failure);
-int request_read_clean(struct sd_bus_message *call, const struct config *config,
+/* Likewise. */
+struct status_request {
+    const char *name; /* "": everything */
+    uint64_t interval_usec;
+};
+
+/* Likewise. */
+struct remove_request {
+    struct json_object *names; /* an array of strings */
+};
+
+/*
+ * What is not said, or null, is as CONFIG says. PARAMETERS may be NULL: there are none. Any error
+ * sets FAILURE; of a parameter that is unknown or has another type, with its name (parameter).
+ */
+int request_read_start(struct json_object *parameters, const struct passed *passed,
+                       const struct config *config, struct start_request *ret_request,
+                       struct failure *failure);
+int request_read_clean(struct json_object *parameters, const struct config *config,
                        struct clean_request *ret_request, struct failure *failure);
-int request_read_snapshot(struct sd_bus_message *call, const struct config *config,
-                          struct snapshot_request *ret_request, struct failure *failure);
+int request_read_snapshot(struct json_object *parameters, const struct passed *passed,
+                          const struct config *config, struct snapshot_request *ret_request,
+                          struct failure *failure);
+int request_read_status(struct json_object *parameters, struct status_request *ret_request,
+                        struct failure *failure);
+int request_read_remove(struct json_object *parameters, struct remove_request *ret_request,
+                        struct failure *failure);
+/* Of calls that have a name alone, or one string of another KEY. "": none is given. */
+int request_read_text(struct json_object *parameters, const char *key, const char **ret_text,
+                      struct failure *failure);
+int request_read_nothing(struct json_object *parameters, struct failure *failure);

@@ -113,6 +113,11 @@ uint64_t ring_write_progress_bytes(const struct ring_write *write)
     return __atomic_load_n(&write->progress_bytes, __ATOMIC_RELAXED); /* a figure, no hand-over */
 }
 
+uint64_t ring_write_total_bytes(const struct ring_write *write)
+{
+    return __atomic_load_n(&write->total_bytes, __ATOMIC_RELAXED); /* likewise */
+}
+
 uint64_t ring_write_progress_usec(const struct ring_write *write)
 {
     return __atomic_load_n(&write->progress_usec, __ATOMIC_RELAXED); /* likewise */
@@ -683,6 +688,8 @@ static int ring_write_plan(struct ring_write *write, uint64_t max_bytes)
     bounds.max_bytes = max_bytes;
     r = snapshot_make_plan(write->ring, write->pin, &bounds, write->nr_cpus, &write->plan);
     write->is_planned = r >= 0;
+    if (write->is_planned && !write->is_packed)
+        __atomic_store_n(&write->total_bytes, write->plan.bytes, __ATOMIC_RELAXED);
     return r;
 }
 

@@ -33,6 +33,7 @@ struct ring_write {
 
     /* ring-writer.c's own; both threads use them while it is under way. */
     bool is_aborted;
+    uint64_t total_bytes;
     uint64_t progress_bytes;
     uint64_t progress_usec;
 
@@ -65,5 +66,7 @@ void ring_write_abort(struct ring_write *write);
 
 /* Any thread. Bytes written so far, those of chunks that are not complete included. */
 uint64_t ring_write_progress_bytes(const struct ring_write *write);
+/* Any thread. Bytes that will be written; 0: not known, or they are compressed. */
+uint64_t ring_write_total_bytes(const struct ring_write *write);
 /* Any thread. Time (CLOCK_MONOTONIC, in microseconds) of the last progress; 0: not begun. */
 uint64_t ring_write_progress_usec(const struct ring_write *write);

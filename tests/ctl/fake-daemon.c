@@ -3,17 +3,21 @@
  * fake-daemon SOCKET MODE: speaks the control protocol as xentraced does, or as it never should.
  *
  * It keeps one session and writes small, sound windows to the descriptor it was given. Time passes
- * only when it is asked: each Status adds a round to the file.
+ * only when it is asked: each Status adds a round to the file, and so does each reply of a stream.
  *
  *   ok       as documented                    die        exits at the first Status of a session
  *   refuse   refuses every Start              die-start  exits at Start
  *   early    sessions end early, reserve      mute       never answers Start
  *   lossy    Xen lost 10 records on CPU 1     slow-stop  never answers Stop
- *   close    closes every connection          silent     never even authenticates
- *   text     answers "none of your business"  number     answers a number in place of a text
+ *   close    closes every connection          silent     accepts no connection
+ *   text     answers "none of your business"  number     answers a number in place of an object
  *   types    every value has a wrong type     bare       documents without any key but the format
  *   escape   texts with terminal sequences    array      answers "[]"
- *   no-files takes no descriptors             old        knows Start, Stop and Status only
+ *   no-files permits no descriptors           old        knows Start, Stop and Status only
+ *   dbus     speaks D-Bus                     stranger   is another service
+ *   pieces   as recorder, byte by byte        break      streams end after their second reply
+ *   progress a snapshot takes 2 s
+ *   raw:F    answers with the bytes of the file F, and end:F closes the connection then
  *   recorder a flight recorder runs, too      no-right   permits no snapshot, trigger, rotation
  *   several  Stop("") is ambiguous           stuck      the disk stopped answering 14 s ago: Stop
  *   stuck-start  Start fails for that reason            is answered after Abort
@@ -28,12 +32,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <json-c/json.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <systemd/sd-bus.h>
-#include <systemd/sd-event.h>
 #include <time.h>
 
 #include "common/protocol.h"
@@ -42,30 +41,42 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "tests/ctl/fake-files.h"
-#include "tests/ctl/fake-options.h"
 #include "tests/ctl/fake-recorder.h"
+#include "tests/ctl/fake-server.h"
 
-#define BUSES_MAX   64
 #define NR_CPUS     2u
 #define RECORD_SIZE 12u
 
 struct fake {
     const char *mode;
-    sd_event *event;
-    sd_bus *buses[BUSES_MAX];
-    int nr_buses;
-    sd_bus *attached; /* whose session it is; NULL: nobody's */
+    struct fake_server server;
+    struct fake_peer *attached; /* whose session it is; NULL: nobody's */
     bool has_session, has_ended, recorder_ended;
     struct fake_storage storage;
     char name[64], path[4096], reason[32];
     int fd, sidecar_fd;
     uint64_t time_usec, started_ns, ended_ns, rounds, tsc;
-    sd_bus_message *stop; /* waits for the stuck disk */
+    struct fake_peer *stop; /* waits for the stuck disk */
 };
 
 static bool is_mode(const struct fake *fake, const char *mode)
 {
     return strcmp(fake->mode, mode) == 0;
+}
+
+static bool has_recorder(const struct fake *fake)
+{
+    return is_mode(fake, "recorder") || is_mode(fake, "pieces");
+}
+
+/* "file:F" is FILE with the argument F; NULL: it is another mode. */
+static const char *mode_argument(const struct fake *fake, const char *name)
+{
+    size_t length = strlen(name);
+
+    return strncmp(fake->mode, name, length) == 0 && fake->mode[length] == ':'
+               ? fake->mode + length + 1
+               : NULL;
 }
 
 static uint64_t realtime_ns(void)
@@ -243,7 +254,7 @@ static char *made_status_text(const struct fake *fake)
             json_object_array_add(sessions, session_document(fake));
         if (is_mode(fake, "stuck"))
             json_object_object_add(doc, "snapshots", fake_stuck_snapshots(realtime_ns()));
-        if (is_mode(fake, "recorder")) {
+        if (has_recorder(fake)) {
             json_object_array_add(sessions, fake_recorder(realtime_ns(), fake->recorder_ended));
             json_object_object_add(doc, "recorder",
                                    fake_recorder_object(realtime_ns(), fake->recorder_ended));
@@ -283,8 +294,10 @@ static char *file_text(const char *path)
 
 static char *status_text(const struct fake *fake)
 {
-    if (strncmp(fake->mode, "file:", 5) == 0)
-        return file_text(fake->mode + 5);
+    const char *file = mode_argument(fake, "file");
+
+    if (file)
+        return file_text(file);
     return made_status_text(fake);
 }
 
@@ -317,204 +330,252 @@ static void end_session(struct fake *fake, const char *reason)
     fd_close(&fake->sidecar_fd);
 }
 
+static void look_at_clock(struct fake *fake)
+{
+    if (fake->has_session && !fake->has_ended && fake->time_usec &&
+        realtime_ns() - fake->started_ns >= fake->time_usec * NSEC_PER_USEC)
+        end_session(fake, "time");
+}
+
 static void pass_time(struct fake *fake)
 {
-    uint64_t now = realtime_ns();
-
     if (!fake->has_session || fake->has_ended)
         return;
     write_round(fake);
     if (is_mode(fake, "early"))
         end_session(fake, "reserve");
-    else if (fake->time_usec && now - fake->started_ns >= fake->time_usec * NSEC_PER_USEC)
-        end_session(fake, "time");
+    look_at_clock(fake);
+}
+
+/* --- Answers. --- */
+
+static void quit(struct fake *fake)
+{
+    fake->server.is_over = true;
+}
+
+static void send_bytes(struct fake *fake, struct fake_peer *peer, const char *path)
+{
+    char buffer[65536];
+    FILE *in = fopen(path, "re");
+    size_t bytes;
+
+    (void)fake;
+    while (in && (bytes = fread(buffer, 1, sizeof(buffer), in)) > 0)
+        fake_send(peer, buffer, bytes);
+    if (in)
+        (void)fclose(in);
 }
 
 /* Frees DOCUMENT. */
-static int answer(struct fake *fake, sd_bus_message *message, char *document)
+static void answer_text(struct fake *fake, struct fake_peer *peer, const char *key, char *document,
+                        bool continues)
 {
-    int r;
+    static const char business[] = "none of your business", number[] = "42", array[] = "[]";
 
     if (is_mode(fake, "text"))
-        r = sd_bus_reply_method_return(message, "s", "none of your business");
+        fake_send(peer, business, sizeof(business));
     else if (is_mode(fake, "array"))
-        r = sd_bus_reply_method_return(message, "s", "[]");
+        fake_send(peer, array, sizeof(array));
     else if (is_mode(fake, "number"))
-        r = sd_bus_reply_method_return(message, "u", 42);
+        fake_send(peer, number, sizeof(number));
     else
-        r = sd_bus_reply_method_return(message, "s", document);
+        fake_reply(peer, key, document ? document : "{}", continues);
     free(document);
-    return r;
 }
 
 /* Takes DOC. */
-static int answer_document(struct fake *fake, sd_bus_message *message, struct json_object *doc)
+static void answer(struct fake *fake, const struct fake_call *call, const char *key,
+                   struct json_object *doc)
 {
     char *document = strdup(json_object_to_json_string(doc));
 
     json_object_put(doc);
-    return answer(fake, message, document);
+    answer_text(fake, call->peer, key, document, false);
 }
 
-static int quit(struct fake *fake)
+static void answer_session(struct fake *fake, struct fake_peer *peer, const char *key)
 {
-    (void)sd_event_exit(fake->event, 0);
-    return 1; /* handled: no answer */
+    answer_text(fake, peer, key, session_text(fake), false);
 }
 
-static int take_option(void *context, sd_bus_message *message, const char *key)
+static void refuse(const struct fake_call *call, const char *name, const char *sentence,
+                   const char *hint)
 {
-    struct fake *fake = context;
-    int flag, r;
+    _cleanup_free_ char *error = NULL;
 
-    r = fake_take_storage(&fake->storage, message, key);
-    if (r != -ENOENT)
-        return r;
-
-    if (strcmp(key, OPTION_ATTACHED) == 0) {
-        r = sd_bus_message_read(message, "v", "b", &flag);
-        if (r >= 0)
-            fake->attached = sd_bus_message_get_bus(message);
-        return r;
-    }
-    if (strcmp(key, OPTION_TIME) == 0)
-        return sd_bus_message_read(message, "v", "t", &fake->time_usec);
-    if (strcmp(key, OPTION_OUTPUT_PATH) == 0)
-        return fake_take_text(message, fake->path, sizeof(fake->path));
-    if (strcmp(key, OPTION_OUTPUT) == 0)
-        return fake_take_file(message, &fake->fd);
-    if (strcmp(key, OPTION_SIDECAR) == 0)
-        return fake_take_file(message, &fake->sidecar_fd);
-    return sd_bus_message_skip(message, "v");
+    if (asprintf(&error, "%s%s", ERROR_PREFIX, name) > 0)
+        fake_error(call->peer, error, sentence, hint);
 }
 
-static int read_start(struct fake *fake, sd_bus_message *message)
+/* --- Calls. --- */
+
+static void read_storage(struct fake_storage *storage, const struct fake_call *call)
 {
-    const char *name;
-    int r;
-
-    r = sd_bus_message_read(message, "s", &name);
-    if (r < 0)
-        return r;
-    (void)snprintf(fake->name, sizeof(fake->name), "%s", *name ? name : "capture-1");
-    return fake_read_options(message, take_option, fake);
+    *storage = (struct fake_storage){
+        .memory_bytes = fake_number(call, FIELD_MEMORY),
+        .max_age_usec = fake_number(call, FIELD_MAX_AGE),
+        .segment_size_bytes = fake_number(call, FIELD_SEGMENT_SIZE),
+        .segment_time_usec = fake_number(call, FIELD_SEGMENT_TIME),
+        .keep_files = (uint32_t)fake_number(call, FIELD_KEEP_FILES),
+        .keep_size_bytes = fake_number(call, FIELD_KEEP_SIZE),
+        .persist = fake_flag(call, FIELD_PERSIST),
+    };
+    (void)snprintf(storage->on_reserve, sizeof(storage->on_reserve), "%s",
+                   fake_text(call, FIELD_ON_RESERVE));
 }
 
-static int handle_start_recorder(struct fake *fake, sd_bus_message *message)
+static void handle_start_recorder(struct fake *fake, const struct fake_call *call)
 {
     struct json_object *session = fake_recorder(realtime_ns(), false), *started;
 
     if (fake->recorder_ended && json_object_object_get_ex(session, "started", &started))
         json_object_object_add(started, "realtime_ns", number(realtime_ns()));
     fake->recorder_ended = false;
-    return answer_document(fake, message, session);
+    answer(fake, call, REPLY_SESSION, session);
 }
 
-static bool starts_recorder(const struct fake *fake, sd_bus_message *message)
+static void begin_session(struct fake *fake, const struct fake_call *call)
 {
-    const char *name = "";
-    bool is_meant = is_mode(fake, "recorder") && sd_bus_message_read(message, "s", &name) >= 0 &&
-                    strcmp(name, PROTOCOL_RECORDER) == 0;
+    const char *name = fake_text(call, FIELD_NAME);
 
-    (void)sd_bus_message_rewind(message, true);
-    return is_meant;
-}
-
-static int handle_start(struct fake *fake, sd_bus_message *message)
-{
-    int r;
-
-    if (starts_recorder(fake, message))
-        return handle_start_recorder(fake, message);
-
-    if (is_mode(fake, "die-start"))
-        return quit(fake);
-    if (is_mode(fake, "mute"))
-        return 1;
-    if (is_mode(fake, "stuck-start"))
-        return sd_bus_reply_method_errorf(message, ERROR_WAITING,
-                                          "The disk of /srv did not answer within 2 s.");
-    if (is_mode(fake, "refuse") || (fake->has_session && !fake->has_ended))
-        return sd_bus_reply_method_errorf(message, ERROR_BUSY,
-                                          "The capture \"first\" is running; stop it first.");
     fake->has_session = true;
     fake->has_ended = false;
-    fake->fd = fake->sidecar_fd = -1;
-    fake->rounds = fake->tsc = fake->time_usec = 0;
-    fake->path[0] = 0;
-    fake->storage = (struct fake_storage){};
-    fake->attached = NULL;
+    fake->rounds = fake->tsc = 0;
     fake->started_ns = realtime_ns();
-    r = read_start(fake, message);
-    if (r < 0)
-        return sd_bus_reply_method_errno(message, r, NULL);
+    (void)snprintf(fake->name, sizeof(fake->name), "%s", *name ? name : "capture-1");
+    fake->time_usec = fake_number(call, FIELD_TIME);
+    (void)snprintf(fake->path, sizeof(fake->path), "%s", fake_text(call, FIELD_OUTPUT_PATH));
+    fake->fd = fake_fd(call, FIELD_OUTPUT_FD);
+    fake->sidecar_fd = fake_fd(call, FIELD_SIDECAR_FD);
+    fake->attached = fake_flag(call, FIELD_ATTACHED) ? call->peer : NULL;
+    read_storage(&fake->storage, call);
     if (fake->fd < 0)
         (void)snprintf(fake->path, sizeof(fake->path), "/fake/%s.xentrace", fake->name);
     write_round(fake);
-    return answer(fake, message, session_text(fake));
 }
 
-static int handle_stop(struct fake *fake, sd_bus_message *message)
+static void handle_start(struct fake *fake, const struct fake_call *call)
 {
-    const char *name;
+    if (has_recorder(fake) && strcmp(fake_text(call, FIELD_NAME), PROTOCOL_RECORDER) == 0) {
+        handle_start_recorder(fake, call);
+    } else if (is_mode(fake, "die-start")) {
+        quit(fake);
+    } else if (is_mode(fake, "mute")) {
+        return;
+    } else if (is_mode(fake, "stuck-start")) {
+        refuse(call, "OutputWaiting", "The disk of /srv did not answer within 2 s.", NULL);
+    } else if (is_mode(fake, "refuse") || (fake->has_session && !fake->has_ended)) {
+        refuse(call, "Busy", "The capture \"first\" is running.",
+               "To end it: xentracectl stop first");
+    } else {
+        begin_session(fake, call);
+        answer_session(fake, call->peer, REPLY_SESSION);
+    }
+}
+
+static void handle_stop(struct fake *fake, const struct fake_call *call)
+{
+    const char *name = fake_text(call, FIELD_NAME);
 
     if (is_mode(fake, "slow-stop"))
-        return 1;
-    if (sd_bus_message_read(message, "s", &name) < 0)
-        return -EINVAL;
-    if (is_mode(fake, "recorder") && strcmp(name, PROTOCOL_RECORDER) == 0)
-        return sd_bus_reply_method_errorf(message, ERROR_RECORDER,
-                                          "Stopping it discards its history of 12min 3s.");
-    if (is_mode(fake, "several") && !*name)
-        return sd_bus_reply_method_errorf(message, ERROR_BUSY,
-                                          "Several captures run: a, b. Name one of them.");
-    if (!fake->has_session || fake->has_ended || (*name && strcmp(name, fake->name) != 0))
-        return sd_bus_reply_method_errorf(message, ERROR_NO_SESSION, "No such capture runs.");
-    if (is_mode(fake, "stuck")) {
-        fake->stop = sd_bus_message_ref(message);
-        return 1; /* answered by handle_abort() */
+        return;
+    if (has_recorder(fake) && strcmp(name, PROTOCOL_RECORDER) == 0) {
+        refuse(call, "Recorder", "Stopping it discards its history of 12min 3s.", NULL);
+    } else if (is_mode(fake, "several") && !*name) {
+        refuse(call, "Busy", "Several captures run: a, b.", "Name one of them.");
+    } else if (!fake->has_session || fake->has_ended || (*name && strcmp(name, fake->name) != 0)) {
+        refuse(call, "NoSuchSession", "No such capture runs.", NULL);
+    } else if (is_mode(fake, "stuck")) {
+        fake->stop = call->peer; /* answered by handle_abort() */
+    } else {
+        end_session(fake, "stop");
+        answer_session(fake, call->peer, REPLY_SESSION);
     }
-    end_session(fake, "stop");
-    return answer(fake, message, session_text(fake));
 }
 
-static int handle_stop_recorder(struct fake *fake, sd_bus_message *message)
+static void handle_stop_recorder(struct fake *fake, const struct fake_call *call)
 {
     fake->recorder_ended = true;
-    return answer_document(fake, message, fake_recorder_object(realtime_ns(), true));
+    answer(fake, call, REPLY_RECORDER, fake_recorder_object(realtime_ns(), true));
 }
 
-static int handle_abort(struct fake *fake, sd_bus_message *message)
+static void handle_abort(struct fake *fake, const struct fake_call *call)
 {
-    const char *name;
-
-    if (sd_bus_message_read(message, "s", &name) < 0)
-        return -EINVAL;
-    if (!fake->has_session || fake->has_ended || strcmp(name, fake->name) != 0)
-        return sd_bus_reply_method_errorf(message, ERROR_NO_SESSION, "No such capture runs.");
+    if (!fake->has_session || fake->has_ended ||
+        strcmp(fake_text(call, FIELD_NAME), fake->name) != 0) {
+        refuse(call, "NoSuchSession", "No such capture runs.", NULL);
+        return;
+    }
     end_session(fake, is_mode(fake, "early") ? "reserve" : "abort");
     if (fake->stop)
-        (void)answer(fake, fake->stop, session_text(fake));
-    fake->stop = sd_bus_message_unref(fake->stop);
-    return answer(fake, message, session_text(fake));
+        answer_session(fake, fake->stop, REPLY_SESSION);
+    fake->stop = NULL;
+    answer_session(fake, call->peer, REPLY_SESSION);
 }
 
-static int handle_status(struct fake *fake, sd_bus_message *message)
+static void begin_stream(struct fake *fake, const struct fake_call *call, const char *method)
 {
-    const char *name = "";
+    struct fake_stream *stream = fake_peer_stream(call->peer);
 
-    (void)sd_bus_message_read(message, "s", &name);
-    pass_time(fake);
-    if (!*name || strncmp(fake->mode, "file:", 5) == 0)
-        return answer(fake, message, status_text(fake));
-    if (is_mode(fake, "restart"))
+    (void)fake;
+    *stream = (struct fake_stream){
+        .method = method,
+        .interval_usec = fake_number(call, FIELD_INTERVAL),
+        .last_usec = fake_number(call, FIELD_LAST),
+        .fd = fake_fd(call, FIELD_OUTPUT_FD),
+    };
+    (void)snprintf(stream->name, sizeof(stream->name), "%s", fake_text(call, FIELD_NAME));
+}
+
+static void end_stream(struct fake_stream *stream)
+{
+    fd_close(&stream->fd);
+    stream->method = NULL;
+}
+
+static void handle_status(struct fake *fake, const struct fake_call *call)
+{
+    const char *name = fake_text(call, FIELD_NAME);
+    bool is_all = !*name || mode_argument(fake, "file");
+
+    if (!is_all && is_mode(fake, "restart"))
         end_session(fake, "daemon-exit");
-    if (is_mode(fake, "die") || is_mode(fake, "restart"))
-        return quit(fake);
-    if (!fake->has_session)
-        return sd_bus_reply_method_errorf(message, ERROR_NO_SESSION, "There is no capture \"%s\".",
-                                          name);
-    return answer(fake, message, session_text(fake));
+    if (!is_all && (is_mode(fake, "die") || is_mode(fake, "restart"))) {
+        quit(fake);
+        return;
+    }
+    if (!is_all && !fake->has_session) {
+        _cleanup_free_ char *sentence = NULL;
+
+        if (asprintf(&sentence, "There is no capture \"%s\".", name) > 0)
+            refuse(call, "NoSuchSession", sentence, NULL);
+        return;
+    }
+    if (call->more) {
+        begin_stream(fake, call, PROTOCOL_STATUS);
+        return;
+    }
+    pass_time(fake);
+    answer_text(fake, call->peer, REPLY_STATUS, is_all ? status_text(fake) : session_text(fake),
+                false);
+}
+
+/* The next Status of a stream, or the last one. */
+static void tick_status(struct fake *fake, struct fake_peer *peer, struct fake_stream *stream)
+{
+    bool is_all = !*stream->name || mode_argument(fake, "file"), is_due;
+
+    look_at_clock(fake);
+    is_due = fake_now_usec() >= stream->next_usec;
+    if (!is_due && (is_all || !fake->has_ended))
+        return;
+    pass_time(fake);
+    stream->next_usec = fake_now_usec() + stream->interval_usec;
+    answer_text(fake, peer, REPLY_STATUS, is_all ? status_text(fake) : session_text(fake),
+                is_all || !fake->has_ended);
+    if (!is_all && fake->has_ended)
+        end_stream(stream);
 }
 
 struct snapshot_call {
@@ -522,270 +583,268 @@ struct snapshot_call {
     int fd, sidecar_fd;
 };
 
-static int take_snapshot_option(void *context, sd_bus_message *message, const char *key)
+static void read_snapshot(struct snapshot_call *snapshot, const struct fake_call *call)
 {
-    struct snapshot_call *call = context;
-    struct fake_snapshot *asked = &call->asked;
+    const char *name = fake_text(call, FIELD_NAME), *session = fake_text(call, FIELD_SESSION);
+    struct fake_snapshot *asked = &snapshot->asked;
 
-    if (strcmp(key, OPTION_SESSION) == 0)
-        return fake_take_text(message, asked->session, sizeof(asked->session));
-    if (strcmp(key, OPTION_LABEL) == 0)
-        return fake_take_text(message, asked->label, sizeof(asked->label));
-    if (strcmp(key, OPTION_OUTPUT_PATH) == 0)
-        return fake_take_text(message, asked->path, sizeof(asked->path));
-    if (strcmp(key, OPTION_LAST) == 0)
-        return sd_bus_message_read(message, "v", "t", &asked->last_usec);
-    if (strcmp(key, OPTION_SINCE) == 0)
-        return sd_bus_message_read(message, "v", "t", &asked->since_ns);
-    if (strcmp(key, OPTION_UNTIL) == 0)
-        return sd_bus_message_read(message, "v", "t", &asked->until_ns);
-    if (strcmp(key, OPTION_UNTIL_AGO) == 0)
-        return sd_bus_message_read(message, "v", "t", &asked->until_ago_usec);
-    if (strcmp(key, OPTION_MAX_SIZE) == 0)
-        return sd_bus_message_read(message, "v", "t", &asked->max_size_bytes);
-    if (strcmp(key, OPTION_OUTPUT) == 0)
-        return fake_take_file(message, &call->fd);
-    if (strcmp(key, OPTION_SIDECAR) == 0)
-        return fake_take_file(message, &call->sidecar_fd);
-    return -EINVAL;
+    *snapshot = (struct snapshot_call){
+        .asked = {.last_usec = fake_number(call, FIELD_LAST),
+                  .since_ns = fake_number(call, FIELD_SINCE),
+                  .until_ns = fake_number(call, FIELD_UNTIL),
+                  .until_ago_usec = fake_number(call, FIELD_UNTIL_AGO),
+                  .max_size_bytes = fake_number(call, FIELD_MAX_SIZE)},
+        .fd = fake_fd(call, FIELD_OUTPUT_FD),
+        .sidecar_fd = fake_fd(call, FIELD_SIDECAR_FD),
+    };
+    (void)snprintf(asked->name, sizeof(asked->name), "%s", *name ? name : "snapshot-1");
+    (void)snprintf(asked->session, sizeof(asked->session), "%s",
+                   *session ? session : "flight-recorder");
+    (void)snprintf(asked->label, sizeof(asked->label), "%s", fake_text(call, FIELD_LABEL));
+    (void)snprintf(asked->path, sizeof(asked->path), "%s", fake_text(call, FIELD_OUTPUT_PATH));
 }
 
 /* The bytes of the file at PATH, as the newest second; as many as the client wants to have. */
-static void write_trace(const char *path, int fd)
+static uint64_t write_trace(const char *path, int fd)
 {
     char buffer[65536];
     FILE *in = fopen(path, "re");
+    uint64_t sum = 0;
     size_t bytes;
 
-    while (in && (bytes = fread(buffer, 1, sizeof(buffer), in)) > 0)
+    while (in && (bytes = fread(buffer, 1, sizeof(buffer), in)) > 0) {
         if (write(fd, buffer, bytes) < 0)
             break;
+        sum += bytes;
+    }
     if (in)
         (void)fclose(in);
+    return sum;
 }
 
-static int write_second(struct fake *fake, sd_bus_message *message, struct snapshot_call *call)
+static void tick_second(struct fake *fake, struct fake_peer *peer, struct fake_stream *stream)
 {
     const char *domains = "[{\"domid\":0,\"name\":\"Domain-0\",\"last_seen_ns\":1,"
                           "\"uuid\":\"00000000-0000-0000-0000-000000000000\"},"
                           "{\"domid\":1,\"name\":\"old\",\"last_seen_ns\":1},"
                           "{\"domid\":1,\"name\":\"web\\u001b\",\"last_seen_ns\":2}]";
+    struct fake_snapshot asked = {.name = "second",
+                                  .path = "-",
+                                  .session = "flight-recorder",
+                                  .last_usec = stream->last_usec,
+                                  .held_usec = stream->last_usec,
+                                  .ok = true};
     struct json_object *doc;
 
-    call->asked.held_usec = call->asked.last_usec;
-    doc = fake_snapshot(&call->asked, realtime_ns());
-    write_trace(fake->mode + strlen("second:"), call->fd);
+    if (fake_now_usec() < stream->next_usec)
+        return;
+    stream->next_usec = fake_now_usec() + stream->interval_usec;
+    asked.bytes = write_trace(mode_argument(fake, "second"), stream->fd);
+    doc = fake_snapshot(&asked, realtime_ns());
     json_object_object_add(doc, "domains", json_tokener_parse(domains));
-    return answer_document(fake, message, doc);
+    fake_reply_document(peer, REPLY_SNAPSHOT, doc, true);
 }
 
-static int write_snapshot(struct fake *fake, sd_bus_message *message, struct snapshot_call *call)
+static void tick_progress(struct fake_peer *peer, struct fake_stream *stream)
 {
+    struct fake_snapshot asked = {
+        .name = "slow", .path = "/fake/slow.xentrace", .session = "flight-recorder", .ok = true};
+    struct json_object *progress;
+
+    if (fake_now_usec() < stream->next_usec)
+        return;
+    stream->next_usec = fake_now_usec() + 200 * USEC_PER_MSEC;
+    if (stream->sent++ == 10) {
+        fake_reply_document(peer, REPLY_SNAPSHOT, fake_snapshot(&asked, realtime_ns()), false);
+        end_stream(stream);
+        return;
+    }
+    progress = json_object_new_object();
+    json_object_object_add(progress, "bytes", number(stream->sent * 100000000));
+    json_object_object_add(progress, "total_bytes", number(1000000000));
+    fake_reply_document(peer, REPLY_PROGRESS, progress, true);
+}
+
+static void tick(void *context, struct fake_peer *peer)
+{
+    struct fake *fake = context;
+    struct fake_stream *stream = fake_peer_stream(peer);
+    uint64_t next_usec = stream->next_usec;
+
+    if (strcmp(stream->method, PROTOCOL_STATUS) == 0)
+        tick_status(fake, peer, stream);
+    else if (mode_argument(fake, "second"))
+        tick_second(fake, peer, stream);
+    else
+        tick_progress(peer, stream);
+    if (is_mode(fake, "break") && stream->next_usec != next_usec && ++stream->sent == 2)
+        fake_close(peer);
+}
+
+static void write_snapshot(struct fake *fake, const struct fake_call *call,
+                           struct snapshot_call *snapshot)
+{
+    struct fake_snapshot *asked = &snapshot->asked;
     struct json_object *doc;
     const char *text;
 
-    write_windows(call->fd, &fake->tsc);
-    call->asked.bytes = NR_CPUS * (WINDOW_HEADER_BYTES + 2 * RECORD_SIZE);
-    call->asked.records = NR_CPUS * 2;
-    call->asked.lost = is_mode(fake, "lossy") ? 10 : 0;
-    call->asked.ok = !is_mode(fake, "early");
-    call->asked.held_usec =
-        is_mode(fake, "lossy") ? call->asked.last_usec / 10 * 9 : call->asked.last_usec;
-    if (call->fd < 0)
-        (void)strcpy(call->asked.path, "/fake/snapshot.xentrace");
-    if (!*call->asked.path)
-        (void)strcpy(call->asked.path, "-");
+    write_windows(snapshot->fd, &fake->tsc);
+    asked->bytes = NR_CPUS * (WINDOW_HEADER_BYTES + 2 * RECORD_SIZE);
+    asked->records = NR_CPUS * 2;
+    asked->lost = is_mode(fake, "lossy") ? 10 : 0;
+    asked->ok = !is_mode(fake, "early");
+    asked->held_usec = is_mode(fake, "lossy") ? asked->last_usec / 10 * 9 : asked->last_usec;
+    if (snapshot->fd < 0)
+        (void)strcpy(asked->path, "/fake/snapshot.xentrace");
+    if (!*asked->path)
+        (void)strcpy(asked->path, "-");
     if (is_mode(fake, "escape"))
-        (void)strcpy(call->asked.path, "/fake/\\u001b[31m"); /* JSON's */
+        (void)strcpy(asked->path, "/fake/\\u001b[31m"); /* JSON's */
     doc = is_mode(fake, "bare")
               ? json_tokener_parse("{\"format\":\"xentraced-snapshot\",\"version\":1}")
-              : fake_snapshot(&call->asked, realtime_ns());
+              : fake_snapshot(asked, realtime_ns());
     text = json_object_to_json_string(doc);
-    if (call->sidecar_fd >= 0)
-        (void)!write(call->sidecar_fd, text, strlen(text));
-    return answer_document(fake, message, doc);
+    if (snapshot->sidecar_fd >= 0)
+        (void)!write(snapshot->sidecar_fd, text, strlen(text));
+    answer(fake, call, REPLY_SNAPSHOT, doc);
 }
 
-static int handle_snapshot(struct fake *fake, sd_bus_message *message)
+static void handle_snapshot(struct fake *fake, const struct fake_call *call)
 {
-    struct snapshot_call call = {.asked.session = "flight-recorder", .fd = -1, .sidecar_fd = -1};
-    const char *name;
-    int r;
+    struct snapshot_call snapshot;
 
-    r = sd_bus_message_read(message, "s", &name);
-    if (r >= 0) {
-        (void)snprintf(call.asked.name, sizeof(call.asked.name), "%s", *name ? name : "snapshot-1");
-        r = fake_read_options(message, take_snapshot_option, &call);
+    if (is_mode(fake, "die")) {
+        quit(fake);
+    } else if (is_mode(fake, "mute")) {
+        return;
+    } else if (is_mode(fake, "ok") || is_mode(fake, "refuse")) {
+        refuse(call, "NoRing", "Nothing records into memory; xentracectl start -M does.", NULL);
+    } else if (mode_argument(fake, "second") || (is_mode(fake, "progress") && call->more)) {
+        begin_stream(fake, call, PROTOCOL_SNAPSHOT);
+    } else {
+        read_snapshot(&snapshot, call);
+        write_snapshot(fake, call, &snapshot);
+        fd_close(&snapshot.fd);
+        fd_close(&snapshot.sidecar_fd);
     }
-    if (r < 0)
-        r = sd_bus_reply_method_errno(message, r, NULL);
-    else if (is_mode(fake, "die"))
-        r = quit(fake);
-    else if (is_mode(fake, "mute"))
-        r = 1;
-    else if (is_mode(fake, "ok") || is_mode(fake, "refuse"))
-        r = sd_bus_reply_method_errorf(message, ERROR_NO_RING,
-                                       "Nothing records into memory; xentracectl start -M does.");
-    else if (strncmp(fake->mode, "second:", strlen("second:")) == 0)
-        r = write_second(fake, message, &call);
-    else
-        r = write_snapshot(fake, message, &call);
-    fd_close(&call.fd);
-    fd_close(&call.sidecar_fd);
-    return r;
 }
 
-static int handle_rotate(struct fake *fake, sd_bus_message *message)
+static void handle_rotate(struct fake *fake, const struct fake_call *call)
 {
     if (!fake->storage.segment_size_bytes || fake->has_ended)
-        return sd_bus_reply_method_errorf(message, ERROR_NOT_SEGMENTED,
-                                          "No capture has segments; see --segment-size.");
-    return answer_document(fake, message, fake_segment(fake->rounds, "rotate", realtime_ns()));
+        refuse(call, "NotSegmented", "No capture has segments; see --segment-size.", NULL);
+    else
+        answer(fake, call, REPLY_SEGMENT, fake_segment(fake->rounds, "rotate", realtime_ns()));
 }
 
-static int handle_trigger(struct fake *fake, sd_bus_message *message)
+static void handle_trigger(struct fake *fake, const struct fake_call *call)
 {
-    const char *name;
-    struct json_object *doc;
+    const char *name = fake_text(call, FIELD_NAME);
+    struct json_object *doc = fake_fired(name, realtime_ns());
+    _cleanup_free_ char *sentence = NULL;
 
-    if (sd_bus_message_read(message, "s", &name) < 0)
-        return -EINVAL;
-    doc = fake_fired(name, realtime_ns());
-    if (!doc)
-        return sd_bus_reply_method_errorf(
-            message, ERROR_NO_TRIGGER, "There is no trigger \"%s\" with condition=manual.", name);
-    return answer_document(fake, message, doc);
+    if (doc)
+        answer(fake, call, REPLY_TRIGGER, doc);
+    else if (asprintf(&sentence, "There is no trigger \"%s\" with condition=manual.", name) > 0)
+        refuse(call, "NoSuchTrigger", sentence, NULL);
 }
 
-static int handle_files(struct fake *fake, sd_bus_message *message)
+static void handle_files(struct fake *fake, const struct fake_call *call)
 {
     (void)fake;
-    return fake_files_handle(message);
+    (void)fake_files_handle(call);
 }
 
-static int handle_reload(struct fake *fake, sd_bus_message *message)
+static void handle_reload(struct fake *fake, const struct fake_call *call)
 {
     if (is_mode(fake, "refuse"))
-        return sd_bus_reply_method_errorf(
-            message, ERROR_CONFIG,
-            "The configuration was not reloaded, the running one stays in force. "
-            "/etc/xentraced/xentraced.conf, line 3: there is no key 'pol' in [daemon]; did you "
-            "mean 'pool'? See xentraced.conf(5).");
-    return answer_document(fake, message, fake_reload());
+        refuse(call, "Configuration",
+               "The configuration was not reloaded, the running one stays in force. "
+               "/etc/xentraced/xentraced.conf, line 3: there is no key 'pol' in [daemon]; did you "
+               "mean 'pool'? See xentraced.conf(5).",
+               NULL);
+    else
+        answer(fake, call, REPLY_CHANGES, fake_reload());
 }
 
-/* Methods that an older daemon does not have. 0: another method. */
-static int handle_new(struct fake *fake, sd_bus_message *message)
+static void handle(void *context, const struct fake_call *call)
 {
-    int (*handler)(struct fake * fake, sd_bus_message * message) = NULL;
+    static const struct {
+        const char *method;
+        bool is_new; /* an older daemon does not have it */
+        void (*handle)(struct fake *fake, const struct fake_call *call);
+    } methods[] = {
+        {PROTOCOL_START, false, handle_start},
+        {PROTOCOL_STOP, false, handle_stop},
+        {PROTOCOL_STATUS, false, handle_status},
+        {PROTOCOL_SNAPSHOT, true, handle_snapshot},
+        {PROTOCOL_ROTATE, true, handle_rotate},
+        {PROTOCOL_TRIGGER, true, handle_trigger},
+        {PROTOCOL_STOP_RECORDER, true, handle_stop_recorder},
+        {PROTOCOL_ABORT, true, handle_abort},
+        {PROTOCOL_RELOAD, true, handle_reload},
+        {PROTOCOL_FILES, true, handle_files},
+        {PROTOCOL_VACUUM, true, handle_files},
+        {PROTOCOL_REMOVE, true, handle_files},
+    };
+    struct fake *fake = context;
+    const char *raw = mode_argument(fake, "raw"), *end = mode_argument(fake, "end");
+    size_t i = 0;
 
-    if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, PROTOCOL_SNAPSHOT))
-        handler = handle_snapshot;
-    else if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, PROTOCOL_ROTATE))
-        handler = handle_rotate;
-    else if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, PROTOCOL_TRIGGER))
-        handler = handle_trigger;
-    else if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, PROTOCOL_STOP_RECORDER))
-        handler = handle_stop_recorder;
-    else if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, PROTOCOL_ABORT))
-        handler = handle_abort;
-    else if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, PROTOCOL_RELOAD))
-        handler = handle_reload;
-    else if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, NULL))
-        handler = handle_files;
-    if (!handler)
-        return 0;
-    if (is_mode(fake, "old")) /* as sd-bus says it */
-        return sd_bus_reply_method_errorf(message, SD_BUS_ERROR_UNKNOWN_METHOD,
-                                          "Unknown method or interface.");
-    if (is_mode(fake, "no-right"))
-        return sd_bus_reply_method_errorf(message, ERROR_NOT_PERMITTED,
-                                          "Only root and the control group may do this.");
-    return handler(fake, message);
+    if (raw || end) {
+        send_bytes(fake, call->peer, raw ? raw : end);
+        if (end)
+            fake_close(call->peer);
+        return;
+    }
+    while (i < ARRAY_SIZE(methods) && strcmp(methods[i].method, call->method) != 0)
+        i++;
+    if (i == ARRAY_SIZE(methods) || (methods[i].is_new && is_mode(fake, "old")))
+        fake_error(call->peer, SERVICE_ERROR_NO_METHOD, NULL, NULL);
+    else if (methods[i].is_new && is_mode(fake, "no-right"))
+        refuse(call, "NotPermitted", "Only root and the control group may do this.", NULL);
+    else if (is_mode(fake, "no-files") && call->nr_fds > 0)
+        refuse(call, "NotPermitted",
+               "Only root and the control group may write to their own files.", "Leave -o out.");
+    else
+        methods[i].handle(fake, call);
 }
 
-static int handle(sd_bus_message *message, void *context, sd_bus_error *error)
+static void gone(void *context, struct fake_peer *peer)
 {
     struct fake *fake = context;
 
-    (void)error;
-    if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, PROTOCOL_START))
-        return handle_start(fake, message);
-    if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, PROTOCOL_STOP))
-        return handle_stop(fake, message);
-    if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, PROTOCOL_STATUS))
-        return handle_status(fake, message);
-    if (sd_bus_message_is_method_call(message, "org.freedesktop.DBus.Properties", "Get"))
-        return is_mode(fake, "number") ? sd_bus_reply_method_return(message, "u", 42)
-                                       : sd_bus_reply_method_return(message, "v", "s", "9.9");
-    return handle_new(fake, message);
-}
-
-static int handle_gone(sd_bus_message *message, void *context, sd_bus_error *error)
-{
-    struct fake *fake = context;
-
-    (void)error;
-    if (fake->has_session && fake->attached == sd_bus_message_get_bus(message))
+    if (fake->has_session && fake->attached == peer)
         end_session(fake, "client-gone");
-    return 0;
-}
-
-static int accept_client(sd_event_source *source, int fd, uint32_t events, void *context)
-{
-    struct fake *fake = context;
-    int client = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    sd_bus *bus = NULL;
-    sd_id128_t id;
-
-    (void)source, (void)events;
-    if (client < 0 || is_mode(fake, "silent"))
-        return 0;
-    if (is_mode(fake, "close") || fake->nr_buses == BUSES_MAX)
-        return close(client);
-    if (sd_id128_randomize(&id) < 0 || sd_bus_new(&bus) < 0 ||
-        sd_bus_set_fd(bus, client, client) < 0 || sd_bus_set_server(bus, 1, id) < 0 ||
-        sd_bus_negotiate_fds(bus, !is_mode(fake, "no-files")) < 0 ||
-        sd_bus_negotiate_creds(bus, 0, 0) < 0 || sd_bus_start(bus) < 0 ||
-        sd_bus_attach_event(bus, fake->event, 0) < 0 ||
-        sd_bus_add_object(bus, NULL, PROTOCOL_PATH, handle, fake) < 0 ||
-        sd_bus_match_signal(bus, NULL, NULL, "/org/freedesktop/DBus/Local",
-                            "org.freedesktop.DBus.Local", "Disconnected", handle_gone, fake) < 0)
-        return -EIO;
-    fake->buses[fake->nr_buses++] = bus;
-    return 0;
+    if (fake->attached == peer)
+        fake->attached = NULL;
+    if (fake->stop == peer)
+        fake->stop = NULL;
 }
 
 int main(int argc, char **argv)
 {
     static struct fake fake;
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int r;
+    int code;
 
-    if (argc != 3 || strlen(argv[1]) >= sizeof(address.sun_path))
+    if (argc != 3)
         return 2;
-    (void)signal(SIGPIPE, SIG_IGN); /* a client may stop reading */
     fake.mode = argv[2];
     fake.fd = fake.sidecar_fd = -1;
-    /* Under its name only when it can be connected to: that is what tests wait for. */
-    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s.new", argv[1]);
-    if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
-        listen(fd, 16) < 0 || rename(address.sun_path, argv[1]) < 0) {
-        perror("fake-daemon");
-        return 1;
-    }
-    if (sd_event_new(&fake.event) < 0 ||
-        sd_event_add_io(fake.event, NULL, fd, EPOLLIN, accept_client, &fake) < 0)
-        return 1;
-    r = sd_event_loop(fake.event);
-    (void)unlink(argv[1]);
-    for (int i = 0; i < fake.nr_buses; i++) {
-        (void)sd_bus_detach_event(fake.buses[i]);
-        sd_bus_close_unref(fake.buses[i]);
-    }
-    sd_event_unref(fake.event);
+    fake.server = (struct fake_server){
+        .version = is_mode(&fake, "escape") ? "9.9\033[31m" : "9.9",
+        .accepts = !is_mode(&fake, "silent"),
+        .closes = is_mode(&fake, "close"),
+        .speaks_dbus = is_mode(&fake, "dbus"),
+        .in_pieces = is_mode(&fake, "pieces"),
+        .interface = is_mode(&fake, "stranger") ? "org.example.Other" : CONTROL_INTERFACE,
+        .context = &fake,
+        .handle = handle,
+        .tick = tick,
+        .gone = gone,
+    };
+    code = fake_server_run(&fake.server, argv[1]);
     fd_close(&fake.fd);
     fd_close(&fake.sidecar_fd);
-    return r < 0 ? 1 : 0;
+    return code;
 }

@@ -2,14 +2,13 @@
 
 #include "tests/ctl/fake-files.h"
 
-#include <errno.h>
 #include <json-c/json.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/doc-make.h"
 #include "common/protocol.h"
 #include "common/util.h"
-#include "tests/ctl/fake-options.h"
 
 #define MIB UINT64_C(1048576)
 
@@ -63,12 +62,11 @@ static struct json_object *file_document(size_t i, bool removed)
 }
 
 /* REMOVED: a bit for each. */
-static int answer(sd_bus_message *message, const struct limits *given, unsigned int removed)
+static void answer(const struct fake_call *call, const struct limits *given, unsigned int removed)
 {
     struct json_object *doc = json_object_new_object(), *list = json_object_new_array();
     struct json_object *limits = json_object_new_object(), *disk = json_object_new_object();
     uint64_t bytes = 0;
-    int r;
 
     for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
         json_object_array_add(list, file_document(i, removed >> i & 1));
@@ -89,61 +87,47 @@ static int answer(sd_bus_message *message, const struct limits *given, unsigned 
     add_number(doc, "removed", (uint64_t)__builtin_popcount(removed));
     add_number(doc, "removed_bytes", bytes);
     json_object_object_add(doc, "files", list);
-    r = sd_bus_reply_method_return(message, "s", json_object_to_json_string(doc));
-    json_object_put(doc);
-    return r;
+    fake_reply_document(call->peer, REPLY_FILES, doc, false);
 }
 
-static int take_limit(void *context, sd_bus_message *message, const char *key)
+static void handle_remove(const struct fake_call *call)
 {
-    struct limits *limits = context;
-
-    if (strcmp(key, OPTION_MAX_USE) == 0)
-        return sd_bus_message_read(message, "v", "t", &limits->max_use);
-    if (strcmp(key, OPTION_KEEP_FREE) == 0)
-        return sd_bus_message_read(message, "v", "t", &limits->keep_free);
-    if (strcmp(key, OPTION_FILE_AGE) == 0)
-        return sd_bus_message_read(message, "v", "t", &limits->age);
-    if (strcmp(key, OPTION_DRY_RUN) == 0)
-        return sd_bus_message_read(message, "v", "b", &limits->dry_run);
-    return -EINVAL;
-}
-
-static int handle_remove(sd_bus_message *message)
-{
+    struct json_object *names = doc_find(call->parameters, FIELD_NAMES);
     const struct limits none = {};
     unsigned int removed = 0;
-    char **names = NULL;
-    int r = sd_bus_message_read_strv(message, &names);
 
-    for (size_t n = 0; r >= 0 && names && names[n]; n++)
+    for (size_t n = 0; n < json_object_array_length(names); n++) {
+        const char *name = json_object_get_string(json_object_array_get_idx(names, n));
+
+        if (strcmp(name, "nightly") == 0) {
+            fake_error(call->peer, ERROR_PREFIX "Busy", "'nightly' is running.",
+                       "To end it: xentracectl stop nightly");
+            return;
+        }
         for (size_t i = 0; i < ARRAY_SIZE(files); i++)
-            if (strcmp(names[n], files[i].name) == 0)
+            if (strcmp(name, files[i].name) == 0)
                 removed |= 1u << i;
-    if (names && names[0] && strcmp(names[0], "nightly") == 0)
-        r = sd_bus_reply_method_errorf(message, ERROR_BUSY,
-                                       "'nightly' is running. To end it: xentracectl stop nightly");
-    else
-        r = answer(message, &none, removed);
-    for (size_t n = 0; names && names[n]; n++)
-        free(names[n]);
-    free(names);
-    return r;
+    }
+    answer(call, &none, removed);
 }
 
-int fake_files_handle(sd_bus_message *message)
+bool fake_files_handle(const struct fake_call *call)
 {
     struct limits limits = {};
 
-    if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, PROTOCOL_REMOVE))
-        return handle_remove(message);
-    if (sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, PROTOCOL_FILES)) {
+    if (strcmp(call->method, PROTOCOL_REMOVE) == 0) {
+        handle_remove(call);
+    } else if (strcmp(call->method, PROTOCOL_FILES) == 0) {
         limits = (struct limits){.max_use = 1024 * MIB, .keep_free = 2048 * MIB};
-        return answer(message, &limits, 0);
+        answer(call, &limits, 0);
+    } else if (strcmp(call->method, PROTOCOL_VACUUM) == 0) {
+        limits.max_use = fake_number(call, FIELD_MAX_USE);
+        limits.keep_free = fake_number(call, FIELD_KEEP_FREE);
+        limits.age = fake_number(call, FIELD_MAX_AGE);
+        limits.dry_run = fake_flag(call, FIELD_DRY_RUN);
+        answer(call, &limits, limits.max_use || limits.keep_free || limits.age ? 3 : 0);
+    } else {
+        return false;
     }
-    if (!sd_bus_message_is_method_call(message, PROTOCOL_INTERFACE, PROTOCOL_VACUUM))
-        return 0;
-    if (fake_read_options(message, take_limit, &limits) < 0)
-        return sd_bus_reply_method_errno(message, -EINVAL, NULL);
-    return answer(message, &limits, limits.max_use || limits.keep_free || limits.age ? 3 : 0);
+    return true;
 }

@@ -3,11 +3,7 @@
 
 /* The fake daemon's state directory: four traces, of which one is of a capture that runs. */
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <systemd/sd-bus.h>
+#include "tests/ctl/fake-server.h"
 
-struct json_object;
-
-/* Handles Files, Vacuum and Remove. 0: another method. */
-int fake_files_handle(sd_bus_message *message);
+/* Handles Files, Vacuum and Remove. False: another method. */
+bool fake_files_handle(const struct fake_call *call);

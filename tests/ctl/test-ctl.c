@@ -271,11 +271,9 @@ static void test_interval(void)
 {
     struct progress progress = {.on_terminal = true};
 
-    check(progress_interval_usec(&progress, 0, 0) == 500000, "interval", "terminal");
-    check(progress_interval_usec(&progress, 900000, 1000000) < 200000, "interval", "near the end");
-    check(progress_interval_usec(&progress, 2000000, 1000000) <= 50000, "interval", "overdue");
+    check(progress_interval_usec(&progress) == 500000, "interval", "terminal");
     progress.quiet = true;
-    check(progress_interval_usec(&progress, 0, 0) == 1000000, "interval", "quiet");
+    check(progress_interval_usec(&progress) == 1000000, "interval", "quiet");
 }
 
 static void test_str(void)

@@ -18,7 +18,7 @@
 
 static void check_line(uint64_t total, uint64_t taken, uint64_t usec, const char *want)
 {
-    const struct reading reading = {.name = "t", .total_bytes = total};
+    const struct reading reading = {.verb = "Reading", .name = "t", .total_bytes = total};
     char text[READING_TEXT_MAX];
 
     if (!CHECK(strcmp(reading_format(text, &reading, taken, usec), want) == 0))
@@ -27,11 +27,17 @@ static void check_line(uint64_t total, uint64_t taken, uint64_t usec, const char
 
 static void test_lines(void)
 {
+    struct reading writing;
+    char text[READING_TEXT_MAX];
+
     test_case("the line");
     check_line(1000 * MIB, 250 * MIB, 2 * USEC_PER_SEC, "Reading t: 25%, 250M of 1000M, 6s left");
     check_line(1000 * MIB, 1000 * MIB, USEC_PER_SEC, "Reading t: 100%, 1000M of 1000M, 0s left");
     check_line(0, 32 * MIB, USEC_PER_SEC, "Reading t: 32M");
     check_line(16 * MIB, 32 * MIB, USEC_PER_SEC, "Reading t: 32M"); /* the file has grown */
+    reading_init(&writing, "Writing", "", 1000 * MIB);
+    CHECK(strcmp(reading_format(text, &writing, 430 * MIB, USEC_PER_SEC),
+                 "Writing: 43%, 430M of 1000M, 1s left") == 0);
 }
 
 /* What is written to TERMINAL now. */

@@ -20,6 +20,7 @@ check_PROGRAMS += \
 	tests/unit/test-config-files \
 	tests/unit/test-config-keys \
 	tests/unit/test-config-merge \
+	tests/unit/test-connection \
 	tests/unit/test-cpu-set \
 	tests/unit/test-domain-names \
 	tests/unit/test-domain-watch \
@@ -42,7 +43,6 @@ check_PROGRAMS += \
 	tests/unit/test-pool \
 	tests/unit/test-record \
 	tests/unit/test-recorder-stop \
-	tests/unit/test-relay \
 	tests/unit/test-rights \
 	tests/unit/test-ring \
 	tests/unit/test-ring-adopt \
@@ -55,7 +55,6 @@ check_PROGRAMS += \
 	tests/unit/test-runnable \
 	tests/unit/test-seek-table \
 	tests/unit/test-segments \
-	tests/unit/test-sasl \
 	tests/unit/test-session \
 	tests/unit/test-session-name \
 	tests/unit/test-silence \
@@ -88,7 +87,6 @@ check_PROGRAMS += \
 	tests/unit/test-walk \
 	tests/unit/test-watch \
 	tests/unit/test-watchdog \
-	tests/unit/test-wire \
 	tests/unit/test-worker \
 	tests/unit/test-xen \
 	tests/unit/test-xenstore
@@ -227,17 +225,10 @@ tests_unit_test_uring_LDFLAGS = \
 
 tests_unit_test_audit_SOURCES = tests/unit/test-audit.c tests/unit/test.h
 tests_unit_test_audit_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
-tests_unit_test_relay_SOURCES = tests/unit/test-relay.c tests/unit/test.h
-tests_unit_test_relay_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
-tests_unit_test_relay_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
 tests_unit_test_persons_SOURCES = tests/unit/test-persons.c tests/unit/test.h
 tests_unit_test_persons_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
 tests_unit_test_rights_SOURCES = tests/unit/test-rights.c tests/unit/test.h
 tests_unit_test_rights_LDADD = libdaemon.a libcommon.a
-tests_unit_test_sasl_SOURCES = tests/unit/test-sasl.c tests/unit/test.h
-tests_unit_test_sasl_LDADD = libdaemon.a libcommon.a
-tests_unit_test_wire_SOURCES = tests/unit/test-wire.c tests/unit/test.h
-tests_unit_test_wire_LDADD = libdaemon.a libcommon.a
 tests_unit_test_calls_SOURCES = tests/unit/test-calls.c tests/unit/test.h
 tests_unit_test_calls_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_unit_test_calls_LDADD = $(xentraced_LDADD)
@@ -353,6 +344,10 @@ tests_unit_test_triggers_LDADD = \
 
 tests_unit_test_vacate_SOURCES = tests/unit/test-vacate.c tests/unit/test.h
 tests_unit_test_vacate_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
+tests_unit_test_vacate_LDFLAGS = -Wl,--wrap=calloc
+tests_unit_test_connection_SOURCES = tests/unit/test-connection.c tests/unit/test.h
+tests_unit_test_connection_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
+tests_unit_test_connection_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
 tests_unit_test_varlink_SOURCES = tests/unit/test-varlink.c tests/unit/test.h
 tests_unit_test_varlink_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
 tests_unit_test_varlink_LDADD = libcommon.a $(JSON_LIBS)

@@ -1,177 +1,184 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Every call is answered: if the answer itself cannot be made, with an error. Two ends of a socket
- * pair in one thread, each processed in turn.
+ * Every call is answered: if the reply itself cannot be made, with an error. A stream is answered
+ * again and again, as its client reads. Replaces the connection.
  */
 
 #include "daemon/control/calls.h"
 
 #include <errno.h>
-#include <sys/socket.h>
 
 #include <json-c/json.h>
-#include <systemd/sd-bus.h>
+#include <systemd/sd-event.h>
 
 #include "common/protocol.h"
+#include "common/units.h"
+#include "common/varlink.h"
+#include "daemon/control/connection.h"
 #include "daemon/control/reload.h"
+#include "daemon/manager.h"
+#include "daemon/session/snapshot.h"
 #include "tests/unit/test.h"
 
-#define TURNS_MAX 1000
+/* What the client received last. */
+static unsigned int nr_replies;
+static bool continues;
+static char error_name[128];
+static char text[256];
+static size_t unsent_bytes; /* it has not read */
+
+static char client; /* only its address is used */
+#define CLIENT ((struct connection *)(void *)&client)
+
+void connection_reply(struct connection *connection, struct json_object *message, bool is_one_of)
+{
+    struct varlink_reply reply;
+    size_t bytes;
+
+    CHECK(connection == CLIENT);
+    CHECK(varlink_text(message, &bytes));
+    CHECK_INT(varlink_read_reply(message, &reply), 0);
+    CHECK_INT(reply.continues, is_one_of);
+    nr_replies++;
+    continues = is_one_of;
+    (void)snprintf(error_name, sizeof(error_name), "%s", reply.error ? reply.error : "");
+    (void)snprintf(text, sizeof(text), "%s",
+                   json_object_to_json_string_ext(reply.parameters, JSON_C_TO_STRING_PLAIN));
+    json_object_put(message);
+}
+
+size_t connection_unsent_bytes(const struct connection *connection)
+{
+    CHECK(connection == CLIENT);
+    return unsent_bytes;
+}
 
 struct bench {
-    sd_bus *server;
-    sd_bus *client;
+    struct manager manager;
     struct calls calls;
     struct session session; /* for which kept calls wait */
 };
 
-/* What the server does with the next call. */
-static int (*answer)(struct bench *bench, sd_bus_message *call);
+static const struct call plain = {.connection = CLIENT, .reply = REPLY_SESSION};
 
-/* What the client received. */
-static bool is_answered;
-static char error_name[128];
-static char text[256];
-
-static int serve(sd_bus_message *call, void *userdata, sd_bus_error *error)
-{
-    (void)error;
-    return sd_bus_message_is_method_call(call, PROTOCOL_INTERFACE, NULL) ? answer(userdata, call)
-                                                                         : 0;
-}
-
-static int note_answer(sd_bus_message *reply, void *userdata, sd_bus_error *error)
-{
-    const sd_bus_error *received = sd_bus_message_get_error(reply);
-    const char *string = "";
-
-    (void)userdata, (void)error;
-    is_answered = true;
-    if (!received)
-        CHECK(sd_bus_message_read(reply, "s", &string) > 0);
-    (void)snprintf(error_name, sizeof(error_name), "%s", received ? received->name : "");
-    (void)snprintf(text, sizeof(text), "%s", received ? received->message : string);
-    return 0;
-}
-
-static sd_bus *open_end(int fd, bool is_server)
-{
-    sd_bus *bus = NULL;
-    sd_id128_t id;
-
-    if (sd_bus_new(&bus) < 0 || sd_bus_set_fd(bus, fd, fd) < 0 || sd_id128_randomize(&id) < 0 ||
-        (is_server && sd_bus_set_server(bus, 1, id) < 0) || sd_bus_start(bus) < 0)
-        exit(EXIT_FAILURE);
-    return bus;
-}
-
-static void bench_start(struct bench *bench)
-{
-    int fds[2];
-
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) < 0)
-        exit(EXIT_FAILURE);
-    bench->server = open_end(fds[0], true);
-    bench->client = open_end(fds[1], false);
-    CHECK(sd_bus_add_filter(bench->server, NULL, serve, bench) >= 0);
-}
-
-static void bench_done(struct bench *bench)
-{
-    calls_forget_bus(&bench->calls, bench->server);
-    CHECK_UINT(bench->calls.count, 0);
-    sd_bus_close_unref(bench->client);
-    sd_bus_close_unref(bench->server);
-}
-
-/* Until the client has its answer, or nothing happens any more. */
-static void process(struct bench *bench)
-{
-    for (int i = 0; i < TURNS_MAX && !is_answered; i++) {
-        CHECK(sd_bus_process(bench->client, NULL) >= 0);
-        CHECK(sd_bus_process(bench->server, NULL) >= 0);
-    }
-}
-
-static void call(struct bench *bench, int (*with)(struct bench *, sd_bus_message *))
-{
-    answer = with;
-    is_answered = false;
-    error_name[0] = text[0] = '\0';
-    CHECK(sd_bus_call_method_async(bench->client, NULL, NULL, PROTOCOL_PATH, PROTOCOL_INTERFACE,
-                                   PROTOCOL_STATUS, note_answer, NULL, "s", "") >= 0);
-    process(bench);
-}
-
-static int answer_document(sd_bus_message *message, const char *name)
+static struct json_object *make_document(const char *name)
 {
     struct json_object *document = json_object_new_object();
 
     json_object_object_add(document, "name", json_object_new_string(name));
-    return call_answer_document(message, document);
+    return document;
 }
 
-static int answer_good_document(struct bench *bench, sd_bus_message *message)
+static void test_answers(void)
 {
-    (void)bench;
-    return answer_document(message, "web");
-}
+    const struct failure bad = {.name = ERROR_XEN, .text = "Domain \xff has it."};
+    const struct failure parameter = {
+        .name = SERVICE_ERROR_PARAMETER, .text = "It is unknown.", .parameter = "nam"};
 
-static int answer_bad_document(struct bench *bench, sd_bus_message *message)
-{
-    int r;
-
-    (void)bench;
-    r = answer_document(message, "web\xff");
-    CHECK(r >= 0); /* else sd-bus answers, which it does only from here */
-    return r;
-}
-
-static int answer_bad_failure(struct bench *bench, sd_bus_message *message)
-{
-    const struct failure failure = {.name = ERROR_XEN, .text = "Domain \xff has it."};
-
-    (void)bench;
-    return call_answer_failure(message, &failure);
-}
-
-static int keep(struct bench *bench, sd_bus_message *message)
-{
-    const struct call kept = {
-        .message = message, .session = &bench->session, .until = SESSION_RUNNING};
-
-    return calls_keep(&bench->calls, &kept);
-}
-
-static void test_answers(struct bench *bench)
-{
     test_case("a document");
-    call(bench, answer_good_document);
-    CHECK_STR(text, "{\"name\":\"web\"}");
+    call_answer_document(&plain, make_document("web"));
+    CHECK_STR(text, "{\"session\":{\"name\":\"web\"}}");
+    CHECK_STR(error_name, "");
+    CHECK(!continues);
 
     test_case("a document that is not UTF-8");
-    call(bench, answer_bad_document);
-    CHECK(is_answered);
-    CHECK_STR(error_name, SD_BUS_ERROR_FAILED);
+    call_answer_document(&plain, make_document("web\xff"));
+    CHECK_STR(error_name, ERROR_NO_MEMORY);
+
+    test_case("a failure");
+    call_answer_failure(&plain, &(struct failure){.name = ERROR_XEN, .text = "No."});
+    CHECK_STR(error_name, ERROR_XEN);
+    CHECK_STR(text, "{\"sentence\":\"No.\"}");
 
     test_case("a failure that is not UTF-8");
-    call(bench, answer_bad_failure);
-    CHECK(is_answered);
-    CHECK_STR(error_name, SD_BUS_ERROR_FAILED);
+    call_answer_failure(&plain, &bad);
+    CHECK_STR(error_name, ERROR_NO_MEMORY);
+
+    test_case("a parameter that is wrong");
+    call_answer_failure(&plain, &parameter);
+    CHECK_STR(error_name, SERVICE_ERROR_PARAMETER);
+    CHECK_STR(text, "{\"parameter\":\"nam\"}");
 }
 
 static void test_kept(struct bench *bench)
 {
-    test_case("a kept call whose answer is not UTF-8");
-    call(bench, keep);
-    CHECK(!is_answered);
+    struct call kept = plain;
+
+    test_case("a kept call");
+    kept.session = &bench->session;
+    kept.until = SESSION_RUNNING;
+    nr_replies = 0;
+    (void)calls_keep(&bench->calls, &kept);
+    CHECK_UINT(nr_replies, 0);
     CHECK_UINT(bench->calls.count, 1);
     bench->session.state = SESSION_ENDED;
-    (void)failure_set(&bench->session.start_failure, -EINVAL, ERROR_XEN, "Domain \xff has it.");
+    (void)failure_set(&bench->session.start_failure, -EINVAL, ERROR_XEN, "No.");
     calls_handle_session(&bench->calls, &bench->session);
-    process(bench);
-    CHECK(is_answered);
-    CHECK_STR(error_name, SD_BUS_ERROR_FAILED);
+    CHECK_UINT(nr_replies, 1);
+    CHECK_STR(error_name, ERROR_XEN);
+    CHECK_UINT(bench->calls.count, 0);
+}
+
+/* Until the next reply, or for so long. */
+static void run(struct bench *bench, uint64_t usec)
+{
+    unsigned int before = nr_replies;
+    uint64_t now, end;
+
+    (void)sd_event_now(bench->manager.event, CLOCK_MONOTONIC, &now);
+    for (end = now + usec; now < end && nr_replies == before;) {
+        CHECK(sd_event_run(bench->manager.event, end - now) >= 0);
+        (void)sd_event_now(bench->manager.event, CLOCK_MONOTONIC, &now);
+    }
+}
+
+static int no_part(void *userdata, struct call *call, struct failure *failure)
+{
+    (void)userdata, (void)call;
+    return failure_set(failure, -EDQUOT, ERROR_LIMIT, "Enough.");
+}
+
+static void test_streams(struct bench *bench)
+{
+    static struct snapshot snapshot;
+    struct call stream = {.connection = CLIENT,
+                          .reply = REPLY_SNAPSHOT,
+                          .snapshot = &snapshot,
+                          .stream = STREAM_PROGRESS,
+                          .interval_usec = 20 * USEC_PER_MSEC};
+
+    test_case("the progress of a snapshot, twice");
+    snapshot.write.progress_bytes = 4096;
+    snapshot.write.total_bytes = 8192;
+    (void)calls_keep(&bench->calls, &stream);
+    nr_replies = 0;
+    run(bench, 10 * USEC_PER_SEC);
+    run(bench, 10 * USEC_PER_SEC);
+    CHECK_UINT(nr_replies, 2);
+    CHECK(continues);
+    CHECK_STR(text, "{\"progress\":{\"bytes\":4096,\"total_bytes\":8192}}");
+
+    test_case("a client that does not read has no more replies");
+    unsent_bytes = 1;
+    run(bench, 200 * USEC_PER_MSEC);
+    CHECK_UINT(nr_replies, 2);
+    unsent_bytes = 0;
+    run(bench, 10 * USEC_PER_SEC);
+    CHECK_UINT(nr_replies, 3);
+
+    test_case("a stream ends with its client");
+    calls_forget_connection(&bench->calls, CLIENT);
+    CHECK_UINT(bench->calls.count, 0);
+    run(bench, 100 * USEC_PER_MSEC);
+    CHECK_UINT(nr_replies, 3);
+
+    test_case("a live view that may have no more parts");
+    stream.stream = STREAM_LIVE;
+    stream.snapshot = NULL;
+    (void)calls_keep(&bench->calls, &stream);
+    run(bench, 10 * USEC_PER_SEC);
+    CHECK_STR(error_name, ERROR_LIMIT);
+    CHECK(!continues);
     CHECK_UINT(bench->calls.count, 0);
 }
 
@@ -209,40 +216,32 @@ static void test_places(struct bench *bench)
     calls->count = 0;
 }
 
-static int keep_reload(struct bench *bench, sd_bus_message *message)
-{
-    const struct call kept = {.message = message, .reload = 7};
-
-    return calls_keep(&bench->calls, &kept);
-}
-
 static void test_reload(struct bench *bench)
 {
     const struct failure failure = {.name = ERROR_CONFIG, .text = "Line 3 is wrong."};
+    const struct call kept = {.connection = CLIENT, .reply = REPLY_CHANGES, .reload = 7};
     struct reload_result result = {.number = 6};
 
     test_case("a reload is answered by a reading that began after it");
-    call(bench, keep_reload);
+    nr_replies = 0;
+    (void)calls_keep(&bench->calls, &kept);
     result.document = json_object_new_object();
     calls_handle_reload(&bench->calls, &result);
-    process(bench);
-    CHECK(!is_answered);
+    CHECK_UINT(nr_replies, 0);
     result.number = 7;
     calls_handle_reload(&bench->calls, &result);
-    process(bench);
-    CHECK_STR(text, "{}");
+    CHECK_STR(text, "{\"changes\":{}}");
     CHECK_UINT(bench->calls.count, 0);
     json_object_put(result.document);
 
     test_case("a reload that is refused");
-    call(bench, keep_reload);
+    (void)calls_keep(&bench->calls, &kept);
     result = (struct reload_result){.number = 7, .failure = &failure};
     calls_handle_reload(&bench->calls, &result);
-    process(bench);
     CHECK_STR(error_name, ERROR_CONFIG);
 }
 
-/* A call without a message: nothing is sent, whatever becomes of it. */
+/* A call without a connection: nothing is sent, whatever becomes of it. */
 static void test_signal(struct bench *bench)
 {
     const struct call of_signal = {.reload = 7};
@@ -250,16 +249,18 @@ static void test_signal(struct bench *bench)
     struct json_object *document = json_object_new_object();
 
     test_case("a signal's call is not that of a client who leaves");
-    CHECK_INT(calls_keep(&bench->calls, &of_signal), 1);
-    calls_forget_bus(&bench->calls, bench->server);
+    nr_replies = 0;
+    (void)calls_keep(&bench->calls, &of_signal);
+    calls_forget_connection(&bench->calls, CLIENT);
     CHECK_UINT(bench->calls.count, 1);
     test_case("it is carried out");
     calls_handle_reload(&bench->calls, &(struct reload_result){.number = 7, .document = document});
     CHECK_UINT(bench->calls.count, 0);
     test_case("it is refused");
-    CHECK_INT(calls_keep(&bench->calls, &of_signal), 1);
+    (void)calls_keep(&bench->calls, &of_signal);
     calls_handle_reload(&bench->calls, &(struct reload_result){.number = 7, .failure = &failure});
     CHECK_UINT(bench->calls.count, 0);
+    CHECK_UINT(nr_replies, 0);
     json_object_put(document);
 }
 
@@ -267,12 +268,16 @@ int main(void)
 {
     static struct bench bench;
 
-    bench_start(&bench);
-    test_answers(&bench);
+    if (sd_event_new(&bench.manager.event) < 0 ||
+        calls_init(&bench.calls, &bench.manager, no_part, NULL) < 0)
+        return EXIT_FAILURE;
+    test_answers();
     test_kept(&bench);
+    test_streams(&bench);
     test_places(&bench);
     test_reload(&bench);
     test_signal(&bench);
-    bench_done(&bench);
+    calls_done(&bench.calls);
+    sd_event_unref(bench.manager.event);
     return test_end();
 }
