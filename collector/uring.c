@@ -8,14 +8,16 @@
  *
  * Outputs must not wait for each other's disks, which takes two things beside the queue:
  *
- * Writes to files carry IOSQE_ASYNC: a worker of the thread's io-wq makes them from the beginning.
- * Otherwise they are tried in io_uring_enter(2), and go to a worker only if they would block.
- * Before Linux 6.12 that try blocks itself while the file system is being frozen: a direct write
- * waits for the freeze protection (sb_start_write) without regard to IOCB_NOWAIT. And a write that
- * goes to a worker only after the try waits in one of 64 lists, by its inode, unless its file
+ * Writes to outputs carry IOSQE_ASYNC: a worker of the thread's io-wq makes them from the
+ * beginning. Otherwise they are tried in io_uring_enter(2), and go to a worker only if they would
+ * block. Before Linux 6.12 that try blocks itself while the file system is being frozen: a direct
+ * write waits for the freeze protection (sb_start_write) without regard to IOCB_NOWAIT. And a write
+ * that goes to a worker only after the try waits in one of 64 lists, by its inode, unless its file
  * system writes directly in parallel: on one that does not, a write to another disk may be queued
- * after it. The try is in vain for a file that grows, so nothing is lost without it. Pipes and
- * eventfds have no file system, and are polled: a worker each would be wasted on them.
+ * after it. The try is in vain for a file that grows, so nothing is lost without it. In a pipe it
+ * waits for the pipe's lock, which a process of its user holds for as long as it likes: it calls
+ * write(2) with memory whose pages do not come. A worker that finds the pipe full only has it
+ * polled. The eventfd is the daemon's own.
  *
  * All rings of a thread share its io-wq, in which a limited number of workers may be blocked in
  * files at once: by default 4 per processor, or the queue's length if that is less. Eight writes to
@@ -147,8 +149,7 @@ int uring_write(struct uring *uring, int fd, const void *data, uint32_t bytes, u
         io_uring_prep_write_fixed(sqe, fd, data, bytes, offset, 0);
     else
         io_uring_prep_write(sqe, fd, data, bytes, offset);
-    if (offset != URING_NO_OFFSET)
-        io_uring_sqe_set_flags(sqe, IOSQE_ASYNC);
+    io_uring_sqe_set_flags(sqe, IOSQE_ASYNC);
     io_uring_sqe_set_data64(sqe, tag);
     return 0;
 }
@@ -156,8 +157,13 @@ int uring_write(struct uring *uring, int fd, const void *data, uint32_t bytes, u
 int uring_wake(struct uring *uring, int eventfd)
 {
     static const uint64_t one = 1;
+    struct io_uring_sqe *sqe = io_uring_get_sqe(&uring->ring);
 
-    return uring_write(uring, eventfd, &one, sizeof(one), URING_NO_OFFSET, TAG_INTERNAL);
+    if (!sqe)
+        return -EBUSY;
+    io_uring_prep_write(sqe, eventfd, &one, sizeof(one), URING_NO_OFFSET);
+    io_uring_sqe_set_data64(sqe, TAG_INTERNAL);
+    return 0;
 }
 
 int uring_cancel(struct uring *uring, uint64_t tag)

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <systemd/sd-event.h>
 
@@ -153,10 +154,13 @@ static void user_limits_set_timer(struct user_limits *limits)
 
 /* --- Requests. --- */
 
-/* Of a pipe or FIFO alone. Does not ask a file system, which may not answer. */
+/* Asks neither a file system, which may not answer, nor the pipe, whose lock its user may hold. */
 static bool is_pipe(int fd)
 {
-    return fcntl(fd, F_GETPIPE_SZ) > 0;
+    struct statx status;
+
+    return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &status) == 0 &&
+           S_ISFIFO(status.stx_mode);
 }
 
 bool user_limits_is_live(const struct snapshot_options *options)
