@@ -70,8 +70,6 @@ static int check_file(const struct job *job, int fd, char **ret_error)
 
     if (fstat(fd, &st) < 0)
         return str_refuse(-errno, ret_error, "Cannot read %s: %m.", job->path);
-    if (S_ISDIR(st.st_mode))
-        return str_refuse(-EISDIR, ret_error, "%s is a directory.", job->path);
     if (!S_ISREG(st.st_mode))
         return str_refuse(-EINVAL, ret_error,
                           "repair reads the trace more than once: %s is not a file.", job->path);
@@ -113,6 +111,8 @@ static int open_original(struct job *job, char **ret_error)
     struct stat st;
     int r;
 
+    if (fd == -EISDIR)
+        return str_refuse(fd, ret_error, "%s is a directory.", job->path);
     if (fd < 0)
         return str_refuse(fd, ret_error, "Cannot read %s: %s.", job->path, trace_open_problem(fd));
     *ret_error = input_explain_sidecar(job->path);
