@@ -25,6 +25,7 @@
 
 #define MAGIC        UINT32_C(0xc1fc1fc1)
 #define PACKET_BYTES 65536u
+#define FIRST_BYTES  2048u /* before it has grown to that */
 #define EVENT_MAX    128u
 #define HEAD_BYTES   52u /* of a packet: its header and its context */
 #define FIELDS_MAX   9u
@@ -51,8 +52,8 @@ struct layout {
 struct stream {
     int fd; /* 0: there is none */
     uint64_t begin_tsc, end_tsc, discarded;
-    size_t used;
-    uint8_t bytes[PACKET_BYTES];
+    size_t used, size;
+    uint8_t *bytes; /* [size], up to PACKET_BYTES: of 16384 CPUs most have few records */
 };
 
 struct ctf {
@@ -145,6 +146,15 @@ static int begin_event(struct export *export, const struct xentrace_record *reco
         return r;
     if (record->event == LOST_RECORDS && record->nr_words > 0)
         stream->discarded += record->words[0];
+    if (stream->used + EVENT_MAX > stream->size) {
+        size_t size = stream->size ? 2 * stream->size : FIRST_BYTES;
+        uint8_t *bytes = realloc(stream->bytes, size);
+
+        if (!bytes)
+            return -ENOMEM;
+        stream->bytes = bytes;
+        stream->size = size;
+    }
     if (stream->used == HEAD_BYTES)
         stream->begin_tsc = record->tsc;
     stream->end_tsc = record->tsc;
@@ -390,6 +400,7 @@ static void ctf_done(struct export *export)
         if (!ctf->streams[cpu])
             continue;
         (void)close(ctf->streams[cpu]->fd); /* all was written, or the export has failed */
+        free(ctf->streams[cpu]->bytes);
         free(ctf->streams[cpu]);
     }
     free(ctf->streams);

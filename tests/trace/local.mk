@@ -41,8 +41,8 @@ check_SCRIPTS += tests/trace/test-xenalyze
 EXTRA_DIST += tests/trace/compare-xenalyze.py tests/trace/test-xenalyze
 
 # A disk that fails, preloaded.
-check_SCRIPTS += tests/trace/test-shorter
-EXTRA_DIST += tests/trace/test-shorter
+check_SCRIPTS += tests/trace/test-bombs tests/trace/test-shorter
+EXTRA_DIST += tests/trace/test-bombs tests/trace/test-shorter
 noinst_PROGRAMS += tests/trace/libbad_disk.so
 tests_trace_libbad_disk_so_SOURCES = tests/trace/bad-disk.c
 tests_trace_libbad_disk_so_CFLAGS = $(AM_CFLAGS) -fPIC
