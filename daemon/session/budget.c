@@ -252,6 +252,12 @@ static int check_running(const struct budget *budget, const struct budget_user *
         return failure_set(failure, -EDQUOT, ERROR_LIMIT,
                            "Your last snapshot is still being written, and users other than root "
                            "may write one at a time. Try again when it is finished.");
+    if (user->running[BUDGET_FILE] + user->running[BUDGET_LIVE] + user->running[BUDGET_OUTPUT] >=
+        BUDGET_OF_USER)
+        return failure_set(failure, -EDQUOT, ERROR_LIMIT,
+                           "%u of your snapshots are being written, which is the limit for one "
+                           "user. Try again when one of them is finished. Root has no limit.",
+                           BUDGET_OF_USER);
     if (budget->nr_running >= BUDGET_PLACES)
         return failure_set(failure, -EDQUOT, ERROR_LIMIT,
                            "%u snapshots of users other than root are being written, which is the "

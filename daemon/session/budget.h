@@ -8,7 +8,8 @@
  *   file     in the state directory: one at a time, one in each interval, a number and an amount of
  *            bytes in any 24 hours
  *   live     the newest second, into a pipe: one at a time, one each second
- *   output   into an output that the user opened: no limit but the places
+ *   output   into an output that the user opened: no limit but the places, of which one user leaves
+ *            the last one to others
  *
  * All of them together have BUDGET_PLACES places, which are fewer than a ring has pins and than the
  * daemon writes snapshots: the others are for root and the triggers.
@@ -27,6 +28,7 @@
 #include "daemon/config/config.h"
 
 #define BUDGET_PLACES    4u
+#define BUDGET_OF_USER   3u    /* of them, for one user */
 #define BUDGET_FILES_MAX 1000u /* of each, in 24 hours: the largest snapshots-per-day= */
 
 /* What budget_save() returns at most: of more files than fit, the oldest are left out. */

@@ -8,7 +8,7 @@
  *   al, ao   a's live second, its output has ended
  *
  * After each request: "+", and the bytes that a file may have ("+100"); or the limit that was
- * reached: "running", "places", "interval", "number", "bytes", "live", "users", and the time that
+ * reached: "running", "places", "interval", "number", "bytes", "live", "own", and the time that
  * the sentence names.
  */
 
@@ -54,8 +54,10 @@ static const struct budget_case cases[] = {
      "+100 +100 bytes:1d +100"},
     {"places for all of them", "aF@0 bF@0 cF@0 dF@0 eF@0 eL@0 eO@0 af:1 eF@0",
      "+100 +100 +100 +100 places places places +100"},
-    {"outputs have no limits but the places", "aO@0 aO@0 aO@0 aO@0 aO@0 ao aO@0",
+    {"outputs have no limits but the places", "aO@0 aO@0 bO@0 bO@0 aO@0 ao aO@0",
      "+ + + + places +"},
+    {"one user leaves the last place to others", "aO@0 aO@0 aO@0 aO@0 aF@0 aL@0 bF@0 ao aF@0",
+     "+ + + own own own +100 +100"},
     {"live seconds have their own", "aF@0 aL@0 al aL@0 aL@1 aF@2 al af:1 aF@10 aL@10",
      "+100 + live:900ms + running +99 +"},
     {"one live second at a time", "aL@0 aL@5 al aL@6", "+ running +"},
@@ -70,10 +72,10 @@ static void describe(const struct failure *failure, char *text, size_t size)
     static const struct {
         const char *part, *word;
     } words[] = {
-        {"snapshot-interval=", "interval"},   {"snapshots-per-day=", "number"},
-        {"snapshot-bytes-per-day=", "bytes"}, {"newest second", "live"},
-        {"still being written", "running"},   {"of users other than root", "places"},
-        {"users have taken", "users"},
+        {"snapshot-interval=", "interval"},     {"snapshots-per-day=", "number"},
+        {"snapshot-bytes-per-day=", "bytes"},   {"newest second", "live"},
+        {"still being written", "running"},     {"of users other than root", "places"},
+        {"of your snapshots are being", "own"},
     };
     const char *in = strstr(failure->text, " in "), *word = "?";
     size_t length = 0;
