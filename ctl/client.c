@@ -31,6 +31,7 @@
 #define CONNECT_TIMEOUT_SEC 5
 #define PATIENCE_USEC       (3 * USEC_PER_SEC) /* a healthy disk takes a stop in less */
 #define RETRY_USEC          (1 * USEC_PER_SEC)
+#define SAME_SIGNAL_USEC    (100 * USEC_PER_MSEC) /* timeout(1) sends one twice: to a group, too */
 #define CALLS_MAX           4u   /* record's session, its Stop, and why that takes so long */
 #define SENTENCE_MAX        4096 /* longer ones are not of our daemon */
 
@@ -49,6 +50,7 @@ struct client {
     struct connection *idle[CALLS_MAX];
     struct client_stream *calls[CALLS_MAX];
     int signal_fd;           /* -1: signals are not caught */
+    uint64_t signal_usec;    /* when the last signal came; 0: none did */
     unsigned int interrupts; /* signals that have not ended a wait yet */
     int signal;              /* the last of them, if it came to this process alone; else 0 */
     int child_fd;            /* -1: none is watched, or it has ended */
@@ -182,10 +184,13 @@ static int explain_closed(const char *path, char **ret_error)
 
 static void take_signal(struct client *client)
 {
+    uint64_t now = monotonic_usec();
     struct signalfd_siginfo info;
 
-    if (read(client->signal_fd, &info, sizeof(info)) != sizeof(info))
+    if (read(client->signal_fd, &info, sizeof(info)) != sizeof(info) ||
+        (client->signal_usec && now - client->signal_usec < SAME_SIGNAL_USEC))
         return;
+    client->signal_usec = now;
     client->interrupts++;
     /* the kernel sends those of a terminal to its whole process group */
     client->signal = info.ssi_code == SI_KERNEL ? 0 : (int)info.ssi_signo;
@@ -546,6 +551,8 @@ static int shake_hands(struct client *client, struct connection *connection, cha
     if (r < 0)
         return r;
     r = client_wait(client, stream, false, CONNECT_TIMEOUT_SEC * USEC_PER_SEC);
+    if (r == -EINTR)
+        return r;
     if (r < 0)
         return explain_connect(client->path, r, ret_error);
     if (!stream->reply)
