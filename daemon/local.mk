@@ -36,6 +36,7 @@ libdaemon_a_SOURCES = \
 	daemon/control/calls.c daemon/control/calls.h \
 	daemon/control/connection.c daemon/control/connection.h \
 	daemon/control/control.c daemon/control/control.h \
+	daemon/control/door.c daemon/control/door.h \
 	daemon/control/listener.c daemon/control/listener.h \
 	daemon/control/metrics-file.c daemon/control/metrics-file.h \
 	daemon/control/old-client.c daemon/control/old-client.h \

@@ -224,15 +224,18 @@ void vacate_batch_add(struct vacate_batch *batch, int fd)
 
 void vacate_close(struct vacate_batch *batch)
 {
+    struct vacate_person *person;
+
     if (!batch)
         return;
     if (batch->n == 0) {
         free(batch);
         return;
     }
-    batch->person->nr_waiting += batch->n;
-    worker_send(batch->person->worker, &batch->job);
-    vacate_update_lock(batch->person);
+    person = batch->person;
+    person->nr_waiting += batch->n;
+    vacate_update_lock(person);
+    worker_send(person->worker, &batch->job);
 }
 
 /* --- Construction. --- */

@@ -33,6 +33,7 @@
 #include "daemon/base/json-put.h"
 #include "daemon/control/calls.h"
 #include "daemon/control/connection.h"
+#include "daemon/control/door.h"
 #include "daemon/document/document.h"
 #include "daemon/document/trigger-document.h"
 #include "daemon/control/listener.h"
@@ -98,6 +99,8 @@ struct control {
     struct client *clients[MAX_CLIENTS];
     struct calls calls;
     struct vacate *vacate;
+    struct door *door;
+    bool is_door_locked; /* to anybody */
     struct reload *reload;
 };
 
@@ -807,26 +810,8 @@ static void reply_description(struct client *client, const char *interface)
     connection_reply(client->connection, varlink_make_reply(parameters, false), false);
 }
 
-/* A method of the interface that every service has. */
-static void client_call_service(struct client *client, const char *method,
-                                struct json_object *parameters)
-{
-    const struct call call = {.connection = client->connection};
-    struct failure failure = {0};
-    const char *interface;
-
-    if (strcmp(method, SERVICE_GET_INFO) == 0 && request_read_nothing(parameters, &failure) >= 0)
-        reply_info(client);
-    else if (strcmp(method, SERVICE_GET_DESCRIPTION) == 0 &&
-             request_read_text(parameters, "interface", &interface, &failure) >= 0)
-        reply_description(client, interface);
-    else if (failure.name)
-        call_answer_failure(&call, &failure);
-    else
-        reply_service_error(client, SERVICE_ERROR_NO_METHOD, "method", method);
-}
-
-static int client_check_passed(const struct client *client, const struct method *method,
+/* METHOD's name is for the sentence; whether it TAKES any. */
+static int client_check_passed(const struct client *client, const char *method, bool takes,
                                const struct passed *passed, struct failure *failure)
 {
     if (passed->is_refused)
@@ -836,10 +821,33 @@ static int client_check_passed(const struct client *client, const struct method 
                            CONNECTION_PASSED_MAX);
     if (passed->count == 0)
         return 0;
-    if (!method->passes)
+    if (!takes)
         return failure_set(failure, -EINVAL, ERROR_INVALID,
-                           "%s takes no descriptors. Nothing was done.", method->name);
+                           "%s takes no descriptors. Nothing was done.", method);
     return vacate_check(client->closing, failure);
+}
+
+/* A method of the interface that every service has. */
+static void client_call_service(struct client *client, const char *method,
+                                const struct request *request)
+{
+    struct json_object *parameters = request->parameters;
+    const struct call call = {.connection = client->connection};
+    struct failure failure = {0};
+    const char *interface;
+
+    if (client_check_passed(client, method, false, request->passed, &failure) < 0)
+        call_answer_failure(&call, &failure);
+    else if (strcmp(method, SERVICE_GET_INFO) == 0 &&
+             request_read_nothing(parameters, &failure) >= 0)
+        reply_info(client);
+    else if (strcmp(method, SERVICE_GET_DESCRIPTION) == 0 &&
+             request_read_text(parameters, "interface", &interface, &failure) >= 0)
+        reply_description(client, interface);
+    else if (failure.name)
+        call_answer_failure(&call, &failure);
+    else
+        reply_service_error(client, SERVICE_ERROR_NO_METHOD, "method", method);
 }
 
 static void client_call_method(struct client *client, const struct method *method,
@@ -854,7 +862,7 @@ static void client_call_method(struct client *client, const struct method *metho
     struct failure failure = {0};
     int r;
 
-    r = client_check_passed(client, method, request->passed, &failure);
+    r = client_check_passed(client, method->name, method->passes, request->passed, &failure);
     if (r >= 0)
         r = method->handle(client, &call, request, &failure);
     if (r >= 0)
@@ -891,7 +899,7 @@ static int client_handle_call(void *userdata, struct json_object *message,
         return 0;
     }
     if (name) {
-        client_call_service(client, name, call->parameters);
+        client_call_service(client, name, &request);
         return 0;
     }
     name = method_of(call->method, CONTROL_INTERFACE);
@@ -1124,6 +1132,31 @@ static void client_update_role(struct client *client)
         client_log(client, "has this role after a reload");
 }
 
+/* Who is locked out, the groups, or their members have changed. */
+static void control_update_door(struct control *control)
+{
+    uid_t locked[MAX_CLIENTS];
+    size_t nr = vacate_list_locked(control->vacate, locked, MAX_CLIENTS);
+
+    if (nr == 0 && !control->is_door_locked)
+        return;
+    door_set(control->door, &control->groups, control->persons, locked,
+             nr < MAX_CLIENTS ? nr : MAX_CLIENTS);
+    control->is_door_locked = nr > 0;
+}
+
+/* A person was locked out, or may come again. */
+static void control_handle_lock(void *userdata)
+{
+    struct control *control = userdata;
+
+    for (size_t i = 0; i < MAX_CLIENTS; i++)
+        if (control->clients[i] && vacate_is_locked(control->clients[i]->closing))
+            connection_end(control->clients[i]->connection,
+                           "has passed too many descriptors that are not closed yet");
+    control_update_door(control);
+}
+
 /* The group database knows some of those who are connected now, or no longer. */
 static void control_handle_persons(void *userdata)
 {
@@ -1133,6 +1166,7 @@ static void control_handle_persons(void *userdata)
         if (control->clients[i])
             control->clients[i]->peer.person =
                 persons_find(control->persons, control->clients[i]->peer.uid);
+    control_update_door(control);
 }
 
 static void control_set_groups(struct control *control, const struct peer_groups *groups)
@@ -1148,8 +1182,10 @@ static void control_handle_reloaded(void *userdata, const struct reload_result *
 {
     struct control *control = userdata;
 
-    if (result->groups)
+    if (result->groups) {
         control_set_groups(control, result->groups);
+        control_update_door(control); /* the reading set the ACL for all */
+    }
     calls_handle_reload(&control->calls, result);
 }
 
@@ -1203,17 +1239,6 @@ static int control_handle_connection(sd_event_source *source, int listen_fd, uin
     return 0;
 }
 
-/* A person was locked out, or may come again. */
-static void control_handle_lock(void *userdata)
-{
-    struct control *control = userdata;
-
-    for (size_t i = 0; i < MAX_CLIENTS; i++)
-        if (control->clients[i] && vacate_is_locked(control->clients[i]->closing))
-            connection_end(control->clients[i]->connection,
-                           "has passed too many descriptors that are not closed yet");
-}
-
 static int control_add_sources(struct control *control)
 {
     struct sd_event *event = control->manager->event;
@@ -1252,6 +1277,8 @@ static int control_set_up(struct control *control, const struct config_source *s
                     &control->persons);
     if (r >= 0)
         r = vacate_new(manager->workers, control_handle_lock, control, &control->vacate);
+    if (r >= 0)
+        r = door_new(manager->workers, manager->socket_path, &control->door);
     if (r >= 0 && !(control->listener = vacate_prepare(control->vacate)))
         r = -ENOMEM;
     if (r >= 0)
@@ -1317,6 +1344,7 @@ struct control *control_free(struct control *control)
         fd_close(&control->listen_fd); /* nobody knows of it yet */
     }
     calls_done(&control->calls);
+    door_free(control->door);
     vacate_free(control->vacate);
     persons_free(control->persons);
     reload_free(control->reload);

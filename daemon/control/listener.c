@@ -47,11 +47,12 @@ static void remove_stale_socket(const char *path)
 
 #define NOBODY ((uint32_t)ACL_UNDEFINED_ID) /* of entries that name no group */
 
-/* An ACL of the owner, two groups at most, and nobody else. */
+/* An ACL of the owner, users, two groups at most, and nobody else. */
 struct acl {
     struct posix_acl_xattr_header header;
-    struct posix_acl_xattr_entry entries[6];
+    struct posix_acl_xattr_entry entries[];
 };
+#define OTHER_ENTRIES 6u
 
 static size_t acl_add(struct acl *acl, size_t count, uint16_t tag, uint16_t rights, uint32_t id)
 {
@@ -60,44 +61,61 @@ static size_t acl_add(struct acl *acl, size_t count, uint16_t tag, uint16_t righ
     return count + 1;
 }
 
-/* Entries have to be in the order of their tags, and those of groups in the order of their IDs. */
-static int set_acl(const char *path, const struct peer_groups *groups)
+/* Entries have to be in the order of their tags, and those of each in the order of their IDs. */
+static int set_acl(const char *path, const struct peer_groups *groups,
+                   const struct listener_user *users, size_t nr_users)
 {
-    struct acl acl = {.header.a_version = htole32(POSIX_ACL_XATTR_VERSION)};
+    static const struct peer_groups no_groups;
     const uint16_t connects = ACL_READ | ACL_WRITE;
-    gid_t first = groups->view_gid, second = groups->operate_gid;
-    bool has_both = groups->has_view_group && groups->has_operate_group && first != second;
+    _cleanup_free_ char *memory = NULL;
+    gid_t first, second;
+    bool has_both;
+    struct acl *acl;
     size_t count = 0;
 
+    memory = malloc(sizeof(*acl) + (nr_users + OTHER_ENTRIES) * sizeof(acl->entries[0]));
+    if (!memory)
+        return -ENOMEM;
+    acl = (struct acl *)(void *)memory; /* malloc(3) aligns it */
+    acl->header.a_version = htole32(POSIX_ACL_XATTR_VERSION);
+    if (!groups)
+        groups = &no_groups;
+    first = groups->view_gid;
+    second = groups->operate_gid;
+    has_both = groups->has_view_group && groups->has_operate_group && first != second;
     if (!groups->has_view_group || (has_both && second < first)) {
         first = groups->operate_gid;
         second = groups->view_gid;
     }
-    count = acl_add(&acl, count, ACL_USER_OBJ, connects, NOBODY);
-    count = acl_add(&acl, count, ACL_GROUP_OBJ, 0, NOBODY);
+    count = acl_add(acl, count, ACL_USER_OBJ, connects, NOBODY);
+    for (size_t i = 0; i < nr_users; i++)
+        count = acl_add(acl, count, ACL_USER, users[i].may_connect ? connects : 0, users[i].uid);
+    count = acl_add(acl, count, ACL_GROUP_OBJ, 0, NOBODY);
     if (groups->has_view_group || groups->has_operate_group)
-        count = acl_add(&acl, count, ACL_GROUP, connects, first);
+        count = acl_add(acl, count, ACL_GROUP, connects, first);
     if (has_both)
-        count = acl_add(&acl, count, ACL_GROUP, connects, second);
-    count = acl_add(&acl, count, ACL_MASK, connects, NOBODY);
-    count = acl_add(&acl, count, ACL_OTHER, 0, NOBODY);
-    if (setxattr(path, "system.posix_acl_access", &acl,
-                 sizeof(acl.header) + count * sizeof(acl.entries[0]), 0) < 0)
+        count = acl_add(acl, count, ACL_GROUP, connects, second);
+    count = acl_add(acl, count, ACL_MASK, connects, NOBODY);
+    count = acl_add(acl, count, ACL_OTHER, 0, NOBODY);
+    if (setxattr(path, "system.posix_acl_access", acl,
+                 sizeof(acl->header) + count * sizeof(acl->entries[0]), 0) < 0)
         return -errno;
     return 0;
 }
 
 /* Without ACLs everybody may connect, and peer.c decides alone. */
-static int set_rights(const char *path, const struct peer_groups *groups)
+static int set_rights(const char *path, const struct peer_groups *groups,
+                      const struct listener_user *users, size_t nr_users)
 {
-    if (set_acl(path, groups) < 0 && chmod(path, 0666) < 0)
+    if (set_acl(path, groups, users, nr_users) < 0 && chmod(path, 0666) < 0)
         return -errno;
     return 0;
 }
 
-int listener_restrict(const char *path, const struct peer_groups *groups, struct failure *failure)
+int listener_restrict(const char *path, const struct peer_groups *groups,
+                      const struct listener_user *users, size_t nr_users, struct failure *failure)
 {
-    int r = set_rights(path, groups);
+    int r = set_rights(path, groups, users, nr_users);
 
     if (r >= 0)
         return 0;
@@ -113,7 +131,7 @@ static int make_socket(const struct sockaddr_un *address, const struct peer_grou
 
     if (fd < 0 || bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
         return -errno;
-    r = set_rights(address->sun_path, groups);
+    r = set_rights(address->sun_path, groups, NULL, 0);
     if (r < 0)
         return r;
     if (listen(fd, SOMAXCONN) < 0)

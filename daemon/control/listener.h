@@ -5,6 +5,10 @@
  * The socket that clients connect to. Main thread, but for listener_restrict().
  */
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
 #include "daemon/base/failure.h"
 
 struct peer_groups;
@@ -19,5 +23,17 @@ struct peer_groups;
 int listener_open(const char *path, const struct peer_groups *groups, int *ret_fd,
                   struct failure *failure);
 
-/* GROUPS are others now: may wait for the file system of PATH. Any thread. */
-int listener_restrict(const char *path, const struct peer_groups *groups, struct failure *failure);
+/* What the ACL says of a user, whatever groups it has. */
+struct listener_user {
+    uid_t uid;
+    bool may_connect;
+};
+
+#define LISTENER_USERS_MAX 4096u /* a page of entries; an ACL has room for twice as many */
+
+/*
+ * Sets who may connect: USERS, in ascending order, as they say; then GROUPS. NULL: no groups. May
+ * wait for the file system of PATH. Any thread.
+ */
+int listener_restrict(const char *path, const struct peer_groups *groups,
+                      const struct listener_user *users, size_t nr_users, struct failure *failure);

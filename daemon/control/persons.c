@@ -425,3 +425,9 @@ struct persons *persons_free(struct persons *persons)
     free(persons);
     return NULL;
 }
+
+size_t persons_list(const struct persons *persons, const uid_t **ret_uids)
+{
+    *ret_uids = persons->members.uids;
+    return persons->members.count;
+}

@@ -37,3 +37,6 @@ void persons_set_groups(struct persons *persons, const struct peer_groups *group
 
 /* The person that UID is, as far as is known now. Has an unknown UID looked up. */
 uid_t persons_find(struct persons *persons, uid_t uid);
+
+/* Returns the number of known members; *RET_UIDS are theirs, in ascending order, until a change. */
+size_t persons_list(const struct persons *persons, const uid_t **ret_uids);

@@ -65,7 +65,7 @@ static void reading_run(struct job *job)
                          &reading->failure);
     /* Here, since it may wait. Whoever may connect too early is nobody until this is applied. */
     if (r >= 0)
-        (void)listener_restrict(reading->socket_path, &reading->groups, &reading->failure);
+        (void)listener_restrict(reading->socket_path, &reading->groups, NULL, 0, &reading->failure);
 }
 
 /* --- The result. --- */

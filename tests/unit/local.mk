@@ -25,6 +25,7 @@ check_PROGRAMS += \
 	tests/unit/test-domain-names \
 	tests/unit/test-domain-watch \
 	tests/unit/test-domains \
+	tests/unit/test-door \
 	tests/unit/test-drain \
 	tests/unit/test-event-set \
 	tests/unit/test-extent \
@@ -345,6 +346,9 @@ tests_unit_test_triggers_LDADD = \
 tests_unit_test_vacate_SOURCES = tests/unit/test-vacate.c tests/unit/test.h
 tests_unit_test_vacate_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
 tests_unit_test_vacate_LDFLAGS = -Wl,--wrap=calloc
+tests_unit_test_door_SOURCES = tests/unit/test-door.c tests/unit/test.h
+tests_unit_test_door_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_door_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
 tests_unit_test_connection_SOURCES = tests/unit/test-connection.c tests/unit/test.h
 tests_unit_test_connection_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JSON_CFLAGS)
 tests_unit_test_connection_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS) $(JSON_LIBS)
