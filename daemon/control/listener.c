@@ -103,11 +103,16 @@ static int set_acl(const char *path, const struct peer_groups *groups,
     return 0;
 }
 
-/* Without ACLs everybody may connect, and peer.c decides alone. */
+/*
+ * Without ACLs everybody may connect, and peer.c decides alone; while anybody is locked out, root
+ * alone.
+ */
 static int set_rights(const char *path, const struct peer_groups *groups,
                       const struct listener_user *users, size_t nr_users)
 {
-    if (set_acl(path, groups, users, nr_users) < 0 && chmod(path, 0666) < 0)
+    mode_t mode = groups && nr_users == 0 ? 0666 : 0600;
+
+    if (set_acl(path, groups, users, nr_users) < 0 && chmod(path, mode) < 0)
         return -errno;
     return 0;
 }

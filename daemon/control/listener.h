@@ -32,8 +32,9 @@ struct listener_user {
 #define LISTENER_USERS_MAX 4096u /* a page of entries; an ACL has room for twice as many */
 
 /*
- * Sets who may connect: USERS, in ascending order, as they say; then GROUPS. NULL: no groups. May
- * wait for the file system of PATH. Any thread.
+ * Sets who may connect: USERS, in ascending order, as they say; then GROUPS. NULL: no groups. On a
+ * file system without ACLs: all, or root alone if there are USERS or no groups. May wait for the
+ * file system of PATH. Any thread.
  */
 int listener_restrict(const char *path, const struct peer_groups *groups,
                       const struct listener_user *users, size_t nr_users, struct failure *failure);
