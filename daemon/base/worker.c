@@ -204,7 +204,7 @@ void worker_close(struct worker *worker, int *fd)
         return;
     job = malloc(sizeof(*job));
     if (!job) {
-        fd_close(fd); /* waits rather than leaks */
+        *fd = -1; /* stays open: to close it here may wait */
         return;
     }
     *job = (struct close_job){

@@ -303,7 +303,8 @@ static int client_read_name(struct client *client, struct call *call, const stru
     r = client_check_right(client, right, true, failure);
     if (r < 0)
         return r;
-    r = request_read_text(request->parameters, FIELD_NAME, ret_name, failure);
+    r = request_read_text(request->parameters, FIELD_NAME,
+                          right == RIGHT_ABORT || right == RIGHT_TRIGGER, ret_name, failure);
     if (r < 0)
         return r;
     audit_name_object(&call->audit, *ret_name);
@@ -842,7 +843,7 @@ static void client_call_service(struct client *client, const char *method,
              request_read_nothing(parameters, &failure) >= 0)
         reply_info(client);
     else if (strcmp(method, SERVICE_GET_DESCRIPTION) == 0 &&
-             request_read_text(parameters, "interface", &interface, &failure) >= 0)
+             request_read_text(parameters, "interface", true, &interface, &failure) >= 0)
         reply_description(client, interface);
     else if (failure.name)
         call_answer_failure(&call, &failure);

@@ -149,14 +149,16 @@ static int read_parameters(json_object *parameters, const struct passed *passed,
     return 0;
 }
 
-int request_read_text(json_object *parameters, const char *key, const char **ret_text,
-                      struct failure *failure)
+int request_read_text(json_object *parameters, const char *key, bool is_required,
+                      const char **ret_text, struct failure *failure)
 {
     const struct target targets[] = {{key, TYPE_TEXT, ret_text}};
     size_t nr;
+    int r;
 
     *ret_text = "";
-    return read_parameters(parameters, NULL, targets, ARRAY_SIZE(targets), &nr, failure);
+    r = read_parameters(parameters, NULL, targets, ARRAY_SIZE(targets), &nr, failure);
+    return r >= 0 && is_required && nr == 0 ? refuse_parameter(failure, key, "is missing") : r;
 }
 
 int request_read_nothing(json_object *parameters, struct failure *failure)

@@ -62,6 +62,6 @@ int request_read_status(struct json_object *parameters, struct status_request *r
 int request_read_remove(struct json_object *parameters, struct remove_request *ret_request,
                         struct failure *failure);
 /* Of calls that have a name alone, or one string of another KEY. "": none is given. */
-int request_read_text(struct json_object *parameters, const char *key, const char **ret_text,
-                      struct failure *failure);
+int request_read_text(struct json_object *parameters, const char *key, bool is_required,
+                      const char **ret_text, struct failure *failure);
 int request_read_nothing(struct json_object *parameters, struct failure *failure);

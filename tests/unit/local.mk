@@ -44,6 +44,7 @@ check_PROGRAMS += \
 	tests/unit/test-pool \
 	tests/unit/test-record \
 	tests/unit/test-recorder-stop \
+	tests/unit/test-request \
 	tests/unit/test-rights \
 	tests/unit/test-ring \
 	tests/unit/test-ring-adopt \
@@ -346,6 +347,9 @@ tests_unit_test_triggers_LDADD = \
 tests_unit_test_vacate_SOURCES = tests/unit/test-vacate.c tests/unit/test.h
 tests_unit_test_vacate_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
 tests_unit_test_vacate_LDFLAGS = -Wl,--wrap=calloc
+tests_unit_test_request_SOURCES = tests/unit/test-request.c tests/unit/test.h
+tests_unit_test_request_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
+tests_unit_test_request_LDADD = libdaemon.a libcommon.a $(JSON_LIBS)
 tests_unit_test_door_SOURCES = tests/unit/test-door.c tests/unit/test.h
 tests_unit_test_door_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_door_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
