@@ -1339,6 +1339,7 @@ struct control *control_free(struct control *control)
     sd_event_source_disable_unref(control->listen_source);
     sd_event_source_disable_unref(control->resume_source);
     if (control->listening) {
+        (void)shutdown(control->listen_fd, SHUT_RDWR); /* at once, whatever close(2) waits for */
         vacate_close(control->listener);
         vacate_leave(control->listening);
     } else {

@@ -4,6 +4,7 @@
 #include "daemon/control/listener.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -16,11 +17,37 @@
 #include "common/protocol.h"
 #include "daemon/control/peer.h"
 
+/*
+ * Whether the process that listens has ended, but for a thread that is stuck in close(2) (SIGKILL
+ * does not end that, either) and keeps all its descriptors: its first thread is a zombie.
+ */
+static bool is_dead(int fd)
+{
+    struct ucred cred;
+    socklen_t bytes = sizeof(cred);
+    char path[sizeof("/proc//stat") + 3 * sizeof(cred.pid)], text[512];
+    _cleanup_fd_ int stat_fd = -1;
+    const char *end;
+    ssize_t length;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes) < 0 || cred.pid <= 0)
+        return false;
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)cred.pid);
+    stat_fd = open(path, O_RDONLY | O_CLOEXEC);
+    length = stat_fd < 0 ? -1 : read(stat_fd, text, sizeof(text) - 1);
+    if (length <= 0)
+        return false;
+    text[length] = '\0';
+    end = strrchr(text, ')'); /* of its name */
+    return end && (strncmp(end, ") Z", 3) == 0 || strncmp(end, ") X", 3) == 0);
+}
+
 static bool somebody_answers(const struct sockaddr_un *address)
 {
     _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    return fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0;
+    return fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 &&
+           !is_dead(fd);
 }
 
 static void make_parent_directory(const char *path)

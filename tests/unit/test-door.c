@@ -4,6 +4,8 @@
 #include "daemon/control/door.h"
 
 #include <grp.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -64,6 +66,66 @@ static void check(bool first, bool second, bool stranger)
     CHECK(can_connect(0));
 }
 
+static void *sleep_forever(void *argument)
+{
+    for (;;)
+        (void)pause();
+    return argument;
+}
+
+/* Its first thread has ended; another one is stuck, and keeps the socket. */
+static void run_dead_daemon(void)
+{
+    struct failure failure = {0};
+    pthread_t thread;
+    int fd;
+
+    if (listener_open(socket_path, &(struct peer_groups){0}, &fd, &failure) < 0 ||
+        pthread_create(&thread, NULL, sleep_forever, NULL) != 0)
+        _exit(1);
+    pthread_exit(NULL);
+}
+
+static bool is_zombie(pid_t pid)
+{
+    char line[128], text[256] = "";
+    FILE *file;
+
+    (void)snprintf(line, sizeof(line), "/proc/%d/stat", (int)pid);
+    file = fopen(line, "re");
+    if (file) {
+        CHECK(fread(text, 1, sizeof(text) - 1, file) > 0);
+        (void)fclose(file);
+    }
+    return strstr(text, ") Z");
+}
+
+static void test_dead_daemon(void)
+{
+    struct failure failure = {0};
+    pid_t pid = fork();
+    int fd;
+
+    test_case("a daemon of which a thread is stuck does not listen any more");
+    if (pid == 0)
+        run_dead_daemon();
+    while (!is_zombie(pid))
+        (void)usleep(1000);
+    CHECK_INT(listener_open(socket_path, &(struct peer_groups){0}, &fd, &failure), 0);
+    (void)kill(pid, SIGKILL);
+    (void)waitpid(pid, NULL, 0);
+
+    test_case("one that runs does");
+    CHECK_INT(listener_open(socket_path, &(struct peer_groups){0}, &(int){-1}, &failure),
+              -EADDRINUSE);
+
+    test_case("a socket that was shut down does not, before it is closed");
+    CHECK_INT(shutdown(fd, SHUT_RDWR), 0);
+    CHECK(!can_connect(0));
+    (void)close(fd);
+    (void)unlink(socket_path);
+}
+
 int main(void)
 {
     static const struct peer_groups groups = {.has_view_group = true, .view_gid = GROUP};
@@ -82,8 +144,10 @@ int main(void)
         return EXIT_FAILURE;
     (void)snprintf(socket_path, sizeof(socket_path), "%s/control", path);
     if (sd_event_new(&event) < 0 || workers_new(event, &workers) < 0 ||
-        door_new(workers, socket_path, &door) < 0 ||
-        listener_open(socket_path, &groups, &fd, &failure) < 0)
+        door_new(workers, socket_path, &door) < 0)
+        return EXIT_FAILURE;
+    test_dead_daemon();
+    if (listener_open(socket_path, &groups, &fd, &failure) < 0)
         return EXIT_FAILURE;
 
     test_case("all with the group");
