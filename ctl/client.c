@@ -252,7 +252,7 @@ size_t client_stream_fds(const struct client_stream *stream,
     return nr;
 }
 
-/* Waits for whatever comes first, and takes it. */
+/* Waits for whatever comes first, and takes it. Returns whether there was something. */
 static int client_poll(struct client *client, uint64_t usec)
 {
     const struct timespec timeout = {.tv_sec = (time_t)(usec / USEC_PER_SEC),
@@ -262,11 +262,13 @@ static int client_poll(struct client *client, uint64_t usec)
         {.fd = client->child_fd, .events = POLLIN},
     };
     size_t nr = 2;
+    int ready;
 
     for (size_t i = 0; i < CALLS_MAX; i++)
         if (client->calls[i])
             nr += client_stream_fds(client->calls[i], fds + nr);
-    if (ppoll(fds, nr, &timeout, NULL) < 0)
+    ready = ppoll(fds, nr, &timeout, NULL);
+    if (ready < 0)
         return errno == EINTR ? 0 : -errno;
     if (fds[0].revents)
         take_signal(client);
@@ -275,12 +277,13 @@ static int client_poll(struct client *client, uint64_t usec)
     for (size_t i = 0; i < CALLS_MAX; i++)
         if (client->calls[i])
             stream_advance(client->calls[i]);
-    return 0;
+    return ready > 0;
 }
 
 /*
  * Until STREAM (NULL: none) has a reply or an error, or with MINDS_CHILD the child has ended: 0;
- * -ETIMEDOUT; -EINTR after a signal, which it uses up.
+ * -ETIMEDOUT; -EINTR after a signal, which it uses up. Of more than one document, the timeout is
+ * that of silence: a process that was stopped finds the pipe full.
  */
 static int client_wait(struct client *client, const struct client_stream *stream, bool minds_child,
                        uint64_t timeout_usec)
@@ -306,6 +309,10 @@ static int client_wait(struct client *client, const struct client_stream *stream
         if (r < 0)
             return r;
         now = monotonic_usec();
+        if (r > 0 && timeout_usec > 0 && stream && stream->is_stream) {
+            end = now + timeout_usec;
+            is_over = false;
+        }
     }
 }
 
@@ -411,10 +418,11 @@ static int explain_failure(const struct client_stream *stream, int r, char **ret
     case ENOMEM:
         return r;
     case ECONNRESET:
-        return str_refuse(r, ret_error,
-                          "xentraced closed the connection before it answered %s: it was stopped "
-                          "or restarted, or has failed (see: systemctl status xentraced).",
-                          method);
+        return str_refuse(
+            r, ret_error,
+            "xentraced closed the connection%s%s: it was stopped or restarted, or has "
+            "failed (see: systemctl status xentraced).",
+            stream->is_stream ? "" : " before it answered ", stream->is_stream ? "" : method);
     case ENODATA:
         return str_refuse(-ECONNRESET, ret_error, "xentraced has ended its answers to %s.", method);
     case ETIMEDOUT:
