@@ -62,7 +62,7 @@ bool text_item_is_hex(const struct text_item *item);
 #define TEXT_QUOTE_MAX 48u
 
 /*
- * ITEM for a sentence: '?' for what is not printable ASCII (sentences go through D-Bus, which wants
+ * ITEM for a sentence: '?' for what is not printable ASCII (sentences go through JSON, which is
  * UTF-8, and to terminals), and cut with "..." if it is long. Returns BUFFER.
  */
 const char *text_quote(char buffer[static TEXT_QUOTE_MAX], const struct text_item *item);

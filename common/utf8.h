@@ -3,9 +3,8 @@
 
 /*
  * Text from outside (domains' names, the host's, Xen's command line) as valid UTF-8 that is safe to
- * print. Text is converted once, on input: D-Bus disconnects peers that send invalid UTF-8, JSON
- * has no other encoding, and control characters would reach the terminal of a user who runs
- * `status`. Any thread.
+ * print. Text is converted once, on input: JSON has no other encoding, and control characters would
+ * reach the terminal of a user who runs `status`. Any thread.
  */
 
 #include <stdbool.h>
@@ -29,9 +28,9 @@ bool utf8_is_shown(uint32_t character);
 
 /*
  * Copies FROM to TO, which has room for SIZE bytes (1 at least), and terminates it. Each byte that
- * is not part of a valid character becomes U+FFFD, as does a noncharacter, which D-Bus refuses.
- * Controls become "\xNN", others that are not shown "\uNNNN" or "\UNNNNNNNN". The copy ends after
- * the last character, or escape sequence, that fits as a whole. Returns its length.
+ * is not part of a valid character becomes U+FFFD, as does a noncharacter, which many libraries
+ * refuse. Controls become "\xNN", others that are not shown "\uNNNN" or "\UNNNNNNNN". The copy ends
+ * after the last character, or escape sequence, that fits as a whole. Returns its length.
  */
 size_t utf8_copy(char *to, size_t size, const char *from);
 
