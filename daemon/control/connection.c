@@ -59,7 +59,6 @@ struct connection {
     enum old_client_step old_client;
 
     bool has_call; /* which is not answered */
-    bool is_oneway;
     struct output *output;
     struct output **output_tail;
     size_t sent_bytes; /* of the first one */
@@ -211,12 +210,11 @@ void connection_reply(struct connection *connection, struct json_object *message
 {
     size_t bytes = 0;
     const char *text = message ? varlink_text(message, &bytes) : NULL;
-    int r = 0;
+    int r;
 
     if (!continues)
         connection->has_call = false;
-    if (!connection->is_oneway)
-        r = text ? connection_queue(connection, text, bytes) : -ENOMEM;
+    r = text ? connection_queue(connection, text, bytes) : -ENOMEM;
     json_object_put(message);
     if (r < 0)
         connection_end(connection, "a reply could not be made");
@@ -371,7 +369,6 @@ static int connection_dispatch(struct connection *connection, struct json_object
         passed.count = connection->passed->n;
         memcpy(passed.fds, connection->passed->fds, passed.count * sizeof(passed.fds[0]));
     }
-    connection->is_oneway = call.oneway;
     connection->has_call = !call.oneway;
     return connection->server->call(connection->userdata, message, &call, &passed);
 }

@@ -892,32 +892,32 @@ static int client_handle_call(void *userdata, struct json_object *message,
         .passed = passed,
         .more = call->more,
     };
-    const char *name = method_of(call->method, SERVICE_INTERFACE);
+    const char *name = method_of(call->method, CONTROL_INTERFACE);
     const struct method *method = NULL;
 
+    for (size_t i = 0; name && i < ARRAY_SIZE(methods); i++)
+        if (strcmp(name, methods[i].name) == 0)
+            method = &methods[i];
+    if (call->oneway) /* without a reply, what changes nothing is nothing */
+        return method && method->changes ? -EPERM : 0;
     if (call->upgrade) {
         reply_service_error(client, SERVICE_ERROR_PARAMETER, "parameter", "upgrade");
         return 0;
     }
+    if (method) {
+        client_call_method(client, method, &request);
+        return 0;
+    }
+    if (name) {
+        reply_service_error(client, SERVICE_ERROR_NO_METHOD, "method", call->method);
+        return 0;
+    }
+    name = method_of(call->method, SERVICE_INTERFACE);
     if (name) {
         client_call_service(client, name, &request);
         return 0;
     }
-    name = method_of(call->method, CONTROL_INTERFACE);
-    if (!name) {
-        reply_service_error(client, SERVICE_ERROR_NO_INTERFACE, "interface", call->method);
-        return 0;
-    }
-    for (size_t i = 0; i < ARRAY_SIZE(methods); i++)
-        if (strcmp(name, methods[i].name) == 0)
-            method = &methods[i];
-    if (!method) {
-        reply_service_error(client, SERVICE_ERROR_NO_METHOD, "method", call->method);
-        return 0;
-    }
-    if (call->oneway && method->changes)
-        return -EPERM;
-    client_call_method(client, method, &request);
+    reply_service_error(client, SERVICE_ERROR_NO_INTERFACE, "interface", call->method);
     return 0;
 }
 
