@@ -134,7 +134,7 @@ static void write_own_note(struct tracing *tracing)
 /* Before Xen is changed for a session, and after it is as the boot left it. */
 static void note_usage(struct tracing *tracing, enum usage usage)
 {
-    if (tracing->is_noted && tracing->usage == usage)
+    if (tracing->usage == usage && (tracing->is_noted || usage == USAGE_NONE))
         return;
     tracing->usage = usage;
     write_own_note(tracing);
@@ -376,6 +376,7 @@ int tracing_start(struct tracing *tracing, struct tracing_use *use, struct failu
 {
     struct cpu_set cpus_before = tracing->cpus;
     uint32_t mask_before = tracing->event_mask;
+    enum usage usage_before = tracing->usage;
     enum xen_step step;
     int r;
 
@@ -384,10 +385,10 @@ int tracing_start(struct tracing *tracing, struct tracing_use *use, struct failu
     if (r < 0) {
         remove_use(tracing, use);
         /* A request that was refused once may be refused again: the first error is reported. */
-        (void)set_event_mask(tracing, mask_before);
+        if (tracing->event_mask != mask_before)
+            (void)set_event_mask(tracing, mask_before);
         (void)set_cpus(tracing, &cpus_before);
-        if (!tracing->uses && mask_before == tracing->boot_event_mask)
-            note_usage(tracing, USAGE_NONE);
+        note_usage(tracing, usage_before);
         return explain_xen(failure, step, r);
     }
     if (use->enable)
