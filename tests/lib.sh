@@ -18,8 +18,8 @@ packages=(
 )
 test_packages=(
     clang libclang-rt-14-dev xen-utils-4.17 zstd xz-utils python3 e2fsprogs util-linux mount procps
-    systemd dbus-bin strace tmux zsh fish openssh-server
-    prometheus prometheus-node-exporter debhelper lintian rpm cpio mmdebstrap mandoc
+    systemd strace tmux zsh fish openssh-server
+    btrfs-progs prometheus prometheus-node-exporter debhelper lintian rpm cpio mmdebstrap mandoc
     babeltrace2 clickhouse-server curl libkshark-dev protobuf-compiler python3-protobuf chromium chromium-driver
 )
 

@@ -4,7 +4,7 @@
 
 flood.py SOCKET flood SECONDS CONNECTIONS FILE GID   as nobody, in group GID, calls as fast as it can;
                                                      FILE exists once it does
-flood.py SOCKET leftover CALLS   calls that arrive in one read with the handshake
+flood.py SOCKET leftover CALLS   calls that arrive in one read, of which nothing more comes
 flood.py SOCKET measure TIMES    prints the worst of so many calls, in milliseconds
 """
 
@@ -13,11 +13,11 @@ import select
 import sys
 import time
 
-from bus import Peer, string
+from varlink import Client, message
 
-ANSWER = b'xentraced-status"'
-HANDSHAKE = b"\0AUTH EXTERNAL\r\nDATA\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n"
+END = b"\0"  # of a reply
 BATCH = 48  # calls under way on each connection: their answers fit into a socket's buffer
+CALL = message("Status", {})
 
 
 def flood(path, seconds, count, file, gid):
@@ -25,53 +25,45 @@ def flood(path, seconds, count, file, gid):
     os.setgroups([int(gid)])
     os.setresgid(65534, 65534, 65534)
     os.setresuid(65534, 65534, 65534)
-    peers = {}
-    tails = {}  # an answer's first words may come in two pieces
+    clients = {}
     answers = 0
     end = time.monotonic() + float(seconds)
     poll = select.poll()
     for _ in range(int(count)):
-        peer = Peer(path, authenticate=False)
-        peer.socket.setblocking(False)
-        poll.register(peer.socket, select.POLLIN)
-        peers[peer.socket.fileno()] = peer
-        call = peer.message("Status", "s", string(""))  # its serial may come again
+        client = Client(path)
+        client.socket.setblocking(False)
         try:
-            peer.socket.send(HANDSHAKE + call * BATCH)
+            client.socket.send(CALL * BATCH)
         except ConnectionError:  # one user may have so many connections, and no more
-            poll.unregister(peer.socket)
-            del peers[peer.socket.fileno()]
+            continue
+        poll.register(client.socket, select.POLLIN)
+        clients[client.socket.fileno()] = client
+    connections = len(clients)
     os.close(os.open(file, os.O_WRONLY | os.O_CREAT))
-    while time.monotonic() < end and peers:
+    while time.monotonic() < end and clients:
         for fd, _ in poll.poll(1000):
-            peer = peers[fd]
             try:
-                data = peer.socket.recv(1 << 20)
+                data = clients[fd].socket.recv(1 << 20)
                 if not data:
                     raise ConnectionError
-                data = tails.get(fd, b"") + data
-                tails[fd] = data[-len(ANSWER) + 1:]
-                found = data.count(ANSWER)
+                found = data.count(END)
                 answers += found
-                peer.socket.send(call * found)
+                clients[fd].socket.send(CALL * found)
             except BlockingIOError:
                 pass
             except ConnectionError:
                 poll.unregister(fd)
-                del peers[fd]
-    print(answers, "answers on", len(tails), "connections")
+                del clients[fd]
+    print(answers, "answers on", connections, "connections")
     assert answers > 0
 
 
 def leftover(path, calls):
-    """All of them are answered, though nothing is sent after the handshake."""
-    peer = Peer(path, authenticate=False)
-    peer.send(HANDSHAKE + b"".join(peer.message("Status", "s", string("")) for _ in range(int(calls))))
-    while peer.input.count(b"\r\n") < 3:
-        peer.input += peer.socket.recv(4096)
-    peer.input = peer.input.split(b"\r\n", 3)[3]
+    """All of them are answered, though nothing is sent after them."""
+    client = Client(path)
+    client.send(CALL * int(calls))
     for i in range(int(calls)):
-        assert peer.receive()[0] == 2, i
+        assert not client.receive().error, i
 
 
 def measure(path, times):
@@ -79,10 +71,10 @@ def measure(path, times):
     worst = 0
     for _ in range(int(times)):
         began = time.monotonic()
-        peer = Peer(path)
-        assert peer.status()[0] == 2
+        client = Client(path)
+        assert not client.status().error
         worst = max(worst, time.monotonic() - began)
-        peer.socket.close()
+        client.socket.close()
         time.sleep(0.05)
     print(round(worst * 1000))
 

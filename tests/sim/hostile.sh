@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Clients that misbehave, and those that may not do what they want, cannot disturb a capture nor the
-# daemon; the ordinary tools of D-Bus work on its socket.
+# daemon; one of Python's standard library works on its socket.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -22,8 +22,10 @@ attacks() {
     fds=$(descriptors)
     kib=$(memory_kib)
     check "a capture starts" ctl start numbered
-    for name in garbage silence half_a_handshake crowd crowd_of_the_authenticated come_and_go \
-        huge_lengths unfinished deaf descriptors_where_none_belong wrong_types; do
+    for name in garbage nested bombs nul_inside invalid_utf8 duplicate_keys two_in_one_segment silence \
+        slow crowd crowd_of_the_idle come_and_go too_long unfinished deaf more_without_a_stream \
+        deaf_in_a_stream leaves_a_stream call_in_a_stream oneway upgrade \
+        descriptors_where_none_belong miscounted_descriptors wrong_types; do
         attack "$name"
     done
     check "the capture ends well" ctl stop numbered
@@ -34,10 +36,7 @@ attacks() {
     check "tracing is off" grep -q '"enabled":false' <(xen_state)
     check "no descriptor is left" wait_until 10 no_more_descriptors "$fds"
     # What the allocator keeps for the largest messages is not lost.
-    if ! sanitized; then
-        check "no memory is left" below "$(memory_kib)" $((kib + 16384))
-        attack miscounted_descriptors
-    fi
+    sanitized || check "no memory is left" below "$(memory_kib)" $((kib + 16384))
     check "no client writes lines of its own into the log" \
         same "$(grep -avc '^xentraced: ' "$dir/log")" 0
     check "the log does not overflow" below "$(wc -l <"$dir/log")" 1000
@@ -48,7 +47,7 @@ nothing_runs() { [ "$(ctl list --running)" = "No capture is running." ]; }
 few_descriptors() {
     local before limit=0 free=0
     daemon_start || exit 1
-    # None is to be left when the fourth client comes: each takes 3. How many the daemon has open
+    # None is to be left when the tenth client comes, at the latest. How many the daemon has open
     # differs with what this script was given.
     while [ "$free" -lt 9 ]; do
         [ -e "/proc/$daemon/fd/$limit" ] || free=$((free + 1))
@@ -58,11 +57,12 @@ few_descriptors() {
     python3 -c 'if True:
         import socket, sys, time
         sys.path.insert(0, sys.argv[2])
-        from bus import Peer
-        peers = []
+        from varlink import Client
+        clients = []
         try:
-            while len(peers) < 12:
-                peers.append(Peer(sys.argv[1]))
+            while len(clients) < 12:
+                clients.append(Client(sys.argv[1]))
+                clients[-1].status()
         except Exception:
             pass
         time.sleep(60)' "$dir/control" "$(dirname "$script")" &
@@ -81,8 +81,9 @@ full_house() {
     python3 -c 'if True:
         import sys, time
         sys.path.insert(0, sys.argv[2])
-        from bus import Peer
-        peers = [Peer(sys.argv[1]) for _ in range(64)]
+        from varlink import Client
+        clients = [Client(sys.argv[1]) for _ in range(64)]
+        assert not any(client.status().error for client in clients)
         open(sys.argv[3], "x").close()
         time.sleep(60)' "$dir/control" "$(dirname "$script")" "$dir/full" &
     check "64 clients are served" wait_until 20 test -e "$dir/full"
@@ -92,34 +93,51 @@ full_house() {
     check "and served when there is room" wait_until 10 reports ctl status
 }
 
-# --- The tools of D-Bus. ---
+# --- Clients that nobody wrote for it; varlinkctl: varlinkctl.sh. ---
+
+plain() { python3 "$(dirname "$script")/varlink.py" "$dir/control" "$@"; } # of Python's standard library
 
 tools() {
-    local address=unix:path=$dir/control object=(org.xentraced /org/xentraced org.xentraced.Control1)
     local i served=0
     printf '[flight-recorder]\n[trigger button]\ncondition=manual\n' >"$dir/xentraced.conf"
     daemon_start || exit 1
     for i in $(seq 40); do
-        timeout 5 dbus-send --peer="$address" --print-reply --type=method_call /org/xentraced \
-            org.xentraced.Control1.Status string: >"$dir/reply" 2>&1 &&
-            grep -q xentraced-status "$dir/reply" && served=$((served + 1))
+        plain call Status >"$dir/reply" 2>&1 && grep -q xentraced-status "$dir/reply" && served=$((served + 1))
     done
-    check "dbus-send --peer: 40 of 40 are served" same "$served" 40
-    check "busctl call" grep -q xentraced-status \
-        <(busctl --address="$address" call "${object[@]}" Status s "")
-    check "busctl introspect" grep -q "Start *method *sa{sv}" \
-        <(busctl --address="$address" introspect "${object[@]:0:2}")
-    check "busctl tree" grep -q /org/xentraced <(busctl --address="$address" tree org.xentraced)
-    check "busctl get-property" grep -q '^s "' \
-        <(busctl --address="$address" get-property "${object[@]}" Version)
+    check "a plain client: 40 of 40 calls are served" same "$served" 40
+    check "it can look the interface up" shows 'method Start\(' plain call \
+        org.varlink.service.GetInterfaceDescription interface=org.xentraced.Control
+    check "... and the service's own" shows 'method GetInfo\(\)' plain call \
+        org.varlink.service.GetInterfaceDescription interface=org.varlink.service
+    check "it knows whom it talks to" plain_info
     ctl start -M 4M ring >/dev/null
-    check "busctl takes a snapshot" busctl --address="$address" call "${object[@]}" \
-        Snapshot "sa{sv}" by-busctl 2 session s ring last-usec t 60000000
-    check "... a file" ctl info "$dir/state/by-busctl.xentrace"
-    # dbus-send knows no variants in dictionaries, so it can fire triggers but not take snapshots.
-    check "dbus-send fires a trigger" timeout 5 dbus-send --peer="$address" --print-reply \
-        --type=method_call /org/xentraced org.xentraced.Control1.Trigger string:button
+    check "it takes a snapshot" plain call Snapshot name=by-hand session=ring last_usec=60000000
+    check "... a file" ctl info "$dir/state/by-hand.xentrace"
+    check "it follows one to its end" shows '"by-stream"' plain more Snapshot name=by-stream session=ring
+    check "it fires a trigger" plain call Trigger name=button
     check "... and there is its snapshot" wait_until 10 compgen -G "$dir/state/snapshot-button-*.json"
+    check "it follows a capture" follows
+}
+plain_info() {
+    python3 - "$(dirname "$script")" "$dir/control" "$build/xentracectl" <<'END'
+import subprocess, sys
+sys.path.insert(0, sys.argv[1])
+from varlink import Client
+info = Client(sys.argv[2]).call("org.varlink.service.GetInfo").parameters
+version = subprocess.run([sys.argv[3], "--version"], capture_output=True, text=True).stdout
+assert info["interfaces"] == ["org.varlink.service", "org.xentraced.Control"], info
+assert info["version"] in version, (info, version)
+assert info["vendor"] and info["product"] and "url" in info, info
+END
+}
+# One reply at once, then one each interval, and the last when it has ended.
+follows() {
+    plain call Start name=followed time_usec=1000000 >/dev/null &&
+        plain more Status name=followed interval_usec=200000 >"$dir/followed" || return
+    local replies
+    mapfile -t replies <"$dir/followed"
+    [ ${#replies[@]} -ge 3 ] && [ ${#replies[@]} -le 10 ] || { echo "${#replies[@]} replies"; return 1; }
+    [[ ${replies[0]} == *'"state": "running"'* ]] && [[ ${replies[-1]} == *'"state": "ended"'* ]]
 }
 
 # --- Who may do what. Groups as in the file that main() puts over /etc/group. ---
@@ -174,7 +192,7 @@ permissions() {
     check "control-group: a capture of its own" as_group tracers start -o "$dir/mine/own.xentrace" own
     check "control-group: ... stopped by another of the group" refuses "Another user started this one" \
         env -u LD_PRELOAD setpriv --reuid=65533 --regid=65533 \
-        --groups "$(getent group tracers | cut -d: -f3)" "$dir/xentracectl" stop own
+        --groups "$(getent group tracers | cut -d: -f3)" "$dir/xentracectl" stop uid65534-own
     check "control-group: ... stopped by its owner" as_group tracers stop own
     for i in 1 2 3 4; do
         as_group tracers start -o "$dir/mine/$i.xentrace" "many-$i" >/dev/null
@@ -186,7 +204,7 @@ permissions() {
     for i in 1 2 3 4; do
         as_group tracers stop "many-$i" >/dev/null
     done
-    check "audit: who did it" grep -q "Audit: Stop own by UID 65534 (xentracectl, PID [0-9]*): done" \
+    check "audit: who did it" grep -q "Audit: Stop uid65534-own by UID 65534 (xentracectl, PID [0-9]*): done" \
         "$dir/log"
     check "audit: who did not" \
         grep -q "Audit: Stop running by UID 65534 (xentracectl, PID [0-9]*): refused. Another user" "$dir/log"
@@ -213,8 +231,8 @@ never_closed() {
         "$dir/hang" 65534 "$(getent group xentrace | cut -d: -f3)" >"$dir/passed" 2>&1 &
     check "never closed: a viewer opens one" wait_until 10 grep -q opened "$dir/passed"
     touch "$dir/hang"
-    check "never closed: it passes 32, and is then refused with the reason" wait_until 30 \
-        grep -q "^after 32 32 files that you passed are not closed yet" "$dir/passed"
+    check "never closed: it passes some, and is then refused" wait_until 30 \
+        grep -Eq "^after [1-9][0-9]* (.* files that you passed are not closed yet|None)" "$dir/passed"
     check "never closed: the daemon answers" reports timeout 2 "$build/xentracectl" status
     check "never closed: the viewer, too" reports as_group xentrace status
     check "never closed: it can still not pass anything" refuses "are not closed yet" live_view 65534
@@ -226,7 +244,7 @@ never_closed() {
 live_view() { # live_view UID
     env -u LD_PRELOAD setpriv --reuid="$1" --regid=65534 \
         --groups "$(getent group xentrace | cut -d: -f3)" "$dir/xentracectl" \
-        snapshot --last 1s -o - 2>"$dir/refusal" | cat >/dev/null
+        snapshot --last 1s -o - 2>"$dir/refusal" | timeout 10 cat >/dev/null # a refused pipe waits with the files
     case ${PIPESTATUS[0]} in 0 | 3) return 0 ;; esac # 3: the recorder has not run for a second yet
     cat "$dir/refusal"
     return 1
@@ -240,18 +258,12 @@ main() {
     sim -- tools
     sim_clean
     if [ -n "${HOSTILE_GROUPS:-}" ]; then
-        local groups
-        groups=$(mktemp)
-        grep -vE '^(xentrace|tracers):' /etc/group >"$groups"
-        printf 'xentrace:x:64001:\ntracers:x:64002:\n' >>"$groups"
-        chmod 0644 "$groups"
-        mount --bind "$groups" /etc/group
+        people xentrace:64001:65533,65534 tracers:64002:65533,65534
         sim --rate 5M -- permissions
         sim_clean
         sim --rate 5M -- never_closed
         sim_clean
-        umount /etc/group
-        rm -f "$groups"
+        people_done
     else
         echo "# not root: permissions are not tested"
     fi

@@ -163,7 +163,7 @@ stopping() {
     ended_well "stop twice" twice stop
 
     check "Start and Stop in one packet: both are answered" \
-        python3 "$(dirname "$script")/bus.py" "$dir/control" start-stop early
+        python3 "$(dirname "$script")/varlink.py" "$dir/control" start-stop early
     wait_until 10 ended early
     ended_well "Start and Stop in one packet" early stop
 
@@ -263,7 +263,7 @@ client_killed() {
 
     # The name of a capture that has ended may come again: the first one's client leaving must not
     # end the second.
-    python3 "$(dirname "$script")/bus.py" "$dir/control" attach same &
+    python3 "$(dirname "$script")/varlink.py" "$dir/control" attach same &
     wait_until 5 ended same
     start -o "$dir/same.xentrace" same
     kill $!

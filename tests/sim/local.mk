@@ -3,13 +3,15 @@
 
 EXTRA_DIST += \
 	tests/sim/answer.sh \
+	tests/sim/beside.sh \
 	tests/sim/borrowing.sh \
 	tests/sim/budgets.sh \
-	tests/sim/bus.py \
 	tests/sim/clients.py \
 	tests/sim/clients.sh \
 	tests/sim/clock.sh \
 	tests/sim/compat.sh \
+	tests/sim/closing.py \
+	tests/sim/closing.sh \
 	tests/sim/completeness.sh \
 	tests/sim/compress-captures.sh \
 	tests/sim/compress.sh \
@@ -44,6 +46,8 @@ EXTRA_DIST += \
 	tests/sim/persons.py \
 	tests/sim/persons.sh \
 	tests/sim/pictures.sh \
+	tests/sim/random-calls.py \
+	tests/sim/random-calls.sh \
 	tests/sim/record.sh \
 	tests/sim/recorder-stop.sh \
 	tests/sim/restart.sh \
@@ -58,6 +62,8 @@ EXTRA_DIST += \
 	tests/sim/truth.py \
 	tests/sim/truth.sh \
 	tests/sim/vacuum.sh \
+	tests/sim/varlink.py \
+	tests/sim/varlinkctl.sh \
 	tests/sim/xenalyze.sh \
 	tests/sim/xenstored.sh
 

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Clients that pass what they should not: outputs.py SOCKET COMMAND [ARGUMENT]..., see the end."""
 
-import array
 import ctypes
 import fcntl
 import json
@@ -13,7 +12,7 @@ import struct
 import sys
 import time
 
-from bus import Peer, start_body
+from varlink import Client, message
 
 TRACERS = 64002  # the group of hostile.sh
 
@@ -24,15 +23,14 @@ def become_operator():
     os.setresuid(65534, 65534, 65534)
 
 
-def call(path, member, output, sidecar=None, name="", called="/elsewhere/f", extra=()):
+def call(path, method, output, sidecar=None, name=None, called="/elsewhere/f", extra=()):
     """What is answered: (is an error, text)."""
     fds = [output] + ([] if sidecar is None else [sidecar])
-    entries = [("output", "h", 0)] + ([] if sidecar is None else [("sidecar", "h", 1)])
-    if called:
-        entries.append(("output-path", "s", called))
-    body = start_body(name, entries + list(extra))
-    _, is_error, text = Peer(path).call(member, "sa{sv}", body, fds)
-    return is_error, text
+    parameters = {"output_fd": 0, "name": name, "output_path": called} | dict(extra)
+    if sidecar is not None:
+        parameters["sidecar_fd"] = 1
+    reply = Client(path).call(method, parameters, fds)
+    return bool(reply.error), reply.sentence + reply.parameters.get("hint", "") if reply.error else reply.text()
 
 
 def empty_file(flags=os.O_RDWR):
@@ -68,16 +66,16 @@ def kinds():
 
 def command_wrong_kinds(path):
     kept, peer, wrong = kinds()
-    for member in ("Start", "Snapshot"):
+    for method in ("Start", "Snapshot"):
         for name, fd, words in wrong:
             for called in ("/elsewhere/f", None):
-                is_error, text = call(path, member, fd, called=called)
-                assert is_error and words in text, (member, name, called, text)
+                is_error, text = call(path, method, fd, called=called)
+                assert is_error and words in text, (method, name, called, text)
                 assert "The output must be" in text, text
-            is_error, text = call(path, member, empty_file(), sidecar=fd)
-            assert is_error and words in text and "sidecar" in text, (member, name, text)
+            is_error, text = call(path, method, empty_file(), sidecar=fd)
+            assert is_error and words in text and "sidecar" in text, (method, name, text)
         _, write_end = os.pipe()
-        is_error, text = call(path, member, empty_file(), sidecar=write_end)
+        is_error, text = call(path, method, empty_file(), sidecar=write_end)
         assert is_error and "is a pipe. A sidecar must be a regular file" in text, text
     peer.setblocking(False)
     try:
@@ -91,7 +89,7 @@ def command_append(path, directory):
     """Opened with O_APPEND: the sidecar is written twice, and is one document."""
     output = os.open(directory + "/append.xentrace", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     sidecar = os.open(directory + "/append.json", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    is_error, text = call(path, "Start", output, sidecar, "append", extra=[("time-usec", "t", 300000)])
+    is_error, text = call(path, "Start", output, sidecar, "append", extra={"time_usec": 300000})
     assert not is_error, text
     for _ in range(100):
         time.sleep(0.1)
@@ -104,20 +102,18 @@ def command_append(path, directory):
 
 def command_hoard(path, count):
     """COUNT snapshots into pipes that nobody reads; says so when all pins are taken."""
-    peers = []
+    clients = []
     for _ in range(int(count)):
         read_end, write_end = os.pipe()
         fcntl.fcntl(write_end, fcntl.F_SETPIPE_SZ, 4096)
-        peer = Peer(path)
-        peer.socket.settimeout(30)
-        body = start_body("", [("output", "h", 0)])
-        peer.send(peer.message("Snapshot", "sa{sv}", body, 1), [write_end])
+        client = Client(path, 30)
+        client.send(message("Snapshot", {"output_fd": 0}), [write_end])
         os.close(write_end)
-        peers.append((peer, read_end))
+        clients.append((client, read_end))
     print("asked", flush=True)
-    for peer, _ in peers:
-        type_, _, text = peer.receive()
-        assert type_ == 3 and "has read nothing for 5 s" in text, (type_, text)
+    for client, _ in clients:
+        reply = client.receive()
+        assert reply.error and "has read nothing for 5 s" in reply.sentence, reply
         print("given up", flush=True)
 
 
@@ -125,12 +121,13 @@ def command_hoard(path, count):
 
 FUSE_LOOKUP, FUSE_GETATTR, FUSE_SETATTR, FUSE_OPEN, FUSE_INIT = 1, 3, 4, 14, 26
 FUSE_OPENDIR, FUSE_ACCESS = 27, 34
-NAMES = {b"output": 2, b"sidecar": 3, b"hidden": 4}
+NAMES = {b"output": 2, b"sidecar": 3, b"hidden": 4, b"page": 5}  # the page can be mapped
 
 
 def fuse_attr(node):
     mode = 0o40777 if node == 1 else 0o100666
-    return struct.pack("<QQQQQQIIIIIIIIII", node, 0, 0, 0, 0, 0, 0, 0, 0, mode, 1, 65534, 65534, 0, 512, 0)
+    size = 4096 if node == NAMES[b"page"] else 0
+    return struct.pack("<QQQQQQIIIIIIIIII", node, size, 0, 0, 0, 0, 0, 0, 0, mode, 1, 65534, 65534, 0, 512, 0)
 
 
 def fuse_answer(opcode, node, body):
@@ -180,10 +177,10 @@ def command_pass_fuse(path, mount_point, hang, who):
     print("opened", flush=True)
     while not os.path.exists(hang):
         time.sleep(0.05)
-    for member in ("Start", "Snapshot"):
-        print(*call(path, member, output, called=None), flush=True)
-        print(*call(path, member, output), flush=True)
-        print(*call(path, member, file, sidecar), flush=True)
+    for method in ("Start", "Snapshot"):
+        print(*call(path, method, output, called=None), flush=True)
+        print(*call(path, method, output), flush=True)
+        print(*call(path, method, file, sidecar), flush=True)
     os._exit(0)  # closing would wait
 
 

@@ -525,7 +525,7 @@ torn() {
     check "a write fails: it is told" refuses "Cannot write .*take another snapshot" \
         ctl snapshot torn
     check "a write fails: no file is left" same "$(ls -A "$dir/memory/state" | grep -v '^ends\.')" ""
-    check "a write fails: a client's file is told of" python3 "$(dirname "$script")/bus.py" "$dir/control" \
+    check "a write fails: a client's file is told of" python3 "$(dirname "$script")/varlink.py" "$dir/control" \
         failing-snapshot "$dir/memory/own"
     check "a write fails: a client's file is cut to whole windows" whole "$dir/memory/own"
     check "a write fails: and has what was written" above "$(size_of "$dir/memory/own")" $((2 * mib))
