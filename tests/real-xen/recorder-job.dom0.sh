@@ -259,9 +259,9 @@ check "... not start" refuses 'role operate. may start captures' as member xentr
 check "... nor stop" refuses 'role operate. may stop captures' \
     as member xentracectl stop flight-recorder
 check "a stranger may not even look" refuses 'Not permitted to reach' as stranger xentracectl status
-check "busctl can call Snapshot" busctl --address="unix:path=/run/xentraced/control" call \
-    org.xentraced /org/xentraced org.xentraced.Control1 Snapshot 'sa{sv}' by-busctl 0
-check "... which is sound" xentracectl info "$state/by-busctl.xentrace"
+check "any program can call Snapshot" shows '"parameters":.*"by-hand"' \
+    "${varlink[@]}" org.xentraced.Control.Snapshot '{"name":"by-hand"}'
+check "... which is sound" xentracectl info "$state/by-hand.xentrace"
 
 # --- A recorder to which nothing happens; then the end. ---
 
