@@ -226,4 +226,16 @@ missing_steps() {
 if [ -e $workflow ]; then
     report "the public tests run every step of tests/all" "$(missing_steps)"
 fi
+
+# Each promise of SECURITY.md names its tests, in square brackets.
+missing_tests() {
+    local name
+    tr '\n' ' ' <SECURITY.md | grep -oE '\[`[^]]*`\]' | grep -oE '`[^`]+`' | tr -d '`' | sort -u |
+        while read -r name; do
+            [ -e "$name" ] || [ -e "tests/sim/$name" ] || [ -e "tests/unit/$name.c" ] || [ -e "$name.c" ] ||
+                echo "SECURITY.md names $name"
+        done
+}
+report "every test that SECURITY.md names is there" "$(missing_tests)"
+
 finish
