@@ -44,6 +44,7 @@ static const struct args_option diff_options[] = {
 #define EXITS_SHOWN         5u /* of a domain; --json has all */
 #define FINDINGS_SHOWN      10u
 #define DISTRIBUTIONS_MAX   64u /* domains on a page */
+#define PAGE_DOMAINS_MAX    4096u
 #define PAGE_DIFF_BYTES_MAX (1024u * 1024)
 
 /* A trace: as a whole, and its halves. */
@@ -167,38 +168,46 @@ static const char *text_of(const struct subject *subject, const struct compare_d
     return text(sidecar, domain->domid, sidecar_realtime_nsec(sidecar, subject->last_tsc));
 }
 
-/* Whether X of A and Y of B are the same, by one of three rules. */
-static bool is_same(const struct subject subjects[2], const struct compare_domain *x,
-                    const struct compare_domain *y, text_fn text)
+static void match_set(struct match *match, const struct compare_side *b, size_t j, char *is_taken,
+                      const char *by)
 {
-    const char *a, *b;
-
-    if (text) {
-        a = text_of(&subjects[0], x, text);
-        b = text_of(&subjects[1], y, text);
-        return a && b && strcmp(a, b) == 0;
-    }
-    a = text_of(&subjects[0], x, sidecar_domain_name);
-    b = text_of(&subjects[1], y, sidecar_domain_name);
-    return x->domid == y->domid && (!a || !b); /* an id is used again for another domain */
+    is_taken[j] = true;
+    match->b = &b->domains[j];
+    match->by = by;
 }
 
-/* IS_TAKEN: of each domain of B, whether it has a match. */
-static void match_by(struct matches *matches, char *is_taken, const struct subject subjects[2],
-                     text_fn text, const char *by)
+/* IS_TAKEN: of each domain of B, whether it has a match. TEXTS: room for as many. */
+static void match_by_text(struct matches *matches, char *is_taken, const char **texts,
+                          const struct subject subjects[2], text_fn text, const char *by)
+{
+    const struct compare_side *b = subjects[1].sides[0];
+
+    for (size_t j = 0; j < b->nr_domains; j++)
+        texts[j] = text_of(&subjects[1], &b->domains[j], text);
+    for (size_t i = 0; i < matches->nr; i++) {
+        struct match *match = &matches->list[i];
+        const char *of_a = match->b ? NULL : text_of(&subjects[0], match->a, text);
+
+        for (size_t j = 0; of_a && j < b->nr_domains && !match->b; j++)
+            if (!is_taken[j] && texts[j] && strcmp(of_a, texts[j]) == 0)
+                match_set(match, b, j, is_taken, by);
+    }
+}
+
+/* An id is used again for another domain: not if both have names. */
+static void match_by_id(struct matches *matches, char *is_taken, const struct subject subjects[2])
 {
     const struct compare_side *b = subjects[1].sides[0];
 
     for (size_t i = 0; i < matches->nr; i++) {
         struct match *match = &matches->list[i];
+        const struct compare_domain *found = compare_find(b, match->a->domid);
 
-        for (size_t j = 0; j < b->nr_domains && !match->b; j++) {
-            if (is_taken[j] || !is_same(subjects, match->a, &b->domains[j], text))
-                continue;
-            is_taken[j] = true;
-            match->b = &b->domains[j];
-            match->by = by;
-        }
+        if (match->b || !found || is_taken[found - b->domains] ||
+            (text_of(&subjects[0], match->a, sidecar_domain_name) &&
+             text_of(&subjects[1], found, sidecar_domain_name)))
+            continue;
+        match_set(match, b, (size_t)(found - b->domains), is_taken, "id");
     }
 }
 
@@ -221,18 +230,21 @@ static int find_matches(const struct subject subjects[2], struct matches *ret_ma
 {
     const struct compare_side *a = subjects[0].sides[0], *b = subjects[1].sides[0];
     _cleanup_free_ char *is_taken = calloc(b->nr_domains + 1, 1);
+    const char **texts = calloc(b->nr_domains + 1, sizeof(*texts));
     struct matches matches = {0};
 
-    if (!is_taken)
-        return -ENOMEM;
     matches.list = calloc(a->nr_domains + b->nr_domains + 1, sizeof(*matches.list));
-    if (!matches.list)
+    if (!is_taken || !texts || !matches.list) {
+        free(texts);
+        free(matches.list);
         return -ENOMEM;
+    }
     for (; matches.nr < a->nr_domains; matches.nr++)
         matches.list[matches.nr].a = &a->domains[matches.nr];
-    match_by(&matches, is_taken, subjects, sidecar_domain_name, "name");
-    match_by(&matches, is_taken, subjects, sidecar_domain_uuid, "uuid");
-    match_by(&matches, is_taken, subjects, NULL, "id");
+    match_by_text(&matches, is_taken, texts, subjects, sidecar_domain_name, "name");
+    match_by_text(&matches, is_taken, texts, subjects, sidecar_domain_uuid, "uuid");
+    match_by_id(&matches, is_taken, subjects);
+    free(texts);
     for (size_t i = 0; i < b->nr_domains; i++)
         if (!is_taken[i])
             matches.list[matches.nr++].b = &b->domains[i];
@@ -599,13 +611,17 @@ static int write_page(struct page_output *output, const struct subject subjects[
                       const struct matches *matches, size_t *ret_bytes, char **ret_error)
 {
     _cleanup_doc_ struct json_object *doc = doc_new("xentraced-page");
-    struct json_object *diff = make_doc(subjects, matches);
+    struct json_object *trimmed = doc_add_array(doc, "trimmed");
+    const struct matches shown = {matches->list, min_u64(matches->nr, PAGE_DOMAINS_MAX)};
+    struct json_object *diff = make_doc(subjects, &shown);
 
     if (!doc || !diff) {
         (void)doc_free(diff);
         return -ENOMEM;
     }
-    page_trim(diff, PAGE_DIFF_BYTES_MAX, doc_add_array(doc, "trimmed"));
+    if (matches->nr > shown.nr)
+        page_trim_note(trimmed, "domains", shown.nr, matches->nr);
+    page_trim(diff, PAGE_DIFF_BYTES_MAX, trimmed);
     (void)json_object_object_add(doc, "diff", diff);
     doc_add_document(doc, "a", doc_find(subjects[0].facts, "trace"));
     doc_add_document(doc, "b", doc_find(subjects[1].facts, "trace"));

@@ -32,6 +32,7 @@
 #define PLACES_MAX       64u
 #define STORIES_MAX      24u
 #define REPORT_BYTES_MAX (1024u * 1024)
+#define ENTRIES_MAX      4096u /* vCPUs, and domains: page_trim() keeps no more */
 #define NAMES_MAX        4096u
 #define CLOCK_MAX        1024u /* pairs; the daemon keeps 128 */
 
@@ -286,16 +287,22 @@ static size_t choose_stories(const struct measures *measures, struct page_wait *
 
 /* --- All. --- */
 
-/* As `report --json` prints it. */
+/* As `report --json` prints it: of a trace with very many vCPUs, without most of them. */
 static void add_report(struct json_object *doc, const struct input *input,
                        struct measures *measures, const struct findings *findings)
 {
-    struct json_object *report = doc_new("xentraced-report");
+    struct json_object *report = doc_new("xentraced-report"),
+                       *trimmed = doc_add_array(doc, "trimmed");
+    struct measures_doc_limit limit = {.most = ENTRIES_MAX};
 
     selection_doc_add(report, input);
     page_data_add_findings(report, findings);
-    measures_doc_add(report, measures);
-    page_trim(report, REPORT_BYTES_MAX, doc_add_array(doc, "trimmed"));
+    measures_doc_add_most(report, measures, &limit);
+    if (limit.nr_vcpus > limit.most)
+        page_trim_note(trimmed, "measures.vcpus", limit.most, limit.nr_vcpus);
+    if (limit.nr_domains > limit.most)
+        page_trim_note(trimmed, "measures.domains", limit.most, limit.nr_domains);
+    page_trim(report, REPORT_BYTES_MAX, trimmed);
     (void)json_object_object_add(doc, "report", report);
 }
 

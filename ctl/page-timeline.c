@@ -335,7 +335,7 @@ int page_timeline_new(const struct input *input, const struct measures *measures
 struct page_timeline *page_timeline_free(struct page_timeline *timeline)
 {
     const struct pyramid_options options = {.nr_keys = timeline ? timeline->nr_keys : 0,
-                                            .nr_streams = timeline ? timeline->nr_streams : 0};
+                                            .nr_cpus = timeline ? timeline->nr_cpus : 0};
 
     if (!timeline)
         return NULL;
@@ -485,11 +485,8 @@ static void add_columns(struct json_object *doc, const struct page_timeline *tim
     doc_add_number(doc, "columns", window->columns);
     doc_add_number(doc, "width", window->width);
     for (size_t i = 0; i < timeline->nr_cpus; i++) {
-        const struct pyramid_cpu *cells = NULL;
+        const struct pyramid_cpu *cells = window->cpus[i];
 
-        for (unsigned int j = 0; j < timeline->nr_streams; j++)
-            if (timeline->index_of[j] == i)
-                cells = window->cpus[j];
         for (unsigned int k = 0; k < window->columns; k++)
             put_cpu(&bytes, timeline, input, cells ? &cells[k] : NULL, width_of(window, k));
     }
@@ -537,7 +534,7 @@ static void add_seen(struct json_object *doc, const struct page_timeline *timeli
     for (size_t i = 0; i < window->nr_seen && i < SEEN_MAX; i++) {
         struct json_object *entry = json_object_new_array();
 
-        doc_append_number(entry, timeline->index_of[window->seen[i].stream]);
+        doc_append_number(entry, window->seen[i].cpu);
         doc_append_number(entry, window->seen[i].from - timeline->from);
         doc_append_number(entry, window->seen[i].to - timeline->from);
         (void)json_object_array_add(list, entry);
@@ -655,6 +652,8 @@ int page_timeline_read(struct page_timeline *timeline, struct input *input, stru
         .nr_keys = timeline->nr_keys,
         .gap = input_ticks(input, SWITCH_USEC),
         .nr_streams = timeline->nr_streams,
+        .cpu_rows = timeline->index_of,
+        .nr_cpus = timeline->nr_cpus,
     };
     struct json_object *object;
     int r;

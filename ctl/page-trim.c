@@ -49,7 +49,7 @@ static int compare_weights(const void *a, const void *b)
     return (*x < *y) - (*x > *y);
 }
 
-static void note(struct json_object *trimmed, const char *path, size_t kept, size_t of)
+void page_trim_note(struct json_object *trimmed, const char *path, size_t kept, size_t of)
 {
     struct json_object *entry;
 
@@ -88,7 +88,7 @@ static void trim_object(struct json_object *object, size_t most, const char *pat
             else
                 json_object_object_del(object, keys[i]);
         }
-        note(trimmed, path, kept, nr);
+        page_trim_note(trimmed, path, kept, nr);
     }
     free(weights);
     free(sorted);
@@ -100,7 +100,7 @@ static void trim_below(struct json_object *value, size_t most, const char *path,
                        struct json_object *trimmed)
 {
     if (json_object_is_type(value, json_type_array) && json_object_array_length(value) > most) {
-        note(trimmed, path, most, json_object_array_length(value));
+        page_trim_note(trimmed, path, most, json_object_array_length(value));
         (void)json_object_array_del_idx(value, most, json_object_array_length(value) - most);
     }
     if (!json_object_is_type(value, json_type_object))

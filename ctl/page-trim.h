@@ -15,3 +15,6 @@ struct json_object;
  * entries: `path`, and how many are `kept`, `of` how many. Lists of few entries stay.
  */
 void page_trim(struct json_object *doc, size_t bytes, struct json_object *trimmed);
+
+/* Notes in TRIMMED that KEPT of OF entries at PATH are there, before page_trim() keeps fewer. */
+void page_trim_note(struct json_object *trimmed, const char *path, size_t kept, size_t of);

@@ -191,17 +191,17 @@ static int compare_vcpus(const void *a, const void *b)
     return ((*x)->key > (*y)->key) - ((*x)->key < (*y)->key);
 }
 
-/* Free it; NULL: out of memory. */
-static struct state_vcpu **sorted_vcpus(const struct measures *measures)
+static uint64_t vcpu_weight(const struct state_vcpu *vcpu)
 {
-    unsigned int nr = measures->state.nr_vcpus;
-    struct state_vcpu **vcpus = calloc(nr + 1, sizeof(struct state_vcpu *));
+    return vcpu->cycles[STATE_RUNNING] + vcpu->cycles[STATE_RUNNABLE];
+}
 
-    for (unsigned int i = 0; vcpus && i < nr; i++)
-        vcpus[i] = measures->state.vcpus[i];
-    if (vcpus)
-        qsort(vcpus, nr, sizeof(struct state_vcpu *), compare_vcpus);
-    return vcpus;
+static int compare_weights(const void *a, const void *b)
+{
+    const struct state_vcpu *const *x = a, *const *y = b;
+    uint64_t of_x = vcpu_weight(*x), of_y = vcpu_weight(*y);
+
+    return of_x != of_y ? (of_x < of_y) - (of_x > of_y) : compare_vcpus(a, b);
 }
 
 static void add_vcpu(struct json_object *doc, const struct measures *measures,
@@ -222,16 +222,25 @@ static void add_vcpu(struct json_object *doc, const struct measures *measures,
         add_latency(entry, vcpu);
 }
 
-static void add_vcpus(struct json_object *doc, const struct measures *measures,
-                      const uint32_t *streams)
+static size_t add_vcpus(struct json_object *doc, const struct measures *measures,
+                        const uint32_t *streams, size_t most)
 {
     struct json_object *vcpus = doc_add_object(doc, "vcpus");
-    struct state_vcpu **sorted = sorted_vcpus(measures);
+    struct state_vcpu **shown = calloc(measures->state.nr_vcpus + 1u, sizeof(struct state_vcpu *));
+    size_t nr = 0;
 
-    for (unsigned int i = 0; sorted && i < measures->state.nr_vcpus; i++)
-        if (measures_shows_vcpu(measures, sorted[i]))
-            add_vcpu(vcpus, measures, streams, sorted[i]);
-    free(sorted);
+    if (!shown)
+        return 0;
+    for (unsigned int i = 0; i < measures->state.nr_vcpus; i++)
+        if (measures_shows_vcpu(measures, measures->state.vcpus[i]))
+            shown[nr++] = measures->state.vcpus[i];
+    if (nr > most)
+        qsort(shown, nr, sizeof(struct state_vcpu *), compare_weights);
+    qsort(shown, min_u64(nr, most), sizeof(struct state_vcpu *), compare_vcpus);
+    for (size_t i = 0; i < nr && i < most; i++)
+        add_vcpu(vcpus, measures, streams, shown[i]);
+    free(shown);
+    return nr;
 }
 
 static void add_worst(struct json_object *doc, const struct measures *measures,
@@ -478,15 +487,37 @@ static void add_details(struct json_object *doc, const struct measures *measures
         add_tallies(doc, "memory", measures, TALLY_MEMORY, add_memory);
 }
 
+static int compare_domids(const void *a, const void *b)
+{
+    const struct domain *x = a, *y = b;
+
+    return (x->domid > y->domid) - (x->domid < y->domid);
+}
+
+static int compare_domain_weights(const void *a, const void *b)
+{
+    const struct domain *x = a, *y = b;
+    uint64_t of_x = x->cycles[STATE_RUNNING] + x->cycles[STATE_RUNNABLE];
+    uint64_t of_y = y->cycles[STATE_RUNNING] + y->cycles[STATE_RUNNABLE];
+
+    return of_x != of_y ? (of_x < of_y) - (of_x > of_y) : compare_domids(a, b);
+}
+
 /* Takes the samples from the vCPUs. */
-static void add_domains(struct json_object *doc, struct measures *measures)
+static size_t add_domains(struct json_object *doc, struct measures *measures, size_t most)
 {
     struct json_object *object = doc_add_object(doc, "domains");
     struct domains *domains;
+    size_t nr;
 
     if (domains_new(measures, &domains) < 0)
-        return;
-    for (size_t i = 0; i < domains->nr; i++) {
+        return 0;
+    nr = domains->nr;
+    if (nr > most) {
+        qsort(domains->list, nr, sizeof(*domains->list), compare_domain_weights);
+        qsort(domains->list, most, sizeof(*domains->list), compare_domids);
+    }
+    for (size_t i = 0; i < nr && i < most; i++) {
         struct domain *domain = &domains->list[i];
         struct json_object *entry = doc_add_object(object, domain_key(domain->domid).text);
         struct json_object *cycles = doc_add_object(entry, "cycles");
@@ -504,9 +535,11 @@ static void add_domains(struct json_object *doc, struct measures *measures)
             doc_add_number(entry, "exits", domain->exits);
     }
     domains_free(domains);
+    return nr;
 }
 
-void measures_doc_add(struct json_object *doc, struct measures *measures)
+void measures_doc_add_most(struct json_object *doc, struct measures *measures,
+                           struct measures_doc_limit *limit)
 {
     struct json_object *object = doc_add_object(doc, "measures"), *worst;
     uint32_t *streams = sorted_streams(measures);
@@ -519,7 +552,7 @@ void measures_doc_add(struct json_object *doc, struct measures *measures)
     doc_add_number(object, "mismatches", measures->state.mismatches);
     add_losses(object, measures);
     add_cpus(object, measures, streams);
-    add_vcpus(object, measures, streams);
+    limit->nr_vcpus = add_vcpus(object, measures, streams, limit->most);
     if (measures->parts & MEASURES_WORST) {
         worst = doc_add_object(object, "worst");
         for (unsigned int i = 0; i < STATE_WAITS; i++)
@@ -528,6 +561,11 @@ void measures_doc_add(struct json_object *doc, struct measures *measures)
     add_exits(object, measures);
     add_io(object, measures);
     add_details(object, measures, streams);
-    add_domains(object, measures);
+    limit->nr_domains = add_domains(object, measures, limit->most);
     free(streams);
+}
+
+void measures_doc_add(struct json_object *doc, struct measures *measures)
+{
+    measures_doc_add_most(doc, measures, &(struct measures_doc_limit){.most = SIZE_MAX});
 }

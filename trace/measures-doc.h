@@ -12,3 +12,14 @@ struct measures;
 
 /* Adds it to DOC. Without memory keys are left out. Takes the waits from the vCPUs. */
 void measures_doc_add(struct json_object *doc, struct measures *measures);
+
+/* How many there are, though `most` of them are in the document: those that ran and waited longest.
+ */
+struct measures_doc_limit {
+    size_t most;
+    size_t nr_vcpus, nr_domains;
+};
+
+/* As measures_doc_add(), with a limit. */
+void measures_doc_add_most(struct json_object *doc, struct measures *measures,
+                           struct measures_doc_limit *limit);

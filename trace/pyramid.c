@@ -33,10 +33,10 @@ struct shares {
 
 /* pyramid_window.work */
 struct work {
-    struct shares *shares; /* [streams] */
+    struct shares *shares; /* [CPU rows] */
     size_t *last;          /* [rows]: plus 1, the newest interval; 0: none */
     size_t max;            /* of intervals */
-    size_t *last_seen;     /* [streams]: plus 1, the newest entry of seen[]; 0: none */
+    size_t *last_seen;     /* [CPU rows]: plus 1, the newest entry of seen[]; 0: none */
     size_t max_seen;
 };
 
@@ -67,14 +67,14 @@ static int window_init(const struct pyramid_options *options, struct pyramid_win
         return -ENOMEM;
     if (window->columns == 0) {
         work->last = calloc(options->nr_keys + 1, sizeof(*work->last));
-        work->last_seen = calloc(options->nr_streams + 1u, sizeof(*work->last_seen));
+        work->last_seen = calloc(options->nr_cpus + 1, sizeof(*work->last_seen));
         return work->last && work->last_seen ? 0 : -ENOMEM;
     }
     window->width = (window->until - window->from - 1) / window->columns + 1;
     window->columns = columns_of(window);
-    window->cpus = calloc(options->nr_streams + 1u, sizeof(struct pyramid_cpu *));
+    window->cpus = calloc(options->nr_cpus + 1, sizeof(struct pyramid_cpu *));
     window->vcpus = calloc(options->nr_keys + 1, sizeof(struct pyramid_vcpu *));
-    work->shares = calloc(options->nr_streams + 1u, sizeof(*work->shares));
+    work->shares = calloc(options->nr_cpus + 1, sizeof(*work->shares));
     return window->cpus && window->vcpus && work->shares ? 0 : -ENOMEM;
 }
 
@@ -82,7 +82,7 @@ static void window_done(const struct pyramid_options *options, struct pyramid_wi
 {
     struct work *work = window->work;
 
-    for (size_t i = 0; window->cpus && i < options->nr_streams; i++)
+    for (size_t i = 0; window->cpus && i < options->nr_cpus; i++)
         free(window->cpus[i]);
     for (size_t i = 0; window->vcpus && i < options->nr_keys; i++)
         free(window->vcpus[i]);
@@ -134,6 +134,13 @@ static uint64_t cycles_in(const struct pyramid_window *window, const struct over
 
 /* --- Columns of CPUs. --- */
 
+/* Returns the row of the CPU of STREAM; `nr_cpus` or more: it has none. */
+static uint32_t cpu_row(const struct builder *builder, uint32_t stream)
+{
+    return stream < builder->options->nr_streams ? builder->options->cpu_rows[stream]
+                                                 : PYRAMID_NONE;
+}
+
 static void settle_shares(struct pyramid_cpu *cells, struct shares *shares)
 {
     struct pyramid_cpu *cell = &cells[shares->column];
@@ -167,24 +174,24 @@ static void add_share(struct shares *shares, uint32_t key, uint64_t cycles)
 }
 
 static struct pyramid_cpu *cpu_cells(struct builder *builder, struct pyramid_window *window,
-                                     uint32_t stream)
+                                     uint32_t row)
 {
-    if (!window->cpus[stream]) {
-        window->cpus[stream] = calloc(window->columns, sizeof(**window->cpus));
-        for (unsigned int k = 0; window->cpus[stream] && k < window->columns; k++)
-            window->cpus[stream][k].most_key = PYRAMID_NONE;
+    if (!window->cpus[row]) {
+        window->cpus[row] = calloc(window->columns, sizeof(**window->cpus));
+        for (unsigned int k = 0; window->cpus[row] && k < window->columns; k++)
+            window->cpus[row][k].most_key = PYRAMID_NONE;
     }
-    if (!window->cpus[stream])
+    if (!window->cpus[row])
         builder->error = -ENOMEM;
-    return window->cpus[stream];
+    return window->cpus[row];
 }
 
 static void add_to_cpu(struct builder *builder, struct pyramid_window *window,
-                       const struct overlap *overlap, uint32_t stream, uint32_t key)
+                       const struct overlap *overlap, uint32_t row, uint32_t key)
 {
     struct work *work = window->work;
-    struct shares *shares = &work->shares[stream];
-    struct pyramid_cpu *cells = cpu_cells(builder, window, stream);
+    struct shares *shares = &work->shares[row];
+    struct pyramid_cpu *cells = cpu_cells(builder, window, row);
 
     for (unsigned int k = overlap->first; cells && k <= overlap->last; k++) {
         uint64_t cycles = cycles_in(window, overlap, k);
@@ -270,10 +277,10 @@ static void add_exactly(struct builder *builder, struct pyramid_window *window,
 
 /* Somebody ran on a CPU. */
 static void see(struct builder *builder, struct pyramid_window *window,
-                const struct pyramid_interval *interval)
+                const struct pyramid_interval *interval, uint32_t row)
 {
     struct work *work = window->work;
-    size_t *last = &work->last_seen[interval->stream];
+    size_t *last = &work->last_seen[row];
     struct pyramid_seen *more;
 
     if (interval->to <= window->from || interval->from >= window->until)
@@ -293,8 +300,7 @@ static void see(struct builder *builder, struct pyramid_window *window,
         window->seen = more;
         work->max_seen = max;
     }
-    window->seen[window->nr_seen++] =
-        (struct pyramid_seen){interval->stream, interval->from, interval->to};
+    window->seen[window->nr_seen++] = (struct pyramid_seen){row, interval->from, interval->to};
     *last = window->nr_seen;
 }
 
@@ -362,7 +368,9 @@ static uint32_t find_row(const struct builder *builder, struct state_vcpu *vcpu)
 static void add_interval(struct builder *builder, uint32_t key,
                          const struct pyramid_interval *interval)
 {
-    bool is_running = interval->runstate == STATE_RUNNING;
+    uint32_t cpu =
+        interval->runstate == STATE_RUNNING ? cpu_row(builder, interval->stream) : PYRAMID_NONE;
+    bool has_cpu = cpu < builder->options->nr_cpus;
     size_t nr = touches_small(builder, interval->from, interval->to) ? builder->nr_windows : 1;
 
     for (size_t i = 0; i < nr && builder->error == 0; i++) {
@@ -372,14 +380,14 @@ static void add_interval(struct builder *builder, uint32_t key,
         if (window->columns == 0) {
             if (interval->row != PYRAMID_NONE)
                 add_exactly(builder, window, interval);
-            if (is_running && interval->stream < builder->options->nr_streams)
-                see(builder, window, interval);
+            if (has_cpu)
+                see(builder, window, interval, cpu);
             continue;
         }
         if (!find_overlap(window, interval->from, interval->to, &overlap))
             continue;
-        if (is_running && interval->stream < builder->options->nr_streams)
-            add_to_cpu(builder, window, &overlap, interval->stream, key);
+        if (has_cpu)
+            add_to_cpu(builder, window, &overlap, cpu, key);
         if (interval->row != PYRAMID_NONE)
             add_to_vcpu(builder, window, &overlap, interval);
     }
@@ -407,15 +415,16 @@ static void on_wait(void *context, const struct state_wait_end *wait)
 {
     struct builder *builder = context;
     size_t nr = touches_small(builder, wait->from, wait->to) ? builder->nr_windows : 1;
+    uint32_t row = cpu_row(builder, wait->stream);
 
-    for (size_t i = 0; i < nr && wait->stream < builder->options->nr_streams; i++) {
+    for (size_t i = 0; i < nr && row < builder->options->nr_cpus; i++) {
         struct pyramid_window *window = &builder->windows[i];
         struct pyramid_cpu *cells;
         struct overlap overlap;
 
         if (window->columns == 0 || !find_overlap(window, wait->from, wait->to, &overlap))
             continue;
-        cells = cpu_cells(builder, window, wait->stream);
+        cells = cpu_cells(builder, window, row);
         for (unsigned int k = overlap.first; cells && k <= overlap.last; k++)
             cells[k].longest_wait = max_u64(cells[k].longest_wait, wait->to - wait->from);
     }
@@ -450,7 +459,7 @@ static void settle_all(struct builder *builder)
         struct pyramid_window *window = &builder->windows[i];
         struct work *work = window->work;
 
-        for (unsigned int j = 0; window->columns > 0 && j < builder->options->nr_streams; j++)
+        for (unsigned int j = 0; window->columns > 0 && j < builder->options->nr_cpus; j++)
             if (window->cpus[j])
                 settle_shares(window->cpus[j], &work->shares[j]);
     }

@@ -31,7 +31,7 @@ struct pyramid_interval {
 
 /* From FROM until TO it is known who ran on a CPU, the idle vCPU among them. */
 struct pyramid_seen {
-    uint32_t stream;
+    uint32_t cpu; /* its row */
     uint64_t from, to;
 };
 
@@ -55,7 +55,7 @@ struct pyramid_window {
     size_t max_intervals; /* when there are so many, the window ends, and `until` is set */
 
     uint64_t width;                     /* of a column; the last one may be narrower */
-    struct pyramid_cpu **cpus;          /* [streams][columns]; a CPU on which nothing ran: NULL */
+    struct pyramid_cpu **cpus;          /* [CPU rows][columns]; a CPU on which nothing ran: NULL */
     struct pyramid_vcpu **vcpus;        /* [rows][columns] */
     struct pyramid_interval *intervals; /* by their ends */
     size_t nr_intervals;
@@ -68,8 +68,10 @@ struct pyramid_options {
     uint64_t from, last;  /* the span of the trace */
     const uint32_t *keys; /* ascending: the vCPUs that have rows */
     size_t nr_keys;
-    uint64_t gap;            /* nobody runs for as long at a switch: up to that, a CPU is seen */
-    unsigned int nr_streams; /* those beyond are left out */
+    uint64_t gap;             /* nobody runs for as long at a switch: up to that, a CPU is seen */
+    unsigned int nr_streams;  /* those beyond are left out */
+    const uint32_t *cpu_rows; /* [nr_streams]: of each stream's CPU; nr_cpus or more: left out */
+    size_t nr_cpus;           /* that have rows */
 };
 
 /*
