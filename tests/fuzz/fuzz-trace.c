@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The input is a trace, in memory and through a pipe: records, fields, texts, state, a part of it,
- * measures. tests/fuzz/run builds and runs it.
+ * The input is a trace, in memory, in a file and through a pipe: records, fields, texts, state, a
+ * part of it, measures. tests/fuzz/run builds and runs it.
  */
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "trace/xentrace.h"
@@ -84,6 +85,20 @@ static void use(struct xentrace *trace)
         free(json);
 }
 
+/* A file is read in blocks (trace/blocks), memory is not. */
+static void use_file(const uint8_t *data, size_t bytes)
+{
+    int fd = memfd_create("fuzz-trace", MFD_CLOEXEC);
+    struct xentrace *trace = NULL;
+
+    if (fd < 0)
+        return;
+    expect(write(fd, data, bytes) == (ssize_t)bytes && lseek(fd, 0, SEEK_SET) == 0);
+    if (xentrace_open_fd(fd, NULL, &trace) == 0)
+        use(trace);
+    xentrace_close(trace);
+}
+
 static void use_pipe(const uint8_t *data, size_t bytes)
 {
     struct xentrace *trace = NULL;
@@ -105,6 +120,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (xentrace_open_memory(data, bytes, NULL, &trace) == 0)
         use(trace);
     xentrace_close(trace);
+    use_file(data, bytes);
     use_pipe(data, bytes);
     return 0;
 }
