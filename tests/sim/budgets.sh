@@ -348,7 +348,7 @@ modes() {
     begin memory=16M
     check "modes: a snapshot" as 65534 snapshot --label mode
     local file
-    for file in "$dir"/state/snapshot-mode-*; do
+    for file in "$dir"/state/snapshot-user-mode-*; do
         check "modes: ${file##*.}" same "$(stat -c '%a %u %g' "$file")" "640 0 $viewer"
     done
     check "modes: the directory" same "$(stat -c '%a %u %g' "$dir/state")" "750 0 $viewer"
