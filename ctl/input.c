@@ -124,6 +124,26 @@ static char *find_path(const char *path)
     return strdup(path);
 }
 
+/* Warns that the sidecar was not used: without this, times and names would be wrong for no reason.
+ */
+static void input_report_sidecar(const struct input *input)
+{
+    int problem = sidecar_problem(input->sidecar);
+    _cleanup_free_ char *name = NULL;
+
+    if (!input->sidecar_path || problem == 0 || problem == -ENOENT)
+        return;
+    name = str_clean(input->sidecar_path);
+    (void)fprintf(
+        stderr,
+        "The sidecar %s is not used: %s. The TSC frequency, the time of day and the names of "
+        "domains are unknown without it.\n",
+        name ? name : "of the trace",
+        problem == -EFBIG     ? "it is too large"
+        : problem == -EBADMSG ? "it is damaged or no session document"
+                              : strerror(-problem));
+}
+
 static int input_open_all(struct input *input, const struct input_options *options,
                           char **ret_error)
 {
@@ -143,6 +163,7 @@ static int input_open_all(struct input *input, const struct input_options *optio
     r = input_read_sidecar(input, options);
     if (r < 0)
         return r;
+    input_report_sidecar(input);
     input_find_khz(input, options->tsc_khz);
     return 0;
 }
