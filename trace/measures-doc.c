@@ -567,5 +567,14 @@ void measures_doc_add_most(struct json_object *doc, struct measures *measures,
 
 void measures_doc_add(struct json_object *doc, struct measures *measures)
 {
-    measures_doc_add_most(doc, measures, &(struct measures_doc_limit){.most = SIZE_MAX});
+    struct measures_doc_limit limit = {.most = MEASURES_DOC_MOST};
+    struct json_object *object, *trimmed;
+
+    measures_doc_add_most(doc, measures, &limit);
+    if ((limit.nr_vcpus <= limit.most && limit.nr_domains <= limit.most) ||
+        !json_object_object_get_ex(doc, "measures", &object))
+        return;
+    trimmed = doc_add_object(object, "trimmed");
+    doc_add_number(trimmed, "vcpus", limit.nr_vcpus);
+    doc_add_number(trimmed, "domains", limit.nr_domains);
 }

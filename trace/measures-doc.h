@@ -10,7 +10,13 @@
 
 struct measures;
 
-/* Adds it to DOC. Without memory keys are left out. Takes the waits from the vCPUs. */
+/* 14 KB of json-c's memory each: more than any host has, and less than a stranger's trace may. */
+#define MEASURES_DOC_MOST 16384u
+
+/*
+ * Adds it to DOC. Of more than MEASURES_DOC_MOST vCPUs or domains it has those that ran and waited
+ * longest, and `trimmed`. Without memory keys are left out. Takes the waits from the vCPUs.
+ */
 void measures_doc_add(struct json_object *doc, struct measures *measures);
 
 /* How many there are, though `most` of them are in the document: those that ran and waited longest.
