@@ -211,7 +211,7 @@ names() {
     "$xensim" domain add 9 "größer" # nothing is wrong with that one
     check "names: start" ctl start named
     check "names: they are shown, as valid UTF-8 without control characters" wait_until 10 knows "$(
-        printf '%s' "0=Domain-0 1=web 2=db 5=M�nchen 6=$digits" \
+        printf '%s' "0=Domain-0 1=web 2=db 5=M�nchen 6=${digits%?}…" \
             ' 7=red\x1b[31m\x9b31m\x0anew line 8=������ 9=größer'
     )" named
     check "names: status" ctl status
