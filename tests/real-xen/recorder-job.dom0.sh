@@ -199,21 +199,21 @@ has_file() { compgen -G "$state/$1" >/dev/null; }
 SECONDS=0
 systemctl start important.service
 check "a failing unit makes a snapshot with its name" \
-    wait_until 20 has_file 'snapshot-important.service-*.json'
+    wait_until 20 has_file 'snapshot-user-important.service-*.json'
 check "... which is in the sidecar, too" \
-    grep -q '"label": *"important.service"' "$state"/snapshot-important.service-*.json
-check "... sound" xentracectl info "$state"/snapshot-important.service-*.xentrace
+    grep -q '"label": *"important.service"' "$state"/snapshot-user-important.service-*.json
+check "... sound" xentracectl info "$state"/snapshot-user-important.service-*.xentrace
 check "... for the group to read" same \
-    "$(stat -c '%a %U %G' "$state"/snapshot-important.service-*.xentrace "$state" | tr '\n' ' ')" \
+    "$(stat -c '%a %U %G' "$state"/snapshot-user-important.service-*.xentrace "$state" | tr '\n' ' ')" \
     "640 root xentrace 750 root xentrace "
 systemctl restart important.service
 sleep 2
 check "a unit that flaps makes one in 10 s" below \
-    "$(compgen -G "$state/snapshot-important.service-*.json" | wc -l)" $((2 + SECONDS / 10))
+    "$(compgen -G "$state/snapshot-user-important.service-*.json" | wc -l)" $((2 + SECONDS / 10))
 sleep 10
 systemctl start 'srv-my\x2dbackup.service'
 check "so does one whose name has a backslash" \
-    wait_until 20 has_file 'snapshot-srv-my_x2dbackup.service-*.json'
+    wait_until 20 has_file 'snapshot-user-srv-my_x2dbackup.service-*.json'
 
 # --- A unit for each finished segment. ---
 
@@ -240,7 +240,7 @@ as() { # as USER COMMAND...
 check "a member of the group xentrace may look" reports as member xentracectl status
 check "... and call the doctor" shows '^pass  rights +You may see the status' as member xentracectl doctor
 check "... take a snapshot" as member xentracectl snapshot by-member
-check "... which it can read" as member xentracectl info "$state/snapshot-by-member.xentrace"
+check "... which it can read" as member xentracectl info "$state/snapshot-user-by-member.xentrace"
 not_two_at_once() { # the second one may come late: once more
     local i
     for i in 1 2 3; do

@@ -79,7 +79,7 @@ check "the service's exposure is at most 1.3" \
 check "the snapshot's is at most 1.5" \
     systemd-analyze security --threshold=15 --no-pager xentraced-snapshot@x
 check "a snapshot by the unit" systemctl start xentraced-snapshot@unit
-check "is there" has_file 'snapshot-unit-*.json'
+check "is there" has_file 'snapshot-user-unit-*.json'
 
 # --- A report beside a snapshot. ---
 
@@ -120,7 +120,7 @@ flapping_unit=xentraced-snapshot@flapping.service.service
 printf '%s\n' '[Unit]' OnFailure=xentraced-snapshot@%n.service \
     '[Service]' Type=oneshot ExecStart=/bin/false >/etc/systemd/system/flapping.service
 state_bytes() { du -s --block-size=1 "$state" | cut -f1; }
-flapping_snapshots() { compgen -G "$state/snapshot-flapping.service-*.json" | wc -l; }
+flapping_snapshots() { compgen -G "$state/snapshot-user-flapping.service-*.json" | wc -l; }
 is_over() { [ "$(systemctl show -P ActiveState $flapping_unit)" != activating ]; }
 flap() { # flap TIMES: without systemd's own limit, so that the daemon's is seen
     local i
@@ -211,7 +211,7 @@ for user in viewer tracer; do
     may $user "list triggers" xentracectl list --triggers
     may $user "fire a manual trigger" xentracectl trigger hand
     may $user "take a snapshot" xentracectl snapshot "by-$user"
-    check "... whose name has the prefix" has_file "snapshot-by-$user.xentrace"
+    check "... whose name has the prefix" has_file "snapshot-user-by-$user.xentrace"
     check "$user may read the newest second" live $user
     may_not $user "start a capture into the state directory" xentracectl start -e sched
     may_not $user "start one in segments" xentracectl start -e sched --segment-time 2 mine
@@ -220,7 +220,7 @@ for user in viewer tracer; do
     may_not $user "rotate root's segments" xentracectl rotate roots
     may_not $user "vacuum" xentracectl vacuum --max-use 1M
     may_not $user "remove root's files" xentracectl remove one
-    may_not $user "remove a snapshot of its own" xentracectl remove "snapshot-by-$user"
+    may_not $user "remove a snapshot of its own" xentracectl remove "snapshot-user-by-$user"
     may_not $user "stop the flight recorder" xentracectl stop --recorder
     may_not $user "start the flight recorder" xentracectl start flight-recorder
     may_not $user "reload" xentracectl reload
