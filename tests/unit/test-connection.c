@@ -298,7 +298,7 @@ static void test_descriptors(void)
 
     test_case("253 descriptors, and once more with the rest of the message");
     send_with(STATUS, 3, STDOUT_FILENO, VACATE_RECEIVE_MAX);
-    send_with(STATUS + 3, sizeof(STATUS) - 3, STDOUT_FILENO, 20);
+    send_with(&STATUS[3], sizeof(STATUS) - 3, STDOUT_FILENO, 20);
     run();
     CHECK_UINT(nr_calls, 3);
     CHECK(passed.is_refused);
