@@ -184,9 +184,9 @@ static int connection_take_reply(struct connection *connection, size_t bytes,
 static int connection_receive(struct connection *connection, struct json_object **ret_reply)
 {
     for (;;) {
-        char *begin = connection->in + connection->in_searched;
         size_t bytes = connection->in_bytes - connection->in_searched;
-        const char *end = bytes > 0 ? memchr(begin, 0, bytes) : NULL;
+        const char *end =
+            bytes > 0 ? memchr(connection->in + connection->in_searched, 0, bytes) : NULL;
         ssize_t n;
         int r;
 

@@ -367,11 +367,12 @@ static void test_output(void)
 
 static void test_old_client(void)
 {
+    static const char hello[] = "\0AUTH EXTERNAL\r\nDATA\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n";
     static const char call[16] = {'l', 1, 4, 1, 0, 0, 0, 0, 3};
     char text[512] = "";
 
     begin("an old client");
-    send_text("\0AUTH EXTERNAL\r\nDATA\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n", 50);
+    send_text(hello, sizeof(hello) - 1);
     run();
     CHECK(recv(fd, text, sizeof(text), 0) > 0);
     CHECK(strstr(text, "OK ") && strstr(text, "AGREE_UNIX_FD"));
