@@ -240,7 +240,7 @@ may tracer "start another" xentracectl start -e sched -o /home/tracer/other.xent
 may tracer "abort its own" xentracectl stop --abort other
 may tracer "start a third" xentracectl start -e sched -o /home/tracer/third.xentrace third
 may_not viewer "stop an operator's capture" xentracectl stop third
-check "root may stop an operator's capture" xentracectl stop third
+check "root may stop an operator's capture" xentracectl stop "uid$(id -u tracer)-third"
 for command in status list "list --files" "trigger hand" snapshot "snapshot -o /home/stranger/x" \
     "start -o /home/stranger/x" "stop plain" "rotate roots" vacuum "remove one" "stop --recorder" \
     reload; do
