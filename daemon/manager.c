@@ -1405,8 +1405,6 @@ int manager_reconfigure(struct manager *manager, const struct config *config)
 
 struct manager *manager_free(struct manager *manager)
 {
-    bool is_idle;
-
     if (!manager)
         return NULL;
     /* Workers that are busy, or stuck, still read rings and write files: all of that stays until
@@ -1439,10 +1437,8 @@ struct manager *manager_free(struct manager *manager)
     fd_close(&manager->state_dir_fd);
     fd_close(&manager->runtime_dir_fd);
     free(manager->boot_mask_path);
-    is_idle = manager->workers && workers_are_idle(manager->workers);
     workers_free(manager->workers);
-    if (is_idle)
-        held_files_free(manager->held); /* else an abandoned worker may still use it */
+    held_files_unref(manager->held);
     sd_event_unref(manager->event);
     free(manager);
     return NULL;

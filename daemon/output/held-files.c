@@ -21,6 +21,7 @@ struct held_file {
 };
 
 struct held_files {
+    unsigned int nr_refs;
     pthread_mutex_t mutex;
     struct held_file files[HELD_FILES_MAX];
     size_t count;
@@ -32,14 +33,22 @@ int held_files_new(struct held_files **ret_held)
 
     if (!held)
         return -ENOMEM;
+    held->nr_refs = 1;
     (void)pthread_mutex_init(&held->mutex, NULL); /* cannot fail on Linux */
     *ret_held = held;
     return 0;
 }
 
-struct held_files *held_files_free(struct held_files *held)
+struct held_files *held_files_ref(struct held_files *held)
 {
-    if (!held)
+    if (held)
+        held->nr_refs++;
+    return held;
+}
+
+struct held_files *held_files_unref(struct held_files *held)
+{
+    if (!held || --held->nr_refs > 0)
         return NULL;
     for (size_t i = 0; i < held->count; i++)
         fd_close(&held->files[i].fd);

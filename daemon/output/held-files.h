@@ -32,8 +32,12 @@ struct held_sum {
 /* -ENOMEM. */
 int held_files_new(struct held_files **ret_held);
 
-/* What is held is not cut. Takes NULL; returns NULL. */
-struct held_files *held_files_free(struct held_files *held);
+/*
+ * A job that uses the list has a reference: it may be stuck when all else has ended. With the last
+ * one the list is freed; what is held is not cut. Main thread. Both take NULL; unref returns it.
+ */
+struct held_files *held_files_ref(struct held_files *held);
+struct held_files *held_files_unref(struct held_files *held);
 
 /* Takes over FD, open for writing, whose name was removed. HELD NULL: closes it. */
 void held_files_add(struct held_files *held, int fd);

@@ -403,6 +403,7 @@ static void vacuum_job_free(struct vacuum_job *job)
         free(job->names[i]);
     free(job->names);
     free(job->plan);
+    held_files_unref(job->held);
     free(job);
 }
 
@@ -666,7 +667,7 @@ int vacuum_send(struct vacuum *vacuum, const struct vacuum_request *request,
     job->request = *request;
     job->directory_fd = context->state_dir_fd;
     job->directory = context->state_dir;
-    job->held = context->held;
+    job->held = held_files_ref(context->held);
     job->is_configured = request->limits.keep_free.kind == context->limits.keep_free.kind &&
                          request->limits.keep_free.value == context->limits.keep_free.value;
     job->done = done;

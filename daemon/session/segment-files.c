@@ -22,6 +22,7 @@
 #include "common/util.h"
 #include "daemon/base/clock-history.h"
 #include "daemon/base/log.h"
+#include "daemon/output/held-files.h"
 #include "daemon/output/output.h"
 #include "daemon/output/sidecar.h"
 #include "daemon/output/state-files.h"
@@ -525,6 +526,7 @@ static void segment_removal_done(struct job *job)
     struct segments *segments = removal->segments;
 
     removal->is_under_way = false;
+    removal->held = held_files_unref(removal->held);
     if (segments->is_released)
         return;
     if (removal->done)
@@ -546,7 +548,7 @@ static void segment_removal_send(struct segment_removal *removal, struct segment
         .done = done,
         .is_under_way = true,
         .directory_fd = session->context->state_dir_fd,
-        .held = session->context->held,
+        .held = held_files_ref(session->context->held),
     };
     segment_name(session, number, removal->name);
     worker_send(session->worker, &removal->job);

@@ -709,7 +709,7 @@ int main(void)
     test_free();
     workers_run_all(rig.workers);
     workers_free(rig.workers);
-    held_files_free(rig.held_files);
+    held_files_unref(rig.held_files);
     sd_event_unref(rig.event);
     snprintf(command, sizeof(command), "rm -rf %s", rig.path);
     CHECK_INT(system(command), 0);
