@@ -361,10 +361,10 @@ permissions() {
     has_written hand
     check "group xentrace: complete" whole "$(snapshot_of hand)"
     check "group xentrace: snapshot" as_user xentrace snapshot theirs
-    check "group xentrace: the snapshot is complete" whole "$dir/state/snapshot-theirs.xentrace"
-    check "group xentrace: it is the daemon's" same "$(stat -c %u:%a "$dir/state/snapshot-theirs.xentrace")" "0:640"
+    check "group xentrace: the snapshot is complete" whole "$dir/state/snapshot-user-theirs.xentrace"
+    check "group xentrace: it is the daemon's" same "$(stat -c %u:%a "$dir/state/snapshot-user-theirs.xentrace")" "0:640"
     check "group xentrace: its sidecar says who asked" same \
-        "$(number "$dir/state/snapshot-theirs.json" requested_by uid)" 65534
+        "$(number "$dir/state/snapshot-user-theirs.json" requested_by uid)" 65534
     local sidecar
     sidecar=$(snapshot_of hand | sed 's/xentrace$/json/')
     check "group xentrace: so does a trigger's" same "$(number "$sidecar" requested_by uid)" 65534
