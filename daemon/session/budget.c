@@ -110,6 +110,8 @@ static void user_forget_old_files(struct budget_user *user, uint64_t now_usec)
 
     while (n < user->nr_files && now_usec >= user->files[n].begin_usec + DAY_USEC)
         n++;
+    if (n == 0)
+        return;
     user->nr_files -= n;
     memmove(user->files, user->files + n, user->nr_files * sizeof(user->files[0]));
 }
