@@ -153,6 +153,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct connection_options options = {.server = &server};
     struct vacate_batch *socket;
     struct vacate_person *person;
+    bool had_many = false;
     int fds[2], lowest;
 
     set_up();
@@ -168,8 +169,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
         data++, bytes--;
         piece = piece == 31 || piece > bytes ? bytes : piece;
-        if (nr_fds == 7)
+        if (nr_fds == 7 && !had_many) { /* once: each costs the kernel a microsecond */
             nr_fds = VACATE_RECEIVE_MAX;
+            had_many = true;
+        }
         if (piece > 0)
             send_piece(fds[0], data, piece, nr_fds);
         data += piece, bytes -= piece;
