@@ -108,8 +108,8 @@ static int explain_connect(const char *path, int r, char **ret_error)
         return str_refuse(
             -ECONNRESET, ret_error,
             "Not permitted to reach xentraced at %s. It is open to root, the group xentrace "
-            "(status and snapshots), and the group set by control-group= (your own captures); not "
-            "to users whose files, passed for snapshots or captures, wait to be closed.",
+            "(status and snapshots), and the group set by control-group= (your own captures). It "
+            "refuses a user while too many files that this user passed wait to be closed.",
             path);
     case EUSERS:
         return str_refuse(-ECONNRESET, ret_error,
