@@ -346,7 +346,7 @@ tests_unit_test_triggers_LDADD = \
 
 tests_unit_test_vacate_SOURCES = tests/unit/test-vacate.c tests/unit/test.h
 tests_unit_test_vacate_LDADD = libdaemon.a libcommon.a $(SYSTEMD_LIBS)
-tests_unit_test_vacate_LDFLAGS = -Wl,--wrap=calloc
+tests_unit_test_vacate_LDFLAGS = -Wl,--wrap=calloc -Wl,--wrap=close
 tests_unit_test_request_SOURCES = tests/unit/test-request.c tests/unit/test.h
 tests_unit_test_request_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
 tests_unit_test_request_LDADD = libdaemon.a libcommon.a $(JSON_LIBS)

@@ -2,8 +2,8 @@
 
 /*
  * Descriptors are closed on another thread, one for each person, without memory or a thread that
- * would have to be made then. A file system that does not answer is a close_range(2) that waits for
- * a pipe: of the descriptor that `hangs` names.
+ * would have to be made then. A file system that does not answer is a close_range(2), or a close(2),
+ * that waits for a pipe: of the descriptor that `hangs` names.
  */
 
 #include "daemon/base/vacate.h"
@@ -29,16 +29,29 @@ static atomic_uint nr_here; /* closed on the main thread */
 static atomic_bool fails;   /* memory and threads cannot be had */
 static unsigned int nr_changes;
 
-int close_range(unsigned int first, unsigned int last, int flags)
+static void note_close(int first, int last)
 {
     int hanging = atomic_load(&hangs);
     char byte;
 
     if (pthread_equal(pthread_self(), main_thread))
         atomic_fetch_add(&nr_here, 1);
-    if (hanging >= (int)first && hanging <= (int)last)
+    if (hanging >= first && hanging <= last)
         (void)!read(gate[0], &byte, 1);
+}
+
+int close_range(unsigned int first, unsigned int last, int flags)
+{
+    note_close((int)first, (int)last);
     return (int)syscall(SYS_close_range, first, last, flags);
+}
+
+int __real_close(int fd);
+int __wrap_close(int fd);
+int __wrap_close(int fd)
+{
+    note_close(fd, fd);
+    return __real_close(fd);
 }
 
 void *__real_calloc(size_t n, size_t bytes);
