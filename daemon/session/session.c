@@ -81,12 +81,17 @@ const char *session_state_name(const struct session *session, bool as_sealed)
     return "ended";
 }
 
-static uint64_t monotonic_usec(void)
+static uint64_t clock_now_usec(clockid_t clock)
 {
     struct timespec ts;
 
-    (void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail for this clock */
+    (void)clock_gettime(clock, &ts); /* cannot fail for these clocks */
     return (uint64_t)ts.tv_sec * USEC_PER_SEC + (uint64_t)ts.tv_nsec / NSEC_PER_USEC;
+}
+
+static uint64_t monotonic_usec(void)
+{
+    return clock_now_usec(CLOCK_MONOTONIC);
 }
 
 static void session_set_state(struct session *session, enum session_state state)
@@ -737,6 +742,14 @@ static int session_start_timers(struct session *session)
                                       session_handle_time, session);
 }
 
+/* Not from where this turn of the event loop began: Xen takes its time. */
+static void session_set_end_time(struct session *session)
+{
+    if (session->time_source)
+        (void)sd_event_source_set_time(session->time_source, clock_now_usec(CLOCK_BOOTTIME) +
+                                                                 session_time_left_usec(session));
+}
+
 /* The collector takes records: now Xen may make them. */
 static void session_begin_running(struct session *session)
 {
@@ -757,6 +770,7 @@ static void session_begin_running(struct session *session)
     session->told_xen = true;
     if (!session->is_resumed)
         session->started = clock_pair_now();
+    session_set_end_time(session);
     session_set_state(session, SESSION_RUNNING);
     if (session->storage->output)
         session_update_sidecar(session);
