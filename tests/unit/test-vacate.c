@@ -2,8 +2,8 @@
 
 /*
  * Descriptors are closed on another thread, one for each person, without memory or a thread that
- * would have to be made then. A file system that does not answer is a close_range(2), or a close(2),
- * that waits for a pipe: of the descriptor that `hangs` names.
+ * would have to be made then. A file system that does not answer is a close_range(2), or a
+ * close(2), that waits for a pipe: of the descriptor that `hangs` names.
  */
 
 #include "daemon/base/vacate.h"
