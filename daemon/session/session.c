@@ -742,14 +742,6 @@ static int session_start_timers(struct session *session)
                                       session_handle_time, session);
 }
 
-/* Not from where this turn of the event loop began: Xen takes its time. */
-static void session_set_end_time(struct session *session)
-{
-    if (session->time_source)
-        (void)sd_event_source_set_time(session->time_source, clock_now_usec(CLOCK_BOOTTIME) +
-                                                                 session_time_left_usec(session));
-}
-
 /* The collector takes records: now Xen may make them. */
 static void session_begin_running(struct session *session)
 {
@@ -770,7 +762,9 @@ static void session_begin_running(struct session *session)
     session->told_xen = true;
     if (!session->is_resumed)
         session->started = clock_pair_now();
-    session_set_end_time(session);
+    if (session->time_source) /* counts from here: this turn of the event loop began earlier */
+        (void)sd_event_source_set_time(session->time_source, clock_now_usec(CLOCK_BOOTTIME) +
+                                                                 session_time_left_usec(session));
     session_set_state(session, SESSION_RUNNING);
     if (session->storage->output)
         session_update_sidecar(session);
