@@ -87,6 +87,11 @@ tests_sim_libset_clock_so_SOURCES = tests/sim/set-clock.c
 tests_sim_libset_clock_so_CFLAGS = $(XENSIM_CFLAGS) -fPIC -fvisibility=hidden
 tests_sim_libset_clock_so_LINK = $(CC) $(CFLAGS) -shared -pthread -o $@
 
+noinst_PROGRAMS += tests/sim/libfaulty.so
+tests_sim_libfaulty_so_SOURCES = tests/sim/faulty.c
+tests_sim_libfaulty_so_CFLAGS = $(XENSIM_CFLAGS) -U_FORTIFY_SOURCE -fno-builtin -fPIC -fvisibility=hidden
+tests_sim_libfaulty_so_LINK = $(CC) $(CFLAGS) -shared -pthread -o $@
+
 # What tests/all runs beside each of these.
 noinst_PROGRAMS += tests/sim/held-up
 tests_sim_held_up_SOURCES = tests/sim/held-up.c
