@@ -63,8 +63,10 @@ libdaemon_a_SOURCES = \
 	daemon/host/tracing.c daemon/host/tracing.h \
 	daemon/host/view-group.c daemon/host/view-group.h \
 	daemon/host/xenstore.c daemon/host/xenstore.h \
+	daemon/output/live-files.c daemon/output/live-files.h \
 	daemon/output/output.c daemon/output/output.h \
 	daemon/output/compression.c daemon/output/compression.h \
+	daemon/output/disk-call.c daemon/output/disk-call.h \
 	daemon/output/held-files.c daemon/output/held-files.h \
 	daemon/output/output-file.c daemon/output/output-file.h \
 	daemon/output/pack.c daemon/output/pack.h \

@@ -1249,14 +1249,13 @@ static void start_sessions(struct manager *manager, struct fd_store *inherited)
 struct sweep {
     struct job job;
     int directory_fd;
-    struct timespec before;
 };
 
 static void sweep_run(struct job *job)
 {
     struct sweep *sweep = job_container(job, struct sweep, job);
 
-    output_file_sweep(sweep->directory_fd, &sweep->before);
+    output_file_sweep(sweep->directory_fd);
     fd_close(&sweep->directory_fd);
 }
 
@@ -1274,8 +1273,6 @@ static int manager_send_sweep(const struct manager *manager)
     if (!sweep)
         return -ENOMEM;
     sweep->job = (struct job){.run = sweep_run, .done = sweep_done};
-    /* The clock of file systems: what is made from here on is not older. Cannot fail. */
-    (void)clock_gettime(CLOCK_REALTIME_COARSE, &sweep->before);
     sweep->directory_fd = fcntl(manager->state_dir_fd, F_DUPFD_CLOEXEC, 3);
     r = sweep->directory_fd < 0 ? -errno : worker_new(manager->workers, "sweep", &worker);
     if (r < 0) {

@@ -17,7 +17,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -27,6 +26,7 @@
 #include "common/sidecar-path.h"
 #include "common/protocol.h"
 #include "common/units.h"
+#include "daemon/output/disk-call.h"
 #include "daemon/output/passed-file.h"
 #include "daemon/output/place.h"
 
@@ -48,6 +48,7 @@ void output_file_init(struct output_file *output, uint64_t reserve_bytes, uint64
 
 void output_file_done(struct output_file *output)
 {
+    live_file_leave(&output->live);
     fd_close(&output->fd);
     free_charp(&output->path);
 }
@@ -67,22 +68,28 @@ uint64_t output_file_headroom_bytes(const struct output_file *output, uint64_t w
     uint64_t available = available_bytes(output);
     uint64_t taken = output->reserve_bytes + MARGIN_BYTES;
 
-    if (!output->preallocates)
-        taken += output->granted_bytes - min_u64(written_bytes, output->granted_bytes);
+    taken += min_u64(output->loose_bytes,
+                     output->granted_bytes - min_u64(written_bytes, output->granted_bytes));
     return available > taken ? available - taken : 0;
 }
 
-/* Takes STEP bytes after what is granted. Returns 0, or -ENOSPC to try with less. */
+/*
+ * Takes STEP bytes after what is granted. Returns 0, or -ENOSPC to try with less. If they cannot be
+ * allocated for another reason, the writes will show whether there is space; the next step is tried
+ * again.
+ */
 static int take_space(struct output_file *output, uint64_t step)
 {
     off_t start = (off_t)output->granted_bytes;
+    int r = -EOPNOTSUPP;
 
-    if (!output->preallocates)
-        return 0;
-    if (fallocate(output->fd, FALLOC_FL_KEEP_SIZE, start, (off_t)step) < 0) {
-        if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)
-            return -ENOSPC;
-        output->preallocates = false; /* the file system cannot */
+    if (output->preallocates)
+        r = DISK_CALL(fallocate(output->fd, FALLOC_FL_KEEP_SIZE, start, (off_t)step));
+    if (r == -ENOSPC || r == -EDQUOT || r == -EFBIG)
+        return -ENOSPC;
+    if (r < 0) {
+        output->preallocates = output->preallocates && disk_error_may_pass(r);
+        output->loose_bytes += step;
         return 0;
     }
     if (available_bytes(output) >= output->reserve_bytes)
@@ -232,6 +239,22 @@ static int refuse_existing(const struct output_file *output, struct failure *fai
         output->path);
 }
 
+/* Nothing is swept that is being created. */
+static int create_live(struct output_file *output, int directory_fd, const char *file)
+{
+    const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+    int r;
+
+    live_files_lock();
+    r = DISK_CALL(output->fd = openat(directory_fd, file, flags, 0640));
+    if (r >= 0) {
+        (void)snprintf(output->file, sizeof(output->file), "%s", file);
+        r = live_file_enter(&output->live, output->fd);
+    }
+    live_files_unlock();
+    return r;
+}
+
 int output_file_create(struct output_file *output, int directory_fd, const char *directory,
                        const char *name, enum output_naming naming, output_check_fn check,
                        struct failure *failure)
@@ -251,51 +274,49 @@ int output_file_create(struct output_file *output, int directory_fd, const char 
     r = check ? check(directory_fd, directory, name, failure) : 0;
     if (r < 0)
         return r;
-    output->fd =
-        openat(directory_fd, file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640);
-    if (output->fd < 0 && errno == EEXIST)
+    r = create_live(output, directory_fd, file);
+    if (r == -EEXIST)
         return refuse_existing(output, failure);
-    if (output->fd < 0)
-        return failure_set(failure, -errno, ERROR_OUTPUT, "Cannot create %s: %s.", output->path,
-                           strerror(errno));
+    if (r < 0)
+        return failure_set(failure, r, ERROR_OUTPUT, "Cannot create %s: %s.", output->path,
+                           strerror(-r));
     /* Another file may have been published, and given up the hidden name, since the first look. */
     if (naming == OUTPUT_HIDDEN && is_published(directory_fd, name))
         r = refuse_existing(output, failure);
     else
         r = grant_first(output, failure);
     if (r < 0) {
-        (void)unlinkat(directory_fd, file, 0); /* swept at the next start if it cannot be now */
+        output_file_remove(output, directory_fd);
+        live_file_leave(&output->live);
         fd_close(&output->fd);
     }
     return r;
 }
 
 int output_file_publish(struct output_file *output, int directory_fd, const char *directory,
-                        const char *prepared, enum output_naming naming, const char *name)
+                        const char *name)
 {
-    char hidden[NAME_MAX + 1], file[NAME_MAX + 1];
+    char file[NAME_MAX + 1];
     char *path;
     int r;
 
-    name_file(hidden, prepared, naming, output->is_packed);
     name_file(file, name, OUTPUT_NAMED, output->is_packed);
-    r = place_file(directory_fd, hidden, file);
+    r = place_file(directory_fd, output->file, file);
     if (r < 0)
         return r;
+    (void)snprintf(output->file, sizeof(output->file), "%s", file);
+    output->is_published = true;
     if (asprintf(&path, "%s/%s", directory, file) >= 0) {
         free_charp(&output->path);
         output->path = path;
     }
-    return fsync(directory_fd) < 0 ? -errno : 0;
+    return DISK_CALL(fsync(directory_fd));
 }
 
-void output_file_remove(int directory_fd, const char *name, enum output_naming naming,
-                        bool is_packed)
+void output_file_remove(struct output_file *output, int directory_fd)
 {
-    char file[NAME_MAX + 1];
-
-    name_file(file, name, naming, is_packed);
-    (void)unlinkat(directory_fd, file, 0); /* swept at the next start if it cannot be now */
+    /* A hidden one that stays is swept at the next start. */
+    (void)DISK_CALL(unlinkat(directory_fd, output->file, 0));
 }
 
 static bool is_hidden(const char *file, const char *suffix)
@@ -304,12 +325,6 @@ static bool is_hidden(const char *file, const char *suffix)
 
     return file[0] == HIDDEN_PREFIX[0] && length > suffix_length + 1 &&
            strcmp(file + length - suffix_length, suffix) == 0;
-}
-
-static bool is_before(const struct timespec *time, const struct timespec *other)
-{
-    return time->tv_sec < other->tv_sec ||
-           (time->tv_sec == other->tv_sec && time->tv_nsec < other->tv_nsec);
 }
 
 /* If its name is taken, the hidden file stays, for people to look at. */
@@ -322,27 +337,34 @@ static void restore_segment(int directory_fd, const char *file)
     (void)place_file(directory_fd, file, name);
 }
 
-/* Two sweeps at once would each remove what the other has looked at, after it was made anew. */
-static pthread_mutex_t sweep_mutex = PTHREAD_MUTEX_INITIALIZER;
-
-static void sweep_file(int directory_fd, const char *file, const struct timespec *before)
+static void sweep_hidden(int directory_fd, const char *file)
 {
     bool is_segment = is_hidden(file, SEGMENT_SUFFIX) || is_hidden(file, SEGMENT_SUFFIX_PACKED);
     struct stat st;
 
     if (!is_segment && !is_hidden(file, HIDDEN_SUFFIX) && !is_hidden(file, SIDECAR_SUFFIX))
         return;
-    if (fstatat(directory_fd, file, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-        !is_before(&st.st_ctim, before))
+    if (DISK_CALL(fstatat(directory_fd, file, &st, AT_SYMLINK_NOFOLLOW)) < 0 ||
+        live_files_have(&st))
         return;
     /* A segment that holds records, whose daemon ended before it could name the file. */
     if (is_segment && st.st_size > 0)
         restore_segment(directory_fd, file);
     else
-        (void)unlinkat(directory_fd, file, 0);
+        (void)DISK_CALL(unlinkat(directory_fd, file, 0));
 }
 
-static void sweep_directory(int directory_fd, const struct timespec *before, const char *prefix)
+/* One file at a time: others are created in between. */
+static void sweep_file(int directory_fd, const char *file)
+{
+    if (file[0] != HIDDEN_PREFIX[0])
+        return;
+    live_files_lock();
+    sweep_hidden(directory_fd, file);
+    live_files_unlock();
+}
+
+static void sweep_directory(int directory_fd, const char *prefix)
 {
     int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
@@ -354,26 +376,21 @@ static void sweep_directory(int directory_fd, const struct timespec *before, con
     }
     while ((entry = readdir(directory)))
         if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
-            sweep_file(directory_fd, entry->d_name, before);
+            sweep_file(directory_fd, entry->d_name);
     (void)closedir(directory);
 }
 
-void output_file_sweep(int directory_fd, const struct timespec *before)
+void output_file_sweep(int directory_fd)
 {
-    (void)pthread_mutex_lock(&sweep_mutex);
-    sweep_directory(directory_fd, before, HIDDEN_PREFIX);
-    (void)pthread_mutex_unlock(&sweep_mutex);
+    sweep_directory(directory_fd, "");
 }
 
 void output_file_sweep_segments(int directory_fd, const char *name)
 {
-    const struct timespec never = {.tv_sec = INT64_MAX};
     char prefix[NAME_MAX + 1];
 
     (void)snprintf(prefix, sizeof(prefix), "%s%s.", HIDDEN_PREFIX, name);
-    (void)pthread_mutex_lock(&sweep_mutex);
-    sweep_directory(directory_fd, &never, prefix);
-    (void)pthread_mutex_unlock(&sweep_mutex);
+    sweep_directory(directory_fd, prefix);
 }
 
 int output_file_adopt(struct output_file *output, int fd, const char *path, bool by_root,
@@ -397,11 +414,16 @@ int output_file_adopt(struct output_file *output, int fd, const char *path, bool
 
 int output_file_finish(struct output_file *output, uint64_t bytes)
 {
+    int r;
+
     if (output->is_stream)
         return 0;
     /* Also where the length is right already: it frees the blocks beyond the end. */
-    if (ftruncate(output->fd, (off_t)bytes) < 0 || fsync(output->fd) < 0)
-        return -errno;
+    r = DISK_CALL(ftruncate(output->fd, (off_t)bytes));
+    if (r >= 0)
+        r = DISK_SYNC(output->fd);
+    if (r < 0)
+        return r;
     output_file_drop_cache(output, bytes);
     return 0;
 }

@@ -10,12 +10,13 @@
  * state directory is named by a descriptor, DIRECTORY_FD, and by its path for people, DIRECTORY.
  */
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
 
 #include "daemon/base/disk-limit.h"
 #include "daemon/base/failure.h"
+#include "daemon/output/live-files.h"
 
 /* What a new file is called until it is published. */
 enum output_naming {
@@ -32,12 +33,16 @@ struct output_file {
     bool is_packed;              /* compressed: its name ends in .zst */
     bool preallocates;           /* the file system can fallocate(2) */
     char *path;                  /* for people; "-" if there is none */
+    char file[NAME_MAX + 1];     /* its name in the directory now, of one of our own */
+    bool is_published;           /* ... is its final one, since output_file_publish() */
+    struct live_file live;       /* ... and it is not swept */
     uint64_t reserve_bytes;      /* of free space, to be left; DISK_RESERVE_AUTO until it is open */
     struct disk_limit keep_free; /* what that follows from */
     uint64_t max_bytes;          /* UINT64_MAX: none */
     uint64_t aim_bytes;          /* its likely length: no more is granted ahead; 0: any */
     bool waits;             /* space that cannot be granted now may be later: it is not final */
     uint64_t granted_bytes; /* the writer may come as far as this */
+    uint64_t loose_bytes;   /* of these, granted without being allocated */
     bool is_final;          /* and never further */
     bool ran_out;           /* because of the disk (not of max_bytes), at the last attempt */
 };
@@ -60,25 +65,23 @@ int output_file_create(struct output_file *output, int directory_fd, const char 
                        struct failure *failure);
 
 /*
- * Gives the file that was created for PREPARED its place as NAME.xentrace, which is in output->path
- * from then on, and has the directory on the disk. Replaces nothing: -EEXIST. Returns 0 or a
- * negative errno.
+ * Gives the file its place as NAME.xentrace, which is in output->path from then on, and has the
+ * directory on the disk. Replaces nothing: -EEXIST. Returns 0 or a negative errno; if is_published
+ * is set then, it has its name, which a power cut may undo.
  */
 int output_file_publish(struct output_file *output, int directory_fd, const char *directory,
-                        const char *prepared, enum output_naming naming, const char *name);
+                        const char *name);
 
-/* Removes what output_file_create() made, under the name that it has while it is not published. */
-void output_file_remove(int directory_fd, const char *name, enum output_naming naming,
-                        bool is_packed);
+/* Removes what output_file_create() made, under the name that it has now. */
+void output_file_remove(struct output_file *output, int directory_fd);
 
 /*
  * Removes hidden files that an earlier daemon has left in the directory; a segment that contains
- * records is renamed to its final name instead. Files that have changed since BEFORE belong to this
- * daemon, which may open outputs at the same time, and are kept.
+ * records is renamed to its final name instead. Files of this process (live-files.h) are kept.
  */
-void output_file_sweep(int directory_fd, const struct timespec *before);
+void output_file_sweep(int directory_fd);
 
-/* The same for the hidden segments of the capture NAME, of which this process has made none yet. */
+/* The same for the hidden segments of the capture NAME. */
 void output_file_sweep_segments(int directory_fd, const char *name);
 
 /* Grants BYTES in all, known beforehand. Fails with ERROR_NO_SPACE. */

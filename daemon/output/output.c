@@ -17,6 +17,7 @@
 
 #include "common/protocol.h"
 #include "daemon/base/name.h"
+#include "daemon/output/disk-call.h"
 #include "daemon/output/passed-file.h"
 #include "daemon/output/sidecar.h"
 
@@ -43,6 +44,7 @@ static void output_note_figures(struct output_job *job)
         .is_stream = file->is_stream,
         .is_direct = file->is_direct,
         .is_final = file->is_final,
+        .is_published = file->is_published,
         .ran_out = file->ran_out,
         .granted_bytes = file->granted_bytes,
         .reserve_bytes = file->reserve_bytes,
@@ -148,8 +150,7 @@ static int output_open_file(struct output *output, struct failure *failure)
         return 0;
     r = output_file_require(file, request->require_bytes, failure);
     if (r < 0 && !request->is_adopted)
-        output_file_remove(request->directory_fd, output->name, request->naming,
-                           request->is_packed);
+        output_file_remove(file, request->directory_fd);
     return r;
 }
 
@@ -327,9 +328,8 @@ static void output_run_publish(struct job *job)
     const struct output_request *request = &output->request;
 
     if (output_job->name)
-        output_job->error =
-            output_file_publish(&output->file, request->directory_fd, request->directory,
-                                output->name, request->naming, output_job->name);
+        output_job->error = output_file_publish(&output->file, request->directory_fd,
+                                                request->directory, output_job->name);
     else
         output_job->error = -ENOMEM;
     output_note_figures(output_job);
@@ -364,9 +364,8 @@ static void output_run_finish(struct job *job)
     struct output *output = output_job->output;
 
     output_job->error = output_file_finish(&output->file, output_job->bytes);
-    if (output_job->error >= 0 && !output->request.is_adopted &&
-        fsync(output->request.directory_fd) < 0)
-        output_job->error = -errno;
+    if (output_job->error >= 0 && !output->request.is_adopted)
+        output_job->error = DISK_CALL(fsync(output->request.directory_fd));
     output_note_figures(output_job);
 }
 
@@ -396,10 +395,9 @@ void output_drop_cache(struct output *output, uint64_t bytes)
 static void output_run_remove(struct job *job)
 {
     struct output_job *output_job = output_job_of(job);
-    const struct output *output = output_job->output;
+    struct output *output = output_job->output;
 
-    output_file_remove(output->request.directory_fd, output->name, output->request.naming,
-                       output->request.is_packed);
+    output_file_remove(&output->file, output->request.directory_fd);
     output_note_figures(output_job);
 }
 

@@ -72,6 +72,7 @@ struct output_figures {
     bool is_stream;
     bool is_direct;
     bool is_final;
+    bool is_published;
     bool ran_out;
     uint64_t granted_bytes;
     uint64_t reserve_bytes;
@@ -176,7 +177,7 @@ void output_finish(struct output *output, uint64_t bytes, output_done_fn done);
  * request is under way: it is done every few seconds. */
 void output_drop_cache(struct output *output, uint64_t bytes);
 
-/* Removes the file of our own, under the name under which it was created. */
+/* Removes the file of our own, under the name that it has now. */
 void output_remove(struct output *output, output_done_fn done);
 
 /* PATH is what it is called for people from now on; without memory for that the old one stays. */

@@ -11,13 +11,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include "daemon/output/disk-call.h"
 
 static int place_by_link(int directory_fd, const char *hidden, const char *name)
 {
     if (linkat(directory_fd, hidden, directory_fd, name, 0) < 0)
         return -errno;
-    (void)unlinkat(directory_fd, hidden, 0); /* swept at the next start if it stays */
+    (void)DISK_CALL(unlinkat(directory_fd, hidden, 0)); /* swept at the next start if it stays */
     return 0;
 }
 
@@ -28,7 +31,7 @@ static int place_by_rename(int directory_fd, const char *hidden, const char *nam
     return renameat(directory_fd, hidden, directory_fd, name) < 0 ? -errno : 0;
 }
 
-int place_file(int directory_fd, const char *hidden, const char *name)
+static int place_once(int directory_fd, const char *hidden, const char *name)
 {
     int r;
 
@@ -40,4 +43,34 @@ int place_file(int directory_fd, const char *hidden, const char *name)
     if (r != -EPERM && r != -EOPNOTSUPP && r != -ENOSYS)
         return r;
     return place_by_rename(directory_fd, hidden, name);
+}
+
+/*
+ * Whether NAME is the file of ST: an attempt that was reported as failed may have been carried out,
+ * and a crash may have left the second name of a link.
+ */
+static bool is_placed(int directory_fd, const char *name, const struct stat *st)
+{
+    struct stat now;
+
+    return DISK_CALL(fstatat(directory_fd, name, &now, AT_SYMLINK_NOFOLLOW)) == 0 &&
+           now.st_dev == st->st_dev && now.st_ino == st->st_ino;
+}
+
+int place_file(int directory_fd, const char *hidden, const char *name)
+{
+    unsigned int tries = 0;
+    struct stat st;
+    int r;
+
+    r = DISK_CALL(fstatat(directory_fd, hidden, &st, AT_SYMLINK_NOFOLLOW));
+    if (r < 0)
+        return r;
+    do
+        r = place_once(directory_fd, hidden, name);
+    while (disk_call_again(&tries, r));
+    if (r >= 0 || !is_placed(directory_fd, name, &st))
+        return r;
+    (void)DISK_CALL(unlinkat(directory_fd, hidden, 0)); /* there may be none any more */
+    return 0;
 }

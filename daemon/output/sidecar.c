@@ -19,6 +19,8 @@
 #include "common/sidecar-path.h"
 #include "common/util.h"
 #include "common/write-all.h"
+#include "daemon/output/disk-call.h"
+#include "daemon/output/live-files.h"
 #include "daemon/output/place.h"
 
 void sidecar_init(struct sidecar *sidecar)
@@ -80,60 +82,68 @@ int sidecar_check_none(int directory_fd, const char *directory, const char *name
 }
 
 /* TEMPORARY is the worker's alone: of two sidecars of one name, both are whole. */
-static int write_temporary(int directory_fd, const char *temporary, const char *text, size_t bytes)
+static int write_temporary(int directory_fd, const char *temporary, const char *text, size_t bytes,
+                           struct live_file *live)
 {
+    const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
     _cleanup_fd_ int fd = -1;
     int r;
 
-    fd = openat(directory_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-                0640);
-    if (fd < 0)
-        return -errno;
+    live_files_lock();
+    r = DISK_CALL(fd = openat(directory_fd, temporary, flags, 0640));
+    if (r >= 0)
+        r = live_file_enter(live, fd);
+    live_files_unlock();
+    if (r < 0)
+        return r;
     r = write_all(fd, text, bytes);
     if (r < 0)
         return r;
-    return fsync(fd) < 0 ? -errno : 0;
+    return DISK_SYNC(fd);
 }
 
 static int replace_file(int directory_fd, const char *temporary, const char *name)
 {
-    return renameat(directory_fd, temporary, directory_fd, name) < 0 ? -errno : 0;
+    return DISK_CALL(renameat(directory_fd, temporary, directory_fd, name));
 }
 
 /* IS_OURS: NAME.json may be replaced. */
 static int write_own(int directory_fd, const char *stem, const char *text, size_t bytes,
                      bool is_ours, bool is_last)
 {
+    _cleanup_(live_file_leave) struct live_file live = {0};
     char name[NAME_MAX + 1], temporary[NAME_MAX + 1];
     int r;
 
     (void)snprintf(name, sizeof(name), "%s.json", stem);
     (void)snprintf(temporary, sizeof(temporary), ".%s.%d.json.new", stem, (int)gettid());
-    r = write_temporary(directory_fd, temporary, text, bytes);
+    r = write_temporary(directory_fd, temporary, text, bytes, &live);
     if (r >= 0 && is_ours)
         r = replace_file(directory_fd, temporary, name);
     else if (r >= 0)
         r = place_file(directory_fd, temporary, name);
     if (r < 0) {
-        (void)unlinkat(directory_fd, temporary, 0); /* swept at the next start if it stays */
+        /* Swept at the next start if it stays. */
+        (void)DISK_CALL(unlinkat(directory_fd, temporary, 0));
         return r;
     }
     /* After an answer a power cut must not bring the old one back. */
-    return is_last && fsync(directory_fd) < 0 ? -errno : 0;
+    return is_last ? DISK_CALL(fsync(directory_fd)) : 0;
 }
 
 /* One pwrite() from the start; what is left of a longer old text is cut off afterwards. */
 static int overwrite(int fd, const char *text, size_t bytes)
 {
-    ssize_t n = pwrite(fd, text, bytes, 0);
+    ssize_t n;
+    int r;
 
-    if (n < 0)
-        return -errno;
+    r = DISK_CALL(n = pwrite(fd, text, bytes, 0));
+    if (r < 0)
+        return r;
     if ((size_t)n != bytes)
         return -ENOSPC;
-    if (ftruncate(fd, (off_t)bytes) < 0 || fsync(fd) < 0)
-        return -errno;
-    return 0;
+    r = DISK_CALL(ftruncate(fd, (off_t)bytes));
+    return r < 0 ? r : DISK_SYNC(fd);
 }
 
 struct sidecar_job {
@@ -163,7 +173,7 @@ static void sidecar_run_job(struct job *job)
         sidecar->error = overwrite(sidecar->fd, sidecar->text, sidecar->bytes);
     } else {
         (void)snprintf(file, sizeof(file), "%s.json", sidecar->name);
-        (void)unlinkat(sidecar->directory_fd, file, 0); /* there may be none */
+        (void)DISK_CALL(unlinkat(sidecar->directory_fd, file, 0)); /* there may be none */
     }
     fd_close(&sidecar->fd);
 }

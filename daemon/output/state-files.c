@@ -22,6 +22,7 @@
 #include "common/sidecar-path.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "daemon/output/disk-call.h"
 #include "daemon/output/held-files.h"
 
 /* --- Names. --- */
@@ -355,7 +356,7 @@ void state_sidecar_remove(int directory_fd, const char *name)
     char file[NAME_MAX + 1];
 
     (void)snprintf(file, sizeof(file), "%.*s.json", (int)(NAME_MAX - strlen(TRACE_SUFFIX)), name);
-    (void)unlinkat(directory_fd, file, 0); /* there may be none */
+    (void)DISK_CALL(unlinkat(directory_fd, file, 0)); /* there may be none */
 }
 
 void state_files_forget_open(struct state_files *files)
@@ -369,9 +370,11 @@ void state_files_forget_open(struct state_files *files)
 static int remove_trace(int directory_fd, const char *file, struct held_files *held)
 {
     _cleanup_fd_ int fd = openat(directory_fd, file, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int r;
 
-    if (unlinkat(directory_fd, file, 0) < 0)
-        return errno == ENOENT ? 0 : -errno;
+    r = DISK_CALL(unlinkat(directory_fd, file, 0));
+    if (r < 0)
+        return r == -ENOENT ? 0 : r;
     if (fd >= 0 && held_file_is_shared(fd))
         held_files_add(held, fd_take(&fd));
     return 0;
@@ -392,7 +395,7 @@ int state_file_remove(int directory_fd, const char *name, struct held_files *hel
     state_sidecar_remove(directory_fd, name);
     for (size_t i = 0; i < ARRAY_SIZE(report_suffixes); i++) {
         state_report_name(file, name, report_suffixes[i]);
-        (void)unlinkat(directory_fd, file, 0); /* there may be none */
+        (void)DISK_CALL(unlinkat(directory_fd, file, 0)); /* there may be none */
     }
     return 0;
 }

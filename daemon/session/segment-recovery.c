@@ -23,6 +23,8 @@
 #include "common/unpack.h"
 #include "common/util.h"
 #include "common/write-all.h"
+#include "daemon/output/disk-call.h"
+#include "daemon/output/live-files.h"
 #include "daemon/output/output-file.h"
 #include "daemon/output/state-files.h"
 
@@ -131,11 +133,10 @@ static int finish_packed(int fd)
         return r;
     if (table.nr_frames > 0)
         end = (off_t)table.frames[table.nr_frames].stored;
-    if (ftruncate(fd, end) < 0)
-        return -errno;
-    if (end == 0 || append_seek_table(fd, &table, end) == 0)
-        return 0;
-    return ftruncate(fd, end) < 0 ? -errno : 0;
+    r = DISK_CALL(ftruncate(fd, end));
+    if (r < 0 || end == 0 || append_seek_table(fd, &table, end) == 0)
+        return r;
+    return DISK_CALL(ftruncate(fd, end));
 }
 
 static void take_summary(struct recovered_segment *segment,
@@ -160,27 +161,39 @@ static void take_summary(struct recovered_segment *segment,
         };
 }
 
-/* Compressed or not: that may have changed since the segment before. */
-static int open_trace(const struct recovery_request *request, const char *name, bool *ret_is_packed)
+/*
+ * Compressed or not: that may have changed since the segment before. Its length is about to change:
+ * it is LIVE for those that cut files.
+ */
+static int open_trace(const struct recovery_request *request, const char *name,
+                      struct live_file *live, bool *ret_is_packed)
 {
     char file[NAME_MAX + 1];
-    int fd = -1;
+    int fd = -1, r = -ENOENT;
 
-    for (int is_packed = 0; is_packed <= 1 && fd < 0; is_packed++) {
+    live_files_lock();
+    for (int is_packed = 0; is_packed <= 1 && r < 0; is_packed++) {
         state_file_name(file, name, is_packed);
-        fd = openat(request->directory_fd, file, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+        r = DISK_CALL(fd = openat(request->directory_fd, file, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
         *ret_is_packed = is_packed;
     }
-    return fd < 0 ? -errno : fd;
+    if (r >= 0)
+        r = live_file_enter(live, fd);
+    live_files_unlock();
+    if (r >= 0)
+        return fd;
+    fd_close(&fd);
+    return r;
 }
 
 /* Returns 1 if nothing is in it: then the file is gone. */
 static int read_trace(struct recovered_segment *segment, const struct recovery_request *request,
                       const char *name)
 {
+    _cleanup_(live_file_leave) struct live_file live = {0};
     struct trace_file_summary *summary = NULL;
     bool is_packed, is_empty;
-    _cleanup_fd_ int fd = open_trace(request, name, &is_packed);
+    _cleanup_fd_ int fd = open_trace(request, name, &live, &is_packed);
     int r;
 
     if (fd < 0)
@@ -198,10 +211,15 @@ static int read_trace(struct recovered_segment *segment, const struct recovery_r
     take_summary(segment, summary, request->nr_cpus);
     segment->segment.is_packed = is_packed;
     trace_file_summary_free(summary);
-    if (is_empty)
-        return state_file_remove(request->directory_fd, name, NULL) < 0 ? -errno : 1;
-    if (ftruncate(fd, (off_t)segment->segment.bytes) < 0 || fsync(fd) < 0)
-        return -errno;
+    if (is_empty) {
+        r = state_file_remove(request->directory_fd, name, NULL);
+        return r < 0 ? r : 1;
+    }
+    r = DISK_CALL(ftruncate(fd, (off_t)segment->segment.bytes));
+    if (r >= 0)
+        r = DISK_SYNC(fd);
+    if (r < 0)
+        return r;
     segment->is_read = true;
     return 0;
 }

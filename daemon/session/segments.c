@@ -33,6 +33,7 @@
 #include "common/util.h"
 #include "daemon/base/log.h"
 #include "daemon/host/explain.h"
+#include "daemon/output/disk-call.h"
 #include "daemon/output/output.h"
 #include "daemon/session/space.h"
 #include "daemon/session/segments-state.h"
@@ -44,6 +45,7 @@
 #define GRANT_AHEAD_BYTES (UINT64_C(64) << 20)
 #define RETRY_USEC        USEC_PER_SEC
 #define TIMER_SLACK_USEC  USEC_PER_MSEC
+#define NAME_TRIES        60u   /* for a name that the disk does not give, RETRY_USEC apart */
 #define MAX_TAKEN_NUMBERS 1000u /* by files of somebody else, in a row */
 
 static const char *const reason_names[] = {
@@ -158,6 +160,7 @@ static void segments_stop_timers(struct segments *segments)
 {
     segments->time_source = sd_event_source_disable_unref(segments->time_source);
     segments->retry_source = sd_event_source_disable_unref(segments->retry_source);
+    segments->name_source = sd_event_source_disable_unref(segments->name_source);
 }
 
 static struct storage *segments_free(struct storage *storage)
@@ -428,6 +431,8 @@ static void segments_begin(struct storage *storage)
     segments_advance(segments);
 }
 
+static void segments_name_current(struct segments *segments);
+
 static void segments_stop(struct storage *storage)
 {
     struct segments *segments = segments_own(storage);
@@ -435,6 +440,7 @@ static void segments_stop(struct storage *storage)
     segments->is_stopped = true;
     segments_stop_timers(segments);
     segments_stop_holding(segments);
+    segments_name_current(segments); /* if it waited for that: the last time */
 }
 
 /* --- When it has handed over: the current one's name. --- */
@@ -468,6 +474,35 @@ static void segments_fail_name(struct segments *segments, int error)
     segments_end_session(segments);
 }
 
+static int segments_handle_name_time(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    struct segments *segments = userdata;
+
+    (void)source, (void)usec;
+    segments->name_source = sd_event_source_disable_unref(segments->name_source);
+    segments_name_current(segments);
+    return 0;
+}
+
+/* No record is lost by it: the segment continues under its hidden name. */
+static bool segments_name_later(struct segments *segments, int error)
+{
+    const struct session *session = segments_session(segments);
+
+    if (!segments_are_running(segments) || segments->name_tries == NAME_TRIES ||
+        !(disk_error_may_pass(error) || error == -ENOSPC || error == -EDQUOT) ||
+        sd_event_add_time_relative(session->context->event, &segments->name_source, CLOCK_MONOTONIC,
+                                   RETRY_USEC, TIMER_SLACK_USEC, segments_handle_name_time,
+                                   segments) < 0)
+        return false;
+    if (segments->name_tries++ == 0)
+        log_line(LOG_WARNING, session->name,
+                 "Cannot rename segment %u yet: %s. Recording into it continues, and xentraced "
+                 "tries again each second, for a minute.",
+                 segments->number, explain_write(error));
+    return true;
+}
+
 /* A file of that number that is not ours is left alone. */
 static void segments_handle_named(void *userdata, int error, const struct failure *failure)
 {
@@ -479,10 +514,14 @@ static void segments_handle_named(void *userdata, int error, const struct failur
         segments_advance(segments);
         return;
     }
+    segments->is_named = error >= 0 || segments->storage.output->figures.is_published;
+    if (!segments->is_named && segments_name_later(segments, error))
+        return;
     segments->is_name_due = false;
-    segments->is_named = error >= 0;
     segments->nr_taken = 0;
-    if (error < 0)
+    segments->name_tries = 0;
+    /* If the directory could not be synced: output_finish() does it again, and reports it. */
+    if (!segments->is_named)
         segments_fail_name(segments, error);
     segments_advance(segments);
     session_continue_end(segments_session(segments)); /* may free the segments */
@@ -493,7 +532,7 @@ static void segments_name_current(struct segments *segments)
     struct output *output = segments->storage.output;
     char name[SEGMENT_NAME_MAX];
 
-    if (!segments->is_name_due || output_is_busy(output, OUTPUT_PUBLISH))
+    if (!segments->is_name_due || segments->name_source || output_is_busy(output, OUTPUT_PUBLISH))
         return;
     if (segments_exceed_keep_files(segments)) {
         segments_delete_oldest(segments);

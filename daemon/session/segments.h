@@ -121,6 +121,8 @@ struct segments {
     bool is_open;            /* the session's first file was created */
     bool is_name_due;        /* its file is hidden, and is about to be given its name */
     bool is_named;
+    struct sd_event_source *name_source; /* tries again to give it its name; NULL: no need */
+    unsigned int name_tries;
     unsigned int nr_taken; /* numbers passed over because somebody else has a file of that name */
 
     /* The next one. */

@@ -5,6 +5,7 @@ EXTRA_DIST += \
 	tests/sim/answer.sh \
 	tests/sim/beside.sh \
 	tests/sim/borrowing.sh \
+	tests/sim/broken-disk.sh \
 	tests/sim/budgets.sh \
 	tests/sim/clients.py \
 	tests/sim/clients.sh \
@@ -74,7 +75,12 @@ tests_sim_libmallocs_so_SOURCES = tests/sim/mallocs.c
 tests_sim_libmallocs_so_CFLAGS = $(XENSIM_CFLAGS) -fPIC -fvisibility=hidden
 tests_sim_libmallocs_so_LINK = $(CC) $(CFLAGS) -shared -pthread -o $@
 
-noinst_PROGRAMS += tests/sim/libbroken-uring.so tests/sim/liblate-clock.so tests/sim/libset-clock.so
+noinst_PROGRAMS += tests/sim/libbroken-disk.so tests/sim/libbroken-uring.so
+noinst_PROGRAMS += tests/sim/liblate-clock.so tests/sim/libset-clock.so
+tests_sim_libbroken_disk_so_SOURCES = tests/sim/broken-disk.c
+tests_sim_libbroken_disk_so_CFLAGS = $(XENSIM_CFLAGS) -fPIC -fvisibility=hidden
+tests_sim_libbroken_disk_so_LINK = $(CC) $(CFLAGS) -shared -pthread -o $@
+
 tests_sim_libbroken_uring_so_SOURCES = tests/sim/broken-uring.c
 tests_sim_libbroken_uring_so_CFLAGS = $(XENSIM_CFLAGS) -fPIC -fvisibility=hidden
 tests_sim_libbroken_uring_so_LINK = $(CC) $(CFLAGS) -shared -pthread -o $@

@@ -23,10 +23,20 @@
 static char directory[] = "test-place-XXXXXX"; /* in the working directory */
 static int directory_fd;
 static int rename_error, link_error; /* what the file system says; 0: it can do that */
+static int passing_error;            /* the next PASSING renames fail with that */
+static unsigned int passing;
+static bool is_carried_out; /* ... although they were carried out */
 
 /* The library's, for the file systems that cannot. */
 int renameat2(int old_fd, const char *old, int new_fd, const char *new, unsigned int flags)
 {
+    if (passing > 0) {
+        passing--;
+        if (is_carried_out)
+            CHECK_INT(syscall(SYS_renameat2, old_fd, old, new_fd, new, flags), 0);
+        errno = passing_error;
+        return -1;
+    }
     errno = rename_error;
     return rename_error ? -1 : (int)syscall(SYS_renameat2, old_fd, old, new_fd, new, flags);
 }
@@ -108,6 +118,51 @@ static void test_place(void)
     rename_error = link_error = 0;
 }
 
+struct passing_case {
+    const char *name;
+    int error;
+    unsigned int times;
+    bool is_carried_out;
+    int result;
+};
+
+static const struct passing_case passing_cases[] = {
+    {"interrupted once", EINTR, 1, false, 0},
+    {"an I/O error, once", EIO, 1, false, 0},
+    {"an I/O error, several times", EIO, 4, false, 0},
+    {"an I/O error, for good", EIO, 100, false, -EIO},
+    {"no memory for a moment", ENOMEM, 2, false, 0},
+    {"an I/O error of a rename that was carried out", EIO, 1, true, 0},
+    {"a file system that is read only", EROFS, 1, false, -EROFS},
+};
+
+static void test_passing(void)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(passing_cases); i++) {
+        const struct passing_case *c = &passing_cases[i];
+
+        test_case(c->name);
+        write_file(".new", "ours");
+        passing_error = c->error;
+        passing = c->times;
+        is_carried_out = c->is_carried_out;
+        CHECK_INT(place_file(directory_fd, ".new", "name"), c->result);
+        passing = 0;
+        CHECK_STR(read_file(c->result ? ".new" : "name"), "ours");
+        CHECK_STR(read_file(c->result ? "name" : ".new"), "");
+        remove_file("name");
+        remove_file(".new");
+    }
+
+    test_case("a second name that a crash left");
+    write_file(".new", "ours");
+    CHECK_INT(syscall(SYS_linkat, directory_fd, ".new", directory_fd, "name", 0), 0);
+    CHECK_INT(place_file(directory_fd, ".new", "name"), 0);
+    CHECK_STR(read_file("name"), "ours");
+    CHECK_STR(read_file(".new"), "");
+    remove_file("name");
+}
+
 /* --- Sidecars. --- */
 
 static void note_error(void *userdata, int error)
@@ -181,6 +236,7 @@ int main(void)
         return TEST_SKIPPED;
     directory_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     test_place();
+    test_passing();
     test_sidecar();
     (void)close(directory_fd);
     CHECK(rmdir(directory) == 0); /* no temporary file is left */

@@ -317,9 +317,9 @@ static void test_names_taken(void)
     rig_succeed(&rig, 1);
     rig_send(&rig, MESSAGE_CLOSED, rig.segments->before, 0);
     session_text[0] = '\0';
-    asks("publish a.00003 as a.00005", -EIO);
+    asks("publish a.00003 as a.00005", -EROFS);
     hears("ends");
-    CHECK(strstr(rig.session.message, "the disk failed"));
+    CHECK(strstr(rig.session.message, "it failed"));
     CHECK(strstr(rig.session.message, ".a.00003.xentrace.next"));
     collector_text[0] = '\0';
     rig_close(&rig);
@@ -334,6 +334,59 @@ static void test_names_taken(void)
     asks("finish a.00003 at 0", 0);
     asks("take back a.00003", 0); /* empty, and hidden: nothing else is removed */
     hears("segment 5 empty, finished");
+    rig_done(&rig);
+
+    test_case("name: the disk fails for a moment");
+    rig_run(&rig, &by_size);
+    asks("prepare a.00002", 0);
+    rig_succeed(&rig, 1);
+    rig_send(&rig, MESSAGE_CLOSED, rig.segments->before, 0);
+    asks("publish a.00002 as a.00002", -EIO);
+    grants_until("nothing else");
+    says("2 after 1");
+    asks_nothing(); /* but waits; the segment continues */
+    session_text[0] = '\0';
+    expire(rig.segments->name_source);
+    asks("publish a.00002 as a.00002", -EIO);
+    expire(rig.segments->name_source);
+    asks("publish a.00002 as a.00002", 0);
+    hears("");
+    says("3 after 2");
+    CHECK(rig.segments->is_named && rig.segments->name_tries == 0);
+    rig_stop(&rig);
+    rig_close(&rig);
+    grants_until("nothing else");
+    rig_done(&rig);
+
+    test_case("name: the session's end tries once more");
+    rig_run(&rig, &by_size);
+    asks("prepare a.00002", 0);
+    rig_succeed(&rig, 1);
+    rig_send(&rig, MESSAGE_CLOSED, rig.segments->before, 0);
+    asks("publish a.00002 as a.00002", -EIO);
+    grants_until("nothing else");
+    rig_stop(&rig);
+    asks("publish a.00002 as a.00002", -EIO);
+    CHECK(strstr(rig.session.message, ".a.00002.xentrace.next"));
+    rig_close(&rig);
+    grants_until("nothing else");
+    rig_done(&rig);
+
+    test_case("name: the disk fails for longer than a minute");
+    rig_run(&rig, &by_size);
+    asks("prepare a.00002", 0);
+    rig_succeed(&rig, 1);
+    rig_send(&rig, MESSAGE_CLOSED, rig.segments->before, 0);
+    asks("publish a.00002 as a.00002", -EIO);
+    grants_until("nothing else");
+    session_text[0] = '\0';
+    for (unsigned int i = 0; i < 60 && rig.segments->name_source; i++) {
+        expire(rig.segments->name_source);
+        asks("publish a.00002 as a.00002", -EIO);
+    }
+    hears("ends");
+    rig_close(&rig);
+    grants_until("nothing else");
     rig_done(&rig);
 
     test_case("name: the session's end waits for it");
@@ -954,12 +1007,10 @@ static void test_prepare(int directory_fd)
 
     test_case("publish");
     make(directory_fd, "a.00002.xentrace", "other");
-    CHECK_INT(output_file_publish(&output, directory_fd, directory, "a.00002", OUTPUT_PREPARED,
-                                  "a.00002"),
-              -EEXIST);
-    CHECK_INT(output_file_publish(&output, directory_fd, directory, "a.00002", OUTPUT_PREPARED,
-                                  "a.00003"),
-              0);
+    CHECK_INT(output_file_publish(&output, directory_fd, directory, "a.00002"), -EEXIST);
+    CHECK(!output.is_published);
+    CHECK_INT(output_file_publish(&output, directory_fd, directory, "a.00003"), 0);
+    CHECK(output.is_published);
     CHECK(strstr(output.path, "/a.00003.xentrace"));
     CHECK(is_there(directory_fd, "a.00003.xentrace"));
     CHECK(!is_there(directory_fd, ".a.00002.xentrace.next"));
@@ -970,14 +1021,15 @@ static void test_prepare(int directory_fd)
     CHECK_INT(output_file_create(&output, directory_fd, directory, "a.00004", OUTPUT_PREPARED, NULL,
                                  &failure),
               0);
+    output_file_remove(&output, directory_fd);
     output_file_done(&output);
-    output_file_remove(directory_fd, "a.00004", OUTPUT_PREPARED, false);
     CHECK(!is_there(directory_fd, ".a.00004.xentrace.next"));
 }
 
 static void test_sweep(int directory_fd)
 {
-    struct timespec before;
+    struct failure failure = {0};
+    struct output_file output;
 
     test_case("sweep");
     make(directory_fd, ".b.00001.xentrace.next", "records");
@@ -987,15 +1039,17 @@ static void test_sweep(int directory_fd)
     make(directory_fd, ".b.json.new", "half");
     make(directory_fd, ".snapshot.xentrace.new", "half");
     make(directory_fd, ".xentrace.next", "somebody's");
-    (void)clock_gettime(CLOCK_REALTIME, &before);
-    before.tv_sec -= 60;
-    output_file_sweep(directory_fd, &before); /* these are all ours */
-    CHECK(is_there(directory_fd, ".b.00001.xentrace.next"));
-    CHECK(is_there(directory_fd, ".b.00002.xentrace.next"));
-    CHECK(is_there(directory_fd, ".b.json.new"));
-    CHECK(is_there(directory_fd, ".snapshot.xentrace.new"));
-    before.tv_sec += 120;
-    output_file_sweep(directory_fd, &before);
+    output_file_init(&output, 0, UINT64_MAX);
+    CHECK_INT(output_file_create(&output, directory_fd, directory, "b.00004", OUTPUT_PREPARED, NULL,
+                                 &failure),
+              0);
+    output_file_sweep(directory_fd);
+    CHECK(is_there(directory_fd, ".b.00004.xentrace.next")); /* it is being written */
+    output_file_sweep_segments(directory_fd, "b");
+    CHECK(is_there(directory_fd, ".b.00004.xentrace.next"));
+    output_file_done(&output);
+    output_file_sweep(directory_fd);
+    CHECK(!is_there(directory_fd, ".b.00004.xentrace.next"));
     CHECK(is_there(directory_fd, "b.00001.xentrace"));
     CHECK(!is_there(directory_fd, ".b.00001.xentrace.next"));
     CHECK(!is_there(directory_fd, ".b.00002.xentrace.next"));

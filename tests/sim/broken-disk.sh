@@ -1,0 +1,156 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Calls on files that fail once, for a moment, or for good: a capture continues, nothing is left that
+# nobody removes, and no file is removed that is being written. libbroken-disk.so makes them fail.
+
+. "$(dirname "$0")/lib.sh"
+
+mib=$((1024 * 1024))
+preload=$build/tests/sim/libbroken-disk.so
+if [ ! -e "$preload" ]; then
+    echo "$script: $preload is not built: run make check, or set BUILD" >&2
+    exit 1
+fi
+export BROKEN_DISK=${dir:-}/broken
+
+EINTR=4 EIO=5 EAGAIN=11 ENOMEM=12 ENOSPC=28 EROFS=30
+
+broken_start() { LD_PRELOAD="$LD_PRELOAD:$preload" daemon_start "$@"; }
+break_call() { echo "$2 ${3:-1}" >"$BROKEN_DISK/$1"; }      # break_call CALL ERRNO [COUNT]
+was_used() { ! grep -qv ' 0 *$' "$BROKEN_DISK/$1"; }        # was_used CALL: all of it failed
+mend() { rm -f "$BROKEN_DISK"/*; }
+segment_is_there() { [ -e "$dir/state/$1.xentrace" ]; }
+hidden() { ls -A "$dir/state" | grep '^\.'; }
+nothing_hidden() { [ -z "$(hidden)" ] || { hidden; return 1; }; }
+
+# The capture NAME goes from segment to segment, and holds together.
+check_continues() { # check_continues CASE NAME SEGMENT
+    check "$1: the capture continues" wait_until 30 segment_is_there "$(printf '%s.%05d' "$2" "$3")"
+    check "$1: it runs" state_is "$2" running
+}
+check_whole() { # check_whole CASE NAME
+    ctl stop "$2" >"$dir/stopped" 2>&1
+    check "$1: the ledger balances" balances "$dir/state/$2.json"
+    check "$1: it ended as asked" same "$(number "$dir/state/$2.json" ended reason)" stop
+    check "$1: the segments are one capture" joined_is_whole "$2"
+    check "$1: nothing is left" nothing_hidden
+}
+joined_is_whole() { cat "$dir/state/$1".0*.xentrace >"$dir/joined" && "$xensim" verify "$dir/joined"; }
+
+rotates() { # rotates CASE CALL ERRNO COUNT [OPTION VALUE]
+    local newest
+    ctl start cap --segment-size 1M ${5:+"$5" "$6"} >/dev/null
+    wait_until 30 segment_is_there cap.00002
+    break_call "${@:2:3}"
+    check "$1: the call fails" wait_until 30 was_used "$2"
+    newest=$(cd "$dir/state" && ls | grep -E '^cap\.[0-9]+\.xentrace$' | tail -n 1 | tr -dc 0-9)
+    check_continues "$1" cap "$((10#$newest + 2))"
+    check_whole "$1" cap
+    mend
+    rm -f "$dir/state"/cap.*
+}
+
+segments() {
+    mkdir "$BROKEN_DISK"
+    broken_start || exit 1
+    rotates "rename, once" renameat2 $EIO 1
+    rotates "rename, some times" renameat2 $EIO 5
+    rotates "rename, without memory" renameat2 $ENOMEM 3
+    rotates "rename, for seconds" renameat2 $EIO 20
+    rotates "rename, in a full directory" renameat2 $ENOSPC 3
+    rotates "unlink, once" unlinkat $EIO 1 --keep-files 2
+    rotates "fsync of the directory, once" fsync-directory $EIO 1
+    rotates "fsync of the directory, some times" fsync-directory $EIO 4
+    rotates "fsync, interrupted" fsync $EINTR 3
+    rotates "ftruncate, once" ftruncate $EIO 1
+    rotates "fallocate, interrupted" fallocate $EINTR 2
+}
+
+# A call that fails for good: the capture ends, and says why; its records have their name.
+for_good() {
+    mkdir "$BROKEN_DISK"
+    broken_start || exit 1
+    ctl start cap --segment-size 1M >/dev/null
+    wait_until 30 segment_is_there cap.00002
+    break_call renameat2 $EROFS 1000000
+    check "for good: it ends" wait_until 30 ended cap
+    check "for good: why" grep -q 'Cannot rename the current segment' "$dir/state/cap.json"
+    mend
+    check "for good: the ledger balances" balances "$dir/state/cap.json"
+    check "for good: the daemon ends well" daemon_stop
+    broken_start || exit 1
+    check "for good: the next start names it" wait_until 10 nothing_hidden
+    check "for good: all is there" joined_is_whole cap
+}
+
+# A snapshot whose name may not be on the disk is none, and nothing of it stays.
+snapshots() {
+    mkdir "$BROKEN_DISK"
+    recorder memory=8M
+    broken_start && wait_until 10 recorder_runs && wait_until 60 recorder_has $mib || exit 1
+    break_call fsync-directory $EIO 1
+    check "snapshot: fsync of the directory fails once" ctl snapshot once
+    check "snapshot: it is listed" shows '^once$' ctl list --files --names
+    break_call fsync-directory $EIO 1000000
+    check "snapshot: it fails for good" refuses 'I/O error' ctl snapshot never
+    mend
+    check "snapshot: it left no file" test -z "$(ls -A "$dir/state" | grep never)"
+    break_call fsync-directory $EIO 1000000
+    break_call unlinkat $EIO 1
+    check "snapshot: and cannot be removed at once" refuses 'I/O error' ctl snapshot never
+    mend
+    check "snapshot: it left no file either" test -z "$(ls -A "$dir/state" | grep never)"
+}
+
+# Space is still taken ahead: without it the whole reserve would be the next capture's.
+interrupted() {
+    mkdir "$BROKEN_DISK"
+    broken_start || exit 1
+    break_call fallocate $EINTR 1
+    ctl start cap >/dev/null
+    check "fallocate: interrupted" was_used fallocate
+    check "fallocate: space is taken all the same" above "$(allocated cap)" $((100 * mib))
+    break_call fallocate $EINTR 3
+    ctl start cap2 >/dev/null
+    check "fallocate: interrupted three times" was_used fallocate
+    check "fallocate: space is taken then, too" above "$(allocated cap2)" $((100 * mib))
+    break_call fallocate $EIO 8
+    ctl start cap3 >/dev/null
+    check "fallocate: the capture starts without it" state_is cap3 running
+    check "fallocate: the next time space is taken" wait_until 60 takes_space cap3
+    ctl stop cap cap2 cap3 >/dev/null
+}
+allocated() { echo $(($(stat -c '%b * %B' "$dir/state/$1.xentrace"))); }
+takes_space() { [ "$(allocated "$1")" -gt $((150 * mib)) ]; }
+
+# Where times are even seconds, and the sweep is late, what is being written looks old.
+sweep() {
+    local i
+    mkdir "$BROKEN_DISK"
+    echo 300000 >"$BROKEN_DISK/slow-sweep"
+    : >"$BROKEN_DISK/even-seconds"
+    mkdir -p "$dir/state"
+    : >"$dir/state/.old.00001.xentrace.next"
+    : >"$dir/state/.old.xentrace.new"
+    : >"$dir/state/.old.77.json.new"
+    configure '[capture always]' events=all segment-size=1M keep-files=4
+    wait_until 10 second_is_odd
+    broken_start || exit 1
+    check "sweep: old files go" wait_until 30 nothing_old
+    check "sweep: the capture continues" wait_until 30 segment_is_there always.00004
+    check "sweep: it runs" state_is always running
+    check "sweep: no file was lost" test -z "$(grep -E 'Cannot rename|No such file' "$dir/log")"
+}
+second_is_odd() { [ $(($(date +%s) % 2)) -eq 1 ]; }
+nothing_old() { [ -z "$(ls -A "$dir/state" | grep old)" ]; }
+
+main() {
+    local function
+    for function in ${CASES:-segments for_good snapshots interrupted sweep}; do
+        sim --cpus 2 --workload numbered --rate 4M -- "$function"
+        sim_clean
+    done
+}
+
+dispatch "$@"
