@@ -50,6 +50,7 @@ enum kind {
     KIND_DELAY,      /* it takes so many milliseconds longer */
     KIND_KILL,       /* SIGKILL before it */
     KIND_KILL_AFTER, /* SIGKILL after it */
+    KIND_KILL_LATER, /* SIGKILL so many microseconds after it: amid what follows */
 };
 
 struct plan {
@@ -197,10 +198,26 @@ static int before(const char *name, const void *caller, struct plan **ret_plan)
     return plan->kind == KIND_ERRNO ? (int)plan->value : 0;
 }
 
+/* The timer is the kernel's: it needs no thread that could be late. */
+static void kill_later(uint32_t usec)
+{
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
+    struct itimerspec t = {.it_value = {usec / 1000000, usec % 1000000 * 1000L + 1}};
+    timer_t timer;
+
+    if (timer_create(CLOCK_MONOTONIC, &event, &timer) == 0)
+        (void)timer_settime(timer, 0, &t, NULL);
+}
+
 static void after(const struct plan *plan)
 {
+    int saved = errno;
+
     if (plan && plan->kind == KIND_KILL_AFTER)
         (void)kill(getpid(), SIGKILL);
+    if (plan && plan->kind == KIND_KILL_LATER)
+        kill_later(plan->value);
+    errno = saved;
 }
 
 static size_t shortened(const struct plan *plan, size_t bytes)
@@ -500,6 +517,9 @@ static void change_request(struct io_uring_sqe *sqe)
     case KIND_KILL:
     case KIND_KILL_AFTER:
         (void)kill(getpid(), SIGKILL);
+        break;
+    case KIND_KILL_LATER:
+        kill_later(plan->value);
         break;
     case KIND_NONE:
     case KIND_DELAY:
