@@ -17,7 +17,7 @@ packages=(
     libxen-dev liburing-dev libsystemd-dev libjson-c-dev libinih-dev libzstd-dev libjs-d3
 )
 test_packages=(
-    clang libclang-rt-14-dev xen-utils-4.17 zstd xz-utils python3 e2fsprogs util-linux mount procps
+    clang libclang-rt-14-dev spin xen-utils-4.17 zstd xz-utils python3 e2fsprogs util-linux mount procps
     systemd strace tmux zsh fish openssh-server
     btrfs-progs prometheus prometheus-node-exporter debhelper lintian rpm cpio mmdebstrap mandoc
     babeltrace2 clickhouse-server curl libkshark-dev protobuf-compiler python3-protobuf chromium chromium-driver

@@ -124,7 +124,7 @@ missing_names() {
         awk '/^ *```/ { code = !code } !code { n = split($0, part, "`")
             for (i = 2; i < n; i += 2) { m = split(part[i], word, " ")
                 for (j = 1; j <= m; j++) print FILENAME ":" FNR, word[j] } }' \
-            ./*.md docs/*.md tests/*.md tests/*/*.md
+            ./*.md docs/*.md docs/*/*.md tests/*.md tests/*/*.md
     } | awk '
         $1 == "==" { kind = $2; next }
         !kind { # a file, each folder it is in, and their names without those before
@@ -199,7 +199,7 @@ report "every format of a document is documented" "$(undocumented_formats)"
 long_lines() {
     LC_ALL=C.UTF-8 awk 'FNR == 1 { code = 0 } /^ *```/ { code = !code }
         !code && !/^\|/ && length > 120 { print FILENAME ":" FNR ": " length " columns" }' \
-        ./*.md docs/*.md tests/*.md tests/*/*.md
+        ./*.md docs/*.md docs/*/*.md tests/*.md tests/*/*.md
 }
 report "no line of a document is longer than 120 columns" "$(long_lines)"
 
@@ -208,11 +208,11 @@ report "no line of a document is longer than 120 columns" "$(long_lines)"
 undistributed() {
     local path
     # What is not a repository is what was distributed.
-    git ls-files tests 2>/dev/null | grep -v '/local\.mk$' | while read -r path; do
+    git ls-files tests docs/models 2>/dev/null | grep -v '/local\.mk$' | while read -r path; do
         grep -qE "(^|[[:space:]])$path([[:space:]]|\$)" Makefile.am tests/*/local.mk || echo "$path"
     done
 }
-report "every file of tests/ is distributed" "$(undistributed)"
+report "every file of tests/ and docs/models/ is distributed" "$(undistributed)"
 
 # --- The public tests. ---
 

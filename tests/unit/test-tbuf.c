@@ -3,6 +3,9 @@
 #include "collector/tbuf.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
 
 #include <xen/trace.h>
 
@@ -222,6 +225,92 @@ static void test_unsettled_in_steps(void)
     free(buffer);
 }
 
+/*
+ * --- Two CPUs. Each side stores its own index, and loads the other's. If both loads came before
+ * both stores, Xen would drop a record, and nothing would show it. ---
+ */
+
+#define RACE_ROUNDS   20000u
+#define RACE_USEC     300000u /* on a machine that is busy, fewer rounds */
+#define WAITING_BYTES (DATA_BYTES - 400u)
+#define FIRST_BYTES   396u /* after which there is no room, unless all that waits is consumed */
+#define SECOND_BYTES  28u
+
+struct race {
+    struct buffer *buffer;
+    uint32_t begun, ended; /* atomic; rounds */
+    bool was_dropped;      /* in this round; before `ended` */
+    bool quits;            /* atomic */
+};
+
+/* Inserts two records, as Xen does. */
+static void race_insert(struct race *race)
+{
+    struct t_buf *shared = &race->buffer->shared;
+    uint32_t prod = WAITING_BYTES + FIRST_BYTES;
+    uint32_t cons;
+
+    __atomic_store_n(&shared->prod, prod, __ATOMIC_RELEASE);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* Xen's lock, between one record and the next */
+    cons = __atomic_load_n(&shared->cons, __ATOMIC_ACQUIRE);
+    race->was_dropped = prod + SECOND_BYTES - cons > DATA_BYTES;
+    if (!race->was_dropped)
+        __atomic_store_n(&shared->prod, prod + SECOND_BYTES, __ATOMIC_RELEASE);
+}
+
+static void *race_run(void *context)
+{
+    struct race *race = context;
+    uint32_t round = 0;
+
+    while (!__atomic_load_n(&race->quits, __ATOMIC_ACQUIRE)) {
+        if (__atomic_load_n(&race->begun, __ATOMIC_ACQUIRE) == round) {
+            (void)sched_yield();
+            continue;
+        }
+        race_insert(race);
+        __atomic_store_n(&race->ended, ++round, __ATOMIC_RELEASE);
+    }
+    return NULL;
+}
+
+static uint64_t now_usec(void)
+{
+    struct timespec ts;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+static void test_unsettled_beside_xen(void)
+{
+    struct race race = {.buffer = buffer_new(0, 0)};
+    struct buffer *buffer = race.buffer;
+    uint64_t end_usec = now_usec() + RACE_USEC;
+    unsigned int untold = 0;
+    pthread_t thread;
+
+    test_case("a record is dropped while the consumer is published");
+    if (!CHECK_INT(pthread_create(&thread, NULL, race_run, &race), 0))
+        exit(EXIT_FAILURE);
+    for (uint32_t round = 1; round <= RACE_ROUNDS && now_usec() < end_usec; round++) {
+        __atomic_store_n(&buffer->shared.cons, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&buffer->shared.prod, WAITING_BYTES, __ATOMIC_RELAXED);
+        (void)tbuf_init(&buffer->tbuf, &buffer->shared, PAGES);
+        __atomic_store_n(&race.begun, round, __ATOMIC_RELEASE);
+        for (uint32_t i = round % 64; i > 0; i--)
+            __asm__ volatile("" ::: "memory"); /* so that the two meet at different places */
+        tbuf_consume(&buffer->tbuf, WAITING_BYTES);
+        while (__atomic_load_n(&race.ended, __ATOMIC_ACQUIRE) != round)
+            (void)sched_yield();
+        untold += race.was_dropped && !tbuf_is_unsettled(&buffer->tbuf);
+    }
+    CHECK_UINT(untold, 0);
+    __atomic_store_n(&race.quits, true, __ATOMIC_RELEASE);
+    (void)pthread_join(thread, NULL);
+    free(buffer);
+}
+
 struct resume_case {
     const char *name;
     uint32_t cons;
@@ -309,6 +398,7 @@ int main(void)
     test_fill();
     test_unsettled();
     test_unsettled_in_steps();
+    test_unsettled_beside_xen();
     test_resume();
     test_property();
     return test_end();
