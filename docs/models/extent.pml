@@ -17,7 +17,7 @@
 #define EXTENTS 2
 #define STEPS   2 /* of each */
 #define BUDGET  2
-#define CHANGES 3 /* of what the collector wants */
+#define CHANGES 2 /* of what the collector wants */
 
 mtype = {ABSENT, OFFERED, IN_USE, RELEASED};
 
@@ -135,53 +135,49 @@ inline find_shrink(extent)
     kept = 0;
     i = 0;
     do
-    :: i < STEPS -> kept = kept + (STATE(extent, i) == IN_USE); i++
-    :: else -> break
+    :: atomic { i < STEPS -> kept = kept + (STATE(extent, i) == IN_USE); i++ }
+    :: atomic { i == STEPS -> i = 0; break }
     od;
-    i = 0;
     do
-    :: i < STEPS && task == NO_TASK ->
-        seen = STATE(extent, i);
-        if
-        :: seen == RELEASED -> task = extent * STEPS + i
-        :: seen == OFFERED && kept >= limit ->
-#if BREAK == 1
-            STATE(extent, i) = RELEASED;
-            task = extent * STEPS + i
-#else
-            atomic {
+    :: atomic { i < STEPS && task == NO_TASK -> seen = STATE(extent, i) };
+        atomic {
+            if
+            :: seen == RELEASED -> task = extent * STEPS + i
+            :: seen == OFFERED && kept >= limit ->
                 if
+#if BREAK == 1
+                :: true ->
+#else
                 :: STATE(extent, i) == OFFERED ->
+#endif
                     STATE(extent, i) = RELEASED;
                     task = extent * STEPS + i
+#if BREAK != 1
                 :: else -> kept++
-                fi
-            }
 #endif
-        :: seen == OFFERED && kept < limit -> kept++
-        :: else -> skip
-        fi;
-        i++
-    :: else -> break
-    od;
-    i = 0;
-    kept = 0;
-    seen = 0
+                fi
+            :: seen == OFFERED && kept < limit -> kept++
+            :: else -> skip
+            fi;
+            i++
+        }
+    :: atomic { i == STEPS || task != NO_TASK -> i = 0; kept = 0; seen = 0; limit = 0; break }
+    od
 }
 
 inline find_growth(extent)
 {
     absent = STEPS;
-    i = 0;
-    kept = 0;
     do
-    :: i < STEPS ->
-        if
-        :: STATE(extent, i) == ABSENT -> absent = (absent == STEPS -> i : absent)
-        :: else -> kept++
-        fi;
-        i++
-    :: else -> break
+    :: atomic {
+            i < STEPS ->
+            if
+            :: STATE(extent, i) == ABSENT -> absent = (absent == STEPS -> i : absent)
+            :: else -> kept++
+            fi;
+            i++
+        }
+    :: atomic { i == STEPS -> i = 0; break }
     od;
     if
     :: kept >= wanted[extent] -> skip
@@ -191,9 +187,7 @@ inline find_growth(extent)
         :: else -> task = extent * STEPS + absent; task_grows = true
         fi
     fi;
-    i = 0;
-    kept = 0;
-    absent = 0
+    atomic { kept = 0; absent = 0 }
 }
 
 active proctype grower()
@@ -208,9 +202,7 @@ end:
         atomic { !is_locked -> is_locked = true };
         do
         :: /* find_task() */
-            task = NO_TASK;
-            task_grows = false;
-            extent = 0;
+            atomic { task = NO_TASK; task_grows = false };
             do
             :: extent < EXTENTS && task == NO_TASK ->
                 if
@@ -218,9 +210,8 @@ end:
                 :: else -> skip
                 fi;
                 extent++
-            :: else -> break
+            :: atomic { extent == EXTENTS || task != NO_TASK -> extent = 0; break }
             od;
-            extent = 0;
             do
             :: extent < EXTENTS && task == NO_TASK ->
                 if
@@ -228,9 +219,8 @@ end:
                 :: else -> skip
                 fi;
                 extent++
-            :: else -> break
+            :: atomic { extent == EXTENTS || task != NO_TASK -> extent = 0; break }
             od;
-            extent = 0;
             if
             :: task == NO_TASK -> break
             :: else -> skip

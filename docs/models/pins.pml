@@ -20,7 +20,7 @@
 
 #define CHUNKS     4
 #define MAX_LISTED 1
-#define RECORDS    5
+#define RECORDS    4
 #define PINS       2
 #define TAIL       CHUNKS /* the pin's view of the chunk that is being filled */
 #define NIL        (CHUNKS + 1)

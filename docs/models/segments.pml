@@ -20,7 +20,7 @@
 #endif
 
 #define SEGMENTS 3
-#define RECORDS  4
+#define RECORDS  3
 #define WRITES   2 /* of a sink at once */
 #define NONE     SEGMENTS
 
@@ -47,7 +47,6 @@ bool is_offered;
     :: CONDITION(0) -> n = 0 \
     :: CONDITION(1) -> n = 1 \
     :: CONDITION(2) -> n = 2 \
-    :: CONDITION(3) -> n = 3 \
     fi
 #define CHOOSE_SINK(n, CONDITION) \
     if \
@@ -139,13 +138,11 @@ inline submit(sink)
 
 #define IS_SINKS(n, sink) (segment[n] == sink && state[n] != ABSENT && state[n] != WRITTEN && \
                            state[n] != DROPPED && state[n] != REPORTED)
-#define IS_QUIET(sink) (!IS_SINKS(0, sink) && !IS_SINKS(1, sink) && !IS_SINKS(2, sink) && \
-                        !IS_SINKS(3, sink))
+#define IS_QUIET(sink) (!IS_SINKS(0, sink) && !IS_SINKS(1, sink) && !IS_SINKS(2, sink))
 
 #define IS_COMPLETE(n)  (state[n] == DONE || state[n] == BAD)
 #define MAY_WRITE(sink) (sink <= current && before[sink] == NONE && \
-                         (IS_TO_WRITE(0, sink) || IS_TO_WRITE(1, sink) || IS_TO_WRITE(2, sink) || \
-                          IS_TO_WRITE(3, sink)))
+                         (IS_TO_WRITE(0, sink) || IS_TO_WRITE(1, sink) || IS_TO_WRITE(2, sink)))
 #define IS_TO_WRITE(n, sink) (segment[n] == sink && state[n] == QUEUED)
 #define IS_DONE(sink)   (finishes[sink] && !is_closed[sink] && IS_QUIET(sink))
 
