@@ -39,6 +39,7 @@ byte newest = LISTED;
 bool is_borrowed[CHUNKS], is_free[CHUNKS];
 bool is_given[CHUNKS]; /* to the grower */
 bool is_killed, is_stopped;
+bool is_adopting; /* the ring; only then it is killed a second time */
 
 /* Each number is there once, whole. */
 inline check_ring()
@@ -139,7 +140,8 @@ again:
                 i++
             :: else -> break
             od;
-            i = 0
+            i = 0;
+            is_adopting = false
         };
 
         do
@@ -223,6 +225,7 @@ again:
         d_step {
             is_killed = false;
             is_stopped = false;
+            is_adopting = true;
             is_borrowed[3] = false; is_borrowed[4] = false;
             is_given[3] = false; is_given[4] = false;
             is_free[0] = false; is_free[1] = false; is_free[2] = false;
@@ -262,7 +265,7 @@ active proctype killer()
     };
     run daemon();
     do
-    :: atomic { kills < KILLS && !is_killed -> is_killed = true; kills++ }
+    :: atomic { kills < KILLS && !is_killed && (kills == 0 || is_adopting) -> is_killed = true; kills++ }
     :: true -> break
     od
 }

@@ -22,7 +22,7 @@
 #define CHUNKS     3
 #define UNITS      2 /* of a chunk */
 #define MAX_LISTED 1
-#define RECORDS    5
+#define RECORDS    4
 #define KILLS      2
 #define PADDING    200
 #define NO_CHUNK   CHUNKS
@@ -42,6 +42,7 @@ byte evicted_to; /* the newest record in a chunk that was evicted */
 bool was_dropped[RECORDS + 1];
 
 bool is_killed, is_stopped;
+bool is_adopting; /* the ring; only then it is killed a second time */
 
 /* --- Check. --- */
 
@@ -92,7 +93,10 @@ inline check_ring()
                 assert(length[i * UNITS] == 1 || unit[i * UNITS + 1] == PADDING);
                 assert(count[i] == 1 + (unit[i * UNITS + 1] != PADDING));
                 assert(present >= count[i])
-            :: else -> skip
+            :: else -> /* nor does what is in a chunk without a number */
+                count[i] = 0; fill[i] = 0; last_window[i] = 0;
+                unit[i * UNITS] = 0; unit[i * UNITS + 1] = 0;
+                length[i * UNITS] = 0; length[i * UNITS + 1] = 0
             fi;
             i++
         :: else -> break
@@ -121,6 +125,16 @@ inline apply_commit()
     fi
 }
 
+/* What a commit says does not matter any more, nor is it kept apart as another state. */
+inline disarm()
+{
+    d_step {
+        is_armed = false;
+        commit_chunk = 0; commit_seq = 0; commit_fill = 0; commit_last = 0; commit_count = 0;
+        commit_produced = 0; commit_dropped = 0; commit_cons = 0
+    }
+}
+
 inline commit_now()
 {
 #if BREAK == 4
@@ -131,7 +145,7 @@ inline commit_now()
 #else
     is_armed = true;
     apply_commit();
-    is_armed = false
+    disarm()
 #endif
 }
 
@@ -215,7 +229,7 @@ again:
     {
         /* ring_adopt_state() */
         if
-        :: is_armed -> apply_commit(); is_armed = false
+        :: is_armed -> apply_commit(); disarm()
         :: else -> skip
         fi;
         i = 0;
@@ -238,6 +252,7 @@ again:
         od;
         skip;
         check_ring();
+        is_adopting = false;
 
         do
         :: cons < RECORDS ->
@@ -262,18 +277,16 @@ again:
                 commit_last = my_fill;
                 commit_count = count[filling] + 1;
                 commit_produced = produced + 1;
-                commit_dropped = dropped;
-                commit_cons = record;
-                commit_now();
-                my_fill++
+                commit_dropped = dropped
             :: my_fill == 0 && record == 3 -> /* no chunk was free */
                 was_dropped[record] = true;
                 commit_chunk = NO_CHUNK;
                 commit_produced = produced + 1;
-                commit_dropped = dropped + 1;
-                commit_cons = record;
-                commit_now()
+                commit_dropped = dropped + 1
             fi;
+            commit_cons = record;
+            commit_now();
+            my_fill = my_fill + !was_dropped[record];
             record = 0;
             if /* ring_close_chunk() */
             :: my_fill == 0 || my_fill == 1 -> skip
@@ -300,6 +313,7 @@ again:
             /* Also after the last record: the next daemon looks at what is left. */
             is_killed = false;
             is_stopped = false;
+            is_adopting = true;
             filling = NO_CHUNK;
             my_fill = 0; next_seq = 0; nr_listed = 0; head = 0; i = 0; n = 0; end = 0; record = 0;
             my_seq[0] = 0; my_seq[1] = 0; my_seq[2] = 0;
@@ -315,7 +329,7 @@ active proctype killer()
 
     atomic { is_killed = true; run daemon() } /* which begins with nothing */
     do
-    :: atomic { kills < KILLS && !is_killed -> is_killed = true; kills++ }
+    :: atomic { kills < KILLS && !is_killed && (kills == 0 || is_adopting) -> is_killed = true; kills++ }
     :: true -> break
     od
 }

@@ -8,12 +8,13 @@
  * between any two steps, and the next one continues.
  *
  * A record, and a lost_records record, fill one slot. The content of the ring is the number of the
- * next record that it expects: how chunks are committed is commit.pml.
+ * next record that it expects: how chunks are committed is commit.pml. Losses that are not reported
+ * at the end are losses.pml.
  *
  * BREAK 1: the consumer is published before the records were copied.
  * BREAK 2: the move is noted after the commit.
  * BREAK 3: the account is entered after the commit.
- * BREAK 4: the producer is loaded before the consumer is published.
+ * BREAK 4: the account's number is changed before its line.
  */
 
 #ifndef BREAK
@@ -27,11 +28,11 @@
 #define LOST    32 /* + their number: a lost_records record */
 #define NO_CPU  CPUS
 
-/* Xen's. */
+/* Xen's. A record of CPU 1 waits from the beginning. */
 byte prod[CPUS], cons[CPUS];
 byte slot[CPUS * DATA];
 byte xen_lost[CPUS]; /* and not reported yet */
-byte xen_done;       /* CPUs that write no more */
+bool xen_is_done;    /* it writes no more */
 
 /* The ring's memory, which survives. */
 byte ring_next[CPUS] = 1;
@@ -45,6 +46,7 @@ bool line_of[CPUS];
 byte sum[CPUS * 2], added[CPUS * 2], from[CPUS * 2], to[CPUS * 2];
 
 bool is_killed, is_stopped;
+bool is_adopting = true; /* the buffers; only then it is killed a second time */
 byte kills;
 
 #define DISTANCE(prod, cons) ((prod) >= (cons) -> (prod) - (cons) : (prod) + 2 * DATA - (cons))
@@ -74,20 +76,28 @@ proctype xen(byte cpu)
         used = 0
     :: else -> break
     od;
-    xen_done++
+    xen_is_done = true
 }
+
+#define IS_WAITING(cpu) (prod[cpu] != my_cons[cpu])
 
 /* --- The daemon. --- */
 
 inline enter_account()
 {
     line = cpu * 2 + (1 - line_of[cpu]);
-    sum[line] = sum[cpu * 2 + line_of[cpu]] + bytes_records;
-    added[line] = bytes_records;
+    before = sum[cpu * 2 + line_of[cpu]];
+#if BREAK == 4
+    line_of[cpu] = 1 - line_of[cpu];
+#endif
+    sum[line] = before + nr_records;
+    added[line] = nr_records;
     from[line] = my_cons[cpu];
     to[line] = next_cons;
+#if BREAK != 4
     line_of[cpu] = 1 - line_of[cpu];
-    line = 0
+#endif
+    atomic { line = 0; before = 0 }
 }
 
 inline note_move()
@@ -103,35 +113,10 @@ inline apply_commit()
     ring_cons[commit_cpu] = commit_cons
 }
 
-/* tbuf_consume() */
-inline consume(next)
-{
-#if BREAK == 4
-    seen = prod[cpu];
-    cons[cpu] = next;
-#else
-    cons[cpu] = next;
-    seen = prod[cpu];
-#endif
-    d_step {
-        if
-        :: DISTANCE(seen, my_cons[cpu]) + 2 > DATA -> unsettled[cpu] = 1 + seen
-        :: else ->
-            if
-            :: unsettled[cpu] > 0 && unsettled[cpu] != 1 + seen -> unsettled[cpu] = 0
-            :: else -> skip
-            fi
-        fi;
-        my_cons[cpu] = next;
-        seen = 0
-    }
-}
-
 proctype daemon()
 {
-    byte my_cons[CPUS], unsettled[CPUS];
-    byte cpu, waiting, bytes, i, value, next_cons, bytes_records, expected, line, seen;
-    bool was_killed = false; /* a daemon before was */
+    byte my_cons[CPUS];
+    byte cpu, bytes, i, value, next_cons, nr_records, expected, line, before;
 
 again:
     {
@@ -143,100 +128,112 @@ again:
         cpu = 0;
         do
         :: cpu < CPUS ->
-            my_cons[cpu] = cons[cpu];
-            unsettled[cpu] = 0;
-            /* ring_resume_cpu() */
-            assert(cons[cpu] == ring_cons[cpu] || (moving_cpu == cpu && moving_from == cons[cpu]));
+            atomic {
+                my_cons[cpu] = cons[cpu];
+                /* ring_resume_cpu() */
+                assert(cons[cpu] == ring_cons[cpu] || (moving_cpu == cpu && moving_from == cons[cpu]))
+            };
             if
-            :: my_cons[cpu] != ring_cons[cpu] -> next_cons = ring_cons[cpu]; consume(next_cons)
+            :: my_cons[cpu] != ring_cons[cpu] ->
+                atomic { cons[cpu] = ring_cons[cpu]; my_cons[cpu] = ring_cons[cpu] }
             :: else -> skip
             fi;
-            line = cpu * 2 + line_of[cpu];
-            d_step {
-                bytes_records = sum[line];
+            atomic {
+                line = cpu * 2 + line_of[cpu];
+                nr_records = sum[line];
                 if
                 :: from[line] == my_cons[cpu] && to[line] != my_cons[cpu] ->
-                    bytes_records = bytes_records - added[line]
+                    nr_records = nr_records - added[line]
                 :: else -> skip
                 fi;
                 line = cpu * 2 + (1 - line_of[cpu]);
-                sum[line] = bytes_records;
+                sum[line] = nr_records;
                 added[line] = 0;
                 from[line] = my_cons[cpu];
                 to[line] = my_cons[cpu]
             };
-            line_of[cpu] = 1 - line_of[cpu];
-            assert(sum[line] == ring_next[cpu] - 1); /* it has each window that the ring has */
-            d_step { line = 0; bytes_records = 0; next_cons = 0 };
-            cpu++
+            atomic {
+                line_of[cpu] = 1 - line_of[cpu];
+                assert(sum[line] == ring_next[cpu] - 1); /* it has each window that the ring has */
+                line = 0;
+                nr_records = 0;
+                cpu++
+            }
         :: else -> break
         od;
-        cpu = 0;
+        atomic { cpu = 0; is_adopting = false };
 
         /* Rounds. */
         do
-        :: true ->
-            waiting = DISTANCE(prod[cpu], my_cons[cpu]);
-            if
-            :: waiting == 0 -> skip
-            :: else ->
+        :: atomic {
+                IS_WAITING(0) || IS_WAITING(1) ->
+                if
+                :: IS_WAITING(0) -> cpu = 0
+                :: IS_WAITING(1) -> cpu = 1
+                fi;
                 if /* the window may be cut */
-                :: bytes = waiting
-                :: waiting > 1 -> bytes = 1
+                :: bytes = DISTANCE(prod[cpu], my_cons[cpu])
+                :: bytes = 1
                 fi;
                 next_cons = (my_cons[cpu] + bytes) % (2 * DATA);
+                expected = ring_next[cpu]
+            };
 #if BREAK == 1
-                cons[cpu] = next_cons;
+            cons[cpu] = next_cons;
 #endif
-                i = 0;
-                expected = ring_next[cpu];
-                do
-                :: i < bytes ->
+            do
+            :: atomic {
+                    i < bytes ->
                     value = slot[cpu * DATA + (my_cons[cpu] + i) % DATA];
-                    d_step {
-                        if
-                        :: value > LOST -> expected = expected + (value - LOST)
-                        :: else -> assert(value == expected); expected++
-                        fi;
-                        value = 0;
-                        i++
-                    }
-                :: else -> break
-                od;
-                atomic { bytes_records = expected - ring_next[cpu]; i = 0; waiting = 0; bytes = 0 };
+                    if
+                    :: value > LOST -> expected = expected + (value - LOST)
+                    :: else -> assert(value == expected); expected++
+                    fi;
+                    value = 0;
+                    i++
+                }
+            :: atomic {
+                    i == bytes ->
+                    nr_records = expected - ring_next[cpu];
+                    i = 0;
+                    bytes = 0;
+                    break
+                }
+            od;
 #if BREAK != 3
-                enter_account();
+            enter_account();
 #endif
-                d_step { commit_cpu = cpu; commit_next = expected; commit_cons = next_cons };
+            atomic { commit_cpu = cpu; commit_next = expected; commit_cons = next_cons };
+#if BREAK != 2
+            note_move();
+#endif
+            is_armed = true;
+            apply_commit();
+            is_armed = false;
 #if BREAK == 2
-                is_armed = true;
-                apply_commit();
-                is_armed = false;
-                note_move();
-#else
-                note_move();
-                is_armed = true;
-                apply_commit();
-                is_armed = false;
+            note_move();
 #endif
 #if BREAK == 3
-                enter_account();
+            enter_account();
 #endif
-                consume(next_cons);
-                d_step { expected = 0; next_cons = 0; bytes_records = 0 }
-            fi;
-            cpu = (cpu + 1) % CPUS
-        :: cpu == 0 && xen_done == CPUS && DISTANCE(prod[0], my_cons[0]) == 0 &&
-                DISTANCE(prod[1], my_cons[1]) == 0 -> break
+            atomic {
+                cons[cpu] = next_cons; /* tbuf_consume() */
+                my_cons[cpu] = next_cons;
+                expected = 0;
+                next_cons = 0;
+                nr_records = 0;
+                cpu = 0
+            }
+        :: xen_is_done && !IS_WAITING(0) && !IS_WAITING(1) -> break
         od;
 
-        /* The end: what Xen has dropped is reported, or it is known that some may be missing. */
         do
         :: cpu < CPUS ->
-            assert(ring_next[cpu] - 1 + xen_lost[cpu] == RECORDS(cpu));
-            assert(sum[cpu * 2 + line_of[cpu]] == ring_next[cpu] - 1);
-            assert(xen_lost[cpu] == 0 || was_killed || unsettled[cpu] == 1 + prod[cpu]);
-            cpu++
+            atomic {
+                assert(ring_next[cpu] - 1 + xen_lost[cpu] == RECORDS(cpu));
+                assert(sum[cpu * 2 + line_of[cpu]] == ring_next[cpu] - 1);
+                cpu++
+            }
         :: else -> break
         od;
         is_stopped = true
@@ -246,10 +243,10 @@ again:
     :: else ->
         d_step {
             is_killed = false;
-            was_killed = true;
-            cpu = 0; waiting = 0; bytes = 0; i = 0; value = 0; next_cons = 0;
-            bytes_records = 0; expected = 0; line = 0; seen = 0;
-            my_cons[0] = 0; my_cons[1] = 0; unsettled[0] = 0; unsettled[1] = 0
+            is_adopting = true;
+            cpu = 0; bytes = 0; i = 0; value = 0; next_cons = 0;
+            nr_records = 0; expected = 0; line = 0; before = 0;
+            my_cons[0] = 0; my_cons[1] = 0
         };
         goto again
     fi
@@ -258,11 +255,18 @@ again:
 proctype killer()
 {
     do
-    :: atomic { kills < KILLS && !is_killed && !is_stopped -> is_killed = true; kills++ }
+    :: atomic { kills < KILLS && !is_killed && !is_stopped && (kills == 0 || is_adopting) ->
+            is_killed = true; kills++ }
     :: true -> break
     od
 }
 
 init {
-    atomic { run xen(0); run xen(1); run daemon(); run killer() }
+    atomic {
+        slot[DATA] = 1;
+        prod[1] = 1;
+        run xen(0);
+        run daemon();
+        run killer()
+    }
 }

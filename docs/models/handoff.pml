@@ -32,16 +32,26 @@ bool eventfd;   /* of the worker */
 bool is_poked;  /* the collector */
 byte answer[END]; /* what the worker answered, apart from the slots */
 
+#if BREAK == 2
+#define IS_FULL (given - returned == SLOTS)
+#else
+#define IS_FULL (given - taken_back == SLOTS)
+#endif
+
 active proctype collector()
 {
     byte arrived = 0; /* chunks in the queue, and before */
     byte room;        /* of the grant: chunks that may be under way */
     bool finishes = false, is_end_given = false, must_wake = false, has_failed = false;
-    bool is_stuck, wants_turn = true;
+    bool is_stuck, wants_turn = true, may_abort;
 
     if
     :: room = 1
-    :: room = 2
+    :: room = SLOTS + 1
+    fi;
+    if
+    :: may_abort = true
+    :: may_abort = false
     fi
     do
     :: (is_end_given || has_failed) && taken_back == given -> break
@@ -51,7 +61,7 @@ active proctype collector()
         :: is_poked -> is_poked = false
         :: arrived < ITEMS -> arrived++
         :: arrived == ITEMS && !finishes -> finishes = true
-        :: !has_failed && !is_end_given -> /* sink_abandon() */
+        :: may_abort && !has_failed && !is_end_given -> /* sink_abandon() */
             has_failed = true;
             is_canceled = true;
             must_wake = true
@@ -73,17 +83,10 @@ active proctype collector()
             :: given - taken_back >= room -> is_stuck = true; break
             :: else -> skip
             fi;
-#if BREAK == 2
             if
-            :: given - returned == SLOTS -> break
+            :: IS_FULL -> break
             :: else -> skip
             fi;
-#else
-            if
-            :: given - taken_back == SLOTS -> break
-            :: else -> skip
-            fi;
-#endif
 #if BREAK == 1
             given++;
             item_one[(given - 1) % SLOTS] = given;
@@ -96,7 +99,7 @@ active proctype collector()
             must_wake = true
         :: !has_failed && given >= arrived ->
             if
-            :: finishes && !is_end_given && given - taken_back < SLOTS ->
+            :: finishes && !is_end_given && !IS_FULL ->
                 item_one[given % SLOTS] = END;
                 item_two[given % SLOTS] = END;
                 given++;
