@@ -35,6 +35,8 @@
 #include <xenevtchn.h>
 #include <xenforeignmemory.h>
 
+#include "common/util.h"
+
 #define EXPORT __attribute__((visibility("default")))
 
 #define SITES_MAX   4096u
@@ -313,8 +315,8 @@ EXPORT char *strdup(const char *text)
     return copy ? memcpy(copy, text, bytes) : NULL;
 }
 
-int __asprintf_chk(char **ret, int flag, const char *format, ...);
-int __vasprintf_chk(char **ret, int flag, const char *format, va_list arguments);
+_printf_(3, 4) int __asprintf_chk(char **ret, int flag, const char *format, ...);
+_printf_(3, 0) int __vasprintf_chk(char **ret, int flag, const char *format, va_list arguments);
 
 EXPORT int __asprintf_chk(char **ret, int flag, const char *format, ...)
 {
