@@ -200,10 +200,13 @@ struct tracing *tracing_free(struct tracing *tracing)
 
 static int allocate_buffers(struct tracing *tracing, uint32_t pages, struct failure *failure)
 {
+    enum usage usage_before = tracing->usage;
     enum xen_step step;
     int r;
 
+    note_usage(tracing, USAGE_OWN); /* Xen's mask is 0 meanwhile */
     r = xen_host_allocate_buffers(tracing->host, pages, &step);
+    note_usage(tracing, usage_before);
     if (r < 0)
         return explain_xen(failure, step, r);
     tracing->state = TRACING_OFF;

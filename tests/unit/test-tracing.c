@@ -26,6 +26,8 @@ static struct {
     bool refuses_disable;
     bool refuses_mask;
     bool refuses_cpus;
+    bool is_unallocated;
+    char note[64]; /* the file, while the buffers were allocated */
 } xen;
 
 static char directory[] = "/tmp/test-tracing.XXXXXX";
@@ -37,7 +39,7 @@ int xen_host_trace_info(struct xen_host *host, uint32_t *ret_event_mask, bool *r
 {
     (void)host;
     *ret_event_mask = xen.event_mask;
-    *ret_allocated = true;
+    *ret_allocated = !xen.is_unallocated;
     return 0;
 }
 
@@ -78,9 +80,12 @@ int xen_host_disable(struct xen_host *host)
     return 0;
 }
 
+static const char *file_text(void);
+
 int xen_host_allocate_buffers(struct xen_host *host, uint32_t pages, enum xen_step *ret_step)
 {
     (void)host, (void)pages, (void)ret_step;
+    (void)snprintf(xen.note, sizeof(xen.note), "%s", file_text());
     return 0;
 }
 
@@ -211,6 +216,31 @@ static void test_killed(void)
     tracing_free(tracing);
     tracing = start_daemon();
     CHECK(!tracing_is_left_on(tracing));
+    tracing_free(tracing);
+}
+
+/* Xen's mask is 0 meanwhile, so that nothing is recorded before the buffers are mapped. */
+static void test_killed_while_allocating(void)
+{
+    struct failure failure = {0};
+    struct tracing *tracing;
+
+    test_case("a daemon is killed while it has the buffers allocated");
+    boot(BOOT_MASK);
+    xen.is_unallocated = true;
+    tracing = start_daemon();
+    CHECK_INT(tracing_prepare(tracing, 0, 32, &failure), -ENOSYS); /* they cannot be mapped here */
+    CHECK_STR(file_text(), "0x0001f000 unused\n");
+    tracing_free(tracing);
+    put_file(xen.note);
+    xen.is_unallocated = false;
+    xen.is_enabled = true;
+    xen.event_mask = 0;
+    tracing = start_daemon();
+    CHECK_UINT(tracing_boot_event_mask(tracing), BOOT_MASK);
+    CHECK(tracing_is_left_on(tracing));
+    CHECK_INT(tracing_stop(tracing), 0);
+    check_as_booted();
     tracing_free(tracing);
 }
 
@@ -376,6 +406,7 @@ int main(void)
     (void)snprintf(path, sizeof(path), "%s/boot-event-mask", directory);
     test_noted();
     test_killed();
+    test_killed_while_allocating();
     test_kept();
     test_set();
     test_garbage();
