@@ -194,8 +194,9 @@ static json *segment_files_document(const struct session *session, const struct 
     json *files = json_object_new_array();
 
     for (size_t i = first; i < segments->nr_files; i++)
-        (void)json_object_array_add(files,
-                                    document_of_segment(session, &segments->files[i]->segment));
+        if (!segments->files[i]->is_unread)
+            (void)json_object_array_add(files,
+                                        document_of_segment(session, &segments->files[i]->segment));
     if (segments->before && segments->before_number)
         add_open_segment(files, session, segments->before, segments->before_number,
                          segments->before_reason, segments->before_missing);

@@ -303,15 +303,15 @@ void segments_enter_past(struct segments *segments, const struct sink *sink)
 /* --- Which are there. --- */
 
 /* Out of the list; to be freed. */
-static struct segment_file *segments_take_oldest(struct segments *segments)
+static struct segment_file *segments_take_file(struct segments *segments, size_t i)
 {
-    struct segment_file *oldest = segments->files[0];
+    struct segment_file *file = segments->files[i];
 
-    segments->files_bytes -= oldest->segment.bytes;
+    segments->files_bytes -= file->segment.bytes;
     segments->nr_files--;
-    memmove(&segments->files[0], &segments->files[1],
-            segments->nr_files * sizeof(segments->files[0]));
-    return oldest;
+    memmove(&segments->files[i], &segments->files[i + 1],
+            (segments->nr_files - i) * sizeof(segments->files[i]));
+    return file;
 }
 
 /* Those that are neither shown nor ever deleted need not be remembered. */
@@ -322,7 +322,7 @@ static void segments_forget_old(struct segments *segments)
         segments->storage.space.on_reserve == ON_RESERVE_ROTATE ||
         segments->nr_files < SEGMENTS_SHOWN_MAX)
         return;
-    free(segments_take_oldest(segments));
+    free(segments_take_file(segments, 0));
 }
 
 static struct segment_file *segments_add_file(struct segments *segments)
@@ -355,7 +355,7 @@ static void segments_fill_file(const struct segments *segments, struct segment_f
 }
 
 void segments_list_old(struct segments *segments, const struct segment *segment,
-                       const uint64_t *delivered)
+                       const uint64_t *delivered, bool is_unread)
 {
     struct segment_file *file;
 
@@ -365,8 +365,51 @@ void segments_list_old(struct segments *segments, const struct segment *segment,
         return; /* it stays on the disk */
     file->segment = *segment;
     file->segment.ledger = NULL;
+    file->is_unread = is_unread;
     memcpy(file->delivered, delivered, segments->nr_cpus * sizeof(*delivered));
     segments->files_bytes += segment->bytes;
+}
+
+/* Returns its place in the list, where numbers ascend; the list's length: it is not there. */
+static size_t segments_find_file(const struct segments *segments, unsigned int number)
+{
+    size_t first = 0, end = segments->nr_files;
+
+    while (first < end) {
+        size_t middle = first + (end - first) / 2;
+
+        if (segments->files[middle]->segment.number < number)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    if (first < segments->nr_files && segments->files[first]->segment.number == number)
+        return first;
+    return segments->nr_files;
+}
+
+void segments_update_old(struct segments *segments, const struct segment *segment,
+                         const uint64_t *delivered)
+{
+    size_t i = segments_find_file(segments, segment->number);
+    struct segment_file *file;
+
+    if (i == segments->nr_files)
+        return; /* it was forgotten */
+    file = segments->files[i];
+    segments->files_bytes += segment->bytes - file->segment.bytes;
+    file->segment = *segment;
+    file->segment.ledger = NULL;
+    file->is_unread = false;
+    memcpy(file->delivered, delivered, segments->nr_cpus * sizeof(*delivered));
+}
+
+void segments_drop_old(struct segments *segments, unsigned int number)
+{
+    size_t i = segments_find_file(segments, number);
+
+    if (i < segments->nr_files)
+        free(segments_take_file(segments, i));
 }
 
 void segments_enter_file(struct segments *segments, const struct sink *sink, unsigned int number,
@@ -574,14 +617,16 @@ static void segments_note_evicted(struct segments *segments, const struct segmen
 /* One that could not be deleted is forgotten: asked again, it would fail again. */
 static void segments_handle_deleted(struct segments *segments, int error)
 {
-    struct segment_file *file = segments_take_oldest(segments);
+    struct segment_file *file = segments_take_file(segments, 0);
 
-    if (error < 0)
+    if (error < 0) {
+        segments->gone_number = file->segment.number - 1;
         log_line(LOG_ERR, segments_session(segments)->name,
                  "Cannot delete segment %u: %s. Delete it by hand.", file->segment.number,
                  strerror(-error));
-    else
+    } else {
         segments_note_evicted(segments, file);
+    }
     free(file);
     segments->room_has_deleted = true;
     segments->needs_space = false;
@@ -591,9 +636,11 @@ static void segments_handle_deleted(struct segments *segments, int error)
 
 void segments_delete_oldest(struct segments *segments)
 {
-    if (segments->nr_files > 0 && !segments->oldest.is_under_way)
-        segment_removal_send(&segments->oldest, segments, segments->files[0]->segment.number,
-                             segments_handle_deleted);
+    if (segments->nr_files == 0 || segments->oldest.is_under_way)
+        return;
+    segments->gone_number = segments->files[0]->segment.number;
+    segment_removal_send(&segments->oldest, segments, segments->gone_number,
+                         segments_handle_deleted);
 }
 
 void segments_advance_eviction(struct segments *segments)

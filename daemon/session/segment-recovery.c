@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The kernel may still be completing the last writes of a process that was killed: a file is read
- * when nobody has it open any more, which a lease shows.
+ * when no process has it open for writing any more, which a read lease shows.
  */
 
 #include "daemon/session/segment-recovery.h"
@@ -12,6 +12,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <json-c/json.h>
@@ -87,15 +88,28 @@ static int take_sidecar(struct recovered_segment *segment, struct json_object *s
 
 /* --- One that was being written. --- */
 
-static void await_last_writes(int fd)
+/* Opens the trace NAME, compressed or not: that may have changed since the segment before. */
+static int open_to_read(int directory_fd, const char *name)
+{
+    char file[NAME_MAX + 1];
+    int fd = -1;
+
+    for (int is_packed = 0; is_packed <= 1 && fd < 0; is_packed++) {
+        state_file_name(file, name, is_packed);
+        fd = openat(directory_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    }
+    return fd < 0 ? -errno : fd;
+}
+
+/* Takes a descriptor of its own: a read lease is for one that cannot write. */
+static void await_last_writes(int directory_fd, const char *name)
 {
     const struct timespec pause = {.tv_nsec = LEASE_PAUSE_MSEC * 1000000};
+    _cleanup_fd_ int fd = open_to_read(directory_fd, name);
 
-    for (unsigned int i = 0; i < LEASE_TRIES; i++) {
-        if (fcntl(fd, F_SETLEASE, F_WRLCK) >= 0 || errno != EAGAIN) {
-            (void)fcntl(fd, F_SETLEASE, F_UNLCK);
-            return;
-        }
+    for (unsigned int i = 0; fd >= 0 && i < LEASE_TRIES; i++) {
+        if (fcntl(fd, F_SETLEASE, F_RDLCK) >= 0 || errno != EAGAIN)
+            return; /* closing it gives the lease back */
         (void)nanosleep(&pause, NULL);
     }
 }
@@ -193,12 +207,13 @@ static int read_trace(struct recovered_segment *segment, const struct recovery_r
     _cleanup_(live_file_leave) struct live_file live = {0};
     struct trace_file_summary *summary = NULL;
     bool is_packed, is_empty;
-    _cleanup_fd_ int fd = open_trace(request, name, &live, &is_packed);
+    _cleanup_fd_ int fd = -1;
     int r;
 
+    await_last_writes(request->directory_fd, name);
+    fd = open_trace(request, name, &live, &is_packed);
     if (fd < 0)
         return fd;
-    await_last_writes(fd);
     r = is_packed ? finish_packed(fd) : 0;
     if (r < 0)
         return r;
@@ -216,39 +231,87 @@ static int read_trace(struct recovered_segment *segment, const struct recovery_r
         return r < 0 ? r : 1;
     }
     r = DISK_CALL(ftruncate(fd, (off_t)segment->segment.bytes));
-    if (r >= 0)
-        r = DISK_SYNC(fd);
     if (r < 0)
         return r;
     segment->is_read = true;
     return 0;
 }
 
+/* Before its sidecar is written. */
+static int sync_trace(const struct recovery_request *request, const char *name)
+{
+    _cleanup_fd_ int fd = open_to_read(request->directory_fd, name);
+
+    return fd < 0 ? fd : DISK_SYNC(fd);
+}
+
 /* --- All of them. --- */
+
+static void name_segment(char name[static SEGMENT_NAME_MAX], const struct recovery_request *request,
+                         uint32_t number)
+{
+    (void)snprintf(name, SEGMENT_NAME_MAX, "%s.%05u", request->name, number);
+}
+
+/* Takes the figures of a file that is read later. */
+static int find_segment(struct recovered_segment *segment, const struct recovery_request *request,
+                        const char *name)
+{
+    char file[NAME_MAX + 1];
+    struct stat st;
+
+    segment->is_unread = true;
+    for (int is_packed = 0; is_packed <= 1; is_packed++) {
+        state_file_name(file, name, is_packed);
+        if (fstatat(request->directory_fd, file, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        segment->segment.is_packed = is_packed;
+        segment->segment.bytes = (uint64_t)st.st_size;
+        return 0;
+    }
+    return 1; /* it has just gone */
+}
 
 static int recover_segment(struct recovered_segment *segment,
                            const struct recovery_request *request, uint32_t number)
 {
     struct json_object *sidecar;
     char name[SEGMENT_NAME_MAX];
-    bool is_finished = number <= request->finished_number;
-    int r = -EBADMSG;
 
-    (void)snprintf(name, sizeof(name), "%s.%05u", request->name, number);
+    name_segment(name, request, number);
     *segment = (struct recovered_segment){.segment.number = number};
     segment->cpus = calloc(request->nr_cpus, sizeof(*segment->cpus));
     if (!segment->cpus)
         return -ENOMEM;
+    if (!request->has_state || number <= request->finished_number)
+        return find_segment(segment, request, name);
     sidecar = state_sidecar_read(request->directory_fd, name);
     segment->has_sidecar = member(sidecar, "segment");
-    if (segment->has_sidecar && (is_finished || !request->has_state))
+    json_object_put(sidecar);
+    return read_trace(segment, request, name);
+}
+
+int recovery_complete(const struct recovery_request *request, struct recovered_segment *segment)
+{
+    struct json_object *sidecar;
+    char name[SEGMENT_NAME_MAX];
+    int r = -EBADMSG;
+
+    name_segment(name, request, segment->segment.number);
+    if (!segment->is_unread)
+        return sync_trace(request, name);
+    sidecar = state_sidecar_read(request->directory_fd, name);
+    segment->has_sidecar = member(sidecar, "segment");
+    if (segment->has_sidecar)
         r = take_sidecar(segment, sidecar, request->nr_cpus);
     json_object_put(sidecar);
-    if (r >= 0)
-        return 0;
-    r = read_trace(segment, request, name);
-    if (is_finished)
+    if (r < 0)
+        r = read_trace(segment, request, name);
+    if (r == 0 && segment->is_read)
+        r = sync_trace(request, name);
+    if (request->has_state)
         segment->is_read = false; /* the ledger has it */
+    segment->is_unread = r != 0;
     return r;
 }
 

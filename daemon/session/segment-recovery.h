@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * Finds the segments of a capture that continues. Segments that a killed daemon has not finished
- * are read, truncated after their last whole window, and counted. On a worker: may wait for the
- * disk, and takes as long as reading a segment.
+ * Finds the segments of a capture that continues. First those that a killed daemon has not finished
+ * are read, truncated after their last whole window, and counted: the next segment waits for that.
+ * The others, which may be thousands, are looked at one by one afterwards. On a worker: may wait
+ * for the disk, and takes as long as reading a segment.
  */
 
 #include <stdbool.h>
@@ -23,6 +24,7 @@ struct recovered_cpu {
 
 struct recovered_segment {
     struct segment segment; /* of one that was read here: `lost` is all that it reports */
+    bool is_unread;         /* only its number and its file's size are known yet */
     bool is_read;           /* it was not finished */
     bool has_sidecar;
     uint64_t class_records[EVENT_CLASSES];
@@ -35,7 +37,7 @@ struct recovery_request {
     const char *directory;
     const char *name;
     unsigned int nr_cpus;
-    bool has_state;           /* else segments are finished that have a sidecar */
+    bool has_state;           /* else no segment waits, and those with a sidecar are finished */
     uint32_t finished_number; /* with it: those up to that are */
 };
 
@@ -45,6 +47,12 @@ struct recovery {
     uint32_t last_number; /* of any file; 0: there is none */
 };
 
+/* Lists all, and reads those that the state does not include. Waits for no reader of any. */
 int recovery_read(const struct recovery_request *request, struct recovery *ret_recovery,
                   struct failure *failure);
+/*
+ * Reads the sidecar of SEGMENT, one of those listed, or its file if it has none; of one that was
+ * read before: syncs it. Returns 0, 1 if nothing was in it and it was removed, or a negative errno.
+ */
+int recovery_complete(const struct recovery_request *request, struct recovered_segment *segment);
 void recovery_done(struct recovery *recovery);

@@ -2,12 +2,15 @@
 /*
  * A segmented capture that an earlier daemon has begun. It is recorded from the first round on,
  * into a sink that holds: Xen's buffers keep what comes, or, if another session takes it, it is
- * dropped and counted. Meanwhile the worker finds out what is on the disk. Then the next segment is
- * made, and its sink takes over.
+ * dropped and counted. Meanwhile the worker reads what the next segment has to report: the files
+ * that the state does not include. Then that segment is made, and its sink takes over. The finished
+ * ones, which may be thousands, are read beside it, by a worker of their own.
  *
  * The ledger: the account says what was taken from Xen, the state what became of it up to the last
  * finished segment, and the files what else reached the disk. The difference was in the memory of
- * the daemon that ended: the capture has dropped it, and the next segment reports it.
+ * the daemon that ended: the capture has dropped it, and the next segment reports it. Records of
+ * finished segments count as delivered until all of these are read; those that were not found are
+ * evicted then.
  */
 
 #include <assert.h>
@@ -17,6 +20,7 @@
 
 #include "collector/account.h"
 #include "collector/collector.h"
+#include "collector/xen.h"
 #include "common/protocol.h"
 #include "common/record.h"
 #include "common/units.h"
@@ -28,6 +32,7 @@
 #include "daemon/session/segments-state.h"
 
 #define SETTLE_PAUSE_NSEC 1000000
+#define SIDECARS_AHEAD    16u /* being written: the capture's worker has other work, too */
 
 struct segments_resume {
     struct job job;
@@ -37,6 +42,8 @@ struct segments_resume {
     const struct account *account;
     struct recovery recovery;
     struct ledger *added; /* [nr_cpus]: what was found out; NULL: of a new run */
+    size_t nr_left;       /* the first of `recovery`, which are not completed yet */
+    uint64_t *unseen;     /* [nr_cpus]: delivered by finished segments that are not read yet */
     int error;
     struct failure failure;
 };
@@ -53,21 +60,25 @@ static void resume_run(struct job *job)
     resume->error = recovery_read(&resume->request, &resume->recovery, &resume->failure);
 }
 
+static void resume_run_completion(struct job *job)
+{
+    struct segments_resume *resume = job_container(job, struct segments_resume, job);
+
+    resume->error =
+        recovery_complete(&resume->request, &resume->recovery.segments[resume->nr_left - 1]);
+}
+
 /* --- Main thread. --- */
 
 static void sum_segments(const struct recovery *recovery, unsigned int cpu,
-                         unsigned int first_number, struct recovered_sums *sums)
+                         struct recovered_sums *sums)
 {
     for (size_t i = 0; i < recovery->count; i++) {
         const struct recovered_cpu *line = &recovery->segments[i].cpus[cpu];
 
-        if (recovery->segments[i].segment.number < first_number)
-            continue; /* of an older run */
-        sums->last_tsc = max_u64(sums->last_tsc, line->last_tsc);
-        if (!recovery->segments[i].is_read) {
-            sums->on_disk += line->delivered;
+        if (!recovery->segments[i].is_read)
             continue;
-        }
+        sums->last_tsc = max_u64(sums->last_tsc, line->last_tsc);
         sums->read += line->delivered;
         sums->told += line->told;
     }
@@ -78,7 +89,6 @@ uint64_t segments_settle_ledger(struct ledger *past, struct account_sum taken,
 {
     uint64_t produced = taken.produced - min_u64(past->produced, taken.produced);
     uint64_t lost = min_u64(taken.lost - min_u64(past->lost, taken.lost), produced);
-    uint64_t gone = past->delivered - min_u64(sums->on_disk, past->delivered);
     uint64_t to_report;
 
     produced = max_u64(produced, sums->read + lost); /* else the account is older than the disk */
@@ -92,8 +102,7 @@ uint64_t segments_settle_ledger(struct ledger *past, struct account_sum taken,
     past->produced += produced;
     past->lost += lost;
     past->dropped += ret_added->dropped;
-    past->delivered += sums->read - gone;
-    past->evicted += gone;
+    past->delivered += sums->read;
     return to_report - min_u64(sums->read + sums->told, to_report);
 }
 
@@ -142,28 +151,9 @@ static void resume_list_segments(struct segments *segments, const struct recover
             delivered[cpu] = is_older ? 0 : recovered->cpus[cpu].delivered;
         if (recovered->is_read)
             resume_date(segments_session(segments), &recovered->segment);
-        segments_list_old(segments, &recovered->segment, delivered);
+        segments_list_old(segments, &recovered->segment, delivered, recovered->is_unread);
     }
     free(delivered);
-}
-
-static void resume_write_sidecars(struct segments *segments, const struct recovery *recovery,
-                                  const struct ledger *added)
-{
-    const struct recovered_segment *last = find_last_read(recovery);
-    struct ledger *lines = calloc(segments->nr_cpus, sizeof(*lines));
-
-    for (size_t i = 0; i < recovery->count && lines; i++) {
-        struct recovered_segment *recovered = &recovery->segments[i];
-
-        if (!recovered->is_read || recovered->has_sidecar)
-            continue;
-        for (unsigned int cpu = 0; cpu < segments->nr_cpus; cpu++)
-            lines[cpu] = line_of(recovered, cpu, recovered == last ? added : NULL);
-        recovered->segment.ledger = lines;
-        segments_write_sidecar(segments, &recovered->segment, NULL);
-    }
-    free(lines);
 }
 
 /* Brings the ledger up to date. Returns how many records were dropped in between. */
@@ -174,14 +164,17 @@ static uint64_t resume_settle(struct segments *segments, const struct recovery *
     uint64_t dropped = 0;
 
     for (unsigned int cpu = 0; cpu < segments->nr_cpus; cpu++) {
-        struct recovered_sums sums = {.pending = segments->missing[cpu].records};
+        struct recovered_sums sums = {
+            .pending = segments->missing[cpu].records,
+            .last_tsc = segments->past[cpu].last_tsc,
+        };
         uint64_t since_tsc = clock_pair_tsc(session->started);
         uint64_t missing;
 
-        sum_segments(recovery, cpu, segments->first_number, &sums);
+        sum_segments(recovery, cpu, &sums);
         missing = segments_settle_ledger(&segments->past[cpu], account_base(session->account, cpu),
                                          &sums, &added[cpu]);
-        segments->past[cpu].last_tsc = max_u64(segments->past[cpu].last_tsc, sums.last_tsc);
+        segments->past[cpu].last_tsc = sums.last_tsc;
         segments->missing[cpu] = (struct missing){
             .records = missing,
             .since_tsc = sums.last_tsc ? sums.last_tsc : since_tsc,
@@ -210,18 +203,6 @@ static void resume_add_totals(struct segments *segments, const struct recovery *
     }
 }
 
-static void resume_log(const struct segments *segments, uint64_t dropped)
-{
-    const struct session *session = segments_session(segments);
-
-    if (segments->is_new_run)
-        return;
-    log_line(dropped ? LOG_WARNING : LOG_INFO, session->name,
-             "Continued after a restart of xentraced, with segment %u. %llu records were in memory "
-             "at the restart, and are counted as dropped.",
-             segments->number + 1, (unsigned long long)dropped);
-}
-
 static void resume_take(struct segments_resume *resume)
 {
     struct segments *segments = resume->segments;
@@ -229,8 +210,12 @@ static void resume_take(struct segments_resume *resume)
     struct recovered_segment *last = find_last_read(recovery);
     uint64_t dropped = 0;
 
-    if (!segments->is_new_run)
+    if (!segments->is_new_run) {
         resume->added = calloc(segments->nr_cpus, sizeof(*resume->added));
+        resume->unseen = calloc(segments->nr_cpus, sizeof(*resume->unseen));
+    }
+    for (unsigned int cpu = 0; resume->unseen && cpu < segments->nr_cpus; cpu++)
+        resume->unseen[cpu] = segments->past[cpu].delivered;
     if (resume->added)
         dropped = resume_settle(segments, recovery, resume->added);
     if (!segments->is_new_run)
@@ -242,12 +227,11 @@ static void resume_take(struct segments_resume *resume)
     if (segments->is_new_run)
         segments->first_number = segments->number + 1;
     resume_list_segments(segments, recovery);
-    resume_log(segments, dropped);
+    segments->restart_dropped = dropped;
     segments->is_recovered = true;
     segments->due = SEGMENT_TIME; /* the first one begins at once */
     segments_advance(segments);   /* first, since records wait for it */
     persist_save(segments_session(segments));
-    resume_write_sidecars(segments, recovery, resume->added);
 }
 
 static void resume_fail(struct segments *segments, const struct failure *failure)
@@ -260,22 +244,135 @@ static void resume_fail(struct segments *segments, const struct failure *failure
     session_end_output(session, END_OUTPUT_ERROR);
 }
 
+/* All is over, or given up: the session may be waiting for it. */
+static void resume_end(struct segments_resume *resume)
+{
+    struct segments *segments = resume->segments;
+
+    segments->reader = worker_free(segments->reader);
+    free(resume->added);
+    free(resume->unseen);
+    recovery_done(&resume->recovery);
+    free(resume);
+    segments->is_recovering = false;
+    if (!segments->is_released)
+        session_continue_end(segments_session(segments)); /* may free the segments */
+}
+
+/* RECOVERED has gone, or cannot be read; of one that was read in time only the sync failed. */
+static void resume_note_error(const struct segments_resume *resume,
+                              const struct recovered_segment *recovered)
+{
+    struct segments *segments = resume->segments;
+    const char *name = segments_session(segments)->name;
+    unsigned int number = recovered->segment.number;
+
+    if (resume->error > 0 || resume->error == -ENOENT) {
+        if (recovered->is_unread)
+            segments_drop_old(segments, number);
+        return;
+    }
+    if (recovered->is_unread)
+        log_line(LOG_WARNING, name, "Cannot read segment %u: %s. Its records count as evicted.",
+                 number, strerror(-resume->error));
+    else
+        log_line(LOG_WARNING, name,
+                 "Cannot sync segment %u: %s. It is complete, but a power cut may truncate it, and "
+                 "it has no sidecar.",
+                 number, strerror(-resume->error));
+}
+
+/* Enters a segment that was read, and has the sidecar written that it lacks. */
+static void resume_enter(struct segments_resume *resume, struct recovered_segment *recovered)
+{
+    struct segments *segments = resume->segments;
+    bool is_older = recovered->segment.number < segments->first_number;
+    bool is_last = recovered->is_read && recovered == find_last_read(&resume->recovery);
+    uint64_t *delivered = calloc(segments->nr_cpus, sizeof(*delivered));
+    struct ledger *lines = calloc(segments->nr_cpus, sizeof(*lines));
+
+    for (unsigned int cpu = 0; delivered && lines && cpu < segments->nr_cpus; cpu++) {
+        delivered[cpu] = is_older ? 0 : recovered->cpus[cpu].delivered;
+        lines[cpu] = line_of(recovered, cpu, is_last ? resume->added : NULL);
+        if (resume->unseen && !recovered->is_read)
+            resume->unseen[cpu] -= min_u64(delivered[cpu], resume->unseen[cpu]);
+    }
+    if (delivered && lines) {
+        if (!recovered->has_sidecar)
+            resume_date(segments_session(segments), &recovered->segment);
+        segments_update_old(segments, &recovered->segment, delivered);
+        recovered->segment.ledger = lines;
+        /* Its daemon ended first. Those of more, which somebody removed, wait for a restart. */
+        if (!recovered->has_sidecar && segments->nr_sidecars < SIDECARS_AHEAD)
+            segments_write_sidecar(segments, &recovered->segment, NULL);
+    }
+    free(delivered);
+    free(lines);
+}
+
+/* All finished segments were read: records of the others are not on the disk any more. */
+static void resume_evict_unseen(struct segments_resume *resume)
+{
+    struct segments *segments = resume->segments;
+
+    for (unsigned int cpu = 0; resume->unseen && cpu < segments->nr_cpus; cpu++) {
+        segments->past[cpu].delivered -= resume->unseen[cpu];
+        segments->past[cpu].evicted += resume->unseen[cpu];
+    }
+}
+
+static void resume_completion_done(struct job *job);
+
+/* The newest ones first: these are shown. */
+static void resume_complete_next(struct segments_resume *resume)
+{
+    const struct segments *segments = resume->segments;
+    const struct session *session = segments_session(segments);
+
+    if (resume->nr_left == 0)
+        resume_evict_unseen(resume);
+    if (resume->nr_left == 0 || session->is_handed_over || session->is_aborted) {
+        resume_end(resume);
+        return;
+    }
+    resume->job = (struct job){.run = resume_run_completion, .done = resume_completion_done};
+    worker_send(segments->reader ? segments->reader : session->worker, &resume->job);
+}
+
+static void resume_completion_done(struct job *job)
+{
+    struct segments_resume *resume = job_container(job, struct segments_resume, job);
+    struct recovered_segment *recovered = &resume->recovery.segments[--resume->nr_left];
+
+    if (resume->segments->is_released) {
+        resume_end(resume);
+        return;
+    }
+    if (recovered->segment.number > resume->segments->gone_number) {
+        if (resume->error != 0)
+            resume_note_error(resume, recovered);
+        else
+            resume_enter(resume, recovered);
+    }
+    resume_complete_next(resume);
+}
+
 static void resume_done(struct job *job)
 {
     struct segments_resume *resume = job_container(job, struct segments_resume, job);
     struct segments *segments = resume->segments;
 
-    segments->is_recovering = false;
-    if (!segments->is_released) {
-        if (resume->error >= 0)
-            resume_take(resume);
-        else
+    if (segments->is_released || resume->error < 0) {
+        if (!segments->is_released)
             resume_fail(segments, &resume->failure);
-        session_continue_end(segments_session(segments)); /* may free the segments */
+        resume_end(resume);
+        return;
     }
-    free(resume->added);
-    recovery_done(&resume->recovery);
-    free(resume);
+    resume_take(resume);
+    resume->nr_left = resume->recovery.count;
+    /* Without a worker of its own, the capture's: its jobs wait for this now and then. */
+    (void)worker_new(segments_session(segments)->context->workers, "recovery", &segments->reader);
+    resume_complete_next(resume);
 }
 
 void segments_resume(struct segments *segments)
@@ -285,6 +382,7 @@ void segments_resume(struct segments *segments)
     struct segments_resume *resume = calloc(1, sizeof(*resume));
     const struct failure failure = {.text = "Out of memory."};
 
+    segments->holds_since = clock_pair_now();
     if (!resume) {
         resume_fail(segments, &failure);
         return;
@@ -362,6 +460,9 @@ void segments_pass_missing(struct segments *segments, struct sink *sink)
 
 void segments_end_holding(struct segments *segments)
 {
+    const struct session *session = segments_session(segments);
+    uint64_t usec;
+
     segments->is_holding = false;
     segments->is_open = true;
     segments->before_held = true;
@@ -369,6 +470,15 @@ void segments_end_holding(struct segments *segments)
     segments->number++;
     segments->continued_number = segments->number;
     segments->current_missing = segments->missing_before;
+    if (segments->is_new_run)
+        return;
+    usec = clock_usec_between(segments->holds_since, clock_pair_now(),
+                              xen_host_info(session->context->xen)->tsc_khz);
+    log_line(segments->restart_dropped ? LOG_WARNING : LOG_INFO, session->name,
+             "Continued after a restart of xentraced, with segment %u, which was ready after %llu "
+             "ms. %llu records were in memory at the restart, and are counted as dropped.",
+             segments->number, (unsigned long long)(usec / USEC_PER_MSEC),
+             (unsigned long long)segments->restart_dropped);
 }
 
 /* Its records are in the past ledger now, and are reported by the first one, too. */

@@ -41,7 +41,6 @@ void segments_stop_holding(struct segments *segments);
 
 /* Of one CPU, what is known of it after a restart. */
 struct recovered_sums {
-    uint64_t on_disk; /* records in segments that the past includes */
     uint64_t read;    /* records in those that were read now */
     uint64_t told;    /* missing ones that these report */
     uint64_t pending; /* of the past: that they had to report */
@@ -49,8 +48,8 @@ struct recovered_sums {
 };
 
 /*
- * Brings PAST up to what was TAKEN from Xen, and moves deleted segments' records to `evicted`.
- * *RET_ADDED is what comes to it. Returns how many records the next segment has to report.
+ * Brings PAST up to what was TAKEN from Xen. *RET_ADDED is what comes to it. Returns how many
+ * records the next segment has to report.
  */
 uint64_t segments_settle_ledger(struct ledger *past, struct account_sum taken,
                                 const struct recovered_sums *sums, struct ledger *ret_added);
@@ -59,7 +58,11 @@ uint64_t segments_settle_ledger(struct ledger *past, struct account_sum taken,
 
 /* SEGMENT is on the disk, of an earlier daemon; DELIVERED per CPU is evicted when it is deleted. */
 void segments_list_old(struct segments *segments, const struct segment *segment,
-                       const uint64_t *delivered);
+                       const uint64_t *delivered, bool is_unread);
+/* ... and was read; and: has gone. */
+void segments_update_old(struct segments *segments, const struct segment *segment,
+                         const uint64_t *delivered);
+void segments_drop_old(struct segments *segments, unsigned int number);
 
 /* Adds the figures of SINK. */
 void segments_add_sink(const struct sink *sink, unsigned int nr_cpus, struct ledger *past,

@@ -169,6 +169,7 @@ static struct storage *segments_free(struct storage *storage)
 
     segments_stop_timers(segments);
     space_stop_waiting(storage);
+    segments->reader = worker_free(segments->reader);
     storage->sink = sink_free(storage->sink);
     segments->next = sink_free(segments->next);
     segments->before = sink_free(segments->before);

@@ -26,6 +26,7 @@
 
 #include "collector/ledger.h"
 #include "collector/sink.h"
+#include "daemon/base/clock.h"
 #include "daemon/base/failure.h"
 #include "daemon/base/worker.h"
 #include "daemon/session/storage.h"
@@ -70,6 +71,7 @@ struct missing {
 /* A finished one whose file is there. */
 struct segment_file {
     struct segment segment;
+    bool is_unread;       /* of an earlier daemon; only its number and size are known yet */
     uint64_t delivered[]; /* per CPU: what is evicted when it is deleted */
 };
 
@@ -102,10 +104,13 @@ struct segments {
     bool is_over;     /* the last one is finished, too */
 
     /* It continues what an earlier daemon has begun: see segments-resume.c. */
-    bool is_holding;           /* the current one has no file yet: its sink holds */
-    bool is_new_run;           /* there is no state: what is on the disk is of an older run */
-    bool is_recovering;        /* the worker reads the disk */
-    bool is_recovered;         /* ... and has */
+    bool is_holding;       /* the current one has no file yet: its sink holds */
+    bool is_new_run;       /* there is no state: what is on the disk is of an older run */
+    bool is_recovering;    /* a worker reads the disk */
+    bool is_recovered;     /* ... and has read all that the first one reports */
+    struct worker *reader; /* of its finished ones; NULL: none is left */
+    struct clock_pair holds_since;
+    uint64_t restart_dropped;  /* records that were in memory at the restart */
     bool is_last_removed;      /* it ended right after a segment */
     unsigned int first_number; /* of this run; those before are an older one's */
     struct missing *missing; /* [nr_cpus]: what the first one reports; NULL: nothing is continued */
@@ -147,6 +152,7 @@ struct segments {
     uint64_t files_bytes;
     uint32_t written;         /* finished ones */
     uint32_t deleted;         /* of these */
+    unsigned int gone_number; /* those up to that were deleted, or one of them is being */
     unsigned int nr_sidecars; /* of segments, under way */
 
     struct segment_removal oldest; /* of files[0] */

@@ -245,6 +245,68 @@ killed_waiting() { # killed_waiting [OPTION]...
     trap - EXIT
 }
 
+# Thousands of segments are on the disk: PARTS=many prints for how long the next one is waited for, with
+# readers in the last two lives. How long that is, is the machine's; what is read meanwhile is checked by
+# unit/test-persist.
+make_many() { # make_many COUNT: copies of the second segment; the unfinished one is that after the last of them
+    local after
+    after=$(printf 'long.%05d' $(($1 + 1)))
+    rm -f "$state"/.long.* "$state/$after.json"
+    mv "$(segments_of long | tail -n 1)" "$state/$after.xentrace"
+    python3 - "$state/long." "$1" <<'END'
+import shutil, sys
+for i in range(3, int(sys.argv[2]) + 1):
+    for ending in ".xentrace", ".json":
+        shutil.copyfile(f"{sys.argv[1]}00002{ending}", f"{sys.argv[1]}{i:05d}{ending}")
+END
+    sed -i "s/\"finished_number\":[0-9]*/\"finished_number\":$1/" "$dir/persist-long.json"
+}
+many() {
+    local i count=${SEGMENTS:-3000}
+    service_start || exit 1
+    check "start --persist" ctl start long --segment-size 1M --keep-files "$count" --persist
+    check "many: two segments" wait_until 60 test -s "$dir/state/long.00002.json"
+    kill -STOP "$(cat "$dir/pid")"
+    make_many "$count"
+    for i in 1 2 3 4 5; do
+        [ "$i" -le 3 ] || exec 9<"$(segments_of long | tail -n 1)"
+        check "many $i: the next one comes up" again kill_daemon
+        check "many $i: it continues" wait_until 60 writes long
+        sed -n 's/.*\(ready after [0-9]* ms\).*/# \1/p' "$dir/log" | tail -n 1
+    done
+    exec 9<&-
+    check "many: the oldest go" wait_until 60 test ! -e "$state/long.00001.xentrace"
+    check "many: stop" ctl stop long
+    check "the manager ends" ends_as_signalled
+}
+
+# While no daemon runs, a finished segment is removed, and sidecars are removed and damaged; the next daemon
+# may be killed before it has seen that.
+removed() {
+    local i records
+    service_start || exit 1
+    check "start --persist" ctl start long --segment-size 1M --persist
+    check "removed: four segments" wait_until 60 test -s "$state/long.00004.json"
+    kill -STOP "$(cat "$dir/pid")"
+    records=$(number "$state/long.00001.json" segment records)
+    rm "$state"/long.00001.* "$state/long.00002.json"
+    echo '{"segment":{"ledger":{"cpus":[{"cpu":99}]}}}' >"$state/long.00003.json"
+    for i in 1 2; do
+        check "removed $i: the next one comes up" again kill_daemon
+        check "removed $i: it continues" wait_until 20 writes long
+    done
+    "$xensim" pause
+    "$xensim" stat >"$dir/stat"
+    check "removed: stop" ctl stop long
+    ctl --json status long >"$dir/document"
+    check "removed: the records of the segment are evicted" same "$(number "$dir/document" ledger evicted)" "$records"
+    check "removed: the ledger balances" balances "$dir/document"
+    check "removed: each segment has its sidecar" has_sidecars long
+    mapfile -t files < <(segments_of long | grep -v 00003)
+    check "removed: each agrees with it" agree "${files[@]}"
+    check "the manager ends" ends_as_signalled
+}
+
 killed() { by_hand kill_daemon; }
 killed_waiting_packed() { killed_waiting --compress zstd; }
 restarted() { by_hand restart; }
@@ -254,13 +316,15 @@ killed_beside() { with_recorder kill_daemon; }
 restarted_beside() { with_recorder restart; }
 
 main() {
-    local part
+    local part rate
     for part in ${PARTS:-killed restarted killed_packed restarted_packed killed_beside restarted_beside
-        killed_waiting killed_waiting_packed}; do
+        killed_waiting killed_waiting_packed removed}; do
         echo "# SEED=$seed"
-        SEED=$seed sim --cpus 3 --rate 20M -- "$part"
+        rate=20M
+        case $part in many | removed) rate=1M ;; esac
+        SEED=$seed sim --cpus 3 --rate "$rate" -- "$part"
         case $part in
-        killed* | restarted*)
+        killed* | restarted* | removed)
             check "$part: the ledger is the producer's" produced_as_reported "$dir/document" "$dir/report"
             ;;
         esac

@@ -488,6 +488,24 @@ int recovery_read(const struct recovery_request *request, struct recovery *ret_r
     return 0;
 }
 
+int recovery_complete(const struct recovery_request *request, struct recovered_segment *segment)
+{
+    (void)request, (void)segment;
+    return 0;
+}
+
+int worker_new(struct workers *workers, const char *name, struct worker **ret_worker)
+{
+    (void)workers, (void)name, (void)ret_worker;
+    return -ENOMEM;
+}
+
+struct worker *worker_free(struct worker *worker)
+{
+    (void)worker;
+    return NULL;
+}
+
 void recovery_done(struct recovery *recovery)
 {
     (void)recovery;

@@ -115,13 +115,13 @@ static const struct {
     {"all of it is on the disk",
      {.produced = 10, .delivered = 10},
      {30, 0},
-     {.on_disk = 10, .read = 20},
+     {.read = 20},
      {.produced = 30, .delivered = 30},
      0},
     {"some was in memory",
      {.produced = 10, .delivered = 10},
      {30, 0},
-     {.on_disk = 10, .read = 15},
+     {.read = 15},
      {.produced = 30, .delivered = 25, .dropped = 5},
      5},
     {"Xen had lost some, and a file reports it",
@@ -139,25 +139,19 @@ static const struct {
     {"the file had to report what the one before had missed",
      {.produced = 50, .delivered = 40, .dropped = 10},
      {80, 0},
-     {.on_disk = 40, .read = 25, .told = 10, .pending = 10},
+     {.read = 25, .told = 10, .pending = 10},
      {.produced = 80, .delivered = 65, .dropped = 15},
      5},
     {"... but it did not come to that",
      {.produced = 50, .delivered = 40, .dropped = 10},
      {80, 0},
-     {.on_disk = 40, .pending = 10},
+     {.pending = 10},
      {.produced = 80, .delivered = 40, .dropped = 40},
      40},
-    {"a segment was deleted meanwhile",
-     {.produced = 50, .delivered = 50},
-     {50, 0},
-     {.on_disk = 30},
-     {.produced = 50, .delivered = 30, .evicted = 20},
-     0},
     {"an account that is behind the disk",
      {.produced = 10, .delivered = 10},
      {5, 0},
-     {.on_disk = 10, .read = 7},
+     {.read = 7},
      {.produced = 17, .delivered = 17},
      0},
 };
@@ -303,6 +297,16 @@ static void check_packed_recovery(const struct recovery_request *request)
     unlinkat(directory_fd, "long.00007.xentrace.zst", 0);
 }
 
+static unsigned int nr_waits;
+
+/* The fake of nanosleep(2), with which the last writes are waited for. */
+int nanosleep(const struct timespec *requested, struct timespec *remaining)
+{
+    (void)requested, (void)remaining;
+    nr_waits++;
+    return 0;
+}
+
 static void test_recovery(void)
 {
     struct recovery_request request = {
@@ -315,6 +319,7 @@ static void test_recovery(void)
     };
     struct recovery recovery;
     struct failure failure = {0};
+    int reader_fd;
 
     test_case("nothing is there");
     CHECK_INT(recovery_read(&request, &recovery, &failure), 0);
@@ -334,11 +339,22 @@ static void test_recovery(void)
     write_trace("longer.00009.xentrace", 1, 0);        /* another's */
     write_trace("long.2.xentrace", 1, 0);
 
-    test_case("finished ones are known by their sidecars, others are read and cut");
+    test_case("unfinished ones are read and cut, of finished ones only the size");
+    reader_fd = openat(directory_fd, "long.00003.xentrace", O_RDONLY);
     CHECK_INT(recovery_read(&request, &recovery, &failure), 0);
+    CHECK_UINT(nr_waits, 0); /* for the reader */
+    close(reader_fd);
     if (!CHECK_UINT(recovery.count, 4))
         return;
     CHECK_UINT(recovery.last_number, 4);
+    CHECK(recovery.segments[0].is_unread && recovery.segments[1].is_unread);
+    CHECK_UINT(recovery.segments[0].segment.bytes, 4 * 36);
+    CHECK_UINT(recovery.segments[0].cpus[0].delivered, 0);
+
+    test_case("... which are known by their sidecars, afterwards");
+    for (size_t i = 0; i < recovery.count; i++)
+        CHECK_INT(recovery_complete(&request, &recovery.segments[i]), 0);
+    CHECK(!recovery.segments[0].is_unread && !recovery.segments[1].is_unread);
     CHECK(!recovery.segments[0].is_read && !recovery.segments[1].is_read);
     CHECK_UINT(recovery.segments[0].cpus[0].delivered, 5);
     CHECK_UINT(recovery.segments[0].cpus[1].last_tsc, 9);
@@ -352,6 +368,13 @@ static void test_recovery(void)
     CHECK(!is_there(".long.00004.xentrace.next") && !is_there(".long.00005.xentrace.next"));
     recovery_done(&recovery);
 
+    test_case("one that may still be written is waited for");
+    reader_fd = openat(directory_fd, "long.00003.xentrace", O_WRONLY);
+    CHECK_INT(recovery_read(&request, &recovery, &failure), 0);
+    CHECK(nr_waits > 0);
+    close(reader_fd);
+    recovery_done(&recovery);
+
     test_case("one in which nothing is goes");
     write_trace("long.00006.xentrace", 0, 4096);
     CHECK_INT(recovery_read(&request, &recovery, &failure), 0);
@@ -361,12 +384,31 @@ static void test_recovery(void)
 
     check_packed_recovery(&request);
 
-    test_case("without a state, those with a sidecar are finished");
+    test_case("without a state, none is waited for, and those with a sidecar are finished");
     request.has_state = false;
     request.finished_number = 0;
     CHECK_INT(recovery_read(&request, &recovery, &failure), 0);
-    CHECK_UINT(recovery.count, 4);
+    if (!CHECK_UINT(recovery.count, 4))
+        return;
+    for (size_t i = 0; i < recovery.count; i++) {
+        CHECK(recovery.segments[i].is_unread);
+        CHECK_INT(recovery_complete(&request, &recovery.segments[i]), 0);
+    }
     CHECK(!recovery.segments[0].is_read && recovery.segments[1].is_read);
+    recovery_done(&recovery);
+
+    test_case("... and one in which nothing is goes afterwards");
+    write_trace("long.00006.xentrace", 0, 4096);
+    CHECK_INT(recovery_read(&request, &recovery, &failure), 0);
+    if (!CHECK_UINT(recovery.count, 5))
+        return;
+    CHECK_INT(recovery_complete(&request, &recovery.segments[4]), 1);
+    CHECK(recovery.segments[4].is_unread && !is_there("long.00006.xentrace"));
+
+    test_case("... as does one that was removed meanwhile");
+    unlinkat(directory_fd, "long.00004.xentrace", 0);
+    CHECK_INT(recovery_complete(&request, &recovery.segments[3]), -ENOENT);
+    CHECK(recovery.segments[3].is_unread);
     recovery_done(&recovery);
 }
 
