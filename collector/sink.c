@@ -114,6 +114,11 @@ struct sink *sink_free(struct sink *sink)
     return NULL;
 }
 
+void sink_release_writer(struct sink *sink)
+{
+    sink->config.handoff = handoff_free(sink->config.handoff);
+}
+
 void sink_release_ring(struct sink *sink)
 {
     struct ring *ring = sink->ring;

@@ -94,6 +94,9 @@ int sink_new_ring(const struct sink_config *config, struct ring *ring, struct si
 /* After MESSAGE_CLOSED, if it was never attached, or when the collector thread has ended. */
 struct sink *sink_free(struct sink *sink);
 
+/* Likewise: ends the thread that writes the output. The figures stay. */
+void sink_release_writer(struct sink *sink);
+
 /*
  * After MESSAGE_CLOSED: keeps the figures, so that the ring may be freed. Without memory for them
  * they become 0.

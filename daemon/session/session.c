@@ -118,6 +118,8 @@ static void session_release(struct session *session)
         return;
     session->is_released = true;
     session_stop_timers(session);
+    if (session->storage->sink)
+        sink_release_writer(session->storage->sink); /* the rest is needed as long as it is shown */
     if (session->storage->output)
         output_close(session->storage->output);
     if (session->worker)

@@ -18,11 +18,13 @@ join() { (cd "$state" && segments "$1" | xargs -r cat) | zstd -dcq >"$dir/joined
 nothing_hidden() { same "$(ls -A "$state" | grep -c '^\.')" 0; }
 output_of() { ctl --json status "$1" >"$dir/status" && number "$dir/status" output "$2"; }
 stores() { [ "$(output_of "$1" bytes)" -gt "$2" ]; } # stores NAME BYTES
+has_packers() { [ "$(grep -lx packer "/proc/$daemon/task"/*/comm | wc -l)" -eq "$1" ]; } # threads that compress
 is_flushed() { [ "$(output_of "$1" queued_bytes)" -eq 0 ]; }
 
 files() {
     daemon_start || exit 1
     ctl start --compress zstd file >/dev/null
+    check "a file: a thread compresses it" wait_until 10 has_packers 1
     check "a file: it is written as it comes" wait_until 20 stores file $((4 * mib))
     check "a file: status has what it holds" above "$(number "$dir/status" output plain_bytes)" $((5 * mib))
     check "a file: ... also in words" shows 'Holds: [0-9.]+M of records, compressed with zstd$' ctl status file
@@ -53,6 +55,8 @@ files() {
     ctl stop empty >/dev/null
     check "nothing is recorded: it is a trace" ctl info "$state/empty.xentrace.zst"
     check "nothing is recorded: ... that zstd unpacks" zstd -tq "$state/empty.xentrace.zst"
+    check "captures that have ended keep no thread" wait_until 10 has_packers 0
+    check "... but are shown" shows 'Holds: [0-9.]+M of records, compressed with zstd$' ctl status file
 }
 
 limits() {

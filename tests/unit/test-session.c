@@ -82,6 +82,7 @@ static struct {
     bool is_idle_known;  /* Xen reports idle times: half of the time, for both CPUs */
     uint64_t drained_bytes;
     unsigned int nr_workers;
+    bool has_writer; /* the thread of a compressed capture */
     unsigned int nr_storages;
     unsigned int nr_ticks;  /* that looked after the page cache */
     char finished_name[64]; /* of the sidecar, when the storage was completed */
@@ -359,6 +360,12 @@ void sink_read_totals(const struct sink *sink, struct sink_totals *ret_totals)
     };
 }
 
+void sink_release_writer(struct sink *sink)
+{
+    CHECK(sink == &fake.sink);
+    fake.has_writer = false;
+}
+
 const struct cpu_set *sink_unsettled(const struct sink *sink)
 {
     (void)sink;
@@ -500,6 +507,7 @@ static int fake_make_sink(struct storage *storage, struct watch_set *watch, stru
     if (has(NO_SINK))
         return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "No memory.");
     storage->sink = &fake.sink;
+    fake.has_writer = true;
     return 0;
 }
 
@@ -816,6 +824,7 @@ static void rig_done(struct rig *rig)
         pass(HOUR_USEC);
         if (rig->session) {
             CHECK(rig->session->sidecar.path || has(CLIENTS | STREAM | RECORDER));
+            CHECK(!fake.has_writer);
             session_stop(rig->session, END_STOP);
             session_abort(rig->session);
         }
