@@ -442,14 +442,6 @@ static bool manager_may_persist(const struct session *session)
            !segments_of(session->storage)->is_holding;
 }
 
-static void follow_persistent(struct session *session)
-{
-    if (session->start_failure.name) /* its worker is about to end */
-        persist_remove(session->context->runtime_dir_fd, session->name);
-    else if (manager_may_persist(session))
-        persist_save(session);
-}
-
 static void handle_segment_finished(void *userdata, const struct session *session,
                                     unsigned int number, const struct segment *segment)
 {
@@ -475,8 +467,8 @@ static void handle_session_change(void *userdata, struct session *session)
         clock_watch_start(manager->clock_watch);
     if (session->settings.is_recorder)
         follow_recorder(manager, session);
-    if (session->settings.is_persistent)
-        follow_persistent(session);
+    if (session->settings.is_persistent && session->start_failure.name)
+        persist_remove(manager->runtime_dir_fd, session->name); /* its worker is about to end */
     if (manager->session_changed)
         manager->session_changed(manager->userdata, session);
 }

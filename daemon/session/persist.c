@@ -347,6 +347,13 @@ void persist_remove(int runtime_dir_fd, const char *name)
     }
 }
 
+static int refuse_state(const struct session *session, int error, struct failure *failure)
+{
+    return failure_set(failure, error, ERROR_OUTPUT,
+                       "Cannot save the state of '%s' for a restart in the runtime directory: %s.",
+                       session->name, strerror(-error));
+}
+
 int persist_map_account(struct session *session, bool is_new, struct failure *failure)
 {
     const struct session_context *context = session->context;
@@ -358,12 +365,7 @@ int persist_map_account(struct session *session, bool is_new, struct failure *fa
     fd = openat(context->runtime_dir_fd, file,
                 O_RDWR | O_CLOEXEC | O_NOFOLLOW | (is_new ? O_CREAT : 0), 0600);
     r = fd < 0 ? -errno : account_map(fd, session->selection.nr_cpus, is_new, &session->account);
-    if (r < 0)
-        return failure_set(
-            failure, r, ERROR_OUTPUT,
-            "Cannot save the state of '%s' for a restart in the runtime directory: %s.",
-            session->name, strerror(-r));
-    return 0;
+    return r < 0 ? refuse_state(session, r, failure) : 0;
 }
 
 /* --- On the session's worker. --- */
@@ -387,8 +389,9 @@ static int write_state(const struct persist_job *job)
                 0600);
     if (fd < 0)
         return -errno;
+    errno = 0;
     if (json_object_to_fd(fd, job->state, JSON_C_TO_STRING_PLAIN) < 0)
-        return -EIO;
+        return errno ? -errno : -EIO;
     return renameat(job->directory_fd, temporary, job->directory_fd, file) < 0 ? -errno : 0;
 }
 
@@ -441,7 +444,8 @@ void persist_end(struct session *session)
         persist_send(session, NULL);
 }
 
-void persist_save(struct session *session)
+/* Returns NULL without memory. */
+static struct json_object *persist_describe(const struct session *session)
 {
     const struct settings *settings = &session->settings;
     const struct segments *segments = segments_of(session->storage);
@@ -469,15 +473,36 @@ void persist_save(struct session *session)
         .past = calloc(segments->nr_cpus, sizeof(struct ledger)),
         .pending = calloc(segments->nr_cpus, sizeof(uint64_t)),
     };
+    struct json_object *described = NULL;
 
-    if (!state.past || !state.pending) {
-        free(state.past);
-        free(state.pending);
-        return;
+    if (state.past && state.pending) {
+        (void)strcpy(state.name, session->name); /* of the same length */
+        segments_read_finished(segments, state.past, state.pending, &state.totals);
+        described = persist_to_json(&state);
     }
-    (void)strcpy(state.name, session->name); /* of the same length */
-    segments_read_finished(segments, state.past, state.pending, &state.totals);
-    persist_send(session, persist_to_json(&state));
     free(state.past);
     free(state.pending);
+    return described;
+}
+
+void persist_save(struct session *session)
+{
+    struct json_object *state = persist_describe(session);
+
+    if (state)
+        persist_send(session, state);
+}
+
+int persist_save_now(const struct session *session, struct failure *failure)
+{
+    struct persist_job job = {
+        .state = persist_describe(session),
+        .directory_fd = session->context->runtime_dir_fd,
+    };
+    int r;
+
+    (void)strcpy(job.name, session->name); /* of the same length */
+    r = job.state ? write_state(&job) : -ENOMEM;
+    json_object_put(job.state);
+    return r < 0 ? refuse_state(session, r, failure) : 0;
 }

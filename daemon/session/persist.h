@@ -70,6 +70,11 @@ int persist_map_account(struct session *session, bool is_new, struct failure *fa
 
 /* Has the state of SESSION written by its worker. */
 void persist_save(struct session *session);
+/*
+ * The same at once, into memory: the first state of SESSION, which is about to run. Fails with
+ * ERROR_OUTPUT and the errors of open(2) and write(2), or -ENOMEM.
+ */
+int persist_save_now(const struct session *session, struct failure *failure);
 /* It has ended, but for its sidecars: the same if the next daemon continues it, else it is removed.
  */
 void persist_end(struct session *session);

@@ -744,20 +744,27 @@ static int session_start_timers(struct session *session)
                                       session_handle_time, session);
 }
 
+static int session_start_tracing(struct session *session, struct failure *failure)
+{
+    int r;
+
+    r = session_start_timers(session);
+    if (r < 0)
+        return failure_set(failure, r, ERROR_NO_MEMORY, "Cannot set a timer: %s.", strerror(-r));
+    if (session->settings.is_persistent && session->storage->output) {
+        r = persist_save_now(session, failure); /* before start is answered */
+        if (r < 0)
+            return r;
+    }
+    return tracing_start(session->context->tracing, &session->use, failure);
+}
+
 /* The collector takes records: now Xen may make them. */
 static void session_begin_running(struct session *session)
 {
-    struct failure *failure = &session->start_failure;
-    int r;
-
     if (session->state != SESSION_STARTING || session->is_aborted)
         return; /* stopped before it began */
-    r = session_start_timers(session);
-    if (r < 0)
-        (void)failure_set(failure, r, ERROR_NO_MEMORY, "Cannot set a timer: %s.", strerror(-r));
-    else
-        r = tracing_start(session->context->tracing, &session->use, failure);
-    if (r < 0) {
+    if (session_start_tracing(session, &session->start_failure) < 0) {
         session_stop(session, END_XEN_ERROR);
         return;
     }

@@ -68,6 +68,8 @@ enum {
     RECORDER = 1 << 10,    /* nothing to open, and nothing to finish */
     RAN_OUT = 1 << 11,     /* the limit is the disk's */
     RESERVE = 1 << 12,     /* --reserve */
+    PERSISTENT = 1 << 13,  /* --persist */
+    NO_STATE = 1 << 14,    /* persist_save_now() fails */
 };
 
 static struct {
@@ -136,6 +138,13 @@ int persist_map_account(struct session *session, bool is_new, struct failure *fa
 {
     (void)session, (void)is_new, (void)failure;
     return 0;
+}
+
+int persist_save_now(const struct session *session, struct failure *failure)
+{
+    CHECK(session->state == SESSION_STARTING);
+    note("save");
+    return has(NO_STATE) ? failure_set(failure, -ENOSPC, ERROR_OUTPUT, "No space.") : 0;
 }
 
 void persist_end(struct session *session)
@@ -812,6 +821,7 @@ static void rig_init(struct rig *rig, unsigned int flags, bool keeps)
         .keeps = keeps,
     };
     CHECK_INT(session_new(&rig->context, "s", &options, &rig->session, &failure), 0);
+    rig->session->settings.is_persistent = flags & PERSISTENT; /* the fake has no segments */
 }
 
 /* Nothing comes after the release, and all is given back. */
@@ -1012,6 +1022,13 @@ static const struct life_case life_cases[] = {
     {"Xen refuses to trace, and it is aborted", NO_TRACING,
      TO_START " attached abort abandoned closed finished",
      STARTED " start halt drain give-up ABORT refused:Xen finish released"},
+
+    {"its state is saved before it runs", PERSISTENT, TO_SEAL " ok",
+     STARTED " save start running write begin mute halt drain disable close finish write seal "
+             "ended:stop released"},
+    {"its state cannot be saved", PERSISTENT | NO_STATE,
+     TO_START " attached drained closed finished",
+     STARTED " save halt drain close finish refused:Output released"},
 
     /* The disk does not answer. */
     {"it is opened late", 0, "late opened finished", "open refused:OutputWaiting finish released"},
