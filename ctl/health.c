@@ -161,6 +161,19 @@ static void read_session(struct health *health, struct json_object *session)
         warn(health, "%s: CPUs that are in use, but not recorded by Xen: %s.", name, silent);
 }
 
+/* A persistent capture that has failed, unless there is a later one of its name: newest first. */
+static bool should_continue(struct json_object *sessions, size_t n)
+{
+    struct json_object *session = doc_at(sessions, n);
+    const char *name = doc_text(session, "name", "");
+
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(doc_text(doc_at(sessions, i), "name", ""), name) == 0)
+            return false;
+    return doc_flag(session, "options.persist") && doc_says_no(session, "ended.ok") &&
+           !session_was_aborted(session);
+}
+
 static void read_warnings(struct health *health, struct json_object *status)
 {
     struct json_object *sessions = doc_array(status, "sessions");
@@ -170,7 +183,16 @@ static void read_warnings(struct health *health, struct json_object *status)
     for (size_t i = 0; i < doc_length(sessions); i++) {
         if (!doc_session_has_ended(doc_at(sessions, i)))
             read_session(health, doc_at(sessions, i));
+        else if (should_continue(sessions, i))
+            warn(health, "%s is to be recorded over restarts, but has ended. %s",
+                 doc_text(doc_at(sessions, i), "name", "-"),
+                 doc_text(doc_at(sessions, i), "ended.message", ""));
     }
+    if (*doc_text(status, "disk.error", ""))
+        warn(health,
+             "The directory %s cannot be written: %s. Captures and snapshots into it fail. Check "
+             "the disk: dmesg",
+             doc_text(status, "daemon.state_dir", "-"), doc_text(status, "disk.error", ""));
     if (doc_says_no(status, "daemon.memory_locked"))
         warn(health, "The memory of xentraced is not locked. See: xentracectl doctor");
     if (doc_flag(status, "disk.filled_by_others"))

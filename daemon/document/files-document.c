@@ -2,6 +2,8 @@
 
 #include "daemon/document/files-document.h"
 
+#include <string.h>
+
 #include <json-c/json.h>
 
 #include "daemon/base/json-put.h"
@@ -49,6 +51,7 @@ json *document_of_disk(const struct vacuum_disk *disk)
     json_put_count(object, "free_bytes", disk->free_bytes);
     json_put_count(object, "keep_free_bytes", disk->keep_free_bytes);
     json_put_bool(object, "filled_by_others", disk->is_of_others);
+    json_put_text(object, "error", disk->error ? strerror(-disk->error) : "");
     json_put_count(object, "held_bytes", disk->held.bytes);
     json_put_count(object, "held_files", disk->held.files);
     return object;

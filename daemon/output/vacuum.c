@@ -11,9 +11,11 @@
 #include "daemon/output/vacuum.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <systemd/sd-event.h>
 
@@ -84,6 +86,7 @@ struct vacuum_job {
     struct vacuum_outcome outcome;
     struct held_sum removed_held; /* of those that still were open, now or earlier */
     struct held_sum cut;
+    int disk_error;
     struct failure failure;
     struct eviction evictions[EVICT_MAX];
     size_t nr_evictions;
@@ -375,10 +378,28 @@ static void job_remove_named(struct vacuum_job *job)
         state_sidecar_remove(job->directory_fd, job->names[i]);
 }
 
+/*
+ * Writes a file without a name. A disk that has failed is found within a minute, and not only when
+ * a snapshot is needed. That it is full is found by other means; a file system may know no such
+ * files.
+ */
+static int try_disk(int directory_fd)
+{
+    _cleanup_fd_ int fd = openat(directory_fd, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    int error = 0;
+
+    if (fd < 0 || write(fd, "", 1) < 0 || fdatasync(fd) < 0)
+        error = -errno;
+    return error == -EOPNOTSUPP || error == -EISDIR || error == -ENOSPC || error == -EDQUOT ? 0
+                                                                                            : error;
+}
+
 static void vacuum_run(struct job *base)
 {
     struct vacuum_job *job = job_container(base, struct vacuum_job, job);
 
+    if (!job->done)
+        job->disk_error = try_disk(job->directory_fd);
     if (job_read_files(job) < 0)
         return;
     switch (job->request.action) {
@@ -550,9 +571,22 @@ static void vacuum_log(struct vacuum *vacuum, const struct vacuum_job *job)
         vacuum_log_removed(vacuum, job);
 }
 
+/* Each change once. */
+static void vacuum_log_disk(const struct vacuum *vacuum, int error)
+{
+    if (error && !vacuum->disk.error)
+        log_error("Cannot write to %s: %s. Captures and snapshots into it fail; the recorder "
+                  "continues in memory. Check the disk: dmesg",
+                  vacuum->context.state_dir, strerror(-error));
+    else if (!error && vacuum->disk.error)
+        log_line(LOG_NOTICE, NULL, "%s can be written again.", vacuum->context.state_dir);
+}
+
 static void vacuum_end_look(struct vacuum *vacuum, const struct vacuum_job *job)
 {
     vacuum->is_looking = false;
+    vacuum_log_disk(vacuum, job->disk_error);
+    vacuum->disk.error = job->disk_error;
     vacuum_log_short(vacuum, job);
 }
 

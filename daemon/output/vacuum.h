@@ -75,6 +75,7 @@ struct vacuum_disk {
     uint64_t free_bytes;
     uint64_t keep_free_bytes; /* in force; 0: none */
     bool is_of_others;        /* as in struct vacuum_outcome */
+    int error;                /* < 0: why no file can be written to it */
     struct held_sum held;
 };
 
