@@ -27,6 +27,7 @@
 #include "daemon/output/disk-call.h"
 #include "daemon/output/live-files.h"
 #include "daemon/output/output-file.h"
+#include "daemon/output/sidecar.h"
 #include "daemon/output/state-files.h"
 
 #define LEASE_TRIES      200u
@@ -396,6 +397,18 @@ static int recover_numbers(const struct recovery_request *request, const uint32_
     return 0;
 }
 
+/* A trace NAME.xentrace of another capture may be there, which needs its sidecar to be read. */
+static bool sidecar_is_foreign(const struct recovery_request *request)
+{
+    struct json_object *sidecar = state_sidecar_read(request->directory_fd, request->name);
+    bool is_ours = member(sidecar, "segments");
+    struct failure failure;
+
+    json_object_put(sidecar);
+    return !is_ours && sidecar_check_none(request->directory_fd, request->directory, request->name,
+                                          &failure) < 0;
+}
+
 int recovery_read(const struct recovery_request *request, struct recovery *ret_recovery,
                   struct failure *failure)
 {
@@ -414,6 +427,7 @@ int recovery_read(const struct recovery_request *request, struct recovery *ret_r
     free(numbers);
     if (r < 0)
         recovery_done(ret_recovery);
+    ret_recovery->sidecar_is_foreign = !request->has_state && sidecar_is_foreign(request);
     return r;
 }
 

@@ -44,7 +44,8 @@ struct recovery_request {
 struct recovery {
     struct recovered_segment *segments; /* by number */
     size_t count;
-    uint32_t last_number; /* of any file; 0: there is none */
+    uint32_t last_number;    /* of any file; 0: there is none */
+    bool sidecar_is_foreign; /* NAME.json is no capture's with segments: it may not be replaced */
 };
 
 /* Lists all, and reads those that the state does not include. Waits for no reader of any. */

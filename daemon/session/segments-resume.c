@@ -357,11 +357,28 @@ static void resume_completion_done(struct job *job)
     resume_complete_next(resume);
 }
 
+/* A capture of the configuration replaces the sidecar of its last run, and no other. */
+static void resume_take_sidecar(struct session *session, const struct recovery *recovery)
+{
+    if (!recovery->sidecar_is_foreign) {
+        session->sidecar.is_ours = true;
+        return;
+    }
+    log_line(
+        LOG_WARNING, session->name,
+        "%s is another capture's sidecar, and stays as it is. Only the segments have sidecars. "
+        "To have one for the whole capture, rename %s or the other one, and restart xentraced.",
+        session->sidecar.path, session->name);
+    sidecar_done(&session->sidecar, NULL);
+}
+
 static void resume_done(struct job *job)
 {
     struct segments_resume *resume = job_container(job, struct segments_resume, job);
     struct segments *segments = resume->segments;
 
+    if (!segments->is_released)
+        resume_take_sidecar(segments_session(segments), &resume->recovery);
     if (segments->is_released || resume->error < 0) {
         if (!segments->is_released)
             resume_fail(segments, &resume->failure);

@@ -498,7 +498,7 @@ static int session_open(struct session *session, const struct session_options *o
     if (r < 0)
         return r;
     if (r > 0) {
-        session->sidecar.is_ours = true; /* an earlier daemon wrote it for this session */
+        session->sidecar.is_ours = options->resume; /* an earlier daemon wrote it for this one */
         r = session_make_data_plane(session, failure);
         if (r < 0)
             return r;
