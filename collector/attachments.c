@@ -586,7 +586,7 @@ static bool attachments_take_any(const struct collector *c)
  * other sinks, the records that it has left in Xen's buffers must not become the first ones of the
  * next sink.
  */
-static void attachment_abandon(struct collector *c, struct attachment *attachment)
+static void attachment_abandon(struct collector *c, struct attachment *attachment, bool requested)
 {
     struct sink *sink = attachment->sink;
 
@@ -595,7 +595,7 @@ static void attachment_abandon(struct collector *c, struct attachment *attachmen
     sink_set_unsettled(sink, &attachment->pending);
     attachment->abandoned = true;
     attachment->successor = NULL;
-    if (sink_abandon(sink, c->uring))
+    if (sink_abandon(sink, c->uring, requested))
         collector_tell(c, MESSAGE_FAILED, sink, -ECANCELED);
     attachment_begin_flushing(c, attachment);
     if (!attachments_take_any(c))
@@ -638,7 +638,7 @@ static void attachment_handle_message(struct collector *c, struct attachment *at
             attachment_tell_limit(c, attachment);
         break;
     case MESSAGE_ABORT:
-        attachment_abandon(c, attachment);
+        attachment_abandon(c, attachment, message->flag);
         break;
     case MESSAGE_ATTACH:
     case MESSAGE_HOLD:

@@ -26,8 +26,8 @@ enum message_type {
     MESSAGE_CLOSE,   /* sink: no more records; answered with MESSAGE_CLOSED once all is written.
                         flag: tracing is disabled; what is left in Xen's buffers goes with it */
     MESSAGE_GRANT,   /* sink, value: may be written up to there; flag: and never further */
-    MESSAGE_ABORT,   /* sink: give up all that is not written; answered with MESSAGE_ABANDONED. See
-                        collector.h */
+    MESSAGE_ABORT,   /* sink, flag: give up all that is not written; answered with
+                        MESSAGE_ABANDONED. flag: on request. See collector.h */
     MESSAGE_HOLD,    /* flag set: no more rounds, so records stay in Xen's buffers, and sinks
                       * attached in the meantime begin together. flag clear: rounds continue. value,
                       * if not 0: continue at the latest when a buffer is half full */

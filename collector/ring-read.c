@@ -241,6 +241,19 @@ struct ledger *ring_ledger(struct ring *ring, unsigned int cpu)
     return &ring->lines[cpu].ledger;
 }
 
+void ring_read_drops(const struct ring *ring, uint64_t drops[static DROP_CAUSES])
+{
+    uint64_t pinned = 0;
+
+    for (unsigned int cpu = 0; cpu < ring->nr_cpus; cpu++)
+        pinned += ledger_observe(&ring->lines[cpu].ledger.dropped);
+    for (unsigned int i = 0; i < DROP_CAUSES; i++) {
+        drops[i] = ring->drops[i];
+        pinned -= ring->drops[i];
+    }
+    drops[DROP_PINNED] = pinned;
+}
+
 uint64_t *ring_windows(struct ring *ring)
 {
     return &ring->header->windows;

@@ -162,6 +162,7 @@ struct ring {
     struct ring_pin *pins;         /* [RING_PINS_MAX] */
     struct ring_count *pin_counts; /* their tails' counts */
     uint64_t pin_counts_bytes;
+    uint64_t drops[DROP_CAUSES]; /* at its end. All others in the ledger are DROP_PINNED */
 
     /* Written by the collector thread, read by the main thread: relaxed atomics. */
     uint64_t used_bytes;

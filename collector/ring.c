@@ -308,7 +308,8 @@ static void count_evicted(struct ring *ring, const struct chunk *chunk, enum rin
     }
 }
 
-void ring_drop_from(struct ring *ring, const struct chunk *chunk, bool from_round)
+void ring_drop_from(struct ring *ring, const struct chunk *chunk, bool from_round,
+                    enum drop_cause cause)
 {
     for (; chunk; chunk = chunk->next, from_round = false) {
         for (unsigned int cpu = 0; cpu < ring->nr_cpus; cpu++) {
@@ -319,6 +320,7 @@ void ring_drop_from(struct ring *ring, const struct chunk *chunk, bool from_roun
             if (chunk != ring->head && !from_round)
                 records += ring_counts_of(ring, chunk, RING_BEFORE_ROUND)[cpu].records;
             ledger_publish(&ledger->delivered, ledger->delivered - records);
+            ring->drops[cause] += records;
             ledger_add(&ledger->dropped, records);
         }
     }

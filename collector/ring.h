@@ -24,6 +24,7 @@
 
 #include "collector/ledger.h"
 #include "common/cpu-set.h"
+#include "common/drop-cause.h"
 #include "common/event-set.h"
 
 struct chunk;
@@ -215,7 +216,10 @@ void ring_pin(struct ring *ring, int pin);
  * chunks were not written, and move from delivered to dropped. NULL: none. Called by the owner of
  * the sink. FROM_ROUND: of CHUNK only those from its first round on.
  */
-void ring_drop_from(struct ring *ring, const struct chunk *chunk, bool from_round);
+void ring_drop_from(struct ring *ring, const struct chunk *chunk, bool from_round,
+                    enum drop_cause cause);
+/* How many records were dropped, by cause. */
+void ring_read_drops(const struct ring *ring, uint64_t drops[static DROP_CAUSES]);
 
 /* The ledger, and what is counted besides, for the sink that owns the ring. */
 struct ledger *ring_ledger(struct ring *ring, unsigned int cpu);

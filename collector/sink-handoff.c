@@ -101,7 +101,7 @@ bool sink_hand_over(struct sink *sink, struct uring *uring, uint64_t now_usec)
     handoff_set_needs(sink->config.handoff, sink_is_behind(sink), stuck);
     handoff_wake(sink->config.handoff, uring);
     if (at_limit)
-        sink_end_at(sink, stuck->output_offset);
+        sink_end_at(sink, stuck->output_offset, DROP_LIMIT);
     return at_limit;
 }
 
@@ -142,6 +142,7 @@ static int sink_take_end_back(struct sink *sink, const struct handoff_done *done
         return 0;
     }
     sink->has_failed = true;
+    sink->failure = DROP_OUTPUT_FAILED;
     return first ? done->error : 0;
 }
 

@@ -50,6 +50,7 @@ struct sink {
     uint64_t retry_usec;      /* try to write again then; 0: nothing to try again */
     bool is_paused;           /* ... and write nothing before */
     bool has_failed;          /* it ends because of a write or an abort, not of its last grant */
+    enum drop_cause failure;  /* ... which of them */
     bool has_dropped;         /* the queue has chunks at its end that are to be given back */
     bool cancels;             /* writes under way are still to be cancelled */
     bool grant_wanted;
@@ -74,8 +75,13 @@ enum {
 
 /* Whether CHUNK comes after the output's end. sink-write.c. */
 bool sink_drops(const struct sink *sink, const struct chunk *chunk);
-/* The output ends before OFFSET, or where it ended before if that is less. sink-write.c. */
-void sink_end_at(struct sink *sink, uint64_t offset);
+/*
+ * The output ends before OFFSET, or where it ended before if that is less. What that drops is
+ * counted under CAUSE. sink-write.c.
+ */
+void sink_end_at(struct sink *sink, uint64_t offset, enum drop_cause cause);
+/* The same when the output fails because of CAUSE. sink-write.c. */
+void sink_fail_at(struct sink *sink, uint64_t offset, enum drop_cause cause);
 /* A write of CHUNK, and so the output, failed with R: as sink_complete(). sink-write.c. */
 int sink_fail(struct sink *sink, const struct chunk *chunk, int r);
 /* Takes what is written without a gap out of the queue. sink-write.c. */

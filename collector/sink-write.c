@@ -76,7 +76,7 @@ static void sink_give_dropped(struct sink *sink)
 }
 
 /* Moves the records of FIRST and of all chunks after it from delivered to dropped. */
-static void sink_drop_from(struct sink *sink, const struct chunk *first)
+static void sink_drop_from(struct sink *sink, const struct chunk *first, enum drop_cause cause)
 {
     const uint64_t *marks = pool_notes(sink->pool, first);
 
@@ -87,6 +87,7 @@ static void sink_drop_from(struct sink *sink, const struct chunk *first)
         if (dropped == 0)
             continue;
         ledger_publish(&ledger->delivered, marks[MARK_DELIVERED + cpu]);
+        ledger_add(&sink->totals.drops[cause], dropped);
         ledger_add(&ledger->dropped, dropped);
         sink_note_loss(sink);
     }
@@ -98,7 +99,7 @@ static void sink_drop_from(struct sink *sink, const struct chunk *first)
     sink->has_dropped = true;
 }
 
-void sink_end_at(struct sink *sink, uint64_t offset)
+void sink_end_at(struct sink *sink, uint64_t offset, enum drop_cause cause)
 {
     const struct chunk *first = NULL;
 
@@ -108,9 +109,16 @@ void sink_end_at(struct sink *sink, uint64_t offset)
     for (first = sink->queue_head; first && first->output_offset < offset;)
         first = first->next;
     if (first && !sink_drops(sink, first))
-        sink_drop_from(sink, first);
+        sink_drop_from(sink, first, cause);
     sink->end_offset = offset;
     sink_give_dropped(sink);
+}
+
+void sink_fail_at(struct sink *sink, uint64_t offset, enum drop_cause cause)
+{
+    sink->has_failed = true;
+    sink->failure = cause;
+    sink_end_at(sink, offset, cause);
 }
 
 /* --- Writes. --- */
@@ -238,8 +246,7 @@ int sink_fail(struct sink *sink, const struct chunk *chunk, int r)
 {
     bool first = !sink->has_failed;
 
-    sink->has_failed = true;
-    sink_end_at(sink, chunk->output_offset);
+    sink_fail_at(sink, chunk->output_offset, DROP_OUTPUT_FAILED);
     return first ? r : 0;
 }
 
@@ -264,7 +271,7 @@ int sink_complete(struct sink *sink, struct chunk *chunk, int result, uint64_t n
 void sink_end(struct sink *sink)
 {
     sink_flush(sink);
-    sink_end_at(sink, sink->closed_bytes);
+    sink_end_at(sink, sink->closed_bytes, DROP_LIMIT);
 }
 
 /* --- The grant. --- */
@@ -283,7 +290,7 @@ bool sink_grant(struct sink *sink, uint64_t granted_bytes, bool final)
     for (const struct chunk *chunk = sink->queue_head; chunk && !sink_drops(sink, chunk);
          chunk = chunk->next) {
         if (chunk->output_offset + chunk->fill_bytes > sink->config.max_bytes) {
-            sink_end_at(sink, chunk->output_offset);
+            sink_end_at(sink, chunk->output_offset, DROP_LIMIT);
             return true;
         }
     }
@@ -318,7 +325,7 @@ bool sink_wants_grant(struct sink *sink)
     return sink->grant_wanted;
 }
 
-bool sink_abandon(struct sink *sink, struct uring *uring)
+bool sink_abandon(struct sink *sink, struct uring *uring, bool requested)
 {
     bool first;
 
@@ -326,8 +333,8 @@ bool sink_abandon(struct sink *sink, struct uring *uring)
     if (sink->ring)
         return false;
     first = !sink->has_failed && sink->queue_head;
-    sink->has_failed = true;
-    sink_end_at(sink, sink->queue_head ? sink->queue_head->output_offset : sink->closed_bytes);
+    sink_fail_at(sink, sink->queue_head ? sink->queue_head->output_offset : sink->closed_bytes,
+                 requested ? DROP_ABORTED : DROP_OUTPUT_FAILED);
     sink->cancels = true;
     sink_cancel_writes(sink, uring);
     return first;

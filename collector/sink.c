@@ -129,6 +129,7 @@ void sink_release_ring(struct sink *sink)
     sink->totals.windows = *ring_windows(ring);
     memcpy(sink->totals.class_records, ring_class_records(ring),
            sizeof(sink->totals.class_records));
+    ring_read_drops(ring, sink->totals.drops);
     sink->ring = NULL;
 }
 
@@ -167,6 +168,16 @@ static uint64_t *sink_class_records(const struct sink *sink)
     return sink->ring ? ring_class_records(sink->ring) : (uint64_t *)sink->totals.class_records;
 }
 
+static void sink_read_drops(const struct sink *sink, uint64_t drops[static DROP_CAUSES])
+{
+    if (sink->ring) {
+        ring_read_drops(sink->ring, drops);
+        return;
+    }
+    for (unsigned int i = 0; i < DROP_CAUSES; i++)
+        drops[i] = ledger_observe(&sink->totals.drops[i]);
+}
+
 void sink_read_totals(const struct sink *sink, struct sink_totals *ret_totals)
 {
     struct sink_totals totals = {
@@ -184,6 +195,7 @@ void sink_read_totals(const struct sink *sink, struct sink_totals *ret_totals)
 
     for (unsigned int i = 0; i < EVENT_CLASSES; i++)
         totals.class_records[i] = ledger_observe(&sink_class_records(sink)[i]);
+    sink_read_drops(sink, totals.drops);
     *ret_totals = totals;
 }
 
@@ -598,6 +610,20 @@ static void note_gap(struct gap *gap, const struct walk_result *walked, uint64_t
     gap->count += walked->records + walked->lost;
 }
 
+/* Returns why there is no chunk for a window. */
+static enum drop_cause sink_lack(const struct sink *sink)
+{
+    const struct chunk *head = sink->queue_head;
+
+    if (sink->config.holds)
+        return DROP_RESUMING;
+    if (head && head->state == CHUNK_QUEUED &&
+        sink_length_at_most(sink, head->output_offset + head->fill_bytes) >
+            sink->config.granted_bytes)
+        return DROP_NO_SPACE;
+    return DROP_SLOW_OUTPUT;
+}
+
 void sink_drop_window(struct sink *sink, const struct window_source *source,
                       const struct walk_result *walked)
 {
@@ -611,6 +637,7 @@ void sink_drop_window(struct sink *sink, const struct window_source *source,
         ring_commit_drop(sink->ring, &window, walked);
     } else {
         ledger_add(&ledger->produced, walked->records + walked->lost);
+        ledger_add(&sink->totals.drops[sink_lack(sink)], walked->records);
         ledger_add(&ledger->dropped, walked->records);
         ledger_add(&ledger->lost, walked->lost);
     }
@@ -674,10 +701,8 @@ bool sink_follow(struct sink *sink, const struct sink *before)
     if (sink->before != before)
         return false;
     sink->before = NULL;
-    if (before->has_failed) {
-        sink->has_failed = true;
-        sink_end_at(sink, 0);
-    }
+    if (before->has_failed)
+        sink_fail_at(sink, 0, before->failure);
     return true;
 }
 

@@ -16,6 +16,7 @@
 #include "collector/ledger.h"
 #include "collector/walk.h"
 #include "common/cpu-set.h"
+#include "common/drop-cause.h"
 #include "common/event-set.h"
 
 struct account;
@@ -63,6 +64,7 @@ struct sink_totals {
     uint64_t queued_bytes; /* closed chunks still to be written */
     uint64_t windows;
     uint64_t class_records[EVENT_CLASSES];
+    uint64_t drops[DROP_CAUSES]; /* in all, what the ledger's lines have as `dropped` */
     uint64_t held_bytes;         /* of the pool */
     uint64_t writing_since_usec; /* CLOCK_MONOTONIC, when the oldest write that the kernel has not
                                     completed was submitted; 0: none is under way */
@@ -275,10 +277,10 @@ bool sink_wants_grant(struct sink *sink);
 /*
  * Ends the output after the last chunk up to which everything is written. Later chunks are dropped,
  * including those that the kernel is writing, which are canceled if possible and whose results are
- * ignored. The ledger and the totals are then final, except writing_since_usec. Returns whether
- * anything was dropped and no write had failed before.
+ * ignored. The ledger and the totals are then final, except writing_since_usec. REQUESTED: it is
+ * not because of the output. Returns whether anything was dropped and no write had failed before.
  */
-bool sink_abandon(struct sink *sink, struct uring *uring);
+bool sink_abandon(struct sink *sink, struct uring *uring, bool requested);
 
 /* Whether it holds no chunk: nothing is queued, and all that was being written came back. */
 bool sink_is_quiet(const struct sink *sink);

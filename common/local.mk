@@ -7,6 +7,7 @@ libcommon_a_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS) $(ZSTD_CFLAGS)
 libcommon_a_SOURCES = \
 	common/cpu-set.c common/cpu-set.h \
 	common/doc-make.c common/doc-make.h \
+	common/drop-cause.c common/drop-cause.h \
 	common/event-set.c common/event-set-parse.c common/event-set.h \
 	common/interface.c common/interface.h \
 	common/json-text.c common/json-text.h \

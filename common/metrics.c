@@ -18,6 +18,7 @@
 #include <json-c/printbuf.h>
 
 #include "common/cpu-set.h"
+#include "common/drop-cause.h"
 #include "common/units.h"
 #include "common/utf8.h"
 #include "common/util.h"
@@ -319,6 +320,44 @@ static void add_waiting(struct metrics_text *text, const struct special *special
     }
 }
 
+/* Whether a newer session has the name of session N: newer ones come first. */
+static bool has_newer(struct json_object *sessions, size_t n)
+{
+    const char *name = find_text(json_object_array_get_idx(sessions, n), "name");
+
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(find_text(json_object_array_get_idx(sessions, i), "name"), name) == 0)
+            return true;
+    return false;
+}
+
+/*
+ * Adds a sample for each cause, because an alert needs the zero before the first drop. Of ended
+ * sessions, too: most causes end the session.
+ */
+static void add_drops(struct metrics_text *text, const struct special *special,
+                      struct json_object *status)
+{
+    struct json_object *sessions = find(status, "sessions");
+
+    for (size_t i = 0; i < length_of(sessions); i++) {
+        struct json_object *session = json_object_array_get_idx(sessions, i);
+        struct json_object *drops = find(session, special->path);
+
+        if (!drops || has_newer(sessions, i))
+            continue;
+        for (unsigned int cause = 0; cause < DROP_CAUSES; cause++) {
+            uint64_t count = 0;
+
+            (void)find_value(drops, drop_causes[cause].name, &count);
+            add_name(text, special->name);
+            add_label(text, '{', "session", find_text(session, "name"));
+            add_label(text, ',', "cause", drop_causes[cause].name);
+            add_value(text, true, count, 0);
+        }
+    }
+}
+
 /* How many CPUs are in each list of `buffers`. */
 static void add_unrecorded(struct metrics_text *text, const struct special *special,
                            struct json_object *status)
@@ -432,6 +471,8 @@ static const struct special specials[] = {
     {"sessions_running", add_running, "", "Running sessions, including the flight recorder."},
     {"session_output_waiting", add_waiting, "output.waiting_since_ns",
      "Whether the disk or the reader has not answered for 2 s or longer."},
+    {"session_dropped_records_by_cause_total", add_drops, "ledger.dropped_by",
+     "Records that xentraced dropped, by cause."},
     {"session_unrecorded_cpus", add_unrecorded, "", "CPUs that are not recorded, by reason."},
     {"cpu_buffer_fill_ratio", add_cpus, "fill_percent", "How full Xen's buffer of a CPU was."},
     {"trigger_suppressed_total", add_suppressed, "suppressed",

@@ -127,6 +127,7 @@ static void say_losses(struct json_object *session, struct doctor_finding *findi
     const char *name = doc_text(session, "name", "-");
     uint64_t lost = doc_number(session, "ledger.lost");
     uint64_t dropped = doc_number(session, "ledger.dropped");
+    enum drop_cause most = DROP_SLOW_OUTPUT; /* of an older daemon, too */
     char by_xen[NUMBER_MAX], by_us[NUMBER_MAX];
 
     if (!lost && !dropped)
@@ -135,9 +136,12 @@ static void say_losses(struct json_object *session, struct doctor_finding *findi
                "%s %s records: %s by Xen, %s by xentraced.", name,
                health_loses_now(session) ? "is losing" : "has lost", number_format(by_xen, lost),
                number_format(by_us, dropped));
+    for (unsigned int i = 0; i < DROP_CAUSES; i++)
+        if (session_drops(session, i) > session_drops(session, most))
+            most = i;
     if (dropped > lost)
-        doctor_advise(finding, "The disk is too slow: record fewer events (-e), use a faster disk, "
-                               "or set a higher pool-max=.");
+        doctor_advise(finding, "Most were dropped because %s. %s", drop_causes[most].why,
+                      drop_causes[most].advice);
     else
         doctor_advise(finding, "Xen's buffers are too small: record fewer events (-e), or set a "
                                "higher buffer-pages= and reboot the host.");

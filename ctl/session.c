@@ -118,11 +118,27 @@ char *session_losses(struct json_object *session)
                       *unknown ? "; more, uncounted, on CPUs " : "", unknown);
 }
 
+uint64_t session_drops(struct json_object *session, enum drop_cause cause)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "ledger.dropped_by.%s", drop_causes[cause].name);
+    return doc_number(session, path);
+}
+
 static void print_losses(FILE *file, struct json_object *session)
 {
     _cleanup_free_ char *losses = session_losses(session);
+    char text[NUMBER_MAX];
 
     table_print_field(file, "Lost", "%s", losses ? losses : "unknown");
+    for (unsigned int i = 0; i < DROP_CAUSES; i++) {
+        uint64_t count = session_drops(session, i);
+
+        if (count)
+            table_print_field(file, "Dropped", "%s: %s. %s", number_format(text, count),
+                              drop_causes[i].why, drop_causes[i].advice);
+    }
 }
 
 static void print_amount(FILE *file, struct json_object *session)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "common/drop-cause.h"
 #include "ctl/doc.h"
 
 struct table;
@@ -28,6 +29,9 @@ void session_print_next(FILE *file, struct json_object *session, const char *pat
 
 /* "10 by Xen (CPU 2: 7, CPU 3: 3), 0 by xentraced", or "none". NULL: no memory. */
 char *session_losses(struct json_object *session);
+
+/* How many records xentraced dropped because of CAUSE. */
+uint64_t session_drops(struct json_object *session, enum drop_cause cause);
 
 /* One sentence about the CPUs that were asked for and have no trace buffer; NULL if there are none.
  */

@@ -316,12 +316,24 @@ static json *cpu_document(const struct session *session, unsigned int cpu,
     return object;
 }
 
+/* Those that there are; a reader takes the others as 0. */
+static void put_drops(json *document, const uint64_t drops[static DROP_CAUSES])
+{
+    json *object = json_object_new_object();
+
+    for (unsigned int i = 0; i < DROP_CAUSES; i++)
+        if (drops[i])
+            json_put_count(object, drop_causes[i].name, drops[i]);
+    json_put(document, "dropped_by", object);
+}
+
 /* Of SINK alone, or as LINES are, per CPU; NULL both: of the whole session. */
 static json *ledger_document(const struct session *session, const struct sink *sink,
                              const struct ledger *lines)
 {
     json *document = json_object_new_object();
     json *cpus = json_object_new_array();
+    struct sink_totals totals = {0};
     struct ledger total = {0};
 
     for (unsigned int cpu = 0; cpu < session->selection.nr_cpus; cpu++) {
@@ -343,6 +355,13 @@ static json *ledger_document(const struct session *session, const struct sink *s
         (void)json_object_array_add(cpus, cpu_document(session, cpu, &ledger));
     }
     put_ledger(document, &total);
+    if (sink)
+        sink_read_totals(sink, &totals);
+    else if (lines) /* of a segment that was being written when a daemon ended */
+        totals.drops[DROP_RESTART] = total.dropped;
+    else
+        session_read_totals(session, &totals);
+    put_drops(document, totals.drops);
     put_cpus(document, "loss_unknown_cpus", &session->loss_unknown);
     json_put(document, "cpus", cpus);
     return document;

@@ -8,12 +8,15 @@
 #include "daemon/session/loss-report.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include <systemd/sd-event.h>
 
 #include "collector/ledger.h"
+#include "collector/sink.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "daemon/base/log.h"
@@ -26,6 +29,7 @@
 struct losses {
     struct loss_count count;
     struct cpu_set lost_cpus, dropped_cpus;
+    uint64_t drops[DROP_CAUSES];
 };
 
 void loss_report_done(struct loss_report *report)
@@ -48,6 +52,7 @@ static bool loss_report_init(struct loss_report *report, unsigned int nr_cpus)
 static void loss_report_take(struct session *session, struct losses *ret_losses)
 {
     struct loss_report *report = &session->losses;
+    struct sink_totals totals;
 
     for (unsigned int cpu = 0; cpu < report->nr_cpus; cpu++) {
         struct loss_count *known = &report->counts[cpu];
@@ -58,15 +63,22 @@ static void loss_report_take(struct session *session, struct losses *ret_losses)
             ret_losses->count.lost += ledger.lost - known->lost;
             cpu_set_add(&ret_losses->lost_cpus, cpu);
         }
-        if (ledger.dropped > known->dropped) {
-            ret_losses->count.dropped += ledger.dropped - known->dropped;
+        if (ledger.dropped > known->dropped)
             cpu_set_add(&ret_losses->dropped_cpus, cpu);
-        }
         *known = (struct loss_count){.lost = ledger.lost, .dropped = ledger.dropped};
+    }
+    if (cpu_set_count(&ret_losses->dropped_cpus) == 0)
+        return;
+    /* Read after the ledger, which the collector enters a drop into after its cause. */
+    session_read_totals(session, &totals);
+    for (unsigned int i = 0; i < DROP_CAUSES; i++) {
+        ret_losses->drops[i] = totals.drops[i] - min_u64(report->drops[i], totals.drops[i]);
+        ret_losses->count.dropped += ret_losses->drops[i];
+        report->drops[i] = totals.drops[i];
     }
 }
 
-/* "3 records of CPUs 0-2 ..." */
+/* "3 records of CPUs 0-2 were ..." */
 static void log_missing(const struct session *session, const char *id, uint64_t count,
                         const struct cpu_set *cpus, const char *why)
 {
@@ -82,18 +94,40 @@ static void log_missing(const struct session *session, const char *id, uint64_t 
               count == 1 ? "was" : "were", why);
 }
 
+/* Returns "dropped: WHY. ADVICE", for each cause; with several, each has its count before it. */
+static char *describe_drops(const struct losses *losses)
+{
+    char *text = strdup("dropped:");
+
+    for (unsigned int i = 0; text && i < DROP_CAUSES; i++) {
+        const struct drop_cause_text *cause = &drop_causes[i];
+        char count[32] = "", *longer;
+
+        if (losses->drops[i] == 0)
+            continue;
+        if (losses->drops[i] != losses->count.dropped)
+            (void)snprintf(count, sizeof(count), " %" PRIu64 " because", losses->drops[i]);
+        if (asprintf(&longer, "%s%s %s. %s", text, count, cause->why, cause->advice) < 0)
+            longer = NULL;
+        free(text);
+        text = longer;
+    }
+    return text;
+}
+
 /* Whether there was anything. */
 static bool loss_report_log(struct session *session)
 {
+    _cleanup_free_ char *why = NULL;
     struct losses losses = {0};
 
     loss_report_take(session, &losses);
+    why = losses.count.dropped ? describe_drops(&losses) : NULL;
     log_missing(session, LOG_ID_RECORDS_LOST, losses.count.lost, &losses.lost_cpus,
                 "lost: Xen's trace buffers were full. Record fewer events, or set larger buffers "
                 "(buffer-pages=) and reboot the host.");
     log_missing(session, LOG_ID_RECORDS_DROPPED, losses.count.dropped, &losses.dropped_cpus,
-                "dropped: the output does not keep up, and its memory (pool-max=) is full. Record "
-                "fewer events, use a faster disk, or set a larger pool-max=.");
+                why ? why : "dropped.");
     return losses.count.lost || losses.count.dropped;
 }
 

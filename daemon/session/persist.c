@@ -87,7 +87,7 @@ json *persist_to_json(const struct persist_state *state)
 {
     json *object = json_object_new_object(), *options = json_object_new_object();
     json *cpus = json_object_new_array(), *classes = json_object_new_array();
-    json *pending = json_object_new_array();
+    json *pending = json_object_new_array(), *drops = json_object_new_object();
 
     json_put_text(object, "format", FORMAT);
     json_put_count(object, "version", 1);
@@ -116,6 +116,9 @@ json *persist_to_json(const struct persist_state *state)
         (void)json_object_array_add(classes,
                                     json_object_new_uint64(state->totals.class_records[i]));
     json_put(object, "classes", classes);
+    for (unsigned int i = 0; i < DROP_CAUSES; i++)
+        json_put_count(drops, drop_causes[i].name, state->totals.drops[i]);
+    json_put(object, "drops", drops);
     return object;
 }
 
@@ -186,6 +189,8 @@ static int take_ledger(struct persist_state *state, json *object)
          i++)
         state->totals.class_records[i] =
             json_object_get_uint64(json_object_array_get_idx(classes, i));
+    for (unsigned int i = 0; i < DROP_CAUSES; i++) /* an older daemon has none */
+        state->totals.drops[i] = number_of(member(object, "drops"), drop_causes[i].name);
     state->totals.output_bytes = number_of(object, "output_bytes");
     state->totals.plain_bytes = number_of(object, "plain_bytes");
     state->totals.raw_bytes = number_of(object, "raw_bytes");

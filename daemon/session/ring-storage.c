@@ -478,7 +478,8 @@ static void ring_storage_handle_written(void *userdata, int error, const struct 
         ring_drop_from(ring->ring,
                        write->is_planned ? write->unwritten
                                          : ring_pin_first(ring->ring, write->pin),
-                       write->is_partly_written);
+                       write->is_partly_written,
+                       ring->storage.session->is_aborted ? DROP_ABORTED : DROP_OUTPUT_FAILED);
     }
     ring_advance_pin(ring->ring, write->pin, NULL);
     output_finish(ring->storage.output, ring->final_bytes, ring_storage_handle_cut);

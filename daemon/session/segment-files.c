@@ -252,6 +252,8 @@ static void add_totals(struct sink_totals *sum, const struct sink_totals *part)
     sum->last_loss_tsc = max_u64(part->last_loss_tsc, sum->last_loss_tsc);
     for (unsigned int i = 0; i < EVENT_CLASSES; i++)
         sum->class_records[i] += part->class_records[i];
+    for (unsigned int i = 0; i < DROP_CAUSES; i++)
+        sum->drops[i] += part->drops[i];
 }
 
 void segments_add_ledger(const struct storage *storage, unsigned int cpu, struct ledger *ledger)

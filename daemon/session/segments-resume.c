@@ -17,6 +17,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+#include <systemd/sd-event.h>
 
 #include "collector/account.h"
 #include "collector/collector.h"
@@ -27,6 +30,7 @@
 #include "common/util.h"
 #include "daemon/base/clock-history.h"
 #include "daemon/base/log.h"
+#include "daemon/session/loss-report.h"
 #include "daemon/session/persist.h"
 #include "daemon/session/segment-recovery.h"
 #include "daemon/session/segments-state.h"
@@ -220,6 +224,7 @@ static void resume_take(struct segments_resume *resume)
         dropped = resume_settle(segments, recovery, resume->added);
     if (!segments->is_new_run)
         resume_add_totals(segments, recovery);
+    segments->past_totals.drops[DROP_RESTART] += dropped;
     if (last)
         last->segment.dropped = dropped;
     if (recovery->last_number > segments->number)
@@ -227,7 +232,6 @@ static void resume_take(struct segments_resume *resume)
     if (segments->is_new_run)
         segments->first_number = segments->number + 1;
     resume_list_segments(segments, recovery);
-    segments->restart_dropped = dropped;
     segments->is_recovered = true;
     segments->due = SEGMENT_TIME; /* the first one begins at once */
     segments_advance(segments);   /* first, since records wait for it */
@@ -379,9 +383,9 @@ static void resume_done(struct job *job)
 
     if (!segments->is_released)
         resume_take_sidecar(segments_session(segments), &resume->recovery);
+    if (!segments->is_released && resume->error < 0)
+        resume_fail(segments, &resume->failure);
     if (segments->is_released || resume->error < 0) {
-        if (!segments->is_released)
-            resume_fail(segments, &resume->failure);
         resume_end(resume);
         return;
     }
@@ -477,8 +481,8 @@ void segments_pass_missing(struct segments *segments, struct sink *sink)
 
 void segments_end_holding(struct segments *segments)
 {
-    const struct session *session = segments_session(segments);
-    uint64_t usec;
+    struct session *session = segments_session(segments);
+    uint64_t usec, now_usec = 0;
 
     segments->is_holding = false;
     segments->is_open = true;
@@ -491,11 +495,12 @@ void segments_end_holding(struct segments *segments)
         return;
     usec = clock_usec_between(segments->holds_since, clock_pair_now(),
                               xen_host_info(session->context->xen)->tsc_khz);
-    log_line(segments->restart_dropped ? LOG_WARNING : LOG_INFO, session->name,
+    log_line(LOG_INFO, session->name,
              "Continued after a restart of xentraced, with segment %u, which was ready after %llu "
-             "ms. %llu records were in memory at the restart, and are counted as dropped.",
-             segments->number, (unsigned long long)(usec / USEC_PER_MSEC),
-             (unsigned long long)segments->restart_dropped);
+             "ms.",
+             segments->number, (unsigned long long)(usec / USEC_PER_MSEC));
+    (void)sd_event_now(session->context->event, CLOCK_MONOTONIC, &now_usec); /* of its own thread */
+    loss_report_look(session, now_usec);
 }
 
 /* Its records are in the past ledger now, and are reported by the first one, too. */

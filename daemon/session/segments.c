@@ -600,7 +600,7 @@ static void segments_handle_succeeded(struct segments *segments)
     else
         segments->number++;
     if (session->is_aborted) /* the two messages have crossed */
-        collector_send(session->context->collector, MESSAGE_ABORT, storage->sink, false, 0);
+        collector_send(session->context->collector, MESSAGE_ABORT, storage->sink, true, 0);
     session_handle_handover(session);
     segments_restart_time(segments);
     segments_advance(segments);
@@ -683,7 +683,7 @@ static void segments_abort(struct storage *storage)
     segments_stop(storage);
     if (segments->before && segments->before_output &&
         !output_is_busy(segments->before_output, OUTPUT_FINISH))
-        collector_send(storage->session->context->collector, MESSAGE_ABORT, segments->before, false,
+        collector_send(storage->session->context->collector, MESSAGE_ABORT, segments->before, true,
                        0);
 }
 

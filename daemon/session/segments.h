@@ -110,7 +110,6 @@ struct segments {
     bool is_recovered;     /* ... and has read all that the first one reports */
     struct worker *reader; /* of its finished ones; NULL: none is left */
     struct clock_pair holds_since;
-    uint64_t restart_dropped;  /* records that were in memory at the restart */
     bool is_last_removed;      /* it ended right after a segment */
     unsigned int first_number; /* of this run; those before are an older one's */
     struct missing *missing; /* [nr_cpus]: what the first one reports; NULL: nothing is continued */

@@ -17,6 +17,7 @@
 #include "daemon/base/name.h"
 #include "daemon/base/requester.h"
 #include "daemon/host/domains.h"
+#include "common/drop-cause.h"
 #include "daemon/host/tracing.h"
 #include "daemon/output/sidecar.h"
 #include "daemon/session/end-reason.h"
@@ -176,7 +177,8 @@ struct loss_report {
         uint64_t lost, dropped;
     } * counts; /* [cpu]: as of the last report; NULL: all are 0 */
     unsigned int nr_cpus;
-    uint64_t next_usec; /* no report before that; 0: at once */
+    uint64_t drops[DROP_CAUSES]; /* likewise, of all CPUs */
+    uint64_t next_usec;          /* no report before that; 0: at once */
     uint64_t interval_usec;
     struct sd_event_source *source;
 };
@@ -238,3 +240,5 @@ struct session {
 /* The ledger of all its sinks, those of segments that are gone included. session.c. */
 void session_read_ledger(const struct session *session, unsigned int cpu,
                          struct ledger *ret_ledger);
+/* Likewise. session.c. */
+void session_read_totals(const struct session *session, struct sink_totals *ret_totals);

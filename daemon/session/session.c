@@ -1143,7 +1143,7 @@ void session_abort(struct session *session)
     if (storage->kind->abort)
         storage->kind->abort(storage);
     if (has_sink) { /* MESSAGE_ABANDONED follows, at once */
-        collector_send(session->context->collector, MESSAGE_ABORT, storage->sink, false, 0);
+        collector_send(session->context->collector, MESSAGE_ABORT, storage->sink, true, 0);
         return;
     }
     session_end_aborted(session);

@@ -66,9 +66,6 @@ void session_note_snapshot(struct session *session, bool begins);
 void session_handle_message(struct session *session, const struct message *message);
 bool session_owns_sink(const struct session *session, const struct sink *sink);
 
-/* Of all its sinks, those of segments that are gone included; as session_read_ledger(). */
-void session_read_totals(const struct session *session, struct sink_totals *ret_totals);
-
 /*
  * Since when (CLOCK_MONOTONIC, in microseconds) its output has not answered, if that is at least
  * SESSION_PATIENCE_USEC; 0: it does not wait.

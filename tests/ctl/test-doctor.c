@@ -177,6 +177,10 @@ static const struct doctor_case cases[] = {
      "buffer-pages=", .status = RUNS("\"ledger\":{\"lost\":1234,\"dropped\":0}")},
     {"losses of ours", "losses", WARN, "0 by Xen, 7 by xentraced",
      "pool-max=", .status = RUNS("\"ledger\":{\"lost\":0,\"dropped\":7}")},
+    {"losses of ours by another cause", "losses", WARN, "0 by Xen, 7 by xentraced",
+     "Most were dropped because the output failed",
+     .status = RUNS("\"ledger\":{\"lost\":0,\"dropped\":7,\"dropped_by\":{\"slow-output\":2,"
+                    "\"output-failed\":5}}")},
     {"losses now", "losses", FAIL, "a is losing records", "buffer-pages=",
      .status = RUNS("\"ledger\":{\"lost\":1,\"last_loss_ns\":1000000000000000000},"
                     "\"clock\":[{\"realtime_ns\":1000000001000000000}]")},

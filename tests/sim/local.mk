@@ -19,6 +19,7 @@ EXTRA_DIST += \
 	tests/sim/config.sh \
 	tests/sim/disk.sh \
 	tests/sim/disks.sh \
+	tests/sim/drops.sh \
 	tests/sim/errors.sh \
 	tests/sim/flood.py \
 	tests/sim/flood.sh \

@@ -233,6 +233,7 @@ static uint64_t first_told(const struct bench *bench, unsigned int i)
 
 static void test_beside(void)
 {
+    struct sink_totals totals;
     struct ledger ledger;
     struct bench bench;
 
@@ -254,8 +255,10 @@ static void test_beside(void)
     close_sink(&bench, 2, false);
     close_sink(&bench, 1, true);
     sink_read_ledger(bench.sinks[0], 0, &ledger);
+    sink_read_totals(bench.sinks[0], &totals);
     CHECK_UINT(ledger.produced, SOME);
     CHECK_UINT(ledger.dropped, SOME);
+    CHECK(totals.drops[DROP_RESUMING] >= SOME); /* of all CPUs */
     sink_read_ledger(bench.sinks[2], 0, &ledger);
     CHECK_UINT(ledger.delivered, SOME);
     CHECK_UINT(ledger.dropped, 0);

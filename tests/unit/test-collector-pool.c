@@ -104,6 +104,8 @@ static void produce_until_dropped(struct growing *growing, unsigned int i)
     for (unsigned int n = 0; n < 1000 && dropped_by(growing, i) == before; n++)
         produce_some(growing);
     CHECK(dropped_by(growing, i) > before);
+    CHECK_UINT(totals_of(growing, i).drops[DROP_SLOW_OUTPUT], 0); /* it is granted nothing */
+    CHECK(totals_of(growing, i).drops[DROP_NO_SPACE] > before);
 }
 
 /* A file that waits for its grant. */

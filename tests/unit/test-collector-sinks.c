@@ -309,6 +309,12 @@ static void test_only_dropping(bool one_has_room)
     for (unsigned int i = 0; i < bench.nr_sinks; i++)
         close_sink(&bench, i, true);
     for (unsigned int i = 0; i < bench.nr_sinks; i++) {
+        struct sink_totals totals;
+
+        sink_read_totals(bench.sinks[i], &totals);
+        CHECK((totals.drops[DROP_NO_SPACE] > 0) == (i < 2)); /* they were granted none */
+        CHECK_UINT(totals.drops[DROP_NO_SPACE] + totals.drops[DROP_SLOW_OUTPUT],
+                   dropped_by(&bench, i));
         for (unsigned int cpu = 0; cpu < CPUS; cpu++) {
             struct ledger ledger;
 
@@ -385,8 +391,8 @@ static void test_abandon(void)
     attach(&bench, stuck);
     produce_until_stuck(&bench, stuck);
     collector_send_successor(bench.collector, bench.sinks[stuck], bench.sinks[next], true);
-    tell(&bench, stuck, MESSAGE_ABORT, false, 0);
-    tell(&bench, stuck, MESSAGE_ABORT, false, 0);
+    tell(&bench, stuck, MESSAGE_ABORT, true, 0);
+    tell(&bench, stuck, MESSAGE_ABORT, true, 0);
     tell(&bench, stuck, MESSAGE_DRAIN, false, 0); /* sent before we knew */
     tell(&bench, stuck, MESSAGE_SETTLE, false, 0);
     tell(&bench, stuck, MESSAGE_GRANT, true, 0);
@@ -397,6 +403,8 @@ static void test_abandon(void)
     sink_read_totals(bench.sinks[stuck], &totals);
     CHECK_UINT(totals.queued_bytes, 0);
     CHECK(ledger.dropped > 0);
+    CHECK(totals.drops[DROP_ABORTED] > 0); /* the disk was slow before, maybe */
+    CHECK_UINT(totals.drops[DROP_ABORTED] + totals.drops[DROP_SLOW_OUTPUT], ledger.dropped);
     must_come(&bench, stuck, MESSAGE_CLOSED);
     put_some(&bench);
     tell(&bench, stuck, MESSAGE_ABORT, false, 0); /* crosses with CLOSED */
@@ -467,6 +475,7 @@ static void test_successor_waits(bool before_fails)
     sink_read_totals(bench.sinks[next], &totals);
     CHECK(ledger.produced > 0);
     CHECK_UINT(before_fails ? ledger.delivered : ledger.dropped, 0);
+    CHECK_UINT(totals.drops[DROP_OUTPUT_FAILED], ledger.dropped);
     CHECK_UINT(totals.windows == 0, before_fails);
     CHECK_INT(lseek(bench.fds[next], 0, SEEK_END), (int64_t)totals.output_bytes);
     CHECK_UINT(totals.output_bytes == 0, before_fails);

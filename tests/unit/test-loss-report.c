@@ -7,6 +7,7 @@
 #include <systemd/sd-event.h>
 
 #include "collector/ledger.h"
+#include "collector/sink.h"
 #include "common/units.h"
 #include "daemon/base/log.h"
 #include "daemon/base/log-id.h"
@@ -17,6 +18,7 @@
 
 static struct {
     struct ledger ledger[NR_CPUS];
+    uint64_t drops[DROP_CAUSES];
     char log[4096];
     char cpus[64];
     unsigned int nr_lines;
@@ -32,6 +34,13 @@ void session_read_ledger(const struct session *session, unsigned int cpu, struct
 {
     (void)session;
     *ret_ledger = fake.ledger[cpu];
+}
+
+void session_read_totals(const struct session *session, struct sink_totals *ret_totals)
+{
+    (void)session;
+    *ret_totals = (struct sink_totals){0};
+    memcpy(ret_totals->drops, fake.drops, sizeof(fake.drops));
 }
 
 void log_event(int priority, const struct log_about *about, const char *format, ...)
@@ -137,9 +146,44 @@ static void test_first(void)
 
     begin("dropped records have a line of their own");
     fake.ledger[0] = (struct ledger){.lost = 2, .dropped = 3};
+    fake.drops[DROP_SLOW_OUTPUT] = 3;
     look(1000);
     CHECK_UINT(fake.nr_lines, 2);
-    CHECK(strstr(fake.log, "3 records of CPU 0 were dropped: "));
+    CHECK(strstr(fake.log, "3 records of CPU 0 were dropped: the output does not keep up"));
+}
+
+static void test_causes(void)
+{
+    for (unsigned int i = 0; i < DROP_CAUSES; i++) {
+        begin(drop_causes[i].name);
+        fake.ledger[1].dropped = 5;
+        fake.drops[i] = 5;
+        look(1000);
+        CHECK_UINT(fake.nr_lines, 1);
+        CHECK(strstr(fake.log, "5 records of CPU 1 were dropped: "));
+        CHECK(strstr(fake.log, drop_causes[i].why) && strstr(fake.log, drop_causes[i].advice));
+        CHECK(!strstr(fake.log, "pool-max=") == (i > DROP_PINNED));
+        look(2000);
+        CHECK_UINT(fake.nr_lines, 1);
+    }
+
+    begin("two causes at once");
+    fake.ledger[0].dropped = 5;
+    fake.ledger[3].dropped = 2;
+    fake.drops[DROP_SLOW_OUTPUT] = 4;
+    fake.drops[DROP_ABORTED] = 3;
+    look(1000);
+    CHECK_UINT(fake.nr_lines, 1);
+    CHECK(strstr(fake.log, "7 records of CPUs 0,3 were dropped: 4 because the output does not"));
+    CHECK(strstr(fake.log, " 3 because the session was aborted"));
+
+    begin("a cause whose CPU is not known yet is reported later");
+    fake.drops[DROP_SLOW_OUTPUT] = 4;
+    look(1000);
+    CHECK_UINT(fake.nr_lines, 0);
+    fake.ledger[0].dropped = 4;
+    look(1000);
+    CHECK(strstr(fake.log, "4 records of CPU 0 were dropped: the output"));
 }
 
 static void test_rate(void)
@@ -210,6 +254,7 @@ static void test_ends(void)
 int main(void)
 {
     test_first();
+    test_causes();
     test_rate();
     test_ends();
     loss_report_done(&session.losses);

@@ -59,6 +59,26 @@ static const struct metrics_case cases[] = {
     {"an output that does",
      STATUS(", \"sessions\": [{\"name\": \"a\", \"state\": \"running\", \"output\": {}}]"),
      "xentraced_session_output_waiting{session=\"a\"} 0", NULL},
+    {"drops, by cause",
+     STATUS(", \"sessions\": [{\"name\": \"a\", \"state\": \"running\","
+            " \"ledger\": {\"dropped_by\": {\"slow-output\": 7}}}]"),
+     "xentraced_session_dropped_records_by_cause_total{session=\"a\",cause=\"slow-output\"} 7",
+     NULL},
+    {"a cause that was none",
+     STATUS(", \"sessions\": [{\"name\": \"a\", \"state\": \"running\","
+            " \"ledger\": {\"dropped_by\": {}}}]"),
+     "xentraced_session_dropped_records_by_cause_total{session=\"a\",cause=\"aborted\"} 0", NULL},
+    {"drops of a session that has ended",
+     STATUS(", \"sessions\": [{\"name\": \"a\", \"state\": \"ended\","
+            " \"ledger\": {\"dropped_by\": {\"output-failed\": 9}}}]"),
+     "xentraced_session_dropped_records_by_cause_total{session=\"a\",cause=\"output-failed\"} 9",
+     NULL},
+    {"one sample for each name",
+     STATUS(", \"sessions\": [{\"name\": \"a\", \"state\": \"running\","
+            " \"ledger\": {\"dropped_by\": {}}}, {\"name\": \"a\", \"state\": \"ended\","
+            " \"ledger\": {\"dropped_by\": {\"output-failed\": 9}}}]"),
+     "xentraced_session_dropped_records_by_cause_total{session=\"a\",cause=\"output-failed\"} 0",
+     "} 9"},
     {"CPUs that are silent",
      STATUS(", \"sessions\": [{\"name\": \"a\", \"state\": \"running\","
             " \"buffers\": {\"silent\": \"1-3,7\", \"missing\": \"\"}}]"),

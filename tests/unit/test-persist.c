@@ -60,7 +60,10 @@ static void test_state(void)
         .nr_cpus = CPUS,
         .past = past,
         .pending = pending,
-        .totals = {.output_bytes = 99, .windows = 4, .class_records = {1, 2}},
+        .totals = {.output_bytes = 99,
+                   .windows = 4,
+                   .class_records = {1, 2},
+                   .drops = {[DROP_RESTART] = 2}},
     };
     json_object *json = persist_to_json(&state), *broken;
     struct persist_state *back = NULL;
@@ -85,6 +88,7 @@ static void test_state(void)
     CHECK_INT(memcmp(back->pending, pending, sizeof(pending)), 0);
     CHECK_UINT(back->totals.output_bytes, 99);
     CHECK_UINT(back->totals.class_records[1], 2);
+    CHECK_INT(memcmp(back->totals.drops, state.totals.drops, sizeof(state.totals.drops)), 0);
     CHECK(persist_options(back).persist && persist_options(back).resume == back);
     persist_free(back);
 

@@ -239,6 +239,7 @@ static void test_pinned_content(void)
 static void test_all_pinned(void)
 {
     struct snapshot snapshots[RING_PINS_MAX];
+    uint64_t drops[DROP_CAUSES];
     unsigned int count = 0;
     struct ring_rig rig;
 
@@ -253,6 +254,8 @@ static void test_all_pinned(void)
     CHECK(rig.ring->head); /* what is in it stays: to evict it would give no room */
     CHECK(!rig_feed_round(&rig, 100, true));
     CHECK_UINT(rig.dropped[0], 100);
+    ring_read_drops(rig.ring, drops);
+    CHECK_UINT(drops[DROP_PINNED], rig.dropped[0] + rig.dropped[1]);
     rig_check(&rig);
     for (unsigned int i = 0; i < count; i++)
         snapshot_check(&snapshots[i], rig.ring);

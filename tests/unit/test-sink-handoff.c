@@ -331,7 +331,7 @@ static void test_abort(uint64_t seed)
     CHECK_INT(put_chunk(writer, 20000), SINK_ROOM);
     (void)writer_submit(writer);
     CHECK(writer_take(writer));
-    CHECK(sink_abandon(writer->rig.sink, &writer->uring));
+    CHECK(sink_abandon(writer->rig.sink, &writer->uring, true));
     CHECK(handoff_is_canceled(writer->handoff));
     CHECK(!sink_is_quiet(writer->rig.sink));
     writer->error = -ECANCELED;
@@ -437,7 +437,7 @@ static void test_random_life(uint64_t seed)
     writer->divisor = 1 + (unsigned int)(seed % 5);
     for (unsigned int i = 0; i < 400 && writer->taken_bytes < WRITER_BYTES / 2; i++)
         random_step(writer, seed % 3 == 0);
-    if (seed % 7 == 0 && sink_abandon(writer->rig.sink, &writer->uring))
+    if (seed % 7 == 0 && sink_abandon(writer->rig.sink, &writer->uring, true))
         writer->error = -ECANCELED;
     sink_finish(writer->rig.sink);
     for (unsigned int i = 0; i < 1000 && !sink_is_quiet(writer->rig.sink); i++) {

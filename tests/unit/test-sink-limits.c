@@ -125,6 +125,7 @@ static void check_final(struct disk *disk, const struct final_case *c, uint64_t 
                         uint64_t end)
 {
     sink_grant(disk->rig.sink, granted, true);
+    CHECK_UINT(disk_totals(disk).drops[DROP_LIMIT], disk_ledger(disk).dropped);
     CHECK(!sink_wants_grant(disk->rig.sink));
     disk_settle(disk);
     for (int i = 0; i < 100 && rig_feed(&disk->rig, 0, 30000) == SINK_ROOM; i++)
@@ -208,8 +209,8 @@ static void check_abandon(struct disk *disk, int32_t after)
     struct sink_totals totals;
     struct ledger ledger;
 
-    CHECK(sink_abandon(disk->rig.sink, &disk->uring));
-    CHECK(!sink_abandon(disk->rig.sink, &disk->uring)); /* it was given up before */
+    CHECK(sink_abandon(disk->rig.sink, &disk->uring, true));
+    CHECK(!sink_abandon(disk->rig.sink, &disk->uring, true)); /* it was given up before */
     CHECK(!sink_is_quiet(disk->rig.sink));
     totals = disk_totals(disk);
     ledger = disk_ledger(disk);
@@ -218,6 +219,7 @@ static void check_abandon(struct disk *disk, int32_t after)
     CHECK_UINT(totals.writing_since_usec, disk->now_usec);
     CHECK_UINT(ledger.produced, ledger.delivered + ledger.dropped + ledger.lost);
     CHECK(ledger.dropped > 0);
+    CHECK_UINT(totals.drops[DROP_ABORTED], ledger.dropped);
     while (disk->uring.nr_writes > 0) {
         CHECK(disk->uring.writes[0].cancelled);
         CHECK_INT(disk_end_write(disk, 0, after), 0); /* asked for, so not told */
@@ -265,7 +267,7 @@ static void test_abort_of_nothing(uint64_t seed)
     test_case("an abort of nothing");
     disk_put_chunk(disk, 20000);
     disk_settle(disk);
-    CHECK(!sink_abandon(disk->rig.sink, &disk->uring));
+    CHECK(!sink_abandon(disk->rig.sink, &disk->uring, true));
     CHECK_UINT(disk_totals(disk).output_bytes, disk->end_bytes);
     disk_check_end(disk);
     disk_free(disk);
@@ -282,7 +284,7 @@ static void test_cancel_later(uint64_t seed)
     disk_put_chunk(disk, 20000);
     disk_submit(disk);
     disk->uring.refuses_cancels = true;
-    CHECK(sink_abandon(disk->rig.sink, &disk->uring));
+    CHECK(sink_abandon(disk->rig.sink, &disk->uring, true));
     CHECK(sink_retry_usec(disk->rig.sink) != 0);
     disk->uring.refuses_cancels = false;
     disk_submit(disk);
@@ -362,7 +364,7 @@ static void test_random_life(uint64_t seed)
     for (unsigned int i = 0; i < 300; i++)
         random_step(disk, &granted, seed >> 3 & 1);
     if (seed & 16)
-        (void)sink_abandon(disk->rig.sink, &disk->uring);
+        (void)sink_abandon(disk->rig.sink, &disk->uring, true);
     sink_flush(disk->rig.sink);
     while (!sink_is_quiet(disk->rig.sink)) {
         if (sink_wants_grant(disk->rig.sink))

@@ -318,7 +318,7 @@ static void test_abort(uint64_t seed)
         CHECK_INT(rig_feed(&setup.rig, i % RIG_CPUS, CHUNK_BYTES), SINK_ROOM);
     turn(&setup, 0);
     CHECK(!sink_is_quiet(setup.rig.sink));
-    CHECK(sink_abandon(setup.rig.sink, setup.uring));
+    CHECK(sink_abandon(setup.rig.sink, setup.uring, true));
     finish(&setup);
     CHECK_INT(setup.told, 0);
     CHECK_UINT(setup_totals(&setup).output_bytes, 0);

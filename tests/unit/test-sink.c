@@ -398,6 +398,7 @@ static void test_long_queue(uint64_t seed)
     (void)mprotect(base, bytes, PROT_READ | PROT_WRITE);
     CHECK_UINT(disk_ledger(disk).delivered, 0);
     CHECK_UINT(disk_ledger(disk).dropped, delivered);
+    CHECK_UINT(disk_totals(disk).drops[DROP_OUTPUT_FAILED], delivered);
     CHECK(disk_totals(disk).last_loss_tsc >= began_tsc);
     CHECK_UINT(disk_totals(disk).queued_bytes, 0);
     CHECK_UINT(disk_totals(disk).windows, 0);
