@@ -50,6 +50,7 @@ struct vacuum {
     struct vacuum_memory *memory;
     uint64_t last_ticket;
     bool is_looking; /* the timer's own job is under way */
+    bool is_trying;  /* likewise, whether the disk can be written to */
     bool is_poked;   /* it looks soon */
     bool is_short_logged;
     struct vacuum_disk disk;   /* as of the last look */
@@ -86,7 +87,6 @@ struct vacuum_job {
     struct vacuum_outcome outcome;
     struct held_sum removed_held; /* of those that still were open, now or earlier */
     struct held_sum cut;
-    int disk_error;
     struct failure failure;
     struct eviction evictions[EVICT_MAX];
     size_t nr_evictions;
@@ -378,28 +378,10 @@ static void job_remove_named(struct vacuum_job *job)
         state_sidecar_remove(job->directory_fd, job->names[i]);
 }
 
-/*
- * Writes a file without a name. A disk that has failed is found within a minute, and not only when
- * a snapshot is needed. That it is full is found by other means; a file system may know no such
- * files.
- */
-static int try_disk(int directory_fd)
-{
-    _cleanup_fd_ int fd = openat(directory_fd, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
-    int error = 0;
-
-    if (fd < 0 || write(fd, "", 1) < 0 || fdatasync(fd) < 0)
-        error = -errno;
-    return error == -EOPNOTSUPP || error == -EISDIR || error == -ENOSPC || error == -EDQUOT ? 0
-                                                                                            : error;
-}
-
 static void vacuum_run(struct job *base)
 {
     struct vacuum_job *job = job_container(base, struct vacuum_job, job);
 
-    if (!job->done)
-        job->disk_error = try_disk(job->directory_fd);
     if (job_read_files(job) < 0)
         return;
     switch (job->request.action) {
@@ -428,8 +410,11 @@ static void vacuum_job_free(struct vacuum_job *job)
     free(job);
 }
 
+/* Unless a job still needs it. */
 static void vacuum_destroy(struct vacuum *vacuum)
 {
+    if (vacuum->current || vacuum->is_trying)
+        return;
     if (vacuum->memory)
         state_files_free(vacuum->memory->files);
     free(vacuum->memory);
@@ -571,22 +556,9 @@ static void vacuum_log(struct vacuum *vacuum, const struct vacuum_job *job)
         vacuum_log_removed(vacuum, job);
 }
 
-/* Each change once. */
-static void vacuum_log_disk(const struct vacuum *vacuum, int error)
-{
-    if (error && !vacuum->disk.error)
-        log_error("Cannot write to %s: %s. Captures and snapshots into it fail; the recorder "
-                  "continues in memory. Check the disk: dmesg",
-                  vacuum->context.state_dir, strerror(-error));
-    else if (!error && vacuum->disk.error)
-        log_line(LOG_NOTICE, NULL, "%s can be written again.", vacuum->context.state_dir);
-}
-
 static void vacuum_end_look(struct vacuum *vacuum, const struct vacuum_job *job)
 {
     vacuum->is_looking = false;
-    vacuum_log_disk(vacuum, job->disk_error);
-    vacuum->disk.error = job->disk_error;
     vacuum_log_short(vacuum, job);
 }
 
@@ -718,6 +690,80 @@ int vacuum_send(struct vacuum *vacuum, const struct vacuum_request *request,
     return 0;
 }
 
+/* --- Whether the disk can be written to. --- */
+
+struct disk_try {
+    struct job job;
+    struct vacuum *vacuum;
+    int directory_fd;
+    int error;
+};
+
+/*
+ * Writes a file without a name. That the disk is full is found by other means, and a file system
+ * may not support such files.
+ */
+static void disk_try_run(struct job *base)
+{
+    struct disk_try *try = job_container(base, struct disk_try, job);
+    _cleanup_fd_ int fd = openat(try->directory_fd, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+
+    if (fd >= 0 && write(fd, "", 1) >= 0 && fdatasync(fd) >= 0)
+        return;
+    if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOSPC && errno != EDQUOT)
+        try->error = -errno;
+}
+
+/* Each change once. */
+static void vacuum_log_disk(const struct vacuum *vacuum, int error)
+{
+    if (error && !vacuum->disk.error)
+        log_error("Cannot write to %s: %s. Captures and snapshots into it fail; the recorder "
+                  "continues in memory. Check the disk: dmesg",
+                  vacuum->context.state_dir, strerror(-error));
+    else if (!error && vacuum->disk.error)
+        log_line(LOG_NOTICE, NULL, "%s can be written again.", vacuum->context.state_dir);
+}
+
+static void disk_try_done(struct job *base)
+{
+    struct disk_try *try = job_container(base, struct disk_try, job);
+    struct vacuum *vacuum = try->vacuum;
+
+    vacuum->is_trying = false;
+    if (vacuum->is_freed) {
+        vacuum_destroy(vacuum);
+    } else {
+        vacuum_log_disk(vacuum, try->error);
+        vacuum->disk.error = try->error;
+    }
+    free(try);
+}
+
+/*
+ * A disk that has failed is found within a minute, and not only when a snapshot is needed. On a
+ * thread of its own: a disk that does not answer must not hold up a list. Without memory for it,
+ * the next look tries again.
+ */
+static void vacuum_try_disk(struct vacuum *vacuum)
+{
+    struct disk_try *try = vacuum->is_trying ? NULL : calloc(1, sizeof(*try));
+    struct worker *worker;
+
+    if (!try || worker_new(vacuum->context.workers, "disk", &worker) < 0) {
+        free(try);
+        return;
+    }
+    *try = (struct disk_try){
+        .job = {.run = disk_try_run, .done = disk_try_done},
+        .vacuum = vacuum,
+        .directory_fd = vacuum->context.state_dir_fd,
+    };
+    vacuum->is_trying = true;
+    worker_send(worker, &try->job);
+    worker_free(worker); /* it ends with its job */
+}
+
 /* A disk that does not answer is asked once. */
 static int vacuum_handle_time(sd_event_source *source, uint64_t usec, void *userdata)
 {
@@ -729,6 +775,7 @@ static int vacuum_handle_time(sd_event_source *source, uint64_t usec, void *user
 
     (void)usec;
     vacuum->is_poked = false;
+    vacuum_try_disk(vacuum);
     if (!vacuum->is_looking)
         vacuum->is_looking = vacuum_send(vacuum, &request, NULL, NULL, NULL) >= 0;
     /* Neither can fail for a source that exists, in this process. */
@@ -771,8 +818,7 @@ struct vacuum *vacuum_free(struct vacuum *vacuum)
         vacuum_job_free(vacuum->waiting);
         vacuum->waiting = next;
     }
-    if (!vacuum->current)
-        vacuum_destroy(vacuum);
+    vacuum_destroy(vacuum);
     return NULL;
 }
 

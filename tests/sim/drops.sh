@@ -36,23 +36,35 @@ is_told() { # is_told NAME CAUSE REGEX: by the log, the status of both kinds, th
 }
 ends() { # ends NAME CAUSE COMMAND...: the last of the four, which has the sum, too
     check "$2: it ends" "${@:3}"
-    wait_until 20 ended "$1"
+    check "$2: the sidecar says that it has ended" wait_until 20 has_ended "$1" # a moment after status, if aborted
     cp "$state/$1.json" "$dir/of"
     check "$2: the sidecar" test "$(by_cause "$2")" -gt 0
     check "$2: the sidecar has all causes" adds_up "$dir/of"
-    check "$2: the sidecar says that it has ended" same "$(number "$dir/of" state)" ended
-    check "$2: the log says what, and once" same "$(sed -nE "s/^.*: $1: ([0-9]+) records? of .* dropped: .*/\1/p" "$dir/log" |
-        awk '{ n += $1 } END { print n + 0 }')" "$(($(number "$dir/of" ledger dropped) - ${already:-0}))"
+    check "$2: the log blames a slow output only for what it dropped" blames_rightly "$1"
+    check "$2: the log says what, and once" same "$(logged "$1")" "$(number "$dir/of" ledger dropped)"
+}
+has_ended() { [ "$(number "$state/$1.json" state)" = ended ]; }
+blames_rightly() { # blames_rightly NAME
+    if [ "$(by_cause slow-output)" -gt 0 ]; then
+        has_line " $1: .* dropped: .*the output does not keep up"
+    else
+        lacks_line " $1: .* dropped: .*the output does not keep up"
+    fi
+}
+logged() { # logged NAME: how many were dropped
+    sed -nE "s/^.*: $1: ([0-9]+) records? of .* dropped: .*/\1/p" "$dir/log" | awk '{ n += $1 } END { print n + 0 }'
 }
 
 # --- The causes. ---
 
-begin() { # begin [LINE]...: a state directory that can be frozen, and others that take the records
+# A state directory that can be frozen, and a recorder that takes the records, too. With 256M a machine that is
+# busy for some seconds is not a slow output.
+begin() { # begin [LINE]...
     mounted=()
     images=$(image_folder)
     trap clean_up EXIT
     mount_disk "$state" || exit 1
-    configure '[daemon]' pool=8M pool-max=8M "$@"
+    configure '[daemon]' pool=8M pool-max="${pool_max:-256M}" "$@"
     recorder memory=8M
     daemon_start && wait_until 10 recorder_runs || exit 1
 }
@@ -68,7 +80,7 @@ clean_up() {
 thaw() { touch "$dir/thaw" && wait_until 30 is_thawed; }
 
 slow_output() {
-    begin
+    pool_max=8M begin
     ctl start a >/dev/null
     freeze "$state" 120 || exit 1
     is_told a slow-output 'the output does not keep up.*pool-max='
@@ -83,7 +95,6 @@ aborted() {
     check "aborted: it has something to drop" wait_until 30 has_queued a
     ctl stop --abort a >/dev/null
     is_told a aborted 'aborted on request'
-    check "aborted: not for its disk" lacks_line ' a: .* dropped: the output does not keep up'
     thaw
     ends a aborted true
 }
@@ -91,7 +102,7 @@ has_queued() { ctl --json status "$1" >"$dir/of" && [ "$(number "$dir/of" output
 lacks_line() { ! has_line "$1"; }
 
 no_space() {
-    begin
+    pool_max=8M begin
     ctl start a --on-reserve pause -r "$(($(stat -f -c '%a * %S / 1048576' "$state") - 8))" >/dev/null
     is_told a no-space 'waits for disk space'
     ends a no-space ctl stop --abort a
@@ -104,22 +115,27 @@ failed() {
     check "output-failed: it ends" wait_until 60 ended a
     prlimit --pid "$daemon" --fsize=unlimited
     is_told a output-failed 'the output failed'
-    check "output-failed: not for pool-max=" lacks_line ' a: .* dropped: .*pool-max='
     ends a output-failed true
 }
 
-# In memory when the daemon was killed; and then the next one waits for the disk.
+# In memory when the daemon was killed. There may be nothing, just after a chunk was closed.
 restart() {
+    local name
     begin
-    ctl start a --persist --segment-size 4M >/dev/null
-    wait_until 20 test -s "$state/a.00002.xentrace" # amid a segment
-    kill -KILL "$daemon"
-    wait "$daemon" 2>/dev/null
-    daemon_start || exit 1
-    is_told a restart 'in memory when the previous xentraced ended'
-    check "restart: not for its disk" lacks_line ' a: .* dropped: the output does not keep up'
-    ends a restart ctl stop a
+    for name in a{0..9}; do
+        ctl start "$name" --persist --segment-size 4M >/dev/null
+        wait_until 20 test -s "$state/$name.00002.xentrace" # amid a segment
+        kill -KILL "$daemon"
+        wait "$daemon" 2>/dev/null
+        daemon_start && wait_until 20 has_line " $name: Continued after a restart" || exit 1
+        ! drops_by "$name" restart || break
+        ctl stop "$name" >/dev/null
+    done
+    is_told "$name" restart 'in memory when the previous xentraced ended'
+    ends "$name" restart ctl stop "$name"
 }
+
+# And then the next one waits for the disk.
 resuming() {
     begin
     ctl start a --persist --segment-size 4M >/dev/null
@@ -140,20 +156,20 @@ resuming() {
 disk_fails() {
     begin '[capture always]' segment-size=2M
     check "a capture of the configuration" wait_until 20 state_is always running
-    check "all is well" grep -q '^All is well' <(ctl status)
+    check "it can be written to" is_repaired
     kill -KILL "$daemon"
     wait "$daemon" 2>/dev/null
-    mount -o remount,ro "$state" || exit 1
+    wait_until 30 mount -o remount,ro "$state" 2>/dev/null || exit 1 # once nothing writes any more
     daemon_start || exit 1
     check "the next daemon says so" wait_until 30 says_broken
     check "... and not that all is well" not_well
     check "... in its log" wait_until 5 has_line "Cannot write to $state: Read-only file system"
     check "... and what has become of the capture" \
         wait_until 10 says '^ *Warning: always is to be recorded over restarts, but has ended'
-    check "and it is the next one's to find out, too" same "$(ctl --json status >"$dir/of"; number "$dir/of" disk error)" \
-        'Read-only file system'
+    ctl --json status >"$dir/of"
+    check "... in the document, too" same "$(number "$dir/of" disk error)" 'Read-only file system'
     mount -o remount,rw "$state"
-    ctl start again >/dev/null && ctl stop again >/dev/null # after a capture it looks soon
+    ctl snapshot >/dev/null # after which it looks soon
     check "it is noticed when it is repaired" wait_until 90 is_repaired
     check "... in the log, too" has_line "$state can be written again"
 }

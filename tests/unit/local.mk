@@ -267,7 +267,7 @@ tests_unit_test_vacuum_policy_LDADD = libdaemon.a libcommon.a
 tests_unit_test_vacuum_SOURCES = tests/unit/test-vacuum.c tests/unit/test.h
 tests_unit_test_vacuum_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_vacuum_LDADD = $(xentraced_LDADD)
-tests_unit_test_vacuum_LDFLAGS = -Wl,--wrap=clock_gettime -Wl,--wrap=fstatvfs
+tests_unit_test_vacuum_LDFLAGS = -Wl,--wrap=clock_gettime -Wl,--wrap=fstatvfs -Wl,--wrap=fdatasync
 tests_unit_test_config_files_SOURCES = tests/unit/test-config-files.c tests/unit/test.h
 tests_unit_test_config_files_LDADD = libdaemon.a libcommon.a $(INIH_LIBS)
 # With the manual and the file that is installed.

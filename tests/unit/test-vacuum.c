@@ -8,8 +8,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
@@ -45,12 +47,17 @@ static struct {
 static struct {
     uint64_t later_sec;  /* of CLOCK_BOOTTIME */
     uint64_t free_bytes; /* of the disk; 0: what it has */
+    int sync_error;      /* of fdatasync(); 0: it succeeds */
+    bool hangs;          /* ... once `thawed` is posted */
+    sem_t thawed;
+    atomic_uint syncs; /* begun */
 } fake;
 
 int __real_clock_gettime(clockid_t clock, struct timespec *now);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
 int __real_fstatvfs(int fd, struct statvfs *fs);
 int __wrap_fstatvfs(int fd, struct statvfs *fs);
+int __wrap_fdatasync(int fd);
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
@@ -68,6 +75,16 @@ int __wrap_fstatvfs(int fd, struct statvfs *fs)
     if (fake.free_bytes)
         fs->f_bavail = fake.free_bytes / fs->f_frsize;
     return r;
+}
+
+int __wrap_fdatasync(int fd)
+{
+    (void)fd;
+    fake.syncs++;
+    if (fake.hangs)
+        (void)sem_wait(&fake.thawed);
+    errno = fake.sync_error;
+    return fake.sync_error ? -1 : 0;
 }
 
 static struct {
@@ -658,16 +675,101 @@ static void test_keep_free(void)
     vacuum_set_limits(rig.vacuum, &rig.context.limits);
 }
 
+static bool is_listed;
+
+static void note_list(void *userdata, uint64_t ticket, const struct vacuum_result *result)
+{
+    (void)userdata, (void)ticket, (void)result;
+    is_listed = true;
+}
+
+static bool has_begun_sync(void)
+{
+    return fake.syncs > 0;
+}
+static bool has_listed(void)
+{
+    return is_listed;
+}
+static bool has_failed(void)
+{
+    return vacuum_disk(rig.vacuum)->error < 0;
+}
+static bool is_well(void)
+{
+    return vacuum_disk(rig.vacuum)->error == 0;
+}
+
+/* Runs the event loop until IS_SO; false: that takes too long. */
+static bool run_until(bool (*is_so)(void))
+{
+    for (unsigned int i = 0; i < 600 && !is_so(); i++)
+        (void)sd_event_run(rig.event, 100 * USEC_PER_MSEC);
+    return is_so();
+}
+
+/* Lets the vacuum look soon; its write ends with ERROR. */
+static void try_disk(int error)
+{
+    fake.sync_error = error;
+    last_line[0] = '\0';
+    vacuum_poke(rig.vacuum);
+}
+
+static void test_disk(void)
+{
+    const struct vacuum_request list = {.action = VACUUM_LIST};
+
+    begin("a disk that does not answer holds up no list");
+    fake.syncs = 0;
+    fake.hangs = true;
+    CHECK_INT(sem_init(&fake.thawed, 0, 0), 0);
+    try_disk(0);
+    CHECK(run_until(has_begun_sync));
+    CHECK_INT(vacuum_send(rig.vacuum, &list, note_list, NULL, NULL), 0);
+    CHECK(run_until(has_listed));
+    fake.hangs = false;
+    CHECK_INT(sem_post(&fake.thawed), 0);
+    workers_run_all(rig.workers);
+
+    test_case("a disk that has failed, and is repaired");
+    try_disk(EIO);
+    CHECK(run_until(has_failed));
+    CHECK(strstr(last_line, "Cannot write to /tmp/test-vacuum."));
+    CHECK(strstr(last_line, ": Input/output error. "));
+    workers_run_all(rig.workers);
+    try_disk(0);
+    CHECK(run_until(is_well));
+    CHECK(strstr(last_line, " can be written again."));
+    workers_run_all(rig.workers);
+
+    test_case("one that is full has not failed");
+    try_disk(ENOSPC);
+    fake.syncs = 0;
+    CHECK(run_until(has_begun_sync));
+    workers_run_all(rig.workers);
+    CHECK(is_well());
+    fake.sync_error = 0;
+}
+
 /* Those that wait are dropped with it. */
 static void test_free(void)
 {
     const struct vacuum_request list = {.action = VACUUM_LIST};
 
-    begin("freed while requests wait");
+    begin("freed while requests wait, and the disk does not answer");
+    fake.syncs = 0;
+    fake.hangs = true;
+    is_listed = false;
+    try_disk(0);
+    CHECK(run_until(has_begun_sync));
+    CHECK_INT(vacuum_send(rig.vacuum, &list, note_list, NULL, NULL), 0);
+    CHECK(run_until(has_listed)); /* after the look */
     memset(&turns, 0, sizeof(turns));
     for (unsigned int i = 0; i < 3; i++)
         CHECK_INT(vacuum_send(rig.vacuum, &list, done_in_turn, NULL, NULL), 0);
     vacuum_free(rig.vacuum);
+    CHECK_INT(sem_post(&fake.thawed), 0);
     workers_run_all(rig.workers);
     CHECK_UINT(turns.begun, 1);
     CHECK_UINT(turns.ended, 0);
@@ -706,6 +808,7 @@ int main(void)
     test_turns();
     test_log();
     test_keep_free();
+    test_disk();
     test_free();
     workers_run_all(rig.workers);
     workers_free(rig.workers);
