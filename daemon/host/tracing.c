@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <xen/trace.h>
 
@@ -140,6 +141,14 @@ static void note_usage(struct tracing *tracing, enum usage usage)
     write_own_note(tracing);
 }
 
+/* Xen knows the boot's mask again, as it did before there was a note. */
+static void forget_note(struct tracing *tracing)
+{
+    (void)unlink(tracing->boot_mask_path);
+    tracing->usage = USAGE_NONE;
+    tracing->is_noted = false;
+}
+
 static void learn_boot_mask(struct tracing *tracing)
 {
     tracing->boot_event_mask = tracing->event_mask;
@@ -201,12 +210,16 @@ struct tracing *tracing_free(struct tracing *tracing)
 static int allocate_buffers(struct tracing *tracing, uint32_t pages, struct failure *failure)
 {
     enum usage usage_before = tracing->usage;
+    bool was_noted = tracing->is_noted;
     enum xen_step step;
     int r;
 
     note_usage(tracing, USAGE_OWN); /* Xen's mask is 0 meanwhile */
     r = xen_host_allocate_buffers(tracing->host, pages, &step);
-    note_usage(tracing, usage_before);
+    if (was_noted)
+        note_usage(tracing, usage_before);
+    else
+        forget_note(tracing);
     if (r < 0)
         return explain_xen(failure, step, r);
     tracing->state = TRACING_OFF;
