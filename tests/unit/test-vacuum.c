@@ -45,10 +45,10 @@ static struct {
 } rig;
 
 static struct {
-    uint64_t later_sec;  /* of CLOCK_BOOTTIME */
-    uint64_t free_bytes; /* of the disk; 0: what it has */
-    int sync_error;      /* of fdatasync(); 0: it succeeds */
-    bool hangs;          /* ... once `thawed` is posted */
+    uint64_t later_sec;    /* of CLOCK_BOOTTIME */
+    uint64_t free_bytes;   /* of the disk; 0: what it has */
+    atomic_int sync_error; /* of fdatasync(); 0: it succeeds */
+    atomic_bool hangs;     /* ... once `thawed` is posted */
     sem_t thawed;
     atomic_uint syncs; /* begun */
 } fake;
