@@ -20,13 +20,18 @@ broken_start() { LD_PRELOAD="$LD_PRELOAD:$preload" daemon_start "$@"; }
 break_call() { echo "$2 ${3:-1}" >"$BROKEN_DISK/$1"; }      # break_call CALL ERRNO [COUNT]
 was_used() { ! grep -qv ' 0 *$' "$BROKEN_DISK/$1"; }        # was_used CALL: all of it failed
 mend() { rm -f "$BROKEN_DISK"/*; }
-segment_is_there() { [ -e "$dir/state/$1.xentrace" ]; }
+newest_segment() { # newest_segment NAME: its number
+    local newest
+    newest=$(cd "$dir/state" && ls | grep -E "^$1\.[0-9]+\.xentrace\$" | tail -n 1 | tr -dc 0-9)
+    echo "$((10#0$newest))"
+}
+has_segment() { [ "$(newest_segment "$1")" -ge "$2" ]; } # has_segment NAME NUMBER: or a later one
 hidden() { ls -A "$dir/state" | grep '^\.'; }
 nothing_hidden() { [ -z "$(hidden)" ] || { hidden; return 1; }; }
 
 # The capture NAME goes from segment to segment, and holds together.
 check_continues() { # check_continues CASE NAME SEGMENT
-    check "$1: the capture continues" wait_until 30 segment_is_there "$(printf '%s.%05d' "$2" "$3")"
+    check "$1: the capture continues" wait_until 30 has_segment "$2" "$3"
     check "$1: it runs" state_is "$2" running
 }
 check_whole() { # check_whole CASE NAME
@@ -39,13 +44,11 @@ check_whole() { # check_whole CASE NAME
 joined_is_whole() { cat "$dir/state/$1".0*.xentrace >"$dir/joined" && "$xensim" verify "$dir/joined"; }
 
 rotates() { # rotates CASE CALL ERRNO COUNT [OPTION VALUE]
-    local newest
     ctl start cap --segment-size 1M ${5:+"$5" "$6"} >/dev/null
-    wait_until 30 segment_is_there cap.00002
+    wait_until 30 has_segment cap 2
     break_call "${@:2:3}"
     check "$1: the call fails" wait_until 30 was_used "$2"
-    newest=$(cd "$dir/state" && ls | grep -E '^cap\.[0-9]+\.xentrace$' | tail -n 1 | tr -dc 0-9)
-    check_continues "$1" cap "$((10#$newest + 2))"
+    check_continues "$1" cap "$(($(newest_segment cap) + 2))"
     check_whole "$1" cap
     mend
     rm -f "$dir/state"/cap.*
@@ -72,7 +75,7 @@ for_good() {
     mkdir "$BROKEN_DISK"
     broken_start || exit 1
     ctl start cap --segment-size 1M >/dev/null
-    wait_until 30 segment_is_there cap.00002
+    wait_until 30 has_segment cap 2
     break_call renameat2 $EROFS 1000000
     check "for good: it ends" wait_until 30 ended cap
     check "for good: why" grep -q 'Cannot rename the current segment' "$dir/state/cap.json"
@@ -138,7 +141,7 @@ sweep() {
     wait_until 10 second_is_odd
     broken_start || exit 1
     check "sweep: old files go" wait_until 30 nothing_old
-    check "sweep: the capture continues" wait_until 30 segment_is_there always.00004
+    check "sweep: the capture continues" wait_until 30 has_segment always 4
     check "sweep: it runs" state_is always running
     check "sweep: no file was lost" test -z "$(grep -E 'Cannot rename|No such file' "$dir/log")"
 }
