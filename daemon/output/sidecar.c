@@ -83,7 +83,7 @@ int sidecar_check_none(int directory_fd, const char *directory, const char *name
 
 /* TEMPORARY is the worker's alone: of two sidecars of one name, both are whole. */
 static int write_temporary(int directory_fd, const char *temporary, const char *text, size_t bytes,
-                           struct live_file *live)
+                           bool is_last, struct live_file *live)
 {
     const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
     _cleanup_fd_ int fd = -1;
@@ -96,6 +96,8 @@ static int write_temporary(int directory_fd, const char *temporary, const char *
     live_files_unlock();
     if (r < 0)
         return r;
+    if (!is_last) /* room for a longer one, see write_in_place() */
+        (void)DISK_CALL(fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)(2 * bytes)));
     r = write_all(fd, text, bytes);
     if (r < 0)
         return r;
@@ -105,30 +107,6 @@ static int write_temporary(int directory_fd, const char *temporary, const char *
 static int replace_file(int directory_fd, const char *temporary, const char *name)
 {
     return DISK_CALL(renameat(directory_fd, temporary, directory_fd, name));
-}
-
-/* IS_OURS: NAME.json may be replaced. */
-static int write_own(int directory_fd, const char *stem, const char *text, size_t bytes,
-                     bool is_ours, bool is_last)
-{
-    _cleanup_(live_file_leave) struct live_file live = {0};
-    char name[NAME_MAX + 1], temporary[NAME_MAX + 1];
-    int r;
-
-    (void)snprintf(name, sizeof(name), "%s.json", stem);
-    (void)snprintf(temporary, sizeof(temporary), ".%s.%d.json.new", stem, (int)gettid());
-    r = write_temporary(directory_fd, temporary, text, bytes, &live);
-    if (r >= 0 && is_ours)
-        r = replace_file(directory_fd, temporary, name);
-    else if (r >= 0)
-        r = place_file(directory_fd, temporary, name);
-    if (r < 0) {
-        /* Swept at the next start if it stays. */
-        (void)DISK_CALL(unlinkat(directory_fd, temporary, 0));
-        return r;
-    }
-    /* After an answer a power cut must not bring the old one back. */
-    return is_last ? DISK_CALL(fsync(directory_fd)) : 0;
 }
 
 /* One pwrite() from the start; what is left of a longer old text is cut off afterwards. */
@@ -144,6 +122,45 @@ static int overwrite(int fd, const char *text, size_t bytes)
         return -ENOSPC;
     r = DISK_CALL(ftruncate(fd, (off_t)bytes));
     return r < 0 ? r : DISK_SYNC(fd);
+}
+
+/*
+ * The disk is full. The old one has the blocks, but is lost if the host dies now: better than one
+ * that says for ever that the capture is running.
+ */
+static int write_in_place(int directory_fd, const char *name, const char *text, size_t bytes)
+{
+    _cleanup_fd_ int fd = -1;
+    int r;
+
+    r = DISK_CALL(fd = openat(directory_fd, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+    return r < 0 ? r : overwrite(fd, text, bytes);
+}
+
+/* IS_OURS: NAME.json may be replaced. */
+static int write_own(int directory_fd, const char *stem, const char *text, size_t bytes,
+                     bool is_ours, bool is_last)
+{
+    _cleanup_(live_file_leave) struct live_file live = {0};
+    char name[NAME_MAX + 1], temporary[NAME_MAX + 1];
+    int r;
+
+    (void)snprintf(name, sizeof(name), "%s.json", stem);
+    (void)snprintf(temporary, sizeof(temporary), ".%s.%d.json.new", stem, (int)gettid());
+    r = write_temporary(directory_fd, temporary, text, bytes, is_last, &live);
+    if (r >= 0 && is_ours)
+        r = replace_file(directory_fd, temporary, name);
+    else if (r >= 0)
+        r = place_file(directory_fd, temporary, name);
+    if (r < 0) {
+        /* Swept at the next start if it stays. */
+        (void)DISK_CALL(unlinkat(directory_fd, temporary, 0));
+        if (is_last && is_ours && (r == -ENOSPC || r == -EDQUOT))
+            return write_in_place(directory_fd, name, text, bytes);
+        return r;
+    }
+    /* After an answer a power cut must not bring the old one back. */
+    return is_last ? DISK_CALL(fsync(directory_fd)) : 0;
 }
 
 struct sidecar_job {

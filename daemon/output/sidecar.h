@@ -37,7 +37,8 @@ int sidecar_name(struct sidecar *sidecar, int directory_fd, const char *director
 /*
  * Writes DOCUMENT, which is given away, on WORKER. A file in the state directory appears
  * atomically, and only a file that is_ours is replaced; any other file of that name is -EEXIST. A
- * client's file is overwritten with a single write, because its directory belongs to the client.
+ * client's file is overwritten with a single write, because its directory belongs to the client; so
+ * is our own by the last one, if the disk is full (the one before took room for that).
  * DONE (NULL: nobody cares) is called from the event loop with 0 or a negative errno, the old
  * content being still there; USERDATA lives until then. IS_LAST: an answer relies on it, so its
  * directory entry is on the disk before DONE, too. -ENOMEM: nothing is under way.

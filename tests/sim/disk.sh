@@ -73,6 +73,25 @@ torn_write() {
     check_file "torn write" "$1"
 }
 
+# Others have filled the disk to the last byte. (Here files are memory: no space was taken ahead, whose
+# rest the end of a capture would give back.)
+filled() {
+    mkdir "$dir/memory" && mount -t tmpfs -o size=8M none "$dir/memory" || exit 1
+    daemon_start --state-dir "$dir/memory" || exit 1
+    ctl start own >/dev/null
+    check "filled: its sidecar has room to grow" has_room "$dir/memory/own.json"
+    ! cat /dev/zero >"$dir/memory/filler" 2>/dev/null || exit 1
+    check "filled: the capture ends" ctl stop own
+    check "filled: its sidecar says so" same "$(number "$dir/memory/own.json" state)" ended
+    check "filled: nothing is left" same "$(ls -A "$dir/memory" | tr '\n' ' ')" \
+        "filler own.json own.xentrace "
+    check "filled: the daemon ends well" daemon_stop
+    unset daemon
+    umount "$dir/memory"
+}
+
+has_room() { [ $(($(stat -c '%b * %B' "$1"))) -ge $((2 * $(stat -c %s "$1"))) ]; }
+
 run_on() { # run_on MIB FUNCTION [ARGUMENT]
     local size=$1
     shift
@@ -95,6 +114,8 @@ main() {
     run_on 64 reserve
     run_on 64 full
     run_on 64 torn_write output-error
+    sim --cpus 64 --workload none -- filled
+    sim_clean
 }
 
 dispatch "$@"
