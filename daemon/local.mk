@@ -67,6 +67,7 @@ libdaemon_a_SOURCES = \
 	daemon/output/output.c daemon/output/output.h \
 	daemon/output/compression.c daemon/output/compression.h \
 	daemon/output/disk-call.c daemon/output/disk-call.h \
+	daemon/output/disk-space.c daemon/output/disk-space.h \
 	daemon/output/held-files.c daemon/output/held-files.h \
 	daemon/output/output-file.c daemon/output/output-file.h \
 	daemon/output/pack.c daemon/output/pack.h \

@@ -27,12 +27,20 @@
 #include "common/protocol.h"
 #include "common/units.h"
 #include "daemon/output/disk-call.h"
+#include "daemon/output/held-files.h"
 #include "daemon/output/passed-file.h"
 #include "daemon/output/place.h"
 
 #define GRANT_STEP_BYTES (UINT64_C(128) << 20)
 #define GRANT_LATE_BYTES (UINT64_C(1) << 20)  /* for one that is longer than was expected */
 #define GRANT_MIN_BYTES  (UINT64_C(64) << 10) /* less is not worth a window */
+
+/*
+ * No more than that part of what is left above the reserve is taken at once. Other programs write
+ * to the disk while fallocate(2) runs, and ext4 takes nothing back. So the reserve is crossed by at
+ * most that part, if they used up all the rest in that time.
+ */
+#define NEAR_PARTS 8u
 
 /* Room for the sidecar and the file system's own blocks, which nobody grants. */
 #define MARGIN_BYTES (UINT64_C(256) << 10)
@@ -49,6 +57,9 @@ void output_file_init(struct output_file *output, uint64_t reserve_bytes, uint64
 void output_file_done(struct output_file *output)
 {
     live_file_leave(&output->live);
+    if (output->space)
+        disk_space_set_loose(output->space, &output->unwritten_bytes, 0);
+    output->space = disk_space_unref(output->space);
     fd_close(&output->fd);
     free_charp(&output->path);
 }
@@ -63,13 +74,16 @@ static uint64_t available_bytes(const struct output_file *output)
     return (uint64_t)st.f_bavail * st.f_frsize;
 }
 
-uint64_t output_file_headroom_bytes(const struct output_file *output, uint64_t written_bytes)
+uint64_t output_file_headroom_bytes(struct output_file *output, uint64_t written_bytes)
 {
     uint64_t available = available_bytes(output);
     uint64_t taken = output->reserve_bytes + MARGIN_BYTES;
 
-    taken += min_u64(output->loose_bytes,
-                     output->granted_bytes - min_u64(written_bytes, output->granted_bytes));
+    disk_space_set_loose(
+        output->space, &output->unwritten_bytes,
+        min_u64(output->loose_bytes,
+                output->granted_bytes - min_u64(written_bytes, output->granted_bytes)));
+    taken += disk_space_loose_bytes(output->space);
     return available > taken ? available - taken : 0;
 }
 
@@ -111,25 +125,35 @@ uint64_t output_file_step_bytes(const struct output_file *output)
     return min_u64(step, output->max_bytes - output->granted_bytes);
 }
 
+/* With the lock of the file system's space held. Returns false if there is none. */
+static bool grant_step(struct output_file *output, uint64_t step, uint64_t written_bytes)
+{
+    while (step > 0) {
+        uint64_t headroom = output_file_headroom_bytes(output, written_bytes);
+        uint64_t most = max_u64(headroom / NEAR_PARTS, min_u64(headroom, GRANT_LATE_BYTES));
+
+        if (step > most)
+            step = align_down(most, GRANT_MIN_BYTES);
+        if (step > 0 && take_space(output, step) == 0) {
+            output->granted_bytes += step;
+            return true;
+        }
+        step = align_down(step / 2, GRANT_MIN_BYTES);
+    }
+    return false;
+}
+
 void output_file_extend(struct output_file *output, uint64_t written_bytes)
 {
     uint64_t step = output_file_step_bytes(output);
 
     if (output->is_stream || output->is_final)
         return;
-    output->ran_out = false;
-    while (step > 0) {
-        uint64_t headroom = output_file_headroom_bytes(output, written_bytes);
-
-        if (step <= headroom && take_space(output, step) == 0) {
-            output->granted_bytes += step;
-            output->is_final = output->granted_bytes == output->max_bytes;
-            return;
-        }
-        step = align_down(min_u64(step / 2, headroom), GRANT_MIN_BYTES);
-    }
-    output->is_final = !output->waits;
-    output->ran_out = true;
+    disk_space_lock(output->space);
+    output->ran_out = !grant_step(output, step, written_bytes);
+    disk_space_unlock(output->space);
+    output->is_final =
+        output->ran_out ? !output->waits : output->granted_bytes == output->max_bytes;
 }
 
 /* Whether allocating ahead costs nothing but time: not where files are memory. */
@@ -179,6 +203,16 @@ static void find_reserve(struct output_file *output)
 
 static int grant_first(struct output_file *output, struct failure *failure)
 {
+    struct stat st;
+    int r;
+
+    r = DISK_CALL(fstat(output->fd, &st));
+    if (r < 0)
+        return failure_set(failure, r, ERROR_OUTPUT, "Cannot read the state of %s: %s.",
+                           output->path, strerror(-r));
+    output->space = disk_space_ref(st.st_dev);
+    if (!output->space)
+        return failure_set(failure, -ENOMEM, ERROR_NO_MEMORY, "Out of memory.");
     find_reserve(output);
     output->preallocates = can_preallocate(output->fd);
     output->is_direct = !output->is_buffered && set_direct(output->fd);
@@ -357,8 +391,15 @@ static void sweep_hidden(int directory_fd, const char *file)
 /* One file at a time: others are created in between. */
 static void sweep_file(int directory_fd, const char *file)
 {
-    if (file[0] != HIDDEN_PREFIX[0])
+    struct stat st;
+
+    if (file[0] != HIDDEN_PREFIX[0]) {
+        if (trace_path_is_trace(file) &&
+            fstatat(directory_fd, file, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            output_file_has_spare(&st))
+            (void)output_file_trim(directory_fd, file); /* or vacuum.c does it later */
         return;
+    }
     live_files_lock();
     sweep_hidden(directory_fd, file);
     live_files_unlock();
@@ -391,6 +432,38 @@ void output_file_sweep_segments(int directory_fd, const char *name)
 
     (void)snprintf(prefix, sizeof(prefix), "%s%s.", HIDDEN_PREFIX, name);
     sweep_directory(directory_fd, prefix);
+}
+
+/* XFS allocates ahead by itself, and file systems count blocks of their own. */
+#define SPARE_MIN_BYTES (UINT64_C(1) << 20)
+
+bool output_file_has_spare(const struct stat *st)
+{
+    return (uint64_t)st->st_blocks * 512 > (uint64_t)st->st_size + SPARE_MIN_BYTES;
+}
+
+/* With the lock of the live files held: none has just been created, and is to grow. */
+static bool trim_file(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+           output_file_has_spare(&st) && !live_files_have(&st) &&
+           !held_file_is_shared(fd) && /* the kernel may still complete its last writes */
+           DISK_CALL(ftruncate(fd, st.st_size)) == 0;
+}
+
+bool output_file_trim(int directory_fd, const char *file)
+{
+    const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    _cleanup_fd_ int fd = -1;
+    bool is_trimmed;
+
+    live_files_lock();
+    fd = openat(directory_fd, file, flags);
+    is_trimmed = fd >= 0 && trim_file(fd);
+    live_files_unlock();
+    return is_trimmed;
 }
 
 int output_file_adopt(struct output_file *output, int fd, const char *path, bool by_root,

@@ -16,6 +16,7 @@
 
 #include "daemon/base/disk-limit.h"
 #include "daemon/base/failure.h"
+#include "daemon/output/disk-space.h"
 #include "daemon/output/live-files.h"
 
 /* What a new file is called until it is published. */
@@ -40,11 +41,13 @@ struct output_file {
     struct disk_limit keep_free; /* what that follows from */
     uint64_t max_bytes;          /* UINT64_MAX: none */
     uint64_t aim_bytes;          /* its likely length: no more is granted ahead; 0: any */
-    bool waits;             /* space that cannot be granted now may be later: it is not final */
-    uint64_t granted_bytes; /* the writer may come as far as this */
-    uint64_t loose_bytes;   /* of these, granted without being allocated */
-    bool is_final;          /* and never further */
-    bool ran_out;           /* because of the disk (not of max_bytes), at the last attempt */
+    bool waits;               /* space that cannot be granted now may be later: it is not final */
+    uint64_t granted_bytes;   /* the writer may come as far as this */
+    uint64_t loose_bytes;     /* of these, granted without being allocated */
+    uint64_t unwritten_bytes; /* ... and not written yet: its part in `space` */
+    struct disk_space *space; /* of its file system; NULL: it is a stream */
+    bool is_final;            /* and never further */
+    bool ran_out;             /* because of the disk (not of max_bytes), at the last attempt */
 };
 
 /* Limits set, nothing open. */
@@ -77,12 +80,21 @@ void output_file_remove(struct output_file *output, int directory_fd);
 
 /*
  * Removes hidden files that an earlier daemon has left in the directory; a segment that contains
- * records is renamed to its final name instead. Files of this process (live-files.h) are kept.
+ * records is renamed to its final name instead; and trims all traces. Files of this process
+ * (live-files.h) are kept.
  */
 void output_file_sweep(int directory_fd);
 
 /* The same for the hidden segments of the capture NAME. */
 void output_file_sweep_segments(int directory_fd, const char *name);
+
+/*
+ * Whether blocks are allocated beyond the end of the file of ST. A daemon that was killed leaves up
+ * to a grant's worth in each.
+ */
+bool output_file_has_spare(const struct stat *st);
+/* Frees these, unless the file is live or open elsewhere. FILE is its name in the directory. */
+bool output_file_trim(int directory_fd, const char *file);
 
 /* Grants BYTES in all, known beforehand. Fails with ERROR_NO_SPACE. */
 int output_file_require(struct output_file *output, uint64_t bytes, struct failure *failure);
@@ -101,7 +113,7 @@ uint64_t output_file_step_bytes(const struct output_file *output);
  * How much of the disk may still be granted, as of now. WRITTEN_BYTES is how far the writer has
  * come.
  */
-uint64_t output_file_headroom_bytes(const struct output_file *output, uint64_t written_bytes);
+uint64_t output_file_headroom_bytes(struct output_file *output, uint64_t written_bytes);
 
 /*
  * Grants more, if there is more, in output->granted_bytes; else sets ran_out, and is_final unless

@@ -36,7 +36,7 @@ void output_forget(struct output *output, enum output_operation operation)
 /* On the worker, when an operation is over. */
 static void output_note_figures(struct output_job *job)
 {
-    const struct output_file *file = &job->output->file;
+    struct output_file *file = &job->output->file;
 
     job->figures = (struct output_figures){
         .path = file->path ? strdup(file->path) : NULL,

@@ -24,6 +24,7 @@
 #include "common/util.h"
 #include "daemon/output/disk-call.h"
 #include "daemon/output/held-files.h"
+#include "daemon/output/output-file.h"
 
 /* --- Names. --- */
 
@@ -206,10 +207,11 @@ static void state_file_describe(struct state_file *file, int directory_fd,
     file->sidecar_time = st.st_mtim;
     if (known && known->sidecar_inode == st.st_ino && has_time(&known->sidecar_time, &st.st_mtim)) {
         uint64_t bytes = file->bytes, time_ns = file->time_ns;
-        bool is_packed = file->is_packed;
+        bool is_packed = file->is_packed, has_spare = file->has_spare;
 
         *file = *known;
         file->is_packed = is_packed;
+        file->has_spare = has_spare;
         file->bytes = bytes;
         file->time_ns = time_ns;
         return;
@@ -227,7 +229,8 @@ static int state_file_read(struct state_file *file, int directory_fd, const char
         fstatat(directory_fd, entry, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return -ENOENT;
     *file = (struct state_file){
-        .bytes = (uint64_t)st.st_size,
+        .bytes = output_file_has_spare(&st) ? (uint64_t)st.st_blocks * 512 : (uint64_t)st.st_size,
+        .has_spare = output_file_has_spare(&st),
         .time_ns = (uint64_t)st.st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec,
     };
     (void)snprintf(file->name, sizeof(file->name), "%.*s", (int)trace_path_stem(entry), entry);

@@ -34,7 +34,8 @@ enum state_file_kind {
 struct state_file {
     char name[NAME_MAX + 1]; /* without the ending */
     bool is_packed;          /* NAME.xentrace.zst */
-    uint64_t bytes;          /* with its sidecar and its report */
+    uint64_t bytes;          /* with its sidecar, its report, and blocks beyond its end */
+    bool has_spare;          /* there are such blocks */
     uint64_t time_ns;        /* when it was written last */
 
     /* From its sidecar; "" or false: it does not say. */

@@ -25,6 +25,7 @@
 #include "common/util.h"
 #include "daemon/base/log.h"
 #include "daemon/base/worker.h"
+#include "daemon/output/output-file.h"
 
 #define LOOK_USEC  (60 * USEC_PER_SEC)
 #define POKE_USEC  (500 * USEC_PER_MSEC) /* several files are often finished together */
@@ -112,6 +113,25 @@ static uint64_t boottime_usec(void)
 
     (void)clock_gettime(CLOCK_BOOTTIME, &now); /* cannot fail for this clock */
     return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
+}
+
+/* What the sweep could not, because a file was open, for one. Returns whether there was any. */
+static bool job_trim(const struct vacuum_job *job)
+{
+    const struct state_files *files = job->memory->files;
+    char name[NAME_MAX + 1];
+    bool has_trimmed = false;
+
+    for (size_t i = 0; i < files->count; i++) {
+        const struct state_file *file = &files->files[i];
+
+        if (!file->has_spare)
+            continue;
+        state_file_name(name, file->name, file->is_packed);
+        if (output_file_trim(job->directory_fd, name))
+            has_trimmed = true;
+    }
+    return has_trimmed;
 }
 
 static int job_read_files(struct vacuum_job *job)
@@ -382,7 +402,7 @@ static void vacuum_run(struct job *base)
 {
     struct vacuum_job *job = job_container(base, struct vacuum_job, job);
 
-    if (job_read_files(job) < 0)
+    if (job_read_files(job) < 0 || (job_trim(job) && job_read_files(job) < 0))
         return;
     switch (job->request.action) {
     case VACUUM_LIST:
