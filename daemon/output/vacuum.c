@@ -27,10 +27,12 @@
 #include "daemon/base/worker.h"
 #include "daemon/output/output-file.h"
 
-#define LOOK_USEC  (60 * USEC_PER_SEC)
-#define POKE_USEC  (500 * USEC_PER_MSEC) /* several files are often finished together */
-#define SLACK_USEC (250 * USEC_PER_MSEC)
-#define EVICT_MAX  VACUUM_RUNNING_MAX
+#define LOOK_USEC        (60 * USEC_PER_SEC)
+#define POKE_USEC        (500 * USEC_PER_MSEC) /* several files are often finished together */
+#define SLACK_USEC       (250 * USEC_PER_MSEC)
+#define EVICT_MAX        VACUUM_RUNNING_MAX
+#define CLOCK_STEP_USEC  ((int64_t)(60 * USEC_PER_SEC)) /* more than NTP corrects in a minute */
+#define CLOCK_TRUST_USEC (24 * 3600 * USEC_PER_SEC)
 
 /*
  * State that is kept between jobs. It belongs to the job, including its `done`; requests that
@@ -42,6 +44,8 @@ struct vacuum_memory {
     bool has_looked;
     struct vacuum_use base; /* when there was enough free space; or when the daemon started */
     bool has_base;
+    uint64_t ahead_usec;      /* the wall clock, of CLOCK_BOOTTIME, at the last look */
+    uint64_t clock_good_usec; /* since then it has run with that; 0: not looked yet */
 };
 
 struct vacuum {
@@ -150,6 +154,21 @@ static int job_read_files(struct vacuum_job *job)
         memory->first_free_bytes = files->free_bytes;
     memory->has_looked = true;
     return 0;
+}
+
+/*
+ * By a clock that was set ahead, or is wrong since the host has booted, all files are old. It has a
+ * day to be set right.
+ */
+static bool clock_is_settled(struct vacuum_memory *memory, uint64_t max_age_usec, uint64_t now_ns,
+                             uint64_t now_usec)
+{
+    uint64_t ahead_usec = now_ns / NSEC_PER_USEC - now_usec;
+
+    if (!memory->clock_good_usec || (int64_t)(ahead_usec - memory->ahead_usec) > CLOCK_STEP_USEC)
+        memory->clock_good_usec = now_usec;
+    memory->ahead_usec = ahead_usec;
+    return now_usec - memory->clock_good_usec >= min_u64(max_age_usec, CLOCK_TRUST_USEC);
 }
 
 static struct vacuum_limits job_limits(const struct vacuum_job *job)
@@ -303,6 +322,9 @@ static void job_clean(struct vacuum_job *job)
     uint64_t now_ns = realtime_ns(), now_usec = boottime_usec();
 
     job->limits = job_limits(job);
+    if (!job->request.who.is_set && job->is_configured &&
+        !clock_is_settled(job->memory, job->limits.max_age_usec, now_ns, now_usec))
+        job->limits.max_age_usec = 0;
     if (job_make_plan(job, now_ns) < 0)
         return;
     job_choose(job, now_ns);

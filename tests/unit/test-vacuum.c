@@ -46,6 +46,7 @@ static struct {
 
 static struct {
     uint64_t later_sec;    /* of CLOCK_BOOTTIME */
+    uint64_t ahead_sec;    /* of CLOCK_REALTIME */
     uint64_t free_bytes;   /* of the disk; 0: what it has */
     atomic_int sync_error; /* of fdatasync(); 0: it succeeds */
     atomic_bool hangs;     /* ... once `thawed` is posted */
@@ -65,6 +66,8 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 
     if (clock == CLOCK_BOOTTIME)
         now->tv_sec += (time_t)fake.later_sec;
+    if (clock == CLOCK_REALTIME)
+        now->tv_sec += (time_t)fake.ahead_sec;
     return r;
 }
 
@@ -675,6 +678,56 @@ static void test_keep_free(void)
     vacuum_set_limits(rig.vacuum, &rig.context.limits);
 }
 
+/* SEC pass. */
+static void wait_sec(uint64_t sec)
+{
+    fake.later_sec += sec;
+    fake.ahead_sec += sec;
+    look();
+}
+
+static void test_age(void)
+{
+    const struct disk_limits limits = {.max_use = {.kind = DISK_LIMIT_NONE},
+                                       .keep_free = {.kind = DISK_LIMIT_NONE},
+                                       .max_age_usec = 40 * 24 * 3600 * USEC_PER_SEC};
+    const uint64_t day = 24 * 3600;
+
+    begin_log("a clock that is wrong from the start has a day to be set right");
+    rig.context.limits = limits;
+    vacuum_set_limits(rig.vacuum, &limits);
+    fake.ahead_sec = 20 * 365 * day;
+    look();
+    CHECK_STR(rig.text, "");
+    wait_sec(day - 60);
+    CHECK_STR(rig.text, "");
+    fake.ahead_sec = day;
+    look();
+    wait_sec(day);
+    CHECK_STR(rig.text, "");
+
+    test_case("old files go when it has been right for a day");
+    wait_sec(36 * day);
+    CHECK_STR(rig.text, "");
+    wait_sec(3 * day);
+    CHECK(rig.outcome.files > 0);
+
+    begin_log("a clock that is set ahead");
+    vacuum_set_limits(rig.vacuum, &limits);
+    look();
+    wait_sec(2 * day);
+    fake.ahead_sec += 41 * day;
+    look();
+    CHECK_STR(rig.text, "");
+    wait_sec(day - 60);
+    CHECK_STR(rig.text, "");
+    wait_sec(120);
+    CHECK(rig.outcome.files > 0);
+    fake.ahead_sec = fake.later_sec = 0;
+    rig.context.limits = (struct disk_limits){0};
+    vacuum_set_limits(rig.vacuum, &rig.context.limits);
+}
+
 static bool is_listed;
 
 static void note_list(void *userdata, uint64_t ticket, const struct vacuum_result *result)
@@ -808,6 +861,7 @@ int main(void)
     test_turns();
     test_log();
     test_keep_free();
+    test_age();
     test_disk();
     test_free();
     workers_run_all(rig.workers);
