@@ -58,6 +58,7 @@ libdaemon_a_SOURCES = \
 	daemon/host/explain.c daemon/host/explain.h \
 	daemon/host/fd-store.c daemon/host/fd-store.h \
 	daemon/host/host.c daemon/host/host.h \
+	daemon/host/memory-limit.c daemon/host/memory-limit.h \
 	daemon/host/systemd.c daemon/host/systemd.h \
 	daemon/host/systemd-state.h \
 	daemon/host/tracing.c daemon/host/tracing.h \

@@ -56,6 +56,7 @@
 #define EXTEND_USEC            (30 * USEC_PER_SEC)
 #define EXTEND_INTERVAL_USEC   (2 * USEC_PER_SEC)
 #define POOL_MAX_DEFAULT_BYTES (UINT64_C(512) << 20)
+#define BASE_BYTES             (UINT64_C(64) << 20) /* of the daemon, without pool and rings */
 
 #define BIND_PAUSE_MSEC 20u
 #define BIND_SURE_MSEC  500u  /* to wait for VIRQ_TBUF, while somebody seems to have it */
@@ -784,13 +785,27 @@ static int open_state_dir(struct manager *manager, struct failure *failure)
     return 0;
 }
 
-/* The budget of pool and rings beyond their base: pool-max= is the limit of the pool. */
+/*
+ * The budget of pool and rings beyond their base: pool-max= is the limit of the pool. Where control
+ * groups allow less, the kernel would kill the daemon, and all captures with it.
+ */
 static uint64_t budget_bytes(const struct config *config)
 {
-    uint64_t max_bytes = config->pool_max_bytes;
+    uint64_t total_bytes = host_total_bytes(), max_bytes = config->pool_max_bytes;
+    uint64_t other_bytes =
+        BASE_BYTES + (config->recorder.enabled ? config->recorder.memory_bytes : 0);
+    char wanted[UNITS_TEXT_MAX], total[UNITS_TEXT_MAX];
 
     if (max_bytes == 0)
-        max_bytes = min_u64(POOL_MAX_DEFAULT_BYTES, host_total_bytes() / 8);
+        max_bytes = min_u64(POOL_MAX_DEFAULT_BYTES, total_bytes / 8);
+    if (total_bytes && total_bytes < max_bytes + other_bytes) {
+        log_warning(
+            "The pool cannot grow to %s (pool-max=): all memory that xentraced may use is %s "
+            "(MemoryMax= of the unit or its slices, or dom0's memory). While a disk is slow, "
+            "captures may drop records.",
+            size_format(wanted, max_bytes), size_format(total, total_bytes));
+        max_bytes = total_bytes > other_bytes ? total_bytes - other_bytes : 0;
+    }
     return max_bytes > config->pool_bytes ? max_bytes - config->pool_bytes : 0;
 }
 
@@ -799,6 +814,8 @@ static int make_pool(struct manager *manager)
     unsigned int nr_notes = sink_notes(xen_host_info(manager->xen)->nr_cpus);
     int r;
 
+    if (!host_can_spare(manager->config.pool_bytes, 100))
+        return -ENOMEM; /* taking it would end in the kernel's killing this process */
     r = pool_new_growing(manager->config.pool_bytes, manager->grower, nr_notes, &manager->pool);
     if (r < 0)
         return r;

@@ -11,6 +11,7 @@
 #include "common/meminfo.h"
 #include "common/utf8.h"
 #include "common/util.h"
+#include "daemon/host/memory-limit.h"
 
 /* If LINE is "KEY : VALUE", cuts the line's end off and copies the value, once. */
 static void take_value(char *line, const char *key, char *value, size_t size)
@@ -43,12 +44,14 @@ void host_read(struct host *ret_host)
 
 uint64_t host_total_bytes(void)
 {
-    return meminfo_bytes("MemTotal");
+    return min_u64(meminfo_bytes("MemTotal"), memory_limit_read("").max_bytes);
 }
 
 uint64_t host_available_bytes(void)
 {
-    return meminfo_bytes("MemAvailable");
+    uint64_t left_bytes = max_u64(memory_limit_read("").left_bytes, 1); /* it is known */
+
+    return min_u64(meminfo_bytes("MemAvailable"), left_bytes);
 }
 
 bool host_can_spare(uint64_t bytes, uint32_t percent)

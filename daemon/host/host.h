@@ -18,10 +18,10 @@ struct host {
 /* Unknown facts stay empty. All of it is valid UTF-8 without control characters. */
 void host_read(struct host *ret_host);
 
-/* All memory of dom0; 0: unknown. */
+/* All memory of dom0, or what control groups allow this process; 0: unknown. */
 uint64_t host_total_bytes(void);
 
-/* Memory that dom0 can spare now, as the kernel estimates it; 0: unknown. */
+/* What of that can be spared now, as the kernel estimates it; 0: unknown. */
 uint64_t host_available_bytes(void);
 
 /* Whether BYTES are no more than PERCENT of that, or it is unknown. */

@@ -48,6 +48,24 @@ refused() {
     unset daemon
 }
 
+# Control groups allow less than the configuration: beyond it the kernel would kill the daemon.
+limited() {
+    local group=$dir/group$(sed -n 's/^0:://p' /proc/self/cgroup)
+    mkdir -p "$group" && echo $((256 * mib)) >"$group/memory.max" && echo 0 >"$group/memory.current" || exit 1
+    launcher=(unshare --mount sh -c 'mount --bind "$0" /sys/fs/cgroup && exec "$@"' "$dir/group")
+    configure '[daemon]' pool=16M pool-max=1G
+    recorder_start memory=16M || exit 1
+    ctl --json status >"$dir/all"
+    check "limited: the pool may grow to what fits" same "$(number "$dir/all" daemon pool_max_bytes)" $((176 * mib))
+    check "limited: the log says so" grep -q 'The pool cannot grow to 1G .* is 256M (MemoryMax=' "$dir/log"
+    check "limited: a ring that does not fit is refused" refuses "memory" ctl start -M 300M big
+    check "limited: it ends well" daemon_stop
+    sed -i 's/^pool=16M/pool=300M/' "$dir/xentraced.conf"
+    check "limited: a pool that does not fit is refused" fails . daemon_start
+    check "limited: and the log says why" grep -q 'No memory for the pool of 300 MiB .* set a smaller pool=' "$dir/log"
+    unset daemon
+}
+
 run() {
     sim --cpus 4 --rate 1M -- "$1"
     check "$1: the capture is whole" whole "$dir/state/$1.xentrace"
@@ -57,6 +75,7 @@ run() {
 main() {
     together run locked unlocked
     sim --cpus 2 -- refused
+    sim --cpus 2 -- limited
 }
 
 dispatch "$@"

@@ -81,6 +81,7 @@ check_PROGRAMS += \
 	tests/unit/test-units \
 	tests/unit/test-uring \
 	tests/unit/test-user-limits \
+	tests/unit/test-memory-limit \
 	tests/unit/test-utf8 \
 	tests/unit/test-vacuum \
 	tests/unit/test-vacuum-policy \
@@ -117,6 +118,8 @@ tests_unit_test_units_LDADD = libcommon.a
 tests_unit_test_json_text_SOURCES = tests/unit/test-json-text.c tests/unit/test.h
 tests_unit_test_json_text_CFLAGS = $(AM_CFLAGS) $(JSON_CFLAGS)
 tests_unit_test_json_text_LDADD = libcommon.a $(JSON_LIBS)
+tests_unit_test_memory_limit_SOURCES = tests/unit/test-memory-limit.c tests/unit/test.h
+tests_unit_test_memory_limit_LDADD = libdaemon.a libcommon.a
 tests_unit_test_utf8_SOURCES = tests/unit/test-utf8.c tests/unit/test.h
 tests_unit_test_utf8_LDADD = libcommon.a
 
