@@ -44,6 +44,11 @@ uint64_t ring_pin_nsec(const struct ring *ring, int pin)
     return ring->pins[pin].nsec;
 }
 
+bool ring_pin_is_refused(const struct ring *ring, int pin)
+{
+    return ring->pins[pin].is_refused;
+}
+
 void ring_advance_pin(struct ring *ring, int number, const struct chunk *chunk)
 {
     struct ring_pin *pin = &ring->pins[number];

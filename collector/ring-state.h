@@ -188,6 +188,7 @@ struct ring_pin {
     uint64_t first;            /* the oldest chunk still needed; RING_UNPINNED: none. See ring.c */
     uint64_t last;             /* collector thread */
     const struct chunk *chunk; /* the oldest at the time; NULL: the ring was empty */
+    bool is_refused;           /* ... because others pin all but what new records need */
     uint64_t nsec;             /* what pinning took */
 
     struct chunk tail; /* fill_bytes is 0: nothing was being filled */

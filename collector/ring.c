@@ -445,13 +445,21 @@ static void ring_shorten(struct ring *ring)
     ledger_add(&ring->header->shortened_bytes, before_bytes - last_bytes);
 }
 
+/* Returns whether a chunk is free. As long as something is left that no snapshot needs, that goes.
+ */
+static bool ring_make_room(struct ring *ring)
+{
+    if (ring->nr_free == 0 && !ring_borrow(ring) && has_unpinned(ring))
+        ring_shorten(ring);
+    return ring->nr_free > 0;
+}
+
 static struct chunk *take_free(struct ring *ring)
 {
     struct chunk *chunk;
 
-    /* As long as something is left that no snapshot needs, that goes. */
-    if (ring->nr_free == 0 && !ring_borrow(ring) && has_unpinned(ring))
-        ring_shorten(ring);
+    if (!ring_make_room(ring))
+        return NULL;
     chunk = take_from(ring, &ring->free_list);
     return chunk ? chunk : take_from(ring, &ring->borrowed_list);
 }
@@ -696,16 +704,34 @@ static const struct chunk *ring_pin_head(const struct ring *ring, const struct r
     return &pin->tail;
 }
 
-void ring_pin(struct ring *ring, int number)
+/* A disk may be stuck for as long as it likes: a ring that is filled keeps a chunk for new records.
+ */
+static void pin_now(struct ring *ring, struct ring_pin *pin, bool is_filled)
 {
-    struct ring_pin *pin = &ring->pins[number];
     uint64_t begun_nsec = now_nsec();
+    bool has_room = true;
 
+    if (is_filled) {
+        ring_free_limbo(ring);
+        has_room = ring_make_room(ring);
+    }
     ring_pin_tail(ring, pin);
-    pin->chunk = ring_pin_head(ring, pin);
+    pin->chunk = has_room ? ring_pin_head(ring, pin) : NULL;
+    /* With more that is free, what others pin has expired, and is not missed. */
+    pin->is_refused = !pin->chunk && ring->limbo_head && ring->nr_free <= 1;
     if (pin->chunk) {
         pin->last = pin->tail.fill_bytes ? pin->tail.seq : ring->tail->seq;
         __atomic_store_n(&pin->first, pin->chunk->seq, __ATOMIC_RELEASE);
     }
     pin->nsec = now_nsec() - begun_nsec;
+}
+
+void ring_pin(struct ring *ring, int number)
+{
+    pin_now(ring, &ring->pins[number], true);
+}
+
+void ring_pin_closed(struct ring *ring, int number)
+{
+    pin_now(ring, &ring->pins[number], false);
 }

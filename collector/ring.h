@@ -120,6 +120,8 @@ int ring_take_pin(struct ring *ring);
 const struct chunk *ring_pin_first(const struct ring *ring, int pin);
 const struct chunk *ring_pin_next(const struct ring *ring, int pin, const struct chunk *chunk);
 uint64_t ring_pin_nsec(const struct ring *ring, int pin);
+/* Whether it pins nothing because other pins hold all the memory that new records can spare. */
+bool ring_pin_is_refused(const struct ring *ring, int pin);
 
 /* Chunks before CHUNK are not needed any more; NULL: none is, and PIN is free again. */
 void ring_advance_pin(struct ring *ring, int pin, const struct chunk *chunk);
@@ -169,7 +171,7 @@ bool ring_verify_chunk(const struct ring *ring, const struct chunk *chunk);
 
 /* --- Collector thread. --- */
 
-/* The chunk that is being filled; a new one if there is none. NULL: all are pinned. */
+/* The chunk that is being filled, or a new one. NULL: all are pinned, which ring_pin() prevents. */
 struct chunk *ring_fill(struct ring *ring);
 
 /* A window that was appended to the chunk that is being filled. */
@@ -208,8 +210,14 @@ void ring_expire(struct ring *ring, uint64_t tsc);
 bool ring_settle(struct ring *ring, uint64_t now_usec);
 uint64_t ring_settle_usec(const struct ring *ring);
 
-/* Pins what is in the ring; filling continues in the same chunk. */
+/*
+ * Pins what is in the ring; filling continues in the same chunk. A chunk for new records is left,
+ * whatever is pinned: if need be the oldest are evicted first, and the pin has less, or is refused.
+ */
 void ring_pin(struct ring *ring, int pin);
+
+/* Pins all of a ring that is no longer filled. Called by the owner of the sink. */
+void ring_pin_closed(struct ring *ring, int pin);
 
 /*
  * For a ring that is no longer filled: the records in CHUNK, which is pinned, and in all later

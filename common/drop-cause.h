@@ -11,7 +11,7 @@
 enum drop_cause {
     DROP_SLOW_OUTPUT,   /* its memory was full: the output does not keep up */
     DROP_NO_SPACE,      /* its memory was full: the output was granted no space */
-    DROP_PINNED,        /* all memory of the ring was kept for snapshots */
+    DROP_PINNED,        /* by an earlier version: a ring's memory was all kept for snapshots */
     DROP_OUTPUT_FAILED, /* a write, or the reader, failed */
     DROP_LIMIT,         /* the output has reached its last grant */
     DROP_ABORTED,       /* on request */

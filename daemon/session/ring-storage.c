@@ -531,7 +531,7 @@ static void ring_storage_finish(struct storage *storage)
         return;
     }
     ring_close_chunk(ring->ring); /* if the collector has died; nothing fills it any more */
-    ring_pin(ring->ring, pin);
+    ring_pin_closed(ring->ring, pin);
     ring->write = (struct ring_write){
         .ring = ring->ring,
         .pin = pin,

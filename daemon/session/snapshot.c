@@ -390,7 +390,8 @@ static void snapshot_explain_space(struct snapshot *snapshot)
         budget_explain_space(snapshot->limits.budget, &snapshot->failure);
 }
 
-static void snapshot_explain_plan(struct snapshot *snapshot, int error)
+/* Other snapshots hold its memory, or nothing was recorded, or it is older than the ring keeps. */
+static void snapshot_explain_empty(struct snapshot *snapshot, int error)
 {
     const struct session *session = snapshot->session;
     struct failure *failure = &snapshot->failure;
@@ -398,21 +399,48 @@ static void snapshot_explain_plan(struct snapshot *snapshot, int error)
     uint64_t usec = clock_usec_between(session->started, clock_pair_now(),
                                        xen_host_info(snapshot->context->xen)->tsc_khz);
 
-    if (error == -EFBIG)
-        (void)failure_set(
-            failure, error, ERROR_INVALID,
-            "The newest round of records is larger than --max-size. Use a larger --max-size.");
-    else if (snapshot->span.since_ns || snapshot->ticks.has_until)
-        snapshot_explain_time(snapshot, error);
-    else if (ring_pin_first(snapshot_ring(snapshot), snapshot->pin))
+    if (ring_pin_is_refused(snapshot_ring(snapshot), snapshot->pin))
+        (void)failure_set(failure, -EBUSY, ERROR_BUSY,
+                          "Other snapshots hold the memory of '%s' until they are written; only "
+                          "what new records need is left. Recording continues. Take this snapshot "
+                          "again when they are written; to see which output is waiting: "
+                          "xentracectl status",
+                          session->name);
+    else if (snapshot->evicted > 0 && ring_storage_of(session)->max_age_usec)
         (void)failure_set(failure, error, ERROR_EMPTY,
-                          "'%s' has recorded nothing in that time. Use a longer --last.",
+                          "'%s' holds no records: it keeps them for %s, and none of its events "
+                          "occurred since. To keep them for longer: --max-age, or max-age= in "
+                          "[flight-recorder]",
+                          session->name,
+                          duration_format(when, ring_storage_of(session)->max_age_usec));
+    else if (snapshot->evicted > 0)
+        (void)failure_set(failure, error, ERROR_EMPTY,
+                          "'%s' holds no records: its memory is too small for one round over the "
+                          "CPUs. Set more with --memory, or memory= in [flight-recorder].",
                           session->name);
     else
         (void)failure_set(failure, error, ERROR_EMPTY,
                           "'%s' holds no records: it has been running for %s, and none of its "
                           "events occurred. To see its events: xentracectl status %s",
                           session->name, duration_format(when, usec), session->name);
+}
+
+static void snapshot_explain_plan(struct snapshot *snapshot, int error)
+{
+    struct failure *failure = &snapshot->failure;
+
+    if (error == -EFBIG)
+        (void)failure_set(
+            failure, error, ERROR_INVALID,
+            "The newest round of records is larger than --max-size. Use a larger --max-size.");
+    else if (!ring_pin_first(snapshot_ring(snapshot), snapshot->pin))
+        snapshot_explain_empty(snapshot, error);
+    else if (snapshot->span.since_ns || snapshot->ticks.has_until)
+        snapshot_explain_time(snapshot, error);
+    else
+        (void)failure_set(failure, error, ERROR_EMPTY,
+                          "'%s' has recorded nothing in that time. Use a longer --last.",
+                          snapshot->session->name);
 }
 
 static void snapshot_explain_reader(struct snapshot *snapshot)
@@ -516,7 +544,6 @@ void snapshot_handle_pinned(struct snapshot *snapshot)
     snapshot->oldest_tsc = stats.oldest_tsc;
     snapshot->pin_nsec = ring_pin_nsec(ring, snapshot->pin);
     snapshot->evicted = snapshot_count_evicted(session);
-    snapshot->shortened_before_bytes = snapshot_read_shortened(snapshot);
     snapshot->write = (struct ring_write){
         .ring = ring,
         .pin = snapshot->pin,
@@ -537,7 +564,7 @@ void snapshot_handle_sink_closed(struct snapshot *snapshot)
 {
     if (snapshot->state != SNAPSHOT_PINNING)
         return;
-    ring_pin(snapshot_ring(snapshot), snapshot->pin);
+    ring_pin_closed(snapshot_ring(snapshot), snapshot->pin);
     snapshot_handle_pinned(snapshot);
 }
 
@@ -555,6 +582,7 @@ static void snapshot_begin_pinning(struct snapshot *snapshot)
         snapshot_undo(snapshot);
         return;
     }
+    snapshot->shortened_before_bytes = snapshot_read_shortened(snapshot);
     /* The session may have been stopped in the meantime. Its ring stays, and is ours again once its
      * sink has come back. */
     if (session->storage->is_sink_closed)

@@ -12,13 +12,14 @@
  * BREAK 2: an evicted chunk that is pinned is linked as a free one is.
  * BREAK 3: the last closed chunk leads to the next by its link, not to the pin's view of it.
  * BREAK 4: the length of the view's last window is read from the chunk.
+ * BREAK 5: a pin leaves no chunk to new records.
  */
 
 #ifndef BREAK
 #define BREAK 0
 #endif
 
-#define CHUNKS     4
+#define CHUNKS     3
 #define MAX_LISTED 1
 #define RECORDS    4
 #define PINS       2
@@ -44,8 +45,6 @@ bool is_asked[PINS], is_pinned[PINS];
 byte oldest[PINS], newest[PINS]; /* records in the ring at that time: the truth */
 
 byte n_records; /* recorded */
-
-#define HAS_PINS (first[0] != UNPINNED || first[1] != UNPINNED)
 
 #define PIN_HOLDS(pin, chunk) (first[pin] <= seq[chunk] && seq[chunk] <= last[pin])
 /* ring_advance_pin(), but for the end. */
@@ -96,6 +95,17 @@ inline free_limbo()
     after = 0
 }
 
+/* The list is never longer than two chunks. */
+inline make_room()
+{
+    has_unpinned = head != NIL && (!HOLDS(head) || !HOLDS(tail));
+    do
+    :: nr_free == 0 && head != NIL && has_unpinned -> evict()
+    :: else -> break
+    od;
+    has_unpinned = false
+}
+
 /* A chunk to fill, in FILLING. */
 inline fill_chunk()
 {
@@ -105,39 +115,27 @@ inline fill_chunk()
         :: else -> break
         od;
         free_limbo();
-        do /* take_free(), ring_shorten() */
-        :: nr_free == 0 && head != NIL && !HOLDS(head) -> evict()
-        :: else -> break
-        od;
-        if
-        :: nr_free > 0 ->
-            filling = free_list;
-            free_list = next[filling];
-            nr_free--;
-            seq[filling] = next_seq;
-            next_seq++;
-            fill[filling] = 0;
-            next[filling] = NIL
-        :: else -> skip
-        fi
+        make_room();
+        assert(nr_free > 0); /* whatever is pinned */
+        filling = free_list;
+        free_list = next[filling];
+        nr_free--;
+        seq[filling] = next_seq;
+        next_seq++;
+        fill[filling] = 0;
+        next[filling] = NIL
     }
 }
 
 active proctype collector()
 {
     byte c, after, pin;
-    bool is_without;
+    bool has_unpinned, has_room;
 
     /* Free chunks are a list. */
-    d_step { next[0] = 1; next[1] = 2; next[2] = 3; next[3] = NIL };
+    d_step { next[0] = 1; next[1] = 2; next[2] = NIL };
     do
-    :: n_records < RECORDS && filling == NIL && !is_without ->
-        atomic {
-            fill_chunk();
-            is_without = filling == NIL; /* its records are dropped until a pin is advanced */
-            assert(!is_without || HAS_PINS)
-        }
-    :: atomic { is_without -> is_without = false } /* another round */
+    :: n_records < RECORDS && filling == NIL -> fill_chunk()
     :: n_records < RECORDS && filling != NIL && fill[filling] < 2 ->
         record[filling * 2 + fill[filling]] = n_records + 1;
         length[filling * 2 + fill[filling]] = 1;
@@ -161,6 +159,13 @@ active proctype collector()
             :: is_asked[1] -> pin = 1
             fi;
             is_asked[pin] = false;
+            free_limbo();
+            make_room();
+#if BREAK == 5
+            has_room = true;
+#else
+            has_room = nr_free > 0;
+#endif
             tail_fill[pin] = 0;
             if
             :: filling != NIL && fill[filling] > 0 ->
@@ -171,16 +176,18 @@ active proctype collector()
             :: else -> skip
             fi;
             pin_chunk[pin] = (head != NIL -> head : (tail_fill[pin] > 0 -> TAIL : NIL));
+            pin_chunk[pin] = (has_room -> pin_chunk[pin] : NIL);
             newest[pin] = n_records;
             if
-            :: head != NIL -> oldest[pin] = record[head * 2]; last[pin] = seq[tail]
-            :: head == NIL && tail_fill[pin] > 0 -> oldest[pin] = record[filling * 2]
-            :: else -> oldest[pin] = n_records + 1
+            :: has_room && head != NIL -> oldest[pin] = record[head * 2]; last[pin] = seq[tail]
+            :: has_room && head == NIL && tail_fill[pin] > 0 -> oldest[pin] = record[filling * 2]
+            :: else -> oldest[pin] = n_records + 1 /* it is empty, or the pin is refused */
             fi;
             last[pin] = (tail_fill[pin] > 0 -> tail_seq[pin] : last[pin]);
             first[pin] = (pin_chunk[pin] == NIL -> UNPINNED :
                               (pin_chunk[pin] == TAIL -> tail_seq[pin] : seq[head]));
             is_pinned[pin] = true;
+            has_room = false;
             pin = 0
         }
     :: n_records == RECORDS && is_pinned[0] && is_pinned[1] -> break

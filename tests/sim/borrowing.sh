@@ -3,7 +3,8 @@
 #
 # While a snapshot is written to a slow disk, the recorder borrows memory (pool-max=) instead of
 # forgetting: its history stays as long as it was, all of it is given back afterwards, and it survives
-# a SIGKILL. At the budget's end history becomes shorter, by no more than that, and it is reported.
+# a SIGKILL. At the budget's end history becomes shorter, by no more than that, and it is reported. However
+# many snapshots are slow, nothing new is lost: one for which no memory is left is refused, and says why.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -114,6 +115,52 @@ too_little() {
     nothing_lost too_little
 }
 
+# Snapshots that take all the memory there is, one after the other, until one is refused.
+produced_more() { # produced_more RECORDS
+    recorder_status && [ "$(number "$dir/recorder" ledger produced)" -gt "$1" ]
+}
+has_begun() { # has_begun SNAPSHOT: its output, or its error
+    [ -s "$dir/slow$1" ] || [ -s "$dir/error$1" ]
+}
+stuck() {
+    local i clients=() readers=()
+    configure '[daemon]' pool=32M pool-max=32M # nothing to borrow
+    recorder_start memory=16M || exit 1
+    wait_until 30 recorder_has $((11 * mib))
+    for i in 1 2 3 4 5 6 7; do
+        mkfifo "$dir/fifo$i"
+        read_fifo "$dir/fifo$i" "$dir/slow$i" 20000 # a chunk in 13 s
+        readers+=("$reader")
+        ctl snapshot -o "$dir/fifo$i" 2>"$dir/error$i" &
+        clients+=($!)
+        wait_until 10 has_begun "$i"
+        [ ! -s "$dir/error$i" ] || break
+        recorder_status
+        wait_until 30 produced_more $(($(number "$dir/recorder" ledger produced) + 200000)) # more than is spare
+    done
+    check "stuck: one is refused, and says why" \
+        grep -q "Other snapshots hold the memory of 'flight-recorder'" "$dir/error$i"
+    wait "${clients[i - 1]}"
+    check "stuck: it fails" same "$?" 1
+    kill "$reader" 2>/dev/null # if it has not ended with the snapshot
+    check "stuck: not the first two" above "$i" 2
+    check "stuck: the first one goes on" kill -0 "${clients[0]}"
+    recorder_status
+    wait_until 30 produced_more $(($(number "$dir/recorder" ledger produced) + 200000))
+    check "stuck: nothing was lost" same "$(number "$dir/recorder" ledger lost)" 0
+    check "stuck: nothing was dropped" same "$(number "$dir/recorder" ledger dropped)" 0
+    touch "$dir/go"
+    for i in $(seq $((i - 1))); do
+        check "stuck: $i ends well" wait "${clients[i - 1]}"
+        wait "${readers[i - 1]}"
+        check "stuck: $i is complete" whole "$dir/slow$i"
+    done
+    check "stuck: then there is memory again" wait_until 30 recorder_has $((11 * mib))
+    check "stuck: for a snapshot, too" ctl snapshot after
+    check "stuck: which is complete" whole "$dir/state/after.xentrace"
+    nothing_lost stuck
+}
+
 # The daemon is killed while it has borrowed: the next one has all of it.
 killed() {
     local manager own oldest
@@ -172,7 +219,8 @@ a_gib() {
     nothing_lost a_gib
 }
 
-parts=(enough too_little killed) # a_gib, only if it is asked for
+parts=(enough too_little killed) # a_gib, and stuck, whose producer must be faster than its readers, only
+                                 # if they are asked for
 [ -n "${SIM_INSIDE:-}" ] || [ $# -eq 0 ] || parts=("$@")
 
 main() {

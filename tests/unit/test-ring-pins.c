@@ -56,6 +56,10 @@ static void snapshot_begin(struct snapshot *snapshot, struct ring_rig *rig)
         exit(EXIT_FAILURE);
     ring_pin(rig->ring, snapshot->pin);
     snapshot->next = ring_pin_first(rig->ring, snapshot->pin);
+    if (ring_pin_is_refused(rig->ring, snapshot->pin)) {
+        CHECK(!snapshot->next);
+        return;
+    }
     if (rig->ring->head)
         CHECK(snapshot->next == rig->ring->head);
     for (const struct chunk *chunk = snapshot->next; chunk;
@@ -235,44 +239,105 @@ static void test_pinned_content(void)
     ring_rig_done(&rig);
 }
 
-/* With all chunks pinned what comes is dropped, to the record, until one is released. */
+/* However many snapshots are stuck, new records have a chunk; a pin that would take it is refused.
+ */
 static void test_all_pinned(void)
 {
     struct snapshot snapshots[RING_PINS_MAX];
+    unsigned int refused = 0, nr_listed;
     uint64_t drops[DROP_CAUSES];
-    unsigned int count = 0;
+    const struct chunk *head;
+    struct ring_stats stats;
     struct ring_rig rig;
 
     test_case("all pinned");
     ring_rig_init(&rig, NULL, RING_MIN_BYTES, 2);
-    do {
-        (void)rig_feed_round(&rig, 4000, true);
-        ring_close_chunk(rig.ring);
-        if (count < RING_PINS_MAX)
-            snapshot_begin(&snapshots[count++], &rig);
-    } while (ring_fill(rig.ring));
-    CHECK(rig.ring->head); /* what is in it stays: to evict it would give no room */
-    CHECK(!rig_feed_round(&rig, 100, true));
-    CHECK_UINT(rig.dropped[0], 100);
-    ring_read_drops(rig.ring, drops);
-    CHECK_UINT(drops[DROP_PINNED], rig.dropped[0] + rig.dropped[1]);
-    rig_check(&rig);
-    for (unsigned int i = 0; i < count; i++)
+    feed_chunks(&rig, 20);
+    for (unsigned int i = 0; i < RING_PINS_MAX; i++) {
+        snapshot_begin(&snapshots[i], &rig);
+        CHECK(ring_pin_first(rig.ring, snapshots[i].pin) ||
+              ring_pin_is_refused(rig.ring, snapshots[i].pin));
+        refused += ring_pin_is_refused(rig.ring, snapshots[i].pin);
+        feed_chunks(&rig, 1 + i % 3);
+        CHECK(rig_feed_round(&rig, 100, true));
+        rig_check(&rig);
+    }
+    CHECK(!ring_pin_is_refused(rig.ring, snapshots[0].pin));
+    CHECK(!ring_pin_is_refused(rig.ring, snapshots[1].pin)); /* of what was left */
+    CHECK(refused > 0);
+    feed_chunks(&rig, 50);
+    CHECK_UINT(rig.dropped[0] + rig.dropped[1], 0);
+    ring_read_stats(rig.ring, &stats);
+    CHECK(stats.shortened_bytes > 0);
+    for (unsigned int i = 0; i < RING_PINS_MAX; i++)
         snapshot_check(&snapshots[i], rig.ring);
 
-    snapshot_advance(&snapshots[0], rig.ring); /* nobody else has the first chunk */
-    for (unsigned int i = 1; i < count; i++)
-        while (snapshots[i].next && snapshots[i].next->seq <= snapshots[0].chunks[0]->seq)
-            snapshot_advance(&snapshots[i], rig.ring);
-    CHECK(rig_feed_round(&rig, 100, true));
-    CHECK_UINT(rig.dropped[0], 100);
-    rig_check(&rig);
-    for (unsigned int i = 0; i < count; i++)
-        if (snapshots[i].pin >= 0)
-            snapshot_end(&snapshots[i], rig.ring);
+    for (unsigned int i = 0; i < RING_PINS_MAX; i++)
+        snapshot_end(&snapshots[i], rig.ring);
     feed_chunks(&rig, 20);
     rig_check(&rig);
     CHECK(rig.ring->nr_listed >= rig.ring->max_listed - 1);
+    snapshot_begin(&snapshots[0], &rig);
+    CHECK(!ring_pin_is_refused(rig.ring, snapshots[0].pin));
+    CHECK(snapshots[0].nr_chunks >= rig.ring->max_listed - 1);
+    snapshot_end(&snapshots[0], rig.ring);
+    ring_rig_done(&rig);
+
+    test_case("what an earlier version dropped was pinned");
+    ring_rig_init(&rig, NULL, RING_MIN_BYTES, 2);
+    ring_commit_drop(rig.ring, &(struct ring_window){.cpu = 1},
+                     &(struct walk_result){.records = 7});
+    ring_read_drops(rig.ring, drops);
+    CHECK_UINT(drops[DROP_PINNED], 7);
+    ring_rig_done(&rig);
+
+    test_case("as long as a chunk is left, a pin has all that is in the ring");
+    ring_rig_init(&rig, NULL, SMALL_RING, 2);
+    feed_chunks(&rig, 20);
+    snapshot_begin(&snapshots[0], &rig);
+    while (rig.ring->nr_free > 1)
+        feed_chunks(&rig, 1);
+    nr_listed = rig.ring->nr_listed;
+    CHECK(ring_is_pinned(rig.ring, rig.ring->head));
+    snapshot_begin(&snapshots[1], &rig);
+    CHECK_UINT(snapshots[1].nr_chunks, nr_listed);
+    feed_chunks(&rig, 5);
+    CHECK_UINT(rig.dropped[0] + rig.dropped[1], 0);
+    snapshot_end(&snapshots[0], rig.ring);
+    snapshot_end(&snapshots[1], rig.ring);
+    ring_rig_done(&rig);
+
+    test_case("a pin of a ring whose records have expired is empty, not refused");
+    ring_rig_init(&rig, NULL, RING_MIN_BYTES, 2);
+    feed_chunks(&rig, 5);
+    snapshot_begin(&snapshots[0], &rig);
+    ring_close_chunk(rig.ring);
+    ring_expire(rig.ring, UINT64_MAX);
+    snapshots[1].pin = ring_take_pin(rig.ring);
+    ring_pin(rig.ring, snapshots[1].pin);
+    CHECK(!ring_pin_first(rig.ring, snapshots[1].pin));
+    CHECK(!ring_pin_is_refused(rig.ring, snapshots[1].pin));
+    ring_advance_pin(rig.ring, snapshots[1].pin, NULL);
+    snapshot_end(&snapshots[0], rig.ring);
+    ring_rig_done(&rig);
+
+    test_case("a pin of a ring that is no longer filled takes all of it");
+    ring_rig_init(&rig, NULL, RING_MIN_BYTES, 2);
+    feed_chunks(&rig, 20);
+    snapshot_begin(&snapshots[0], &rig);
+    while (rig.ring->nr_free > 0)
+        feed_chunks(&rig, 1);
+    head = rig.ring->head;
+    snapshots[1].pin = ring_take_pin(rig.ring);
+    ring_pin_closed(rig.ring, snapshots[1].pin);
+    CHECK(ring_pin_first(rig.ring, snapshots[1].pin) == head);
+    ring_advance_pin(rig.ring, snapshots[1].pin, NULL);
+
+    test_case("a pin finds what another has released");
+    snapshot_end(&snapshots[0], rig.ring);
+    snapshot_begin(&snapshots[0], &rig);
+    CHECK(ring_pin_first(rig.ring, snapshots[0].pin) == head);
+    snapshot_end(&snapshots[0], rig.ring);
     ring_rig_done(&rig);
 }
 
@@ -293,8 +358,8 @@ static void test_stuck_snapshot(void)
         feed_chunks(&rig, 3); /* none of this is dropped */
         rig_check(&rig);
         snapshot_begin(&quick, &rig);
-        for (unsigned int j = 0; j < 40 && rig_feed_round(&rig, 1000, true); j++)
-            ; /* or until there is no chunk any more */
+        for (unsigned int j = 0; j < 40; j++)
+            CHECK(rig_feed_round(&rig, 1000, true));
         snapshot_end(&quick, rig.ring);
     }
     CHECK_UINT(rig_count_chunks(&rig), rig.ring->nr_chunks);
@@ -418,6 +483,8 @@ static void test_random_life(uint64_t seed, unsigned int borrows)
         rig_check_ledger(&r.rig, NULL);
         if (i % 8 == 0)
             rig_check(&r.rig);
+        for (unsigned int cpu = 0; cpu < nr_cpus; cpu++)
+            CHECK_UINT(r.rig.dropped[cpu], 0); /* whatever is pinned */
         for (unsigned int j = 0; i % 16 == 0 && j < RING_PINS_MAX; j++)
             if (r.snapshots[j].pin >= 0)
                 snapshot_check(&r.snapshots[j], r.rig.ring);

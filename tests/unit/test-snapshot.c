@@ -53,6 +53,7 @@ static struct {
     uint64_t now_usec;
     uint64_t busy_since_usec;
     unsigned int nr_fired; /* timers */
+    bool is_new;           /* the ring: nothing was evicted */
 
     struct fake_timer {
         sd_event_time_handler_t handler;
@@ -98,7 +99,7 @@ const struct xen_host_info *xen_host_info(const struct xen_host *host)
 void sink_read_ledger(const struct sink *sink, unsigned int cpu, struct ledger *ret_ledger)
 {
     (void)sink, (void)cpu;
-    *ret_ledger = (struct ledger){.evicted = 7};
+    *ret_ledger = (struct ledger){.evicted = fake.is_new ? 0 : 7};
 }
 
 struct ring_storage *ring_storage_of(const struct session *session)
@@ -612,6 +613,116 @@ static void test_pins(void)
     rig_done(&rig);
 }
 
+static void feed_rounds(struct rig *rig, unsigned int count)
+{
+    for (unsigned int i = 0; i < count; i++)
+        CHECK(rig_feed_round(&rig->ring, RIG_MAX_RECORDS / rig->ring.nr_cpus - 10, true));
+}
+
+/* Another snapshot is stuck, and no chunk is free. */
+static void pin_all_but_newest(struct rig *rig)
+{
+    struct ring *ring = rig->ring.ring;
+
+    ring_close_chunk(ring); /* so that each round has a chunk */
+    feed_rounds(rig, 10);
+    ring_pin(ring, ring_take_pin(ring));
+    while (ring->nr_free > 0)
+        feed_rounds(rig, 1);
+}
+
+/* Others hold the ring's memory: it is not as if nothing had been recorded. */
+static void test_refused_pin(void)
+{
+    const struct chunk *head;
+    struct ring_stats stats;
+    struct ring *ring;
+    struct rig rig;
+
+    test_case("a pin that is refused");
+    rig_init(&rig, false);
+    ring = rig.ring.ring;
+    play(&rig, "ok");
+    for (unsigned int i = 1; i < RING_PINS_MAX; i++) {
+        int pin = ring_take_pin(ring);
+
+        feed_rounds(&rig, 10);
+        ring_pin(ring, pin);
+        if (ring_pin_is_refused(ring, pin))
+            break;
+    }
+    ring_pin(ring, rig.snapshot->pin);
+    CHECK(ring_pin_is_refused(ring, rig.snapshot->pin));
+    snapshot_handle_pinned(rig.snapshot);
+    answer_write(-ENODATA, false);
+    CHECK(strstr(rig.snapshot->failure.text, "Other snapshots hold the memory of"));
+    play(&rig, "ok");
+    CHECK_STR(fake.text, "open pin run remove failed:Busy released gone");
+    rig_done(&rig);
+
+    test_case("one that evicts makes the history shorter");
+    rig_init(&rig, false);
+    ring = rig.ring.ring;
+    play(&rig, "ok");
+    pin_all_but_newest(&rig);
+    play(&rig, "pinned");
+    CHECK(ring_pin_first(ring, rig.snapshot->pin));
+    play(&rig, "ok");
+    ring_read_stats(ring, &stats);
+    CHECK(stats.shortened_bytes > 0);
+    CHECK_UINT(rig.snapshot->shortened_bytes, stats.shortened_bytes);
+    for (unsigned int i = 0; i < 3; i++)
+        play(&rig, "ok");
+    rig_done(&rig);
+
+    test_case("after the session has ended, nothing is evicted");
+    rig_init(&rig, false);
+    ring = rig.ring.ring;
+    play(&rig, "ok");
+    pin_all_but_newest(&rig);
+    head = ring->head;
+    play(&rig, "closed");
+    CHECK(ring_pin_first(ring, rig.snapshot->pin) == head);
+    for (unsigned int i = 0; i < 4; i++)
+        play(&rig, "ok");
+    rig_done(&rig);
+}
+
+static void test_empty(void)
+{
+    static const struct {
+        const char *name;
+        uint64_t max_age_usec, since_ns;
+        bool is_new;
+        const char *message; /* a part of it */
+    } cases[] = {
+        {"nothing has occurred yet", 0, 0, true, "none of its events occurred. To see"},
+        {"nor since a time", 0, 1, true, "none of its events occurred. To see"},
+        {"nothing recent enough", 30 * USEC_PER_SEC, 0, false, "it keeps them for 30"},
+        {"a round is larger than the ring", 0, 0, false, "its memory is too small"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct rig rig;
+
+        test_case(cases[i].name);
+        rig_init(&rig, false);
+        ring_close_chunk(rig.ring.ring);
+        while (rig.ring.ring->head)
+            ring_evict(rig.ring.ring);
+        fake.is_new = cases[i].is_new;
+        rig.storage.max_age_usec = cases[i].max_age_usec;
+        play(&rig, "ok");
+        play(&rig, "pinned");
+        rig.snapshot->span.since_ns = cases[i].since_ns;
+        play(&rig, "empty");
+        CHECK(strstr(rig.snapshot->failure.text, cases[i].message));
+        play(&rig, "ok");
+        CHECK_STR(fake.text, "open pin run remove failed:Empty released gone");
+        rig_done(&rig);
+    }
+}
+
 /* 5 s after its reader's last progress, not sooner, and not before there is something to read. */
 static void test_patience(void)
 {
@@ -748,6 +859,8 @@ int main(void)
     for (size_t i = 0; i < ARRAY_SIZE(life_cases); i++)
         test_life(&life_cases[i]);
     test_pins();
+    test_refused_pin();
+    test_empty();
     test_patience();
     test_patience_over();
     test_waiting();
