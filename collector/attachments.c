@@ -225,13 +225,25 @@ static void settle_account(const struct collector *c, const struct sink *sink)
     account_settle(account);
 }
 
+/* Ends what it waits for rounds for: none comes any more. */
+static void attachment_skip_rounds(struct collector *c, struct attachment *attachment)
+{
+    if (attachment->phase == PHASE_DRAINING || attachment->phase == PHASE_SETTLING)
+        attachment_set_drained(c, attachment);
+    else if (attachment->phase == PHASE_CLOSING)
+        attachment_begin_flushing(c, attachment);
+}
+
 static void attachments_hold(struct collector *c, bool holds, bool softly)
 {
     c->holds = holds;
     c->holds_softly = softly;
     c->next_round_usec = c->now_usec;
-    for (unsigned int i = 0; i < c->nr_attachments; i++)
+    for (unsigned int i = 0; i < c->nr_attachments; i++) {
         settle_account(c, c->attachments[i].sink);
+        if (holds && !softly)
+            attachment_skip_rounds(c, &c->attachments[i]);
+    }
 }
 
 void attachments_check_hold(struct collector *c)
@@ -616,13 +628,14 @@ static void attachment_handle_message(struct collector *c, struct attachment *at
         /* Else it has crossed with SUCCEEDED: the main thread will send it to the successor. */
         if (attachment->phase != PHASE_FLUSHING)
             attachment_begin_draining(c, attachment, message->flag);
-        if (attachment->phase == PHASE_DRAINING && c->holds)
-            attachment_set_drained(c, attachment);
+        /* A soft hold ends soon, and what has waited in the buffers meanwhile is the sink's. */
+        if (c->holds && !c->holds_softly)
+            attachment_skip_rounds(c, attachment);
         break;
     case MESSAGE_SETTLE:
         attachment_begin_settling(c, attachment);
         if (c->holds)
-            attachment_set_drained(c, attachment);
+            attachment_skip_rounds(c, attachment);
         break;
     case MESSAGE_CLOSE:
         attachment_begin_closing(c, attachment, message->flag && !c->holds);

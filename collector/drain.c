@@ -141,7 +141,7 @@ static void note_no_room(const struct visit *visit, const struct taker *taker)
 
     if (taker->found == SINK_AT_LIMIT)
         attachment->at_limit = true;
-    if (!alone) {
+    if (!alone || taker->found == SINK_DROPS) {
         visit->round->dropped = true;
         /* A smaller window might fit, but what came before would be missing without a report. */
         if (taker->found == SINK_AT_LIMIT)
@@ -190,7 +190,7 @@ static uint32_t visit_find_room(struct visit *visit)
             continue;
         }
         note_no_room(visit, taker);
-        if (alone)
+        if (alone && taker->found != SINK_DROPS)
             return 0;
     }
     return bytes;
@@ -296,7 +296,7 @@ static uint32_t visit_copy_and_walk(struct visit *visit, uint32_t bytes)
 static bool taker_counts(const struct taker *taker)
 {
     return !is_joining(taker) && (taker->found == SINK_ROOM || taker->found == SINK_NO_CHUNK ||
-                                  taker->found == SINK_HOLDS);
+                                  taker->found == SINK_HOLDS || taker->found == SINK_DROPS);
 }
 
 static void visit_end_part(const struct visit *visit, struct taker *taker)
@@ -404,6 +404,7 @@ static void visit_for_loss(const struct visit *visit, struct attachment *attachm
         break;
     case SINK_NO_CHUNK:
     case SINK_HOLDS:
+    case SINK_DROPS:
         sink_enter_account(attachment->sink, &source, &walked);
         sink_drop_window(attachment->sink, &source, &walked);
         break;

@@ -442,8 +442,8 @@ enum sink_room sink_begin_window(struct sink *sink, unsigned int cpu, uint32_t l
 
     if (sink->end_offset != SINK_NO_LIMIT)
         return sink->has_failed ? SINK_HAS_FAILED : SINK_AT_LIMIT;
-    if (sink->config.holds && sink->config.max_bytes > 0)
-        return SINK_HOLDS;
+    if (sink->config.holds)
+        return sink->config.max_bytes > 0 ? SINK_HOLDS : SINK_DROPS;
     /* A window is cut only where it would not fit into a chunk of its own either. */
     if (sink->filling && chunk_room(sink->filling, lead) < wanted_bytes &&
         (wanted_bytes <= sink->filling->bytes - lead ||

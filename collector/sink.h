@@ -158,6 +158,7 @@ enum sink_room {
     SINK_ROOM,       /* continue */
     SINK_NO_CHUNK,   /* the pool is empty: leave the records where they are */
     SINK_HOLDS,      /* it has no output yet: the same, but no chunk would help */
+    SINK_DROPS,      /* it has ended without one: take the records, and drop them */
     SINK_AT_LIMIT,   /* the output has no room for the least that is wanted */
     SINK_HAS_FAILED, /* a write failed, or the sink is abandoned: no more records are kept */
 };

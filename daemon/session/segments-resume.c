@@ -518,7 +518,7 @@ void segments_note_held(struct segments *segments, const struct sink *sink)
 
 void segments_stop_holding(struct segments *segments)
 {
-    /* Records left in Xen's buffers are no longer needed. */
+    /* No successor comes: records left in Xen's buffers are dropped, and counted. */
     if (segments->is_holding && segments->storage.sink)
         collector_send(segments_session(segments)->context->collector, MESSAGE_GRANT,
                        segments->storage.sink, true, 0);

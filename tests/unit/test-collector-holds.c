@@ -94,6 +94,33 @@ static void test_last_hold(void)
     put_some(&bench, SOME);
     close_sink(&bench, 0, true);
     bench_done(&bench);
+
+    test_case("nor does what has ended but for its last round");
+    bench_init(&bench, LARGE_PAGES);
+    (void)add_sink(&bench, config_of(1000), NULL);
+    attach(&bench, 0);
+    tell(&bench, 0, MESSAGE_DRAIN, true, 0);
+    must_come(&bench, 0, MESSAGE_DRAINED);
+    tell(&bench, 0, MESSAGE_CLOSE, true, 0);
+    hold(&bench, true, false);
+    must_come(&bench, 0, MESSAGE_CLOSED);
+    bench_done(&bench);
+
+    test_case("nor one that has waited for a soft hold's end");
+    bench_init(&bench, LARGE_PAGES);
+    (void)add_sink(&bench, config_of(1000), NULL);
+    hold(&bench, true, true);
+    attach(&bench, 0);
+    put_some(&bench, SOME);
+    tell(&bench, 0, MESSAGE_DRAIN, true, 0);
+    CHECK(is_left(&bench, SOME));
+    receive_all(&bench);
+    CHECK_UINT(bench.seen[0][MESSAGE_DRAINED], 0);
+    hold(&bench, true, false);
+    must_come(&bench, 0, MESSAGE_DRAINED);
+    tell(&bench, 0, MESSAGE_CLOSE, true, 0);
+    must_come(&bench, 0, MESSAGE_CLOSED);
+    bench_done(&bench);
 }
 
 static void test_soft(void)
@@ -267,6 +294,46 @@ static void test_beside(void)
     bench_done(&bench);
 }
 
+/* Nothing that was produced while it held is in no figure. */
+static void test_ended(bool in_hold, bool beside)
+{
+    struct bench bench;
+
+    test_case(in_hold ? "ended in a soft hold, it counts what has waited"
+                      : "ended, it counts what has waited");
+    bench_init(&bench, LARGE_PAGES);
+    hold(&bench, true, true);
+    (void)add_holder(&bench, NULL);
+    (void)add_sink(&bench, config_of(1000), NULL);
+    attach(&bench, 0);
+    if (beside)
+        attach(&bench, 1);
+    put_some(&bench, SOME);
+    if (!in_hold)
+        hold(&bench, false, false);
+    CHECK(beside && !in_hold ? is_taken(&bench) : is_left(&bench, SOME));
+    tell(&bench, 0, MESSAGE_GRANT, true, 0);
+    tell(&bench, 0, MESSAGE_DRAIN, !beside, 0);
+    if (in_hold)
+        hold(&bench, false, false);
+    must_come(&bench, 0, MESSAGE_DRAINED);
+    tell(&bench, 0, MESSAGE_CLOSE, !beside, 0);
+    must_come(&bench, 0, MESSAGE_CLOSED);
+    CHECK(is_taken(&bench));
+    for (unsigned int cpu = 0; cpu < BUSY_CPUS; cpu++) {
+        struct ledger ledger;
+
+        sink_read_ledger(bench.sinks[0], cpu, &ledger);
+        CHECK_UINT(ledger.produced, SOME);
+        CHECK_UINT(ledger.dropped, SOME);
+    }
+    if (beside) {
+        close_sink(&bench, 1, true);
+        check_all(&bench, 1);
+    }
+    bench_done(&bench);
+}
+
 static void test_account(void)
 {
     int fd = memfd_create("account", MFD_CLOEXEC);
@@ -311,6 +378,8 @@ int main(void)
     test_soft();
     test_alone();
     test_beside();
+    for (unsigned int i = 0; i < 4; i++)
+        test_ended(i & 1, i & 2);
     test_idle();
     test_account();
     return test_end();
