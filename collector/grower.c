@@ -3,12 +3,16 @@
  * When woken, the thread checks all extents, and processes one step after the other until none is
  * pending: released steps first, so that their memory is available to others. The lock is not held
  * while a step is processed; `busy` is the extent of that step.
+ *
+ * An extent that was refused a step is looked at again whenever the thread is woken or has returned
+ * a step, and twice a second: nothing reports that dom0 has memory again.
  */
 
 #include "collector/grower.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -25,6 +29,7 @@
 #define STACK_BYTES (128u * 1024u)
 #define SPARE_PARTS 16u /* of dom0's memory, one is left to others */
 #define NICE        (-10)
+#define RETRY_MSEC  500 /* after a step was refused: dom0 may have memory again */
 
 struct grower {
     pthread_t thread;
@@ -156,18 +161,29 @@ static void run_task(struct grower *grower, const struct task *task)
     extent_set_step(extent, task->step, EXTENT_OFFERED);
 }
 
-/* When something has come back, what was refused may be granted. */
+/* What was refused may be granted now. */
 static void forget_refusals(struct grower *grower)
 {
     for (struct extent *extent = grower->extents; extent; extent = extent->next)
         __atomic_store_n(&extent->is_refused, 0, __ATOMIC_RELAXED);
 }
 
-static void serve(struct grower *grower)
+static bool has_refused(const struct grower *grower)
+{
+    for (const struct extent *extent = grower->extents; extent; extent = extent->next)
+        if (__atomic_load_n(&extent->is_refused, __ATOMIC_RELAXED))
+            return true;
+    return false;
+}
+
+/* Returns whether a step was refused, and is to be tried again. */
+static bool serve(struct grower *grower)
 {
     struct task task;
+    bool refused;
 
     (void)pthread_mutex_lock(&grower->mutex);
+    forget_refusals(grower);
     while (find_task(grower, &task)) {
         grower->busy = task.extent;
         (void)pthread_mutex_unlock(&grower->mutex);
@@ -178,20 +194,25 @@ static void serve(struct grower *grower)
             forget_refusals(grower);
         (void)pthread_cond_broadcast(&grower->is_done);
     }
+    refused = has_refused(grower);
     (void)pthread_mutex_unlock(&grower->mutex);
+    return refused;
 }
 
 static void *grower_run(void *argument)
 {
     struct grower *grower = argument;
+    struct pollfd poll_fd = {.fd = grower->fd, .events = POLLIN};
+    bool refused = false;
     uint64_t count;
 
     /* A step takes 20 ms and more, and must not wait for ordinary threads: at 300 MB/s the
      * pool is used up in a fifth of a second. */
     (void)setpriority(PRIO_PROCESS, 0, NICE); /* of this thread; not allowed: later, then */
     while (!__atomic_load_n(&grower->quits, __ATOMIC_ACQUIRE)) {
-        (void)!read(grower->fd, &count, sizeof(count)); /* EINTR: looks once more */
-        serve(grower);
+        (void)poll(&poll_fd, 1, refused ? RETRY_MSEC : -1); /* EINTR: looks once more */
+        (void)!read(grower->fd, &count, sizeof(count));     /* EAGAIN: the time has passed */
+        refused = serve(grower);
     }
     return NULL;
 }
@@ -200,7 +221,7 @@ static int grower_start(struct grower *grower)
 {
     int r;
 
-    grower->fd = eventfd(0, EFD_CLOEXEC);
+    grower->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (grower->fd < 0)
         return -errno;
     r = thread_start(&grower->thread, "grower", STACK_BYTES, grower_run, grower);

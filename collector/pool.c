@@ -46,7 +46,6 @@ struct frame {
 #define AHEAD_BYTES (UINT64_C(64) << 20)
 
 #define PATIENCE_USEC (60 * USEC_PER_SEC) /* how long what is not needed is kept */
-#define RETRY_USEC    USEC_PER_SEC        /* after a step was refused */
 
 /* The base, or a step. */
 struct region {
@@ -78,7 +77,6 @@ struct pool {
     unsigned int note_frames; /* of a step */
     uint64_t patience_usec;
     uint64_t shrink_usec; /* give a step back then; 0: all are needed */
-    uint64_t retry_usec;  /* ask again then, if it was refused */
     bool is_short;        /* a step that is needed was refused */
     uint64_t refusals;    /* atomic: one thread writes, any reads */
 
@@ -470,25 +468,14 @@ static void pool_want(struct pool *pool, unsigned int nr_steps)
     extent_want(pool->extent, nr_steps);
 }
 
-/* Counts refusals, and asks again: there may be memory by now. */
-static void pool_note_refusal(struct pool *pool, unsigned int needed, uint64_t now_usec)
+/* Counts refusals, once until it has what it needs; the grower tries again by itself. */
+static void pool_note_refusal(struct pool *pool, unsigned int needed)
 {
-    if (needed <= pool->in_use) {
-        pool->is_short = false;
-        return;
-    }
-    if (!extent_is_refused(pool->extent))
-        return;
-    if (!pool->is_short) {
-        pool->is_short = true;
-        pool->retry_usec = now_usec + RETRY_USEC;
+    bool is_refused = needed > pool->in_use && extent_is_refused(pool->extent);
+
+    if (is_refused && !pool->is_short)
         __atomic_store_n(&pool->refusals, pool->refusals + 1, __ATOMIC_RELAXED);
-    }
-    if (now_usec < pool->retry_usec)
-        return;
-    pool->retry_usec = now_usec + RETRY_USEC;
-    extent_want(pool->extent, pool->in_use);
-    extent_want(pool->extent, pool->wanted);
+    pool->is_short = needed > pool->in_use && (pool->is_short || is_refused);
 }
 
 /* The last step of which nothing is in use; -1: there is none. */
@@ -539,7 +526,7 @@ void pool_tend(struct pool *pool, uint64_t spare_bytes, uint64_t now_usec)
     if (needed > pool->wanted)
         pool_want(pool, needed);
     pool_take_steps(pool);
-    pool_note_refusal(pool, needed, now_usec);
+    pool_note_refusal(pool, needed);
     pool_shrink(pool, needed, now_usec);
 }
 

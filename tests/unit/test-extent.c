@@ -12,12 +12,22 @@
 
 #include "collector/grower.h"
 #include "collector/memory.h"
+#include "common/meminfo.h"
 #include "common/util.h"
 #include "tests/unit/test.h"
 
 #define STEP_BYTES (1u << 20)
 #define STEPS      4u
 #define WAIT_MSEC  10000u /* for lack of progress */
+
+/* Of dom0, in place of common/meminfo.c. */
+static uint64_t available_bytes = UINT64_C(1) << 40;
+
+uint64_t meminfo_bytes(const char *key)
+{
+    return strcmp(key, "MemAvailable") == 0 ? __atomic_load_n(&available_bytes, __ATOMIC_RELAXED)
+                                            : STEP_BYTES;
+}
 
 struct rig {
     struct grower *grower;
@@ -169,6 +179,31 @@ static void test_budget(void)
     tear_down(&rig);
 }
 
+static bool await_refusal(const struct rig *rig)
+{
+    for (unsigned int i = 0; i < WAIT_MSEC && !extent_is_refused(rig->extent); i++)
+        (void)usleep(1000);
+    return CHECK(extent_is_refused(rig->extent));
+}
+
+static void test_scarce(void)
+{
+    struct rig rig;
+
+    test_case("what dom0 could not spare comes when it can, without being asked for again");
+    if (!set_up(&rig, STEPS * STEP_BYTES, -1))
+        return;
+    grower_add(rig.grower, rig.extent);
+    __atomic_store_n(&available_bytes, STEP_BYTES, __ATOMIC_RELAXED);
+    extent_want(rig.extent, 2);
+    await_refusal(&rig);
+    CHECK_INT(extent_take(rig.extent), -1);
+    __atomic_store_n(&available_bytes, UINT64_C(1) << 40, __ATOMIC_RELAXED);
+    CHECK_INT(take(&rig), 0);
+    CHECK_INT(take(&rig), 1);
+    tear_down(&rig);
+}
+
 static void test_adopted(void)
 {
     struct rig rig;
@@ -198,6 +233,7 @@ int main(void)
     test_offer_is_withdrawn();
     test_offer_before_one_in_use();
     test_budget();
+    test_scarce();
     test_adopted();
     return test_end();
 }
