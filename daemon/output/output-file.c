@@ -391,12 +391,8 @@ static void sweep_hidden(int directory_fd, const char *file)
 /* One file at a time: others are created in between. */
 static void sweep_file(int directory_fd, const char *file)
 {
-    struct stat st;
-
     if (file[0] != HIDDEN_PREFIX[0]) {
-        if (trace_path_is_trace(file) &&
-            fstatat(directory_fd, file, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            output_file_has_spare(&st))
+        if (trace_path_is_trace(file))
             (void)output_file_trim(directory_fd, file); /* or vacuum.c does it later */
         return;
     }
@@ -442,26 +438,36 @@ bool output_file_has_spare(const struct stat *st)
     return (uint64_t)st->st_blocks * 512 > (uint64_t)st->st_size + SPARE_MIN_BYTES;
 }
 
-/* With the lock of the live files held: none has just been created, and is to grow. */
-static bool trim_file(int fd)
+static bool can_trim(const struct stat *st)
 {
+    return S_ISREG(st->st_mode) && st->st_uid == geteuid() && output_file_has_spare(st) &&
+           !live_files_have(st);
+}
+
+/*
+ * With the lock of the live files held: none has just been created, and is to grow. One that is not
+ * to be trimmed is not even opened, as who removes it would take that for a reader.
+ */
+static bool trim_file(int directory_fd, const char *file)
+{
+    const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    _cleanup_fd_ int fd = -1;
     struct stat st;
 
-    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-           output_file_has_spare(&st) && !live_files_have(&st) &&
+    if (fstatat(directory_fd, file, &st, AT_SYMLINK_NOFOLLOW) < 0 || !can_trim(&st))
+        return false;
+    fd = openat(directory_fd, file, flags);
+    return fd >= 0 && fstat(fd, &st) == 0 && can_trim(&st) &&
            !held_file_is_shared(fd) && /* the kernel may still complete its last writes */
            DISK_CALL(ftruncate(fd, st.st_size)) == 0;
 }
 
 bool output_file_trim(int directory_fd, const char *file)
 {
-    const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-    _cleanup_fd_ int fd = -1;
     bool is_trimmed;
 
     live_files_lock();
-    fd = openat(directory_fd, file, flags);
-    is_trimmed = fd >= 0 && trim_file(fd);
+    is_trimmed = trim_file(directory_fd, file);
     live_files_unlock();
     return is_trimmed;
 }
