@@ -2,7 +2,7 @@
 
 dist_man_MANS += docs/man/xentraced.8 docs/man/xentraced.conf.5
 dist_doc_DATA = docs/ARCHITECTURE.md docs/control-protocol.md docs/export.md docs/fleet.md docs/file-format.md \
-	docs/from-xentrace.md docs/events.md docs/from-xenalyze.md docs/measures.md docs/page.md
+	docs/from-xentrace.md docs/events.md docs/from-xenalyze.md docs/measures.md docs/page.md docs/RELIABILITY.md
 EXTRA_DIST += docs/BENCHMARKS.md docs/pictures/page.png docs/pictures/page-narrow.png docs/pictures/page-wait.png
 
 # Each function's page is xentrace(3).

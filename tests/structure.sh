@@ -227,15 +227,21 @@ if [ -e $workflow ]; then
     report "the public tests run every step of tests/all" "$(missing_steps)"
 fi
 
-# Each promise of SECURITY.md names its tests, in square brackets.
+# Each promise names its tests: of SECURITY.md in square brackets, of RELIABILITY.md in the last column.
 missing_tests() {
     local name
-    tr '\n' ' ' <SECURITY.md | grep -oE '\[`[^]]*`\]' | grep -oE '`[^`]+`' | tr -d '`' | sort -u |
+    {
+        tr '\n' ' ' <SECURITY.md | grep -oE '\[`[^]]*`\]'
+        sed -nE 's/^\| .*\| (`.*`) \|$/\1/p' docs/RELIABILITY.md
+    } | grep -oE '`[^`]+`' | tr -d '`' | sort -u |
         while read -r name; do
             [ -e "$name" ] || [ -e "tests/sim/$name" ] || [ -e "tests/unit/$name.c" ] || [ -e "$name.c" ] ||
-                echo "SECURITY.md names $name"
+                echo "no test is called $name"
         done
 }
-report "every test that SECURITY.md names is there" "$(missing_tests)"
+report "every test that SECURITY.md and docs/RELIABILITY.md name is there" "$(missing_tests)"
+# A promise without a test.
+report "each line of docs/RELIABILITY.md has a test" \
+    "$(grep '^|' docs/RELIABILITY.md | grep -vE '^\|---|^\| fault|`[^`]+` \|$')"
 
 finish
