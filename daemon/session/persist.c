@@ -30,6 +30,9 @@
 #define PREFIX       "persist-"
 #define STATE_SUFFIX ".json"
 
+/* The state goes first, and comes last: without it the others are of no use. */
+static const char *const suffixes[] = {STATE_SUFFIX, ".account", ".new"};
+
 static void state_file_name(char file[static NAME_MAX + 1], const char *name, const char *suffix)
 {
     (void)snprintf(file, NAME_MAX + 1, PREFIX "%s%s", name, suffix);
@@ -296,17 +299,39 @@ struct persist_state *persist_read(int runtime_dir_fd, const char *name)
     return read_file(runtime_dir_fd, file);
 }
 
-/* "persist-NAME.json": NAME; or false. */
-static bool read_name(const char *file, char name[static SESSION_NAME_MAX + 1])
+/* "persist-NAME" and SUFFIX: NAME; or false. */
+static bool read_name(const char *file, const char *suffix, char name[static SESSION_NAME_MAX + 1])
 {
-    size_t prefix = strlen(PREFIX), suffix = strlen(STATE_SUFFIX), length = strlen(file);
+    size_t around = strlen(PREFIX) + strlen(suffix), length = strlen(file);
 
-    if (length <= prefix + suffix || length - prefix - suffix > SESSION_NAME_MAX ||
-        strncmp(file, PREFIX, prefix) != 0 || strcmp(file + length - suffix, STATE_SUFFIX) != 0)
+    if (length <= around || length - around > SESSION_NAME_MAX ||
+        strncmp(file, PREFIX, strlen(PREFIX)) != 0 ||
+        strcmp(file + length - strlen(suffix), suffix) != 0)
         return false;
-    (void)snprintf(name, SESSION_NAME_MAX + 1, "%.*s", (int)(length - prefix - suffix),
-                   file + prefix);
+    (void)snprintf(name, SESSION_NAME_MAX + 1, "%.*s", (int)(length - around),
+                   file + strlen(PREFIX));
     return true;
+}
+
+/* Returns whether FILE is not there. */
+static bool is_absent(int directory_fd, const char *file)
+{
+    return faccessat(directory_fd, file, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
+}
+
+/* Removes FILE if it is what a daemon left that was killed before it had written, or while it
+ * removed, the state. */
+static void remove_stray(int directory_fd, const char *file)
+{
+    char name[SESSION_NAME_MAX + 1], state[NAME_MAX + 1];
+
+    for (size_t i = 1; i < ARRAY_SIZE(suffixes); i++) {
+        if (!read_name(file, suffixes[i], name))
+            continue;
+        state_file_name(state, name, STATE_SUFFIX);
+        if (is_absent(directory_fd, state))
+            (void)unlinkat(directory_fd, file, 0); /* if not, it is found again */
+    }
 }
 
 void persist_read_all(int runtime_dir_fd,
@@ -324,8 +349,10 @@ void persist_read_all(int runtime_dir_fd,
     while ((entry = readdir(directory))) {
         struct persist_state *state;
 
-        if (!read_name(entry->d_name, name))
+        if (!read_name(entry->d_name, STATE_SUFFIX, name)) {
+            remove_stray(runtime_dir_fd, entry->d_name);
             continue;
+        }
         state = read_file(runtime_dir_fd, entry->d_name);
         if (state && strcmp(state->name, name) == 0) {
             fn(userdata, state);
@@ -343,7 +370,6 @@ void persist_read_all(int runtime_dir_fd,
 
 void persist_remove(int runtime_dir_fd, const char *name)
 {
-    static const char *const suffixes[] = {STATE_SUFFIX, ".account", ".new"};
     char file[NAME_MAX + 1];
 
     for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
@@ -388,6 +414,9 @@ static int write_state(const struct persist_job *job)
     char file[NAME_MAX + 1], temporary[NAME_MAX + 1];
     _cleanup_fd_ int fd = -1;
 
+    state_file_name(file, job->name, ".account");
+    if (is_absent(job->directory_fd, file))
+        return 0; /* it was aborted meanwhile */
     state_file_name(file, job->name, STATE_SUFFIX);
     state_file_name(temporary, job->name, ".new");
     fd = openat(job->directory_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
@@ -446,7 +475,7 @@ void persist_end(struct session *session)
     if (session->is_handed_over && (!segments->is_new_run || segments->is_recovered))
         persist_save(session);
     else
-        persist_send(session, NULL);
+        persist_send(session, NULL); /* after what is still to be written */
 }
 
 /* Returns NULL without memory. */
@@ -492,7 +521,11 @@ static struct json_object *persist_describe(const struct session *session)
 
 void persist_save(struct session *session)
 {
-    struct json_object *state = persist_describe(session);
+    struct json_object *state;
+
+    if (session->state > SESSION_RUNNING && !session->is_handed_over)
+        return; /* it ends for good */
+    state = persist_describe(session);
 
     if (state)
         persist_send(session, state);

@@ -55,7 +55,7 @@ struct session_options persist_options(const struct persist_state *state);
 
 /*
  * Calls FN with the state of each capture that is to continue. What cannot be read is removed, and
- * reported in the log.
+ * reported in the log; so are files without a state, which a killed daemon may have left, silently.
  */
 void persist_read_all(int runtime_dir_fd,
                       void (*fn)(void *userdata, const struct persist_state *state),
@@ -68,7 +68,7 @@ void persist_remove(int runtime_dir_fd, const char *name);
 /* SESSION, which is being made, is persistent: maps its account. */
 int persist_map_account(struct session *session, bool is_new, struct failure *failure);
 
-/* Has the state of SESSION written by its worker. */
+/* Has the state of SESSION written by its worker, unless it is ending for good. */
 void persist_save(struct session *session);
 /*
  * The same at once, into memory: the first state of SESSION, which is about to run. Fails with

@@ -1139,6 +1139,9 @@ void session_abort(struct session *session)
     session->reason = END_ABORT;
     session->message[0] = '\0';
     session->is_aborted = true;
+    /* Its worker may never come to it, and writes no state without the account. */
+    if (session->settings.is_persistent && !session->is_handed_over)
+        persist_remove(session->context->runtime_dir_fd, session->name);
     session_disable_tracing(session);
     if (storage->kind->abort)
         storage->kind->abort(storage);

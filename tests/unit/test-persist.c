@@ -13,12 +13,14 @@
 #include <unistd.h>
 
 #include <json-c/json.h>
+#include <systemd/sd-event.h>
 #include <zstd.h>
 
 #include "common/record.h"
 #include "common/unpack.h"
 #include "common/util.h"
 #include "daemon/base/log.h"
+#include "daemon/base/worker.h"
 #include "daemon/session/segment-recovery.h"
 #include "daemon/session/segments-state.h"
 #include "tests/unit/test.h"
@@ -416,6 +418,87 @@ static void test_recovery(void)
     recovery_done(&recovery);
 }
 
+/* --- In the runtime directory. --- */
+
+static void count_state(void *userdata, const struct persist_state *state)
+{
+    unsigned int *count = userdata;
+
+    CHECK_STR(state->name, "whole");
+    (*count)++;
+}
+
+static void test_strays(void)
+{
+    struct ledger past = {0};
+    uint64_t pending = 0;
+    struct persist_state state = {
+        .name = "whole",
+        .events = "sched",
+        .cpus = "0",
+        .on_reserve = "end",
+        .nr_cpus = 1,
+        .past = &past,
+        .pending = &pending,
+    };
+    json_object *json = persist_to_json(&state);
+    unsigned int count = 0;
+
+    test_case("what a killed daemon left without a state goes");
+    write_text("persist-whole.json", json_object_to_json_string(json));
+    write_text("persist-whole.account", "");
+    write_text("persist-stray.account", "");
+    write_text("persist-half.new", "{");
+    write_text("persist-.account", "");
+    write_text("other.account", "");
+    persist_read_all(directory_fd, count_state, &count);
+    CHECK_UINT(count, 1);
+    CHECK(is_there("persist-whole.json"));
+    CHECK(is_there("persist-whole.account"));
+    CHECK(!is_there("persist-stray.account"));
+    CHECK(!is_there("persist-half.new"));
+    CHECK(is_there("persist-.account") && is_there("other.account")); /* not ours */
+    json_object_put(json);
+}
+
+static void save(struct session *session)
+{
+    persist_save(session);
+    while (!workers_are_idle(session->context->workers))
+        CHECK(sd_event_run(session->context->event, UINT64_MAX) >= 0);
+}
+
+static void test_aborted(void)
+{
+    struct session_context context = {.runtime_dir_fd = directory_fd};
+    struct ledger past[CPUS] = {0};
+    struct segments segments = {.storage.kind = &storage_segments, .nr_cpus = CPUS, .past = past};
+    struct session session = {
+        .context = &context, .state = SESSION_RUNNING, .storage = &segments.storage};
+
+    test_case("an aborted one leaves no state, even if it was to be saved");
+    segments.storage.session = &session;
+    (void)strcpy(session.name, "gone");
+    session.selection.events_spec = session.selection.cpus_spec = (char *)"all";
+    if (!CHECK(sd_event_new(&context.event) >= 0) ||
+        !CHECK_INT(workers_new(context.event, &context.workers), 0) ||
+        !CHECK_INT(worker_new(context.workers, "test", &session.worker), 0))
+        return;
+    write_text("persist-gone.account", "");
+    save(&session);
+    CHECK(is_there("persist-gone.json"));
+    persist_remove(directory_fd, "gone");
+    save(&session);
+    CHECK(!is_there("persist-gone.json") && !is_there("persist-gone.new"));
+    write_text("persist-gone.account", "");
+    session.state = SESSION_DRAINING;
+    save(&session);
+    CHECK(!is_there("persist-gone.json"));
+    worker_free(session.worker);
+    workers_free(context.workers);
+    sd_event_unref(context.event);
+}
+
 int main(void)
 {
     char command[128];
@@ -429,6 +512,8 @@ int main(void)
     test_state();
     test_ledgers();
     test_recovery();
+    test_strays();
+    test_aborted();
     snprintf(command, sizeof(command), "rm -rf %s", path);
     CHECK_INT(system(command), 0);
     return test_end();

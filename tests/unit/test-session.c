@@ -86,6 +86,7 @@ static struct {
     unsigned int nr_workers;
     bool has_writer; /* the thread of a compressed capture */
     unsigned int nr_storages;
+    unsigned int nr_removed_states;
     unsigned int nr_ticks;  /* that looked after the page cache */
     char finished_name[64]; /* of the sidecar, when the storage was completed */
     const struct tracing_use *use;
@@ -150,6 +151,12 @@ int persist_save_now(const struct session *session, struct failure *failure)
 void persist_end(struct session *session)
 {
     (void)session;
+}
+
+void persist_remove(int runtime_dir_fd, const char *name)
+{
+    (void)runtime_dir_fd, (void)name;
+    fake.nr_removed_states++;
 }
 
 /* --- The fakes: log, host. --- */
@@ -1286,6 +1293,32 @@ static void test_figures(void)
     rig_done(&rig);
 }
 
+/* Before it has ended for its user: its worker may be stuck. */
+static void test_aborted_persistent(void)
+{
+    struct rig rig;
+
+    test_case("a persistent one that is aborted does not continue");
+    rig_init(&rig, 0, true);
+    rig.session->settings.is_persistent = true;
+    play_all(&rig, TO_RUN);
+    CHECK_UINT(fake.nr_removed_states, 0);
+    play_all(&rig, "abort");
+    CHECK_UINT(fake.nr_removed_states, 1);
+    play_all(&rig, "abandoned closed finished ok");
+    rig_done(&rig);
+
+    test_case("one that is left to the next daemon does, even so");
+    rig_init(&rig, 0, true);
+    rig.session->settings.is_persistent = true;
+    play_all(&rig, TO_RUN);
+    rig.session->is_handed_over = true;
+    play_all(&rig, "abort");
+    CHECK_UINT(fake.nr_removed_states, 0);
+    play_all(&rig, "abandoned closed finished ok");
+    rig_done(&rig);
+}
+
 /* Reported once, as is its end, whoever waits. */
 static void test_waiting(void)
 {
@@ -1452,6 +1485,7 @@ int main(void)
     }
     test_name();
     test_figures();
+    test_aborted_persistent();
     test_waiting();
     test_patience();
     test_sidecars();
