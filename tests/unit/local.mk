@@ -16,6 +16,7 @@ check_PROGRAMS += \
 	tests/unit/test-collector-polls \
 	tests/unit/test-collector-pool \
 	tests/unit/test-collector-sinks \
+	tests/unit/test-collector-states \
 	tests/unit/test-config \
 	tests/unit/test-config-files \
 	tests/unit/test-config-keys \
@@ -216,6 +217,10 @@ tests_unit_test_collector_sinks_SOURCES = \
 	tests/unit/test-collector-sinks.c tests/unit/collector-rig.h \
 	tests/unit/fake-xen-host.h tests/unit/test.h
 tests_unit_test_collector_sinks_LDADD = libcollector.a libcommon.a $(URING_LIBS)
+tests_unit_test_collector_states_SOURCES = \
+	tests/unit/test-collector-states.c tests/unit/collector-rig.h \
+	tests/unit/fake-xen-host.h tests/unit/test.h
+tests_unit_test_collector_states_LDADD = libcollector.a libcommon.a $(URING_LIBS)
 tests_unit_test_joining_SOURCES = \
 	tests/unit/test-joining.c tests/unit/collector-rig.h \
 	tests/unit/fake-xen-host.h tests/unit/test.h
