@@ -149,7 +149,7 @@ EXPORT struct dirent *readdir(DIR *directory)
     char name[16] = "";
 
     if (access(getenv("BROKEN_DISK"), F_OK) == 0)
-        (void)usleep(20000); /* a new thread may have no name yet */
+        (void)usleep(20000);        /* a new thread may have no name yet */
     (void)prctl(PR_GET_NAME, name); /* cannot fail with this buffer */
     if (strcmp(name, "sweep") == 0)
         slow_down("slow-sweep");
