@@ -161,7 +161,7 @@ static void run_task(struct grower *grower, const struct task *task)
     extent_set_step(extent, task->step, EXTENT_OFFERED);
 }
 
-/* What was refused may be granted now. */
+/* Lets what was refused be tried again. */
 static void forget_refusals(struct grower *grower)
 {
     for (struct extent *extent = grower->extents; extent; extent = extent->next)

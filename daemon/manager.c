@@ -802,7 +802,8 @@ static uint64_t budget_bytes(const struct config *config)
         log_warning(
             "The pool cannot grow to %s (pool-max=): all memory that xentraced may use is %s "
             "(MemoryMax= of the unit or its slices, or dom0's memory). While a disk is slow, "
-            "captures may drop records.",
+            "captures may drop records. Set a larger MemoryMax=, or a smaller pool-max= or "
+            "memory=.",
             size_format(wanted, max_bytes), size_format(total, total_bytes));
         max_bytes = total_bytes > other_bytes ? total_bytes - other_bytes : 0;
     }

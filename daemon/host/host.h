@@ -21,7 +21,7 @@ void host_read(struct host *ret_host);
 /* All memory of dom0, or what control groups allow this process; 0: unknown. */
 uint64_t host_total_bytes(void);
 
-/* What of that can be spared now, as the kernel estimates it; 0: unknown. */
+/* How much of that can be spared now, as the kernel estimates it; 0: unknown. */
 uint64_t host_available_bytes(void);
 
 /* Whether BYTES are no more than PERCENT of that, or it is unknown. */

@@ -28,7 +28,7 @@ static uint64_t read_bytes(const char *root, const char *path, const char *file)
     return stream && fscanf(stream, "%llu", &bytes) == 1 ? bytes : UINT64_MAX;
 }
 
-/* What the kernel takes back before it kills. */
+/* Returns the bytes of cached files, which the kernel takes back before it kills. */
 static uint64_t read_cached_bytes(const char *root, const char *path)
 {
     _cleanup_file_ FILE *stream = open_file(root, path, "memory.stat");

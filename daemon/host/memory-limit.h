@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * How much memory the control groups of this process allow it. Beyond that the kernel kills it,
- * whatever the host has. Source: Documentation/admin-guide/cgroup-v2.rst, "memory.max"; systemd
- * sets it with MemoryMax=, also of slices.
+ * How much memory the control groups (version 2) of this process allow it. Beyond that the kernel
+ * kills it, whatever the host has. Source: Documentation/admin-guide/cgroup-v2.rst, "memory.max";
+ * systemd sets it with MemoryMax=, also of slices.
  */
 
 #include <stdint.h>

@@ -119,7 +119,7 @@ static uint64_t boottime_usec(void)
     return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
 }
 
-/* What the sweep could not, because a file was open, for one. Returns whether there was any. */
+/* Trims what the sweep could not, such as a file that was open. Returns whether it trimmed any. */
 static bool job_trim(const struct vacuum_job *job)
 {
     const struct state_files *files = job->memory->files;
